@@ -156,7 +156,7 @@ def man(session: nox.Session) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     program = (
         "from click_man.core import write_man_pages; from discreet import __version__; "
-        "from discreet.cli._main import discreet; "
+        "from discreet.cli.entry import discreet; "
         f"write_man_pages('discreet', discreet, version=__version__, target_dir={str(folder)!r})"
     )
     session.run("python", "-c", program)

@@ -96,7 +96,7 @@ def noisy_columns(_: dict[str, Any]) -> Release:
     from scipy.optimize import brentq
 
     from discreet._core.random import secure
-    from discreet.mechanisms.noise.gaussian import GAUSSIAN
+    from discreet.mechanisms.noise import GAUSSIAN
     from discreet.privacy import DiscreteGaussianPair
 
     def release(job: Job) -> np.ndarray:

@@ -21,7 +21,7 @@ from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.errors import DiscreetError
 from discreet.mechanisms import named
-from discreet.planner._cells import with_cells
+from discreet.planner.cells import with_cells
 from discreet.privacy import Budget
 from discreet.utility import wasserstein_1d
 

@@ -48,14 +48,13 @@ from _report import save, shared, show
 from discreet._core.random import secure, seeded
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.evolution import API
-from discreet.mechanisms._sparse_transport import Metric, fill
 from discreet.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from discreet.mechanisms.perturbed_histogram import PerturbedHistogram
 from discreet.mechanisms.private_evolution import PrivateEvolution
 from discreet.mechanisms.signed_measure import SignedMeasure
+from discreet.mechanisms.sparse_transport import Metric, fill
 from discreet.planner import plan
-from discreet.planner._cells import with_cells
-from discreet.planner._steps import said_before
+from discreet.planner.cells import said_before, with_cells
 from discreet.privacy import Budget
 from discreet.utility import transport_distance
 

@@ -20,7 +20,7 @@ from _report import save, show
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.mechanisms import PrivateEvolution
-from discreet.papers.pe25._theorem import theorem_population, usable_steps
+from discreet.papers.pe25.theorem import theorem_population, usable_steps
 from discreet.privacy import Budget
 from discreet.utility import transport_distance
 

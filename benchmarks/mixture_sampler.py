@@ -30,7 +30,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "experiments"))
 from pp22_application import MODEL, sample  # noqa: E402
 
 from discreet._core.random import seeded  # noqa: E402
-from discreet.inference._diagnostics import effective_sample_size, r_hat  # noqa: E402
+from discreet.inference.summary import effective_sample_size, r_hat  # noqa: E402
 from discreet.pseudo_posterior import PseudoPosterior  # noqa: E402
 
 MINUTES, EFFECTIVE, RATIO, AGREEMENT = 10.0, 400.0, 3.0, 1.05

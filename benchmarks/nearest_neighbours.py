@@ -41,7 +41,7 @@ from _report import save, show
 from threadpoolctl import threadpool_limits
 
 from discreet._core.random import seeded
-from discreet.evolution._neighbours import NearestCandidates
+from discreet.evolution.neighbours import NearestCandidates
 
 POINTS, CANDIDATES, ASKED = 1_000_000, 10_000, 40_000
 

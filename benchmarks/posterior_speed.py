@@ -23,7 +23,7 @@ from _report import save, show  # noqa: E402
 
 from discreet._core.random import seeded  # noqa: E402
 from discreet.domain import Counts, Domain, Integer  # noqa: E402
-from discreet.inference._counts import given_counts, given_records  # noqa: E402
+from discreet.inference.samplers import given_counts, given_records  # noqa: E402
 from discreet.mechanisms import HierarchicalHistogram, PerturbedHistogram, SmoothedHistogram  # noqa: E402
 
 DRAWS = 1000

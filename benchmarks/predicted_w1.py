@@ -23,9 +23,9 @@ from discreet._core.random import seeded
 from discreet.confidential import confidential, reveal_to_custodian
 from discreet.domain import Category, Domain, Integer, Numeric
 from discreet.planner import plan
-from discreet.planner._predicted import Reference
+from discreet.planner.predicted import Reference
 from discreet.releases import publish
-from discreet.releases._utility import POOR_UTILITY
+from discreet.releases.step import POOR_UTILITY
 from discreet.utility import compare
 
 TARGET = 1.5

@@ -28,7 +28,7 @@ CALL_TARGET, IMPORT_TARGET = 0.2, 0.15
 PRELUDE = """
 import json, time
 import scipy.special
-from discreet.planner._stated import solved, stated
+from discreet.planner.stated import solved, stated
 n = 12_000_000
 def timed(f):
     start = time.perf_counter()

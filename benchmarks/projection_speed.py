@@ -22,7 +22,7 @@ from _report import save, show
 from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
 
-from discreet.mechanisms._bounded_lipschitz import bounded_lipschitz_projection
+from discreet.mechanisms.bounded_lipschitz import bounded_lipschitz_projection
 
 RUNS, NOISE = 3, 5.0
 

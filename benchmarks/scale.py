@@ -127,7 +127,7 @@ def write(engine: str, folder: Path, _: int) -> None:
 
 def count(engine: str, folder: Path, rows: int) -> None:
     from discreet.confidential import confidential
-    from discreet.confidential._count import public_size
+    from discreet.confidential.count import public_size
 
     assert public_size(confidential(opened(engine, folder), domain())) == rows
 
@@ -157,7 +157,7 @@ def wide(engine: str, folder: Path, rows: int) -> None:
     import numpy as np
 
     from discreet.confidential import confidential_rows
-    from discreet.confidential._wrapper import reveal
+    from discreet.confidential.closed import reveal
     from discreet.domain import Domain, Integer
 
     columns = {f"c{place}": Integer(lower=0, upper=9) for place in range(WIDE)}

@@ -25,10 +25,10 @@ import numpy as np
 from _shared import write
 
 from discreet._core.random import seeded
-from discreet.audit._black_box import ERROR
+from discreet.audit.black_box import ERROR
 from discreet.domain import Domain, Integer
 from discreet.mechanisms import REGISTRY
-from discreet.planner._examined import Case, examined
+from discreet.planner.examined import Case, examined
 
 RESULTS = Path(__file__).resolve().parent / "results" / "audit_power"
 HEAD = ["mechanism", "theorem", "delta", "runs", "exact_twin", "twin", "stated_power", "examinations", "caught",

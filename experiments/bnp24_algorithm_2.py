@@ -23,7 +23,7 @@ from _shared import write
 from scipy.special import gammaln
 
 from discreet._core.random import seeded
-from discreet.audit._monte_carlo import clopper_pearson
+from discreet.audit.guesses import clopper_pearson
 from discreet.domain import Category, Domain, Numeric
 from discreet.mechanisms import DirichletMultinomial, PitmanYor
 from discreet.privacy import Relation

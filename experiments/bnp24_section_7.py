@@ -26,7 +26,7 @@ from discreet.domain import Counts, Domain, Integer, Numeric, Records
 from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor, SmoothedHistogram
 from discreet.papers.bnp24 import dirichlet_multinomial_thesis, empirical_bayes_strength
 from discreet.utility import kde_l2, wasserstein_1d
-from discreet.utility._distances import summary
+from discreet.utility.distances import summary
 
 RESULTS = Path(__file__).resolve().parent / "results" / "bnp24_section_7"
 SIZES = (100, 200, 1000, 2000, 5000, 8000, 10_000, 15_000, 18_000, 20_000, 30_000)

@@ -22,10 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet._core.random import seeded
-from discreet.audit._monte_carlo import clopper_pearson
+from discreet.audit.guesses import clopper_pearson
 from discreet.papers.bnp24 import proposition_4_2, theorem_4_1
-from discreet.privacy._held_table import HeldTable
-from discreet.privacy._instance import instance_readings
+from discreet.privacy.instance import HeldTable, instance_readings
 
 RESULTS = Path(__file__).resolve().parent / "results" / "bnp24"
 N = 10_000

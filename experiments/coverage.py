@@ -24,7 +24,7 @@ from _shared import ANY, write
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer
-from discreet.inference._counts import given_counts, given_records
+from discreet.inference.samplers import given_counts, given_records
 from discreet.mechanisms import (
     DirichletMultinomial,
     GaussianSmoothedHistogram,

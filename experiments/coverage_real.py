@@ -39,7 +39,7 @@ from _shared import shared, write
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer, Numeric
-from discreet.inference._mechanism_aware import counts_of, posterior_about
+from discreet.inference.mechanism_aware import counts_of, posterior_about
 from discreet.mechanisms import (
     DataSpecificRevealOrObscure,
     DirichletMultinomial,

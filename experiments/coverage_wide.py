@@ -23,9 +23,9 @@ from scipy.special import ndtr
 
 from discreet.domain import Counts, Domain, Integer, Records
 from discreet.inference import combine
-from discreet.inference._combine import Combined
-from discreet.mechanisms._measured_tables import MeasuredTables
+from discreet.inference.several_tables import Combined
 from discreet.mechanisms.marginals import Marginals
+from discreet.mechanisms.measured_tables import MeasuredTables
 from discreet.privacy import Budget
 
 RESULTS = Path(__file__).resolve().parent / "results" / "coverage_wide"

@@ -40,7 +40,7 @@ from pe25_figures import Evolution, as_printed, mean_and_band
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer, Records
 from discreet.evolution import API
-from discreet.evolution._api import in_blocks
+from discreet.evolution.api import in_blocks
 from discreet.privacy import Budget
 
 RESULTS = Path(__file__).resolve().parent / "results" / "pe25_images"

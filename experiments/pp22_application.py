@@ -47,10 +47,10 @@ from discreet.pseudo_posterior import (  # noqa: E402
     Unweighted,
     across_tables,
 )
-from discreet.pseudo_posterior._across import resampled  # noqa: E402
-from discreet.pseudo_posterior._fit import PosteriorDraws  # noqa: E402
-from discreet.pseudo_posterior._pseudo_posterior import _extremes  # noqa: E402
-from discreet.pseudo_posterior._weights import CountWeights, Scaled  # noqa: E402
+from discreet.pseudo_posterior.pseudo import _extremes  # noqa: E402
+from discreet.pseudo_posterior.risk_frontier import resampled  # noqa: E402
+from discreet.pseudo_posterior.sampler import PosteriorDraws  # noqa: E402
+from discreet.pseudo_posterior.weights import CountWeights, Scaled  # noqa: E402
 
 RESULTS = Path(__file__).resolve().parent / "results" / "pp22_application"
 CONFIGURATIONS = ((0.7, 0.0), (0.6, 0.0), (0.6, -0.1), (0.5, 0.0), (0.5, -0.1), (0.5, -0.3))

@@ -47,12 +47,11 @@ from scipy.optimize import linear_sum_assignment  # noqa: E402
 from discreet._core.lazy import jax, jnp  # noqa: E402
 from discreet._core.random import seeded  # noqa: E402
 from discreet.pseudo_posterior import LinearWeights, PseudoPosterior, Unweighted  # noqa: E402
-from discreet.pseudo_posterior._fit import PosteriorDraws, _Run  # noqa: E402
-from discreet.pseudo_posterior._likelihood import quiet  # noqa: E402
-from discreet.pseudo_posterior._pseudo_posterior import PseudoFit, Risks, _extremes  # noqa: E402
-from discreet.pseudo_posterior._rows import rows  # noqa: E402
-from discreet.pseudo_posterior._weights import Scaled, Weighting  # noqa: E402
-from discreet.utility._distances import ks_distance, wasserstein_1d  # noqa: E402
+from discreet.pseudo_posterior.likelihood import quiet, rows  # noqa: E402
+from discreet.pseudo_posterior.pseudo import PseudoFit, Risks, _extremes  # noqa: E402
+from discreet.pseudo_posterior.sampler import PosteriorDraws, _Run  # noqa: E402
+from discreet.pseudo_posterior.weights import Scaled, Weighting  # noqa: E402
+from discreet.utility.distances import ks_distance, wasserstein_1d  # noqa: E402
 
 RESULTS = Path(__file__).resolve().parent / "results" / "pp22_matched"
 REPLICATIONS, CHAINS, DRAWS, TABLES, EFFECTIVE, R_HAT = 20, 2, 400, 20, 400.0, 1.05

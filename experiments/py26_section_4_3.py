@@ -23,7 +23,7 @@ from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, Pitman
 from discreet.papers.py26 import largest_size_theorem_2
 from discreet.privacy import Budget
 from discreet.utility import kde_l2, wasserstein_1d
-from discreet.utility._distances import summary
+from discreet.utility.distances import summary
 
 RESULTS = Path(__file__).resolve().parent / "results" / "py26_section_4_3"
 TOP = 2_000_000.0  # public: no income is recorded above it

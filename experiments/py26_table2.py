@@ -34,8 +34,8 @@ from _shared import ANY, ROOT, write
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.inference import Posterior, process_posterior
-from discreet.inference._counts import given_counts, given_records
-from discreet.inference._within import shapes
+from discreet.inference.bounds import shapes
+from discreet.inference.samplers import given_counts, given_records
 from discreet.mechanisms import PerturbedHistogram, PitmanYor
 
 RESULTS = Path(__file__).resolve().parent / "results" / "py26_table2"

@@ -18,7 +18,7 @@ from _shared import write
 from discreet._core.random import seeded
 from discreet.domain import Domain, Integer
 from discreet.mechanisms import DataSpecificRevealOrObscure, LaplaceProjectionSampler, RevealOrObscure
-from discreet.privacy._minimum_pairs import MinimumPairs
+from discreet.privacy.mixtures import MinimumPairs
 
 RESULTS = Path(__file__).resolve().parent / "results" / "roo25"
 K, N = 9, 1000

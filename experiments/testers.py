@@ -28,9 +28,9 @@ from _shared import write
 from audit_power import SLOW, asked
 
 from discreet._core.random import seeded
-from discreet.audit._black_box import _Ratio
+from discreet.audit.black_box import _Ratio
 from discreet.mechanisms import REGISTRY
-from discreet.planner._examined import Case, _sampler
+from discreet.planner.examined import Case, _sampler
 from discreet.privacy import DiscreteGaussianPair, DiscreteLaplacePair, compose
 
 HERE = Path(__file__).resolve().parent

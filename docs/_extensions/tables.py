@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from discreet.domain import Domain, Numeric
 from discreet.mechanisms import REGISTRY, Mechanism, alias_of
-from discreet.mechanisms._known import no_posterior
+from discreet.mechanisms.evidence import no_posterior
 from discreet.privacy import Budget
-from discreet.testing._facts import small_domain
+from discreet.testing.facts import small_domain
 
 RECORDS, SIZE = 1_000, 20
 BUDGET = Budget(epsilon=1.0, delta=0.01)

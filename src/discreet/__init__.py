@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from discreet.ledger import Ledger
     from discreet.planner import plan
     from discreet.releases import publish, verify
-    from discreet.releases._read import read
+    from discreet.releases.reading import read
 
 __all__ = [
     "AddRemove",
@@ -33,7 +33,7 @@ _HOMES = {
     "__version__": "discreet._core.version",
     "plan": "discreet.planner",
     "publish": "discreet.releases",
-    "read": "discreet.releases._read",
+    "read": "discreet.releases.reading",
     "release": "discreet._release",
     "verify": "discreet.releases",
 }

@@ -18,34 +18,31 @@ from discreet._core.random import seeded
 from discreet._core.text import counted, counted_up, sentence
 from discreet._core.writing import check_outputs
 from discreet.confidential import Confidential, confidential, confidential_rows
-from discreet.confidential._count import public_size, slots_of
-from discreet.confidential._public import public_domain, public_table, refuse_same, with_public
-from discreet.confidential._rows import Rows
-from discreet.confidential._source import open_source, require_there
+from discreet.confidential.count import public_size, slots_of
+from discreet.confidential.public import public_domain, public_table, refuse_same, with_public
+from discreet.confidential.rows import Rows
+from discreet.confidential.source import open_source, require_there
 from discreet.domain import Counts, Domain
-from discreet.domain._commonness import Commonness
+from discreet.domain.records import Commonness
 from discreet.ledger import Ledger
-from discreet.ledger._payment import Payment
-from discreet.ledger._which import ledger_for
+from discreet.ledger.outlook import ledger_for
+from discreet.ledger.payment import Payment
 from discreet.mechanisms import REGISTRY, Mechanism, first_names, named, require_kept
-from discreet.mechanisms._base import PartsMechanism, feasible, require_relation
-from discreet.mechanisms._checkpoint import steps_held
-from discreet.mechanisms._known import no_posterior
-from discreet.mechanisms._steps import SteppedMechanism
+from discreet.mechanisms.base import PartsMechanism, feasible, require_relation
+from discreet.mechanisms.evidence import no_posterior
+from discreet.mechanisms.steps import SteppedMechanism, steps_held
 from discreet.planner import plan
-from discreet.planner._cells import chosen_cells, with_cells
-from discreet.planner._option import with_sampling
-from discreet.planner._predicted import common
-from discreet.planner._steps import said_before
+from discreet.planner.cells import chosen_cells, said_before, with_cells
+from discreet.planner.options import with_sampling
+from discreet.planner.predicted import common
 from discreet.privacy import Budget, Relation
-from discreet.privacy._guarantee import RelationName
+from discreet.privacy.guarantee import RelationName
 from discreet.releases import publish
-from discreet.releases._parts import Partitions, Workers, no_folders
-from discreet.releases._promise import delta_caveats
-from discreet.releases._release import Release, place
-from discreet.releases._replaced import require_whole_pair
-from discreet.releases._utility import require_utility
-from discreet.releases._writing import check_output
+from discreet.releases.parts import Partitions, Workers, no_folders
+from discreet.releases.promise import delta_caveats
+from discreet.releases.release import Release, place, require_whole_pair
+from discreet.releases.step import require_utility
+from discreet.releases.writing import check_output
 
 Path_ = str | os.PathLike[str]
 

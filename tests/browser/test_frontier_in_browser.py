@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from discreet.pseudo_posterior import frontier_page
-from discreet.pseudo_posterior._frontier import FrontierPoint
-from discreet.utility._disclosure import Disclosure, Rate
+from discreet.pseudo_posterior.risk_frontier import FrontierPoint
+from discreet.utility.disclosure import Disclosure, Rate
 
 pytestmark = pytest.mark.browser
 

@@ -13,7 +13,7 @@ from test_report_in_browser import CONTRAST, HOSTILE, opened, printed
 
 from discreet import Ledger, release
 from discreet.domain import Domain, Integer
-from discreet.report._ledger_page import write_ledger_report
+from discreet.report.ledger_page import write_ledger_report
 
 pytestmark = pytest.mark.browser
 

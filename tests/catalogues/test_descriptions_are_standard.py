@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 
 from discreet import read, release
-from discreet.cli._main import run
+from discreet.cli.entry import run
 from discreet.domain import Boolean, Category, Date, Domain, Integer, Numeric
-from discreet.report._catalogue import TERMS
+from discreet.report.catalogue import TERMS
 
 pytestmark = [
     pytest.mark.catalogues,

@@ -16,12 +16,11 @@ from discreet._core.arrays import Integers
 from discreet._core.random import keyed, seeded
 from discreet.domain import Category, Counts, Domain, Integer, OpenLabels, Records
 from discreet.mechanisms import REGISTRY, HierarchicalHistogram, Mechanism, PerturbedHistogram, StabilityHistogram
-from discreet.mechanisms._draws import BLOCK, draw_counts
-from discreet.mechanisms._expansion import Expansion
-from discreet.mechanisms._model_records import FromStrata
+from discreet.mechanisms.draws import BLOCK, Expansion, draw_counts
+from discreet.mechanisms.latent_classes import FromStrata
 from discreet.privacy import Budget
 from discreet.testing import assert_law
-from discreet.testing._statistics import sample_size_for_distance
+from discreet.testing.statistics import sample_size_for_distance
 
 BY_POSITION = sorted(name for name, kind in REGISTRY.items() if kind.expands())
 DOMAIN = Domain(columns={"a": Integer(lower=0, upper=6), "b": Category(categories=["x", "y", "z"])})

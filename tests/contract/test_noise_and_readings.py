@@ -9,10 +9,8 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from importlib import import_module
 from inspect import isabstract, isclass
 from itertools import pairwise
-from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
@@ -22,20 +20,18 @@ import pytest
 from discreet._core.arrays import Floats, Integers
 from discreet._core.random import secure, seeded
 from discreet.domain import Domain, Integer, Records
-from discreet.inference._counts import given_counts, given_records
-from discreet.mechanisms import PerturbedHistogram, noise, readings
-from discreet.mechanisms._cells import Cells, OwnCells
-from discreet.mechanisms._known import known_evidence
-from discreet.mechanisms._noisy_counts import projection_error
-from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, LAWS, NoiseLaw
-from discreet.mechanisms.noise._law import ExactDraws
-from discreet.mechanisms.noise.laplace import DiscreteLaplace
-from discreet.mechanisms.readings import PROJECTIONS, Clip, Projection, Simplex
+from discreet.inference.samplers import given_counts, given_records
+from discreet.mechanisms import PerturbedHistogram, noise, projections
+from discreet.mechanisms.cells import Cells, OwnCells
+from discreet.mechanisms.evidence import known_evidence
+from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, LAWS, DiscreteLaplace, ExactDraws, NoiseLaw
+from discreet.mechanisms.noisy_counts import projection_error
+from discreet.mechanisms.projections import PROJECTIONS, Clip, Projection, Simplex
 from discreet.privacy import Profile
 from discreet.testing import assert_law, hockey_stick
-from discreet.testing._contract import check_profile
-from discreet.testing._facts import small_domain
-from discreet.testing._statistics import sample_size, sample_size_for_distance
+from discreet.testing.contract import check_profile
+from discreet.testing.facts import small_domain
+from discreet.testing.statistics import sample_size, sample_size_for_distance
 
 SCALES = (0.4, 1.3, 9.5)
 EPSILONS = (0.0, 1e-4, 0.05, 0.3, math.log(2.0), 1.0, 2.0, 5.0)
@@ -186,16 +182,15 @@ def test_every_law_of_noise(law: NoiseLaw, check: Callable[[NoiseLaw], None]) ->
     check(law)
 
 
-@pytest.mark.parametrize(("folder", "base", "registered"), [
+@pytest.mark.parametrize(("file", "base", "registered"), [
     (noise, NoiseLaw, {name: type(law) for name, law in LAWS.items()}),
-    (readings, Projection, PROJECTIONS),
+    (projections, Projection, PROJECTIONS),
 ])  # fmt: skip
-def test_what_is_in_the_folder_is_registered_under_a_name_of_its_own(
-    folder: ModuleType, base: type[Any], registered: dict[str, type[Any]]
+def test_what_is_in_the_file_is_registered_under_a_name_of_its_own(
+    file: ModuleType, base: type[Any], registered: dict[str, type[Any]]
 ) -> None:
-    """A file without its line is left out; a name that is taken would replace another."""
-    modules = [import_module(f"{folder.__name__}.{item.name}") for item in iter_modules(folder.__path__)]
-    members = [member for module in modules for member in vars(module).values() if isclass(member)]
+    """A class without its line is left out; a name that is taken would replace another."""
+    members = [member for member in vars(file).values() if isclass(member)]
     found = {member for member in members if issubclass(member, base) and not isabstract(member)}
     assert found == set(registered.values())
     assert all(kind.name == name for name, kind in registered.items())

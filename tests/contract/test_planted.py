@@ -18,11 +18,11 @@ from discreet._core.checks import choice
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import ParameterError
 from discreet.mechanisms import CellCounts, Mechanism, Output
-from discreet.mechanisms._noisy_counts import NoisyCounts
-from discreet.mechanisms.readings import PROJECTIONS, Clip, Projection
+from discreet.mechanisms.noisy_counts import NoisyCounts
+from discreet.mechanisms.projections import PROJECTIONS, Clip, Projection
 from discreet.privacy import Budget
 from discreet.testing import check_mechanism
-from discreet.testing._behaviour import (
+from discreet.testing.behaviour import (
     _ESTIMATE_RUNS,
     _MEAN,
     _SQUARE,
@@ -32,8 +32,8 @@ from discreet.testing._behaviour import (
     check_published_alike,
     check_share,
 )
-from discreet.testing._contract import CHECKS
-from discreet.testing._facts import check_calibrated, check_frozen, check_parameters
+from discreet.testing.contract import CHECKS
+from discreet.testing.facts import check_calibrated, check_frozen, check_parameters
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,9 +13,9 @@ from discreet.domain import Domain, Integer, OpenLabels
 from discreet.errors import ParameterError
 from discreet.inference import Posterior
 from discreet.mechanisms import REGISTRY, Marginals, PitmanYor, StabilisedPitmanYor, StabilityHistogram
-from discreet.mechanisms._known import no_posterior
+from discreet.mechanisms.evidence import no_posterior
 from discreet.planner import plan
-from discreet.releases._release import Release
+from discreet.releases.release import Release
 
 CELLS = Domain(columns={"x": Integer(lower=0, upper=3)})
 WITHOUT = {"private-evolution"}

@@ -23,7 +23,7 @@ from discreet.mechanisms import (
     SmoothedHistogram,
 )
 from discreet.testing import check_guarantee, check_kernel_follows_law, check_law_sums_to_one, check_twin_is_caught
-from discreet.testing._contract import CHECKS
+from discreet.testing.contract import CHECKS
 
 STEP = 2.0**-32
 VALUES = np.array([0.125, 0.25, 0.5, 0.75, 0.875])

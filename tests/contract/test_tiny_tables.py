@@ -16,14 +16,14 @@ import pytest
 from discreet import AddRemove, Watch, release
 from discreet.confidential import confidential
 from discreet.domain import Boolean, Domain, Integer, Numeric, OpenLabels
-from discreet.domain._column import Column
+from discreet.domain.column import Column
 from discreet.errors import DiscreetError
 from discreet.mechanisms import REGISTRY
-from discreet.mechanisms._base import require_relation
-from discreet.planner._cells import with_cells
+from discreet.mechanisms.base import require_relation
+from discreet.planner.cells import with_cells
 from discreet.privacy import Budget
 from discreet.releases import publish
-from discreet.releases._release import Release
+from discreet.releases.release import Release
 
 BUDGET = Budget(epsilon=5.0, delta=0.05)
 PARAMETERS: dict[str, dict[str, Any]] = {

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet.cli._main import run
+from discreet.cli.entry import run
 from discreet.domain import Boolean, Domain, Integer, OpenLabels
 from discreet.mechanisms import REGISTRY, Marginals, named
 from discreet.privacy import Budget

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet.cli._main import run
+from discreet.cli.entry import run
 
 CONTINUOUS = '[columns.x]\ntype = "numeric"\nlower = 0\nupper = 1\n'
 

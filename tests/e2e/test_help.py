@@ -10,8 +10,8 @@ import pytest
 
 from discreet import release
 from discreet._core.text import as_written
-from discreet.cli._main import discreet as group
-from discreet.cli._main import run
+from discreet.cli.entry import discreet as group
+from discreet.cli.entry import run
 
 
 @pytest.mark.parametrize(("arguments", "named"), [([], "synthesize"), (["domain"], "init")])

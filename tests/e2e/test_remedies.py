@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet.cli._main import discreet as group
-from discreet.cli._main import run
-from discreet.cli._remedies import ARGUMENT, in_options
+from discreet.cli.console import ARGUMENT, in_options
+from discreet.cli.entry import discreet as group
+from discreet.cli.entry import run
 from discreet.errors import DiscreetError
 
 SOURCE = Path(__file__).parents[2] / "src" / "discreet"

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet.cli._main import run
+from discreet.cli.entry import run
 from discreet.inference import unseen
 from discreet.papers.py26 import dirichlet_process_rate, largest_size_theorem_2
 

@@ -89,19 +89,19 @@ def main(out: Path, marks: Path) -> None:
             if number == 0:
                 die_once(marks, "before part 0")
             if number == 1:  # its draft is complete, and has not got its name
-                from discreet.releases import _parts
+                from discreet.releases import parts
 
-                hashed = _parts.file_sha256
+                hashed = parts.file_sha256
 
                 def dying(path: Any) -> str:
                     die_once(marks, "within part 1")
                     return hashed(path)
 
-                _parts.file_sha256 = dying
+                parts.file_sha256 = dying
                 try:
                     return make(number)
                 finally:
-                    _parts.file_sha256 = hashed
+                    parts.file_sha256 = hashed
             part = make(number)
             if number == 2:
                 die_once(marks, "after part 2")

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Duration, Integer, Numeric, OpenLabels
-from discreet.domain._column import Column
+from discreet.domain.column import Column
 
 NAN, INF = float("nan"), float("inf")
 PARIS = ZoneInfo("Europe/Paris")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
-from discreet.domain._column import Column
+from discreet.domain.column import Column
 
 AGE = Integer(lower=0, upper=100)
 AGES = Integer(lower=0, upper=100, nulls="category")

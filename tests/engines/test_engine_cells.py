@@ -15,12 +15,11 @@ from nasty import CASES, INF
 
 from discreet import release
 from discreet.confidential import confidential, confidential_rows
-from discreet.confidential._cells import Cells, coded_frame
-from discreet.confidential._duckdb import DuckDBCells
-from discreet.confidential._source import cells_of, open_source
-from discreet.confidential._spark import code
-from discreet.confidential._workers import SparkCells
-from discreet.confidential._wrapper import reveal
+from discreet.confidential.cells import Cells, coded_frame
+from discreet.confidential.closed import reveal
+from discreet.confidential.duckdb_cells import DuckDBCells
+from discreet.confidential.source import cells_of, open_source
+from discreet.confidential.workers import SparkCells, code
 from discreet.domain import Boolean, Category, Counts, Date, Datetime, Domain, Integer, Numeric, OpenLabels
 from discreet.errors import DataError
 
@@ -108,7 +107,7 @@ def test_spark_counts_simple_columns_without_python(spark: Any, monkeypatch: pyt
         found = code(column, x, kind)
         return (x * 10 + 1e-15).cast("bigint") if isinstance(column, Numeric) else found
 
-    monkeypatch.setattr("discreet.confidential._workers.code", naive)
+    monkeypatch.setattr("discreet.confidential.workers.code", naive)
     inside, whole = frame.filter(pl.col("x") < 1), spark.createDataFrame(frame.filter(pl.col("x") < 1).to_arrow())
     assert tally(reveal(confidential(whole, domain))) != tally(reveal(confidential(inside, domain)))
 
@@ -202,7 +201,7 @@ def test_an_expression_that_is_an_ulp_off_is_noticed(put: Any, monkeypatch: pyte
     data = put(pl.DataFrame({"x": case.values}), "duckdb")
     domain = Domain(columns={"x": column})
     right = tally(reveal(confidential(data, domain)))
-    monkeypatch.setattr("discreet.confidential._duckdb.code", lambda *_: safe)
+    monkeypatch.setattr("discreet.confidential.duckdb_cells.code", lambda *_: safe)
     wrong = tally(reveal(confidential(data, domain)))
     assert right == tally(reveal(confidential(pl.DataFrame({"x": case.values}), domain)))
     assert differences(right, wrong)
@@ -231,7 +230,7 @@ def test_no_database_groups_texts_by_its_own_collation(monkeypatch: pytest.Monke
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t (a VARCHAR COLLATE NOCASE, n INTEGER)")
     connection.execute("INSERT INTO t VALUES ('x', 1), ('X', 1), ('x', 1), (NULL, 2)")
-    monkeypatch.setattr("discreet.confidential._duckdb.code", lambda *_: "no_such_function(1)")
+    monkeypatch.setattr("discreet.confidential.duckdb_cells.code", lambda *_: "no_such_function(1)")
     domain = Domain(columns={"a": Category(categories=["x", "X"], nulls="category"), "n": Integer(lower=0, upper=9)})
     assert tally(reveal(confidential(connection.table("t"), domain))) == Counter({(0, 1): 2, (1, 1): 1, (2, 2): 1})
 
@@ -286,7 +285,7 @@ def test_seconds_of_duckdb() -> None:
 def test_an_engine_that_fails_has_its_values_grouped(put: Any, raw: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     data = put(pl.DataFrame({"x": [0.1, 0.9, 0.9], "who": [1, 2, 2]}), "duckdb")
     domain = Domain(columns={"x": Numeric(lower=0, upper=1, cells=2, nulls="category")})
-    monkeypatch.setattr("discreet.confidential._duckdb.code", lambda *_: "no_such_function(1)")
+    monkeypatch.setattr("discreet.confidential.duckdb_cells.code", lambda *_: "no_such_function(1)")
     assert reveal(confidential(data, domain, ignore_other_columns=True)).frequencies.tolist() == [1, 2]
     assert raw == ["x"]
     rows = reveal(confidential_rows(data, domain, ignore_other_columns=True))

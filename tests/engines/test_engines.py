@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from discreet.confidential import check_table, confidential, reveal_to_custodian
-from discreet.confidential._count import public_size
-from discreet.confidential._frames import table_schema
-from discreet.confidential._wrapper import reveal
+from discreet.confidential.closed import reveal
+from discreet.confidential.count import public_size
+from discreet.confidential.values import table_schema
 from discreet.domain import Boolean, Category, Counts, Date, Datetime, Decimal, Domain, Integer, Numeric, OpenLabels
 from discreet.errors import DataError
 

@@ -24,7 +24,7 @@ from round_trip import (
 
 import discreet
 from discreet._core.random import seeded
-from discreet.confidential._source import open_source
+from discreet.confidential.source import open_source
 from discreet.domain import Category, Datetime, Decimal, Domain, Integer, OpenLabels
 
 pytestmark = pytest.mark.filterwarnings("ignore")

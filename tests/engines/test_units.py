@@ -12,9 +12,10 @@ import pytest
 from test_engine_cells import ENGINES, tally
 
 from discreet._core.random import seeded
-from discreet.confidential import _unit, confidential
-from discreet.confidential._count import public_size
-from discreet.confidential._wrapper import reveal
+from discreet.confidential import confidential
+from discreet.confidential import units as units_module
+from discreet.confidential.closed import reveal
+from discreet.confidential.count import public_size
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, OpenLabels
 from discreet.errors import DataError
 
@@ -139,16 +140,16 @@ def test_units_beside_labels_and_numbers(engine: str, put: Any) -> None:
 
 def test_what_is_held_of_a_stream_is_what_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory holds the slots of units, and what is not merged yet; never the rows of a table."""
-    monkeypatch.setattr(_unit, "_PENDING", 100)
-    monkeypatch.setattr("discreet.confidential._source._BATCH", 64)
+    monkeypatch.setattr(units_module, "_PENDING", 100)
+    monkeypatch.setattr("discreet.confidential.source._BATCH", 64)
     held = []
-    merge = _unit.Slots._merge
+    merge = units_module.Slots._merge
 
     def watched(self: Any) -> None:
         held.append(sum(part.height for part in self._parts))
         merge(self)
 
-    monkeypatch.setattr(_unit.Slots, "_merge", watched)
+    monkeypatch.setattr(units_module.Slots, "_merge", watched)
     frame = pl.DataFrame({"who": np.arange(5000) % 10, "v": np.arange(5000) % 10})
     counts = cut(frame, 2)
     assert tally(counts) == Counter({(v,): 2 for v in range(10)})

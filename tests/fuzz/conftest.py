@@ -25,7 +25,7 @@ import polars as pl
 import pytest
 from _spoil import CANARIES, DOMAIN, EVOLUTION, NUMBER, RELEASED, Attempt
 
-from discreet.cli._main import run
+from discreet.cli.entry import run
 
 TIMES = float(os.environ.get("DISCREET_FUZZ_CASES", "1"))
 FIRST = int(os.environ.get("DISCREET_FUZZ_FIRST", "0"))
@@ -93,7 +93,7 @@ def _write_tables(folder: Path) -> None:
     from discreet.domain import Domain, Numeric
     from discreet.privacy import Relation
     from discreet.pseudo_posterior import CensoredPosterior
-    from discreet.pseudo_posterior._synthesiser import FromModel
+    from discreet.pseudo_posterior.synthesiser import FromModel
     from discreet.releases import Certificate
 
     folder.mkdir()

@@ -11,7 +11,7 @@ from _spoil import as_json, spoilt_bytes, spoilt_document
 
 from discreet.domain import Domain, Integer
 from discreet.errors import DiscreetError, Fault
-from discreet.planner._together import Together, Wanted, plan_together, written
+from discreet.planner.study import Together, Wanted, plan_together, written
 
 
 @cache

@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 from _spoil import EVOLUTION, NUMBER, TEXT, Attempt, as_json, spoilt_bytes, spoilt_document
 
-from discreet.cli._main import run
+from discreet.cli.entry import run
 
 BUDGET = ("--epsilon", 5, "--delta", 0.1, "--accept-poor-utility")
 

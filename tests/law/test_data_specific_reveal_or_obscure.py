@@ -19,7 +19,7 @@ from discreet.errors import GuaranteeKindError, Infeasible, ParameterError
 from discreet.mechanisms import DataSpecificRevealOrObscure, RevealOrObscure
 from discreet.mechanisms import data_specific_reveal_or_obscure as module
 from discreet.privacy import Budget, Relation
-from discreet.privacy._minimum_pairs import MinimumPairs
+from discreet.privacy.mixtures import MinimumPairs
 from discreet.testing import (
     brute_force_profile,
     check_guarantee,
@@ -29,7 +29,7 @@ from discreet.testing import (
     hockey_stick,
     neighbouring_pairs,
 )
-from discreet.testing._enumeration import enumerate_profile
+from discreet.testing.enumeration import enumerate_profile
 
 Floats = npt.NDArray[np.float64]
 EPSILONS = (0.001, 0.05, 0.3, 0.7, 1.5, 3.0)

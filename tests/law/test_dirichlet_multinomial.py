@@ -18,7 +18,7 @@ from discreet.domain import Domain, Integer
 from discreet.mechanisms import DirichletMultinomial
 from discreet.privacy import Relation, UrnPair
 from discreet.testing import hockey_stick, neighbouring_pairs
-from discreet.testing._universes import count_vectors
+from discreet.testing.enumeration import count_vectors
 
 Floats = npt.NDArray[np.float64]
 EPSILONS = (0.0, 1e-4, 0.02, 0.1, 0.35, math.log(2.0), 1.0, math.log(3.0), 2.0, 3.5)

@@ -14,14 +14,14 @@ import polars as pl
 import pytest
 
 from discreet._core.random import seeded
-from discreet.cli._main import run
+from discreet.cli.entry import run
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
 from discreet.errors import ParameterError
 from discreet.evolution import API
 from discreet.mechanisms import PrivateEvolution
-from discreet.mechanisms._base import Outputs, Votes, listed
-from discreet.mechanisms._evolution_inputs import Embedded
+from discreet.mechanisms.base import Outputs, Votes, listed
 from discreet.mechanisms.noise import law_named
+from discreet.mechanisms.populations import Embedded
 from discreet.privacy import Budget, Relation
 from discreet.releases import verify
 from discreet.testing import brute_force_profile, check_guarantee, check_law_sums_to_one, check_twin_is_caught

@@ -17,7 +17,7 @@ from discreet._core.random import seeded
 from discreet.domain import Category, Counts, Domain, Integer, Records
 from discreet.errors import Infeasible, ParameterError, RelationNotSupported
 from discreet.mechanisms import ExponentialHistogram
-from discreet.mechanisms._weights import integer_weights
+from discreet.mechanisms.draws import integer_weights
 from discreet.mechanisms.exponential_histogram import _log_sums, _vectors
 from discreet.privacy import Budget, Relation
 from discreet.testing import (
@@ -28,7 +28,7 @@ from discreet.testing import (
     check_twin_is_caught,
     neighbouring_pairs,
 )
-from discreet.testing._universes import count_vectors, table_of
+from discreet.testing.enumeration import count_vectors, table_of
 
 LOSSES = ("l1", "l2", "hellinger")
 UNIVERSES = [(3, 3, 3), (3, 4, 2), (2, 3, 4), (4, 2, 3), (3, 2, 5), (2, 1, 3), (3, 1, 1)]  # cells, held, released

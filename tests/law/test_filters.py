@@ -19,7 +19,7 @@ import pytest
 from scipy.stats import binom
 
 from discreet._core.numeric import LogRatio, written
-from discreet.ledger._filters import CURRENCIES, Cost, Currency
+from discreet.ledger.filters import CURRENCIES, Cost, Currency
 from discreet.privacy import Budget, ConstantProfile, Profile
 
 Law = tuple[tuple[Fraction, Fraction], ...]  # the probabilities of each outcome under two neighbours

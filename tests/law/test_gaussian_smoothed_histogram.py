@@ -11,9 +11,9 @@ from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import GaussianSmoothedHistogram, PerturbedHistogram
-from discreet.mechanisms._cells import OwnCells
+from discreet.mechanisms.cells import OwnCells
 from discreet.mechanisms.noise import law_named
-from discreet.mechanisms.readings import L1
+from discreet.mechanisms.projections import L1
 from discreet.privacy import Budget, Relation
 from discreet.testing import check_guarantee, check_kernel_follows_law, check_law_sums_to_one, check_twin_is_caught
 

@@ -14,8 +14,8 @@ from discreet._core.random import secure, seeded
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import HierarchicalHistogram
-from discreet.mechanisms._tree import Tree
 from discreet.mechanisms.noise import law_named
+from discreet.mechanisms.tree import Tree
 from discreet.privacy import Budget, Relation
 from discreet.testing import (
     check_guarantee,

@@ -11,15 +11,14 @@ import pytest
 from scipy.special import gammaln
 from scipy.stats import betabinom
 
-from discreet.audit._instance import held_table
+from discreet.audit.instance import held_table
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
 from discreet.errors import BudgetError, ParameterError
 from discreet.mechanisms import DirichletMultinomial, Mechanism, PitmanYor, UrnHistogram
-from discreet.privacy._held_table import HeldTable
-from discreet.privacy._instance import instance_readings
-from discreet.privacy._opening_pair import OpeningPair, singular
+from discreet.privacy.instance import HeldTable, instance_readings
+from discreet.privacy.pitman_yor import OpeningPair, singular
 from discreet.testing import brute_force_profile, enumerate_law, hockey_stick
-from discreet.testing._universes import count_vectors, partitions
+from discreet.testing.enumeration import count_vectors, partitions
 
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
 CELLS = Domain(columns={"cell": Integer(lower=0, upper=2)})

@@ -17,20 +17,18 @@ from hypothesis import strategies as st
 
 from discreet._core.random import seeded
 from discreet.domain import Boolean, Category, Counts, Domain, Integer, OpenLabels, Records
-from discreet.domain._constraints import fitting
+from discreet.domain.constraints import fitting
 from discreet.errors import Infeasible, ParameterError
-from discreet.mechanisms import Marginals, _merged_cells, _wide_facts, marginals
-from discreet.mechanisms._base import KeptLabels
-from discreet.mechanisms._measured_tables import MeasuredTables
-from discreet.mechanisms._merged_cells import Merged
-from discreet.mechanisms._one_way import OneWay
-from discreet.mechanisms._units import first_units, noise_cost, worth_measuring
+from discreet.mechanisms import Marginals, marginals, wide_columns, wide_facts
+from discreet.mechanisms.base import KeptLabels
 from discreet.mechanisms.marginals import _score, _Source
-from discreet.mechanisms.noise import GAUSSIAN
-from discreet.mechanisms.noise.gaussian import DiscreteGaussian
+from discreet.mechanisms.measured_tables import MeasuredTables
+from discreet.mechanisms.noise import GAUSSIAN, DiscreteGaussian
+from discreet.mechanisms.wide_columns import Merged, OneWay
+from discreet.mechanisms.wide_facts import first_units, noise_cost, worth_measuring
 from discreet.privacy import Budget, DiscreteGaussianPair, Relation
 from discreet.testing import check_guarantee, check_kernel_follows_law, check_law_sums_to_one, check_twin_is_caught
-from discreet.testing._universes import count_vectors
+from discreet.testing.enumeration import count_vectors
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -237,8 +235,8 @@ def test_what_the_residues_cost_is_below_every_rounding() -> None:
     """Of 2^24 units, all columns twice and all their pairs: e^zeta - 1 < 1e-300."""
     scale = marginals._LEAST_SCALE
     log10_eta = math.log10(2.2 * (1 << 24)) - (math.pi * scale) ** 2 / math.log(10)
-    most = _wide_facts._MOST_COLUMNS
-    cells = 2 * most * _wide_facts.MOST_CELLS + math.comb(most, 2) * _merged_cells._MOST_MERGED**2
+    most = wide_facts._MOST_COLUMNS
+    cells = 2 * most * wide_facts.MOST_CELLS + math.comb(most, 2) * wide_columns._MOST_MERGED**2
     assert log10_eta + math.log10(3 * cells) < -300
 
 

@@ -18,16 +18,16 @@ import pytest
 
 import discreet
 from discreet._core.random import seeded
-from discreet.cli._main import run
+from discreet.cli.entry import run
 from discreet.domain import Boolean, Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
-from discreet.domain._records import Parts
+from discreet.domain.records import Parts
 from discreet.errors import DomainError, Infeasible, ParameterError
-from discreet.mechanisms import Marginals, _kept_labels, marginals
-from discreet.mechanisms._base import KeptLabels, LabelledTables
+from discreet.mechanisms import Marginals, marginals, wide_columns
+from discreet.mechanisms.base import KeptLabels, LabelledTables
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.planner import plan
 from discreet.privacy import Budget, DiscreteGaussianPair, Relation
-from discreet.privacy._thresholded_gaussian import ThresholdedGaussian
+from discreet.privacy.noise import ThresholdedGaussian
 from discreet.releases import verify
 
 Floats = npt.NDArray[np.float64]
@@ -347,7 +347,7 @@ def test_log_prob_is_that_of_labels_and_of_tables_given_them() -> None:
 def kept_sets(draws: int, seed: int) -> Counter[tuple[str, ...]]:
     held = {"a": 30, "b": 20, "c": 12}
     rng = seeded(seed)
-    found = [_kept_labels.keep(held, q=2, scale=18.0, threshold=20, rng=rng) for _ in range(draws)]
+    found = [wide_columns.keep(held, q=2, scale=18.0, threshold=20, rng=rng) for _ in range(draws)]
     assert min(int(each.counts.min(initial=99)) for each in found) == 80  # the least that is kept
     return Counter(each.labels for each in found)
 
@@ -405,7 +405,7 @@ def test_the_order_of_records_shows_nowhere(monkeypatch: pytest.MonkeyPatch) -> 
     made, x = wide(600)
     made = replace(made, threshold=15)
     assert same_whatever_the_order(made, x)
-    as_held = _kept_labels.held_labels
+    as_held = wide_columns.held_labels
 
     def unsorted(x: Parts, columns: Any) -> list[dict[str, int]]:
         (found,) = as_held(x, columns)
@@ -419,10 +419,10 @@ def test_the_order_of_records_shows_nowhere(monkeypatch: pytest.MonkeyPatch) -> 
 def test_no_more_than_a_column_can_hold_are_taken() -> None:
     """The commonest, by their noisy counts; one that was cut is as one that was not kept."""
     kept = KeptLabels(("a", "b", "c", "d"), np.array([50, 90, 40, 70]))
-    closed = _kept_labels.closed_domain(WORD, (kept,), most=5)
+    closed = wide_columns.closed_domain(WORD, (kept,), most=5)
     assert closed.columns["word"].categories == ("a", "b", "d", "new_category_*")  # type: ignore[attr-defined]
     x = words({"a": 1, "b": 1, "c": 1, "d": 1, "e": 1})
-    ((part,),) = [list(_kept_labels.Coded(x, closed, [0]).parts())]
+    ((part,),) = [list(wide_columns.Coded(x, closed, [0]).parts())]
     assert part.records.columns[0].tolist() == [0, 1, 3, 2, 3]
 
 

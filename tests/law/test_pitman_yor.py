@@ -22,11 +22,10 @@ from scipy.stats import nbinom
 
 from discreet.domain import Domain, Integer, Numeric
 from discreet.mechanisms import PitmanYor
-from discreet.privacy import Budget, Relation, _pitman_yor_pairs
-from discreet.privacy._opening_pair import OpeningPair, openings
-from discreet.privacy._pitman_yor_pairs import PitmanYorPairs
+from discreet.privacy import Budget, Relation, pitman_yor
+from discreet.privacy.pitman_yor import OpeningPair, PitmanYorPairs, openings
 from discreet.testing import hockey_stick
-from discreet.testing._universes import count_vectors, partitions
+from discreet.testing.enumeration import count_vectors, partitions
 
 Floats = npt.NDArray[np.float64]
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
@@ -255,14 +254,14 @@ def test_the_bound_for_many_draws_is_above_and_near(sigma: float, monkeypatch: p
         claimed = np.array([bound.delta(e) for e in EPSILONS])
         assert not bound.exact
         with monkeypatch.context() as patch:
-            patch.setattr(_pitman_yor_pairs, "_FOLLOWED", 1200)
+            patch.setattr(pitman_yor, "_FOLLOWED", 1200)
             true = np.array([PitmanYorPairs(**sizes).delta(e) for e in EPSILONS])
         assert np.all(claimed >= true * (1 - 1e-12))
         assert np.all(claimed <= true * 1.055), (n, theta)
 
 
 def test_the_bound_for_many_draws_holds_for_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_pitman_yor_pairs, "_FOLLOWED", 250)
+    monkeypatch.setattr(pitman_yor, "_FOLLOWED", 250)
     for theta, sigma in ((-0.45, 0.9), (0.5, 0.1), (2.0, 0.5)):
         for n, m in SIZES:
             profile = PitmanYorPairs(size=m, n=n, strength=theta, discount=sigma)

@@ -17,21 +17,22 @@ import discreet
 from discreet._core.random import secure, seeded
 from discreet._release import Checkpoint as Kept
 from discreet._release import Watch, _in_steps
-from discreet.audit._monte_carlo import clopper_pearson
+from discreet.audit.guesses import clopper_pearson
 from discreet.confidential import confidential, confidential_rows
-from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records, _records
-from discreet.domain._records import Units
+from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
+from discreet.domain import records as records_module
+from discreet.domain.records import Units
 from discreet.errors import DataError, FileProblem, Infeasible, ParameterError, RelationNotSupported
 from discreet.evolution import API, Callables
 from discreet.mechanisms import PerturbedHistogram, PitmanYor, PrivateEvolution
-from discreet.mechanisms._base import Outputs, Votes, listed
-from discreet.mechanisms._evolution_inputs import Embedded
+from discreet.mechanisms.base import Outputs, Votes, listed
 from discreet.mechanisms.noise import law_named
+from discreet.mechanisms.populations import Embedded
 from discreet.planner import plan
-from discreet.planner._steps import said_before
+from discreet.planner.cells import said_before
 from discreet.privacy import Budget, DiscreteGaussianPair, Relation
-from discreet.privacy._algebra import power
-from discreet.privacy._thresholded_laplace import ThresholdedLaplace
+from discreet.privacy.algebra import power
+from discreet.privacy.noise import ThresholdedLaplace
 from discreet.releases import publish, verify
 from discreet.testing import (
     brute_force_profile,
@@ -338,7 +339,7 @@ def test_a_table_by_units_is_for_votes_of_units_alone() -> None:
 
 
 def test_units_are_kept_whole_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_records, "_PART", 4)
+    monkeypatch.setattr(records_module, "_PART", 4)
     mechanism = evolution(4, PrivateEvolution, unit_votes=1)
     table = united(mechanism, (0, 1, 2), (3,), (0, 1, 2, 3), (1, 2, 3), (0,))
     parts = list(table.parts())
@@ -780,7 +781,7 @@ def test_a_checkpoint_belongs_to_one_run(tmp_path: Path) -> None:
 
 
 def test_labels_survive_a_checkpoint(tmp_path: Path) -> None:
-    from discreet.mechanisms._checkpoint import Checkpoint
+    from discreet.mechanisms.steps import Checkpoint
 
     words = np.array(["a", None, 'ü, "b"\0'], dtype=object)
     step = Votes(Records(columns=(words, np.array([0.5, np.nan, -0.0]))), np.array([1, -2, 3]))

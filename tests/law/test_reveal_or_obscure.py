@@ -20,7 +20,7 @@ from discreet.testing import (
     check_twin_is_caught,
     enumerate_law,
 )
-from discreet.testing._universes import count_vectors
+from discreet.testing.enumeration import count_vectors
 
 STEP = 2.0**-32
 

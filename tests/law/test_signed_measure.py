@@ -21,7 +21,7 @@ from discreet.errors import DataError, ParameterError
 from discreet.mechanisms import HierarchicalHistogram, PerturbedHistogram, SignedMeasure
 from discreet.papers.pe25 import signed_measure_algorithm_5
 from discreet.planner import plan
-from discreet.planner._predicted import Reference, predicted_w1
+from discreet.planner.predicted import Reference, predicted_w1
 from discreet.privacy import Budget, Relation
 from discreet.releases import publish, verify
 from discreet.testing import (

@@ -12,7 +12,7 @@ import pytest
 
 from discreet._core.random import secure, seeded
 from discreet.domain import Counts, Domain, Integer, OpenLabels, Records
-from discreet.domain._commonness import Commonness
+from discreet.domain.records import Commonness
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import Mechanism, StabilisedPitmanYor, StabilityHistogram
 from discreet.privacy import Budget
@@ -23,7 +23,7 @@ from discreet.testing import (
     check_law_sums_to_one,
     check_twin_is_caught,
 )
-from discreet.testing._statistics import RATE, sample_size_for_distance
+from discreet.testing.statistics import RATE, sample_size_for_distance
 
 WORDS = Domain(columns={"word": OpenLabels()})
 CELLS = Domain(columns={"cell": Integer(lower=0, upper=1)})

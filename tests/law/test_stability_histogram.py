@@ -18,13 +18,13 @@ import pytest
 import discreet
 from discreet._core.random import secure, seeded
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
-from discreet.domain._commonness import Commonness
+from discreet.domain.records import Commonness
 from discreet.errors import Infeasible, ParameterError, PoorUtility, RelationNotSupported
 from discreet.mechanisms import Mechanism, StabilityHistogram
 from discreet.mechanisms.noise import LAPLACE
-from discreet.papers.pe25._noise import stability_histogram_proposition_4_1
+from discreet.papers.pe25.error import stability_histogram_proposition_4_1
 from discreet.privacy import Budget, DiscreteLaplacePair, Relation
-from discreet.privacy._thresholded_laplace import ThresholdedLaplace
+from discreet.privacy.noise import ThresholdedLaplace
 from discreet.testing import (
     check_guarantee,
     check_kernel_follows_law,
@@ -32,7 +32,7 @@ from discreet.testing import (
     check_twin_is_caught,
     hockey_stick,
 )
-from discreet.testing._universes import partitions
+from discreet.testing.enumeration import partitions
 
 Floats = npt.NDArray[np.float64]
 WORDS = Domain(columns={"word": OpenLabels()})

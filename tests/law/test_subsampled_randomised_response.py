@@ -14,9 +14,9 @@ from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer, Records
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import RevealOrObscure, SubsampledRandomisedResponse
-from discreet.mechanisms._mixture import draw_mixture, mixing_units, mixture_log_prob
+from discreet.mechanisms.mixture import draw_mixture, mixing_units, mixture_log_prob
 from discreet.privacy import Budget
-from discreet.privacy._subsampled_pair import SubsampledPair
+from discreet.privacy.mixtures import SubsampledPair
 from discreet.testing import (
     brute_force_profile,
     check_guarantee,
@@ -111,7 +111,7 @@ def test_one_draw_is_reveal_or_obscure() -> None:
 
 @pytest.mark.parametrize(("n", "size", "k", "q"), [(500, 60, 10, 0.3), (64, 64, 3, 0.5), (5000, 64, 4, 0.1)])
 def test_the_bound_for_many_draws_is_near_the_sum_for_few(n: int, size: int, k: int, q: float) -> None:
-    import discreet.privacy._subsampled_pair as module
+    import discreet.privacy.mixtures as module
 
     pair = SubsampledPair(n=n, size=size, cells=k, mixing=q)
     epsilons = (0.0, 0.05, 0.2)

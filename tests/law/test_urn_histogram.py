@@ -25,7 +25,7 @@ from discreet.testing import (
     check_twin_is_caught,
     enumerate_law,
 )
-from discreet.testing._enumeration import enumerate_profile
+from discreet.testing.enumeration import enumerate_profile
 
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
 CELLS = Domain(columns={"cell": Integer(lower=0, upper=2)})

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
 from abc import ABC
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import discreet
-from discreet.mechanisms import REGISTRY
+from discreet.mechanisms import REGISTRY, Mechanism
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "discreet"
@@ -29,7 +31,7 @@ def test_privacy_and_plan_never_load_a_dataframe_library(tmp_path: Path) -> None
     domain = tmp_path / "d.toml"
     domain.write_text('[columns.age]\ntype = "integer"\nlower = 0\nupper = 99\n')
     program = (
-        "import sys; from discreet.cli._main import run; run(sys.argv[1:]); "
+        "import sys; from discreet.cli.entry import run; run(sys.argv[1:]); "
         "assert not {'polars', 'pandas', 'pyarrow'} & set(sys.modules), 'loaded'"
     )
     for arguments in (
@@ -78,12 +80,12 @@ CHANGES = {"write_text", "write_bytes", "touch", "unlink", "mkdir", "rmdir", "sy
            "memmap", "to_csv", "to_parquet", "dump", "write_json", "write_ndjson", "write_ipc", "sink_csv"}  # fmt: skip
 OF_OS = {"open", "replace", "rename", "renames", "link", "symlink", "mkfifo", "write"}
 INTO_OPEN_FILES = {
-    ("_figures.py", "savefig"),
-    ("_writing.py", "sink_parquet"),
-    ("_writing.py", "write_csv"),
-    ("_demo.py", "write_parquet"),
-    ("_split.py", "write_csv"),
-    ("_split.py", "write_parquet"),
+    ("file_sets.py", "savefig"),
+    ("writing.py", "sink_parquet"),
+    ("writing.py", "write_csv"),
+    ("demo.py", "write_parquet"),
+    ("split.py", "write_csv"),
+    ("split.py", "write_parquet"),
 }
 SERIALISERS = {"savefig", "save", "savez", "savez_compressed", "sink_parquet", "write_csv", "write_parquet"}
 
@@ -164,6 +166,7 @@ def test_one_mechanism_one_file_one_page_one_name(name: str) -> None:
 
 MECHANISMS = SOURCE / "mechanisms"
 FILES = sorted(path for path in MECHANISMS.rglob("*.py") if path != MECHANISMS / "__init__.py")
+SHARED = {path.stem for path in FILES} - {kind.__module__.rpartition(".")[2] for kind in REGISTRY.values()}
 
 
 def from_the_folder(text: str) -> set[str]:
@@ -186,9 +189,7 @@ def from_the_folder(text: str) -> set[str]:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_mechanisms_do_not_import_one_another(path: Path) -> None:
     """Nor does what they share, so that no chain of imports leads from one to another."""
-    found = from_the_folder(path.read_text(encoding="utf-8"))
-    shared = {name for name in found if name.startswith("_") and (MECHANISMS / f"{name}.py").exists()}
-    assert found <= shared | {"noise", "readings"}
+    assert from_the_folder(path.read_text(encoding="utf-8")) <= SHARED
 
 
 def named(text: str) -> set[str]:
@@ -207,9 +208,9 @@ def named(text: str) -> set[str]:
 
 
 MAY_NAME = {
-    "releases/_errata.py",  # which earlier versions said wrong things of which mechanisms
-    "pseudo_posterior/_from_domain.py",  # its dirichlet-process is a model
-    "report/_demo.py",  # which asks for a mechanism as a user does
+    "releases/errata.py",  # which earlier versions said wrong things of which mechanisms
+    "pseudo_posterior/from_domain.py",  # its dirichlet-process is a model
+    "report/demo.py",  # which asks for a mechanism as a user does
 }
 
 
@@ -237,7 +238,12 @@ def test_a_name_is_recognised() -> None:
     "def f():\n    from discreet import mechanisms",
 ])  # fmt: skip
 def test_every_way_to_import_a_mechanism_is_seen(text: str) -> None:
-    assert any(not name.startswith("_") or name == "__init__" for name in from_the_folder(text))
+    assert not from_the_folder(text) <= SHARED
+
+
+def test_what_mechanisms_share_may_be_imported() -> None:
+    assert {"base", "mechanism", "noise", "projections"} <= SHARED
+    assert from_the_folder("from discreet.mechanisms.base import Output") <= SHARED
 
 
 def test_no_mechanism_has_slots() -> None:
@@ -250,8 +256,16 @@ def test_no_mechanism_has_slots() -> None:
 
 
 def test_every_mechanism_of_the_folder_is_registered() -> None:
-    registered = {kind.__module__.rpartition(".")[2] for kind in REGISTRY.values()}
-    assert registered == {path.stem for path in MECHANISMS.glob("*.py") if not path.stem.startswith("_")}
+    for path in FILES:
+        importlib.import_module(f"discreet.mechanisms.{path.stem}")
+    found = {kind for kind in derived(Mechanism) if "name" in vars(kind) and kind.__module__.startswith("discreet.")}
+    assert found == set(REGISTRY.values())
+
+
+def derived(kind: type) -> Iterator[type]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from derived(each)
 
 
 def test_the_tree_says_nothing_of_where_it_was_made() -> None:

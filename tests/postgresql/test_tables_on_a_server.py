@@ -15,10 +15,10 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet.cli._main import run
+from discreet.cli.entry import run
 from discreet.confidential import check_table, confidential, confidential_rows, reveal_to_custodian
-from discreet.confidential._frames import table_schema
-from discreet.confidential._wrapper import reveal
+from discreet.confidential.closed import reveal
+from discreet.confidential.values import table_schema
 from discreet.domain import Boolean, Category, Counts, Date, Datetime, Decimal, Domain, Integer, Numeric, OpenLabels
 from discreet.errors import DataError, DiscreetError, FileProblem
 
@@ -82,7 +82,7 @@ def table(server: str) -> str:
 
 
 def at(server: str, **asked: str) -> str:
-    from discreet.confidential._database import addressed
+    from discreet.confidential.database import addressed
 
     return addressed(server, table=asked.get("table"), query=asked.get("query"))
 
@@ -110,7 +110,7 @@ def test_labels_are_told_apart_whatever_the_collation(table: str) -> None:
 
 
 def test_all_batches_are_of_one_moment(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.confidential._database._BATCH", 2)
+    monkeypatch.setattr("discreet.confidential.database._BATCH", 2)
     with psycopg.connect(table, autocommit=True) as connection:
         connection.execute("CREATE TABLE moving AS SELECT generate_series(1, 5) AS i")
         domain = Domain(columns={"i": Integer(lower=0, upper=99)})

@@ -15,7 +15,7 @@ import pytest
 
 from discreet import read
 from discreet.inference import combine
-from discreet.report._demo import demo
+from discreet.report.demo import demo
 
 pytestmark = pytest.mark.r
 

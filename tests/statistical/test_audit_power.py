@@ -16,9 +16,9 @@ import pytest
 from scipy.stats import binom
 
 from discreet._core.random import seeded
-from discreet.audit._guesses import POWER
+from discreet.audit.guesses import POWER
 from discreet.mechanisms import REGISTRY
-from discreet.planner._examined import Case
+from discreet.planner.examined import Case
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 RATE = 1e-6  # of a false failure, over all mechanisms

@@ -10,7 +10,7 @@ import pytest
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer
-from discreet.inference._counts import given_counts, given_records
+from discreet.inference.samplers import given_counts, given_records
 from discreet.mechanisms import PerturbedHistogram, SmoothedHistogram, StabilityHistogram
 
 WORLDS, DRAWS, HELD, RELEASED = 400, 200, 60, 60

@@ -15,9 +15,9 @@ import pytest
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer, Numeric, Records
-from discreet.domain._commonness import Commonness
+from discreet.domain.records import Commonness
 from discreet.mechanisms import REGISTRY, DirichletMultinomial, PitmanYor, SmoothedHistogram
-from discreet.mechanisms._noisy_counts import NoisyCounts
+from discreet.mechanisms.noisy_counts import NoisyCounts
 
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
 RELEASES = 4000

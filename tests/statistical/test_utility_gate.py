@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from discreet.domain import Category, Domain, Integer, Numeric, OpenLabels
-from discreet.domain._column import Column
-from discreet.domain._commonness import Commonness
+from discreet.domain.column import Column
+from discreet.domain.records import Commonness
 from discreet.errors import DiscreetError
 from discreet.mechanisms import REGISTRY, Mechanism
-from discreet.mechanisms._mechanism import Remedy
-from discreet.planner._cells import with_cells
+from discreet.mechanisms.mechanism import Remedy
+from discreet.planner.cells import with_cells
 from discreet.privacy import Budget
-from discreet.releases._utility import POOR_UTILITY, poor_utility
+from discreet.releases.step import POOR_UTILITY, poor_utility
 
 WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 14, 20)
 FEW_WIDTHS = (1, 2, 4, 7, 20)  # of numeric columns, whose cells are chosen anew for each

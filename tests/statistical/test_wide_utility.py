@@ -11,7 +11,7 @@ import numpy.typing as npt
 from discreet._core.random import seeded
 from discreet.domain import Category, Counts, Domain, Integer, Records
 from discreet.mechanisms import Marginals
-from discreet.planner._predicted import Reference, predicted_w1
+from discreet.planner.predicted import Reference, predicted_w1
 from discreet.privacy import Budget
 
 Table = npt.NDArray[np.int64]

@@ -44,7 +44,7 @@ def shown() -> dict[str, Any]:
     return {
         "Domain": DOMAIN,
         "Certificate": release.certificate,
-        "Guarantee": discreet.releases._verify.guarantee_of(release.certificate),  # type: ignore[attr-defined]
+        "Guarantee": discreet.releases.verification.guarantee_of(release.certificate),  # type: ignore[attr-defined]
         "Release": release,
         "Posterior": posterior,
         "Summary": posterior.summary(["mean"], column=EVIL, by="sex"),

@@ -53,7 +53,7 @@ def test_a_release_loads_nothing_that_it_does_not_use(tmp_path: Path) -> None:
     program = """
 import sys
 from pathlib import Path
-from discreet.cli._main import run
+from discreet.cli.entry import run
 assert run(sys.argv[1:]) == 0
 unused = {"discreet.audit", "discreet.inference", "discreet.report", "jax", "matplotlib", "multiprocessing", "pandas"}
 print(*sorted((unused | {"rich", "scipy"}) & set(sys.modules)))

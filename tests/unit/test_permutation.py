@@ -7,9 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from discreet._core.permutation import ROUNDS, Permutation
+from discreet._core.random import ROUNDS, Permutation
 from discreet.testing import assert_law
-from discreet.testing._statistics import sample_size_for_distance
+from discreet.testing.statistics import sample_size_for_distance
 
 
 def images(permutation: Permutation) -> list[int]:

@@ -205,12 +205,12 @@ def test_a_bug_while_confidential_values_are_open_is_called_a_fault(monkeypatch:
     """Looking for the argument to blame leaves closed values closed."""
     from discreet.confidential import confidential
     from discreet.mechanisms import PerturbedHistogram
-    from discreet.releases import _publish
+    from discreet.releases import publication
 
     domain = Domain(columns={"a": Integer(lower=0, upper=3)})
     closed = confidential(pl.DataFrame({"a": [0, 1, 2, 3] * 50}), domain)
     mechanism = PerturbedHistogram(domain=domain, records=200, scale=2.0)
-    monkeypatch.setattr(_publish, "require_kind", [SECRET].pop)  # a bug of the package's own: called with too much
+    monkeypatch.setattr(publication, "require_kind", [SECRET].pop)  # a bug of the package's own: called with too much
     with pytest.raises(Fault) as found:
         publish(closed, mechanism, size=5)
     assert found.value.exit_status == 4

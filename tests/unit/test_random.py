@@ -14,7 +14,7 @@ import pytest
 from discreet._core.random import SecureGenerator, public, secure, seeded
 from discreet.errors import RandomnessError
 from discreet.testing import assert_law
-from discreet.testing._statistics import sample_size_for_distance
+from discreet.testing.statistics import sample_size_for_distance
 
 
 def test_seeds_repeat_and_differ() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from discreet._core.reading import DEPTH, MOST_BYTES, MOST_CELLS, MOST_COLUMNS, bounded_text, parsed_toml, read_json
 from discreet._core.text import harmless
-from discreet.cli._main import run
+from discreet.cli.entry import run
 from discreet.domain import Date, Domain, Integer, Numeric
 from discreet.errors import DomainError, FileProblem
 

@@ -22,14 +22,14 @@ from discreet.mechanisms import (
     StabilityHistogram,
 )
 from discreet.privacy import Budget
-from discreet.report._promise import epsilon_text
+from discreet.report.promise import epsilon_text
 
 SOURCE = Path(__file__).parents[2] / "src" / "discreet"
 CELLS = Domain(columns={"cell": Integer(lower=0, upper=3)})
 
 # Where numbers are formatted that promise nothing: pictures, measures of utility, what is inferred from a release,
 # distances of generators; the testing tools name what failed. A privacy number there goes through _text all the same.
-ELSEWHERE = ("_core/text.py", "report/_charts.py", "utility/", "inference/", "evolution/", "testing/", "domain/")
+ELSEWHERE = ("_core/text.py", "report/charts.py", "utility/", "inference/", "evolution/", "testing/", "domain/")
 NUMERIC = re.compile(r"[efgEFG%]$")
 
 
@@ -134,25 +134,23 @@ PLURALS = (
 )
 COUNT_OF = re.compile(rf" (?:[a-z]+ )?(?:{'|'.join(PLURALS.split())})\b")
 NEVER_ONE = {  # what is counted there is not one, or the text before is no number
-    "cli/_commands.py": {"len(checks)"},
-    "mechanisms/_base.py": {"digits - 1", "self.name"},
-    "mechanisms/_wide_facts.py": {"cells"},
-    "planner/_instead.py": {"most"},
-    "planner/_option.py": {"kind.least_columns"},
-    "planner/_stated.py": {"mechanism"},
-    "pseudo_posterior/_censored.py": {"self.tables"},
-    "pseudo_posterior/_checks.py": {"name"},
-    "pseudo_posterior/_pseudo_posterior.py": {"self.tables"},
-    "pseudo_posterior/_synthesis.py": {"tables"},
+    "cli/commands.py": {"len(checks)"},
+    "mechanisms/base.py": {"digits - 1", "self.name"},
+    "mechanisms/wide_facts.py": {"cells"},
+    "planner/options.py": {"kind.least_columns", "most"},
+    "planner/stated.py": {"mechanism"},
+    "pseudo_posterior/censored.py": {"self.tables"},
+    "pseudo_posterior/checks.py": {"name"},
+    "pseudo_posterior/pseudo.py": {"self.tables"},
+    "pseudo_posterior/step.py": {"tables"},
     "_release.py": {"self.mechanism"},
-    "releases/_earlier.py": {"tables"},
-    "releases/_hive.py": {"name"},
-    "releases/_mechanism_step.py": {"mechanism.name", "name"},
-    "releases/_promise.py": {"relation.group", "step.tables"},
-    "report/_demo.py": {"len(checks)"},
-    "testing/_behaviour.py": {"kind.__name__"},
-    "utility/_compare.py": {"len(column.shares)"},
-    "utility/_transport.py": {"pairs"},
+    "releases/manifest.py": {"name"},
+    "releases/step.py": {"mechanism.name", "name"},
+    "releases/promise.py": {"relation.group", "step.tables", "tables"},
+    "report/demo.py": {"len(checks)"},
+    "testing/behaviour.py": {"kind.__name__"},
+    "utility/comparison.py": {"len(column.shares)"},
+    "utility/transport.py": {"pairs"},
 }
 
 

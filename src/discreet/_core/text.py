@@ -1,13 +1,15 @@
-"""Numbers as text, rounded to the side on which what is written still holds: the one place that formats them.
-
-A number is taken as the decimal that it is written as, as everywhere: 0.1 is one tenth, and is written 0.1.
-"""
+"""Numbers, lists and tables in words, and what a notebook shows."""
 
 from __future__ import annotations
 
+import html
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+
+# Numbers as text, rounded to the side on which what is written still holds: the one place that formats them.
+#
+# A number is taken as the decimal that it is written as, as everywhere: 0.1 is one tenth, and is written 0.1.
 
 
 def rounded_up(value: float, digits: int = 3) -> str:
@@ -172,3 +174,52 @@ def with_article(noun: str) -> str:
     ('an integer', 'a date', 'a NoneType')
     """
     return f"{'an' if noun[:1].lower() in 'aeio' else 'a'} {noun}"
+
+
+# How public objects show themselves in a notebook: short HTML, every text in it escaped.
+
+
+def paragraph(*lines: str, strong: bool = False) -> str:
+    """Return a paragraph of lines; nothing of none.
+
+    Examples
+    --------
+    >>> paragraph("1 < 2", "a & b")
+    '<p>1 &lt; 2<br>a &amp; b</p>'
+    """
+    text = "<br>".join(map(_text, lines))
+    return f"<p><b>{text}</b></p>" if text and strong else f"<p>{text}</p>" if text else ""
+
+
+def alarm(text: str) -> str:
+    """Return a paragraph that has to be seen first."""
+    return f'<p style="color:#b3001e"><b>{_text(text)}</b></p>'
+
+
+def listing(items: Iterable[str]) -> str:
+    """Return a list; nothing of no items.
+
+    Examples
+    --------
+    >>> listing(["x"]), listing([])
+    ('<ul><li>x</li></ul>', '')
+    """
+    inside = "".join(f"<li>{_text(item)}</li>" for item in items)
+    return f"<ul>{inside}</ul>" if inside else ""
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table.
+
+    Examples
+    --------
+    >>> table(["a"], [["<b>"]])
+    '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
+    """
+    head = "".join(f"<th>{_text(name)}</th>" for name in header)
+    body = "".join("<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _text(text: str) -> str:
+    return html.escape(harmless(text, lines=True))

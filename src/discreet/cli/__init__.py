@@ -1,5 +1,5 @@
 """The command: parse, call, write. No logic lives here."""
 
-from discreet.cli._main import main
+from discreet.cli.entry import main
 
 __all__ = ["main"]

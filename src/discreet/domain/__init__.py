@@ -1,15 +1,13 @@
 """Public facts: columns, cells, base measures, the ground metric, and the plain values Records and Counts."""
 
 from discreet._core.boundary import seal
-from discreet.domain._column import Column
-from discreet.domain._commonness import Commonness
-from discreet.domain._decimal import Decimal
-from discreet.domain._discrete import Boolean, Category, OpenLabels
-from discreet.domain._domain import Domain
-from discreet.domain._lattice import Integer
-from discreet.domain._numeric import Numeric
-from discreet.domain._records import Counts, Parts, Records
-from discreet.domain._temporal import Date, Datetime, Duration
+from discreet.domain.column import Column
+from discreet.domain.domain import Domain
+from discreet.domain.integers import Decimal, Integer
+from discreet.domain.labels import Boolean, Category, OpenLabels
+from discreet.domain.numeric import Numeric
+from discreet.domain.records import Commonness, Counts, Parts, Records
+from discreet.domain.temporal import Date, Datetime, Duration
 
 __all__ = [
     "Boolean",

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from discreet._core.boundary import seal, sealed
-from discreet.evolution._api import API
-from discreet.evolution._euclidean import Ball, Box
-from discreet.evolution._table import Table
+from discreet.evolution.api import API
+from discreet.evolution.euclidean import Ball, Box
+from discreet.evolution.table import Table
 
 if TYPE_CHECKING:
-    from discreet.evolution._callables import Callables
-    from discreet.evolution._images import DiffusionImages
-    from discreet.evolution._measured import measured_property
-    from discreet.evolution._resampling import Resampling
-    from discreet.evolution._texts import ContinuedTexts, MaskedTexts
+    from discreet.evolution.callables import Callables
+    from discreet.evolution.images import DiffusionImages
+    from discreet.evolution.measured import measured_property
+    from discreet.evolution.table import Resampling
+    from discreet.evolution.texts import ContinuedTexts, MaskedTexts
 
 __all__ = [
     "API",
@@ -31,12 +31,12 @@ __all__ = [
 
 
 _HOMES = {
-    "Callables": "_callables",
-    "ContinuedTexts": "_texts",
-    "DiffusionImages": "_images",
-    "MaskedTexts": "_texts",
-    "Resampling": "_resampling",
-    "measured_property": "_measured",
+    "Callables": "callables",
+    "ContinuedTexts": "texts",
+    "DiffusionImages": "images",
+    "MaskedTexts": "texts",
+    "Resampling": "table",
+    "measured_property": "measured",
 }
 
 

@@ -1,9 +1,9 @@
 """A ledger: every release of a confidential table is paid for once, whatever dies on the way."""
 
 from discreet._core.boundary import seal
-from discreet.ledger._ledger import Ledger
-from discreet.ledger._payment import Payment
-from discreet.ledger._status import LedgerStatus
+from discreet.ledger.ledger import Ledger
+from discreet.ledger.payment import Payment
+from discreet.ledger.status import LedgerStatus
 
 __all__ = ["Ledger"]
 

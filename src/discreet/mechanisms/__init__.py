@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from discreet._core.boundary import seal, sealed
 from discreet._core.errors import ParameterError
 from discreet.domain import Domain
-from discreet.domain._declared import DECLARED
-from discreet.mechanisms._base import CellCounts, Output
-from discreet.mechanisms._mechanism import Mechanism
+from discreet.domain.declaration import DECLARED
+from discreet.mechanisms.base import CellCounts, Output
+from discreet.mechanisms.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from discreet.mechanisms.data_specific_reveal_or_obscure import DataSpecificRevealOrObscure

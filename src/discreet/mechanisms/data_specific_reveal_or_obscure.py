@@ -18,14 +18,13 @@ from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import GuaranteeKindError
 from discreet._core.text import percent
 from discreet.domain import Counts, Domain, Records
-from discreet.domain._commonness import Commonness
-from discreet.mechanisms._base import NEIGHBOURS, require_relation
-from discreet.mechanisms._drawn import DrawnMechanism, Looked
-from discreet.mechanisms._evidence import DrawnByLeast
-from discreet.mechanisms._mechanism import Remedy
-from discreet.mechanisms._mixture import UNIT, draw_mixture, mixed, mixture_evidence, mixture_log_prob
+from discreet.domain.records import Commonness
+from discreet.mechanisms.base import NEIGHBOURS, require_relation
+from discreet.mechanisms.evidence import DrawnByLeast
+from discreet.mechanisms.mechanism import DrawnMechanism, Looked, Remedy
+from discreet.mechanisms.mixture import UNIT, draw_mixture, mixed, mixture_evidence, mixture_log_prob
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
-from discreet.privacy._minimum_pairs import MinimumPairs
+from discreet.privacy.mixtures import MinimumPairs
 
 Schedule = Literal["optimal", "published"]
 

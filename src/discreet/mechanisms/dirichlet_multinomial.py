@@ -20,17 +20,16 @@ from discreet._core.errors import ParameterError
 from discreet._core.numeric import log_rising
 from discreet._core.text import percent
 from discreet.domain import Counts, Domain, Records
-from discreet.domain._commonness import Commonness
-from discreet.mechanisms._base import MOST_CELLS, NEIGHBOURS, held_frequencies, require_relation
-from discreet.mechanisms._drawn import HeldMechanism, Looked, held_cells
-from discreet.mechanisms._evidence import DrawnFromCounts
-from discreet.mechanisms._mechanism import Remedy
-from discreet.mechanisms._urn import draw_blocks, records_of
+from discreet.domain.records import Commonness
+from discreet.mechanisms.base import MOST_CELLS, NEIGHBOURS, held_frequencies, require_relation
+from discreet.mechanisms.evidence import DrawnFromCounts
+from discreet.mechanisms.mechanism import HeldMechanism, Looked, Remedy, held_cells
+from discreet.mechanisms.urn import draw_blocks, records_of
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation, UrnPair
-from discreet.privacy._group import ChainProfile
-from discreet.privacy._group_urn import GroupUrn
-from discreet.privacy._held_table import HeldTable
-from discreet.privacy._profile import LargestProfile
+from discreet.privacy.algebra import ChainProfile
+from discreet.privacy.group_urn import GroupUrn
+from discreet.privacy.instance import HeldTable
+from discreet.privacy.profile import LargestProfile
 
 _UNIT = 1 << 20  # prior masses are multiples of 2^-20 of a record
 _DENSE = 1 << 20  # cells held one by one; beyond, prior draws come from the base measure

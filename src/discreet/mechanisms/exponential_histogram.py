@@ -19,14 +19,13 @@ from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import least_real, up
 from discreet._core.text import about, as_written, percent
 from discreet.domain import Counts, Domain, Records
-from discreet.domain._commonness import Commonness
-from discreet.mechanisms._base import NEIGHBOURS, feasible, require_relation
-from discreet.mechanisms._drawn import DrawnMechanism
-from discreet.mechanisms._evidence import NearestBySquares, NearestCounts
-from discreet.mechanisms._mechanism import Remedy
-from discreet.mechanisms._weights import draw_weighted, rounding
+from discreet.domain.records import Commonness
+from discreet.mechanisms.base import NEIGHBOURS, feasible, require_relation
+from discreet.mechanisms.draws import draw_weighted, rounding
+from discreet.mechanisms.evidence import NearestBySquares, NearestCounts
+from discreet.mechanisms.mechanism import DrawnMechanism, Remedy
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
-from discreet.privacy._bounded_range import BoundedRangeProfile
+from discreet.privacy.algebra import BoundedRangeProfile
 
 _MOST_TERMS = 1 << 28  # of the sums over cells and sizes, about a second
 _MOST_COUNTS = 1 << 23  # numbers in the list of all count vectors

@@ -12,11 +12,11 @@ from typing import ClassVar
 
 from discreet._core.arrays import Floats
 from discreet._core.checks import probability
-from discreet.domain._commonness import Commonness
-from discreet.mechanisms._base import CellCounts
-from discreet.mechanisms._mechanism import Remedy
-from discreet.mechanisms._noisy_counts import NoisyCounts
-from discreet.mechanisms.readings import L1
+from discreet.domain.records import Commonness
+from discreet.mechanisms.base import CellCounts
+from discreet.mechanisms.mechanism import Remedy
+from discreet.mechanisms.noisy_counts import NoisyCounts
+from discreet.mechanisms.projections import L1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,16 +18,14 @@ from discreet._core.checks import plain
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
-from discreet.domain._commonness import Commonness
-from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Estimates, Output, finite_cells, numbered_cells
-from discreet.mechanisms._draws import draw_cells
-from discreet.mechanisms._evidence import NoisyTree
-from discreet.mechanisms._expansion import Expansion, Made, Refined
-from discreet.mechanisms._noisy_counts import NoisyCounts, solve_scale
-from discreet.mechanisms._tree import Tree, node_counts
-from discreet.mechanisms._tree_levels import chosen_levels, predicted_error
+from discreet.domain.records import Commonness
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Estimates, Output, finite_cells, numbered_cells
+from discreet.mechanisms.draws import Expansion, Made, Refined, draw_cells
+from discreet.mechanisms.evidence import NoisyTree
 from discreet.mechanisms.noise import law_named
-from discreet.mechanisms.readings.tree import Consistent
+from discreet.mechanisms.noisy_counts import NoisyCounts, solve_scale
+from discreet.mechanisms.projections import Consistent
+from discreet.mechanisms.tree import Tree, chosen_levels, node_counts, predicted_error
 from discreet.privacy import Budget, Guarantee, Relation
 
 _MOST_COLUMNS = 60  # of an array, up to 64

@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import ClassVar
 
 from discreet._core.checks import positive_size, real
-from discreet.mechanisms._noisy_counts import NoisyCounts, projection_error
 from discreet.mechanisms.noise import LAPLACE
-from discreet.mechanisms.readings import L1
+from discreet.mechanisms.noisy_counts import NoisyCounts, projection_error
+from discreet.mechanisms.projections import L1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,10 +20,9 @@ from discreet._core.numeric import least_integer, least_real, log_ratio
 from discreet._core.random import seeded
 from discreet._core.text import about, as_written, counted, percent, rounded_up
 from discreet.domain import Counts, Domain, Records
-from discreet.domain._commonness import Commonness, inner_half
-from discreet.domain._metric import is_ordered
-from discreet.domain._records import Parts
-from discreet.mechanisms._base import (
+from discreet.domain.metric import is_ordered
+from discreet.domain.records import Commonness, Parts, inner_half
+from discreet.mechanisms.base import (
     NEIGHBOURS,
     CellCounts,
     Estimates,
@@ -36,12 +35,17 @@ from discreet.mechanisms._base import (
     listed,
     require_relation,
 )
-from discreet.mechanisms._counted_texts import TABLE, counted_texts
-from discreet.mechanisms._draws import BLOCK, DEFAULT_SAMPLING, Sampling, check_sampling, copies, draw_cells
-from discreet.mechanisms._evidence import NoisyCellCounts, NoisyTree
-from discreet.mechanisms._expansion import Expansion
-from discreet.mechanisms._kept_labels import (
+from discreet.mechanisms.draws import BLOCK, DEFAULT_SAMPLING, Expansion, Sampling, check_sampling, copies, draw_cells
+from discreet.mechanisms.evidence import NoisyCellCounts, NoisyTree
+from discreet.mechanisms.latent_classes import FromStrata, LatentClasses, Pair
+from discreet.mechanisms.measured_tables import TABLE, Counted, MeasuredTables, counted_texts
+from discreet.mechanisms.mechanism import Mechanism, Outcome, Remedy
+from discreet.mechanisms.noise import GAUSSIAN
+from discreet.mechanisms.projections import Consistent
+from discreet.mechanisms.wide_columns import (
     Coded,
+    Merged,
+    OneWay,
     closed_domain,
     held_labels,
     keep,
@@ -49,27 +53,20 @@ from discreet.mechanisms._kept_labels import (
     log_kept,
     open_columns,
 )
-from discreet.mechanisms._latent_classes import LatentClasses, Pair
-from discreet.mechanisms._measured_tables import Counted, MeasuredTables
-from discreet.mechanisms._mechanism import Mechanism, Outcome, Remedy
-from discreet.mechanisms._merged_cells import Merged
-from discreet.mechanisms._model_records import FromStrata
-from discreet.mechanisms._one_way import OneWay
-from discreet.mechanisms._units import label_units, worth_measuring
-from discreet.mechanisms._wide_facts import (
+from discreet.mechanisms.wide_facts import (
     MOST_CELLS,
     MOST_THRESHOLD,
     MOST_UNITS,
     WideFacts,
     check_columns,
     items_of,
+    label_units,
     worked_on,
+    worth_measuring,
 )
-from discreet.mechanisms.noise import GAUSSIAN
-from discreet.mechanisms.readings.tree import Consistent
 from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
-from discreet.privacy._guarantee import RelationName
-from discreet.privacy._thresholded_gaussian import ThresholdedGaussian
+from discreet.privacy.guarantee import RelationName
+from discreet.privacy.noise import ThresholdedGaussian
 
 _LEAST_SCALE = 9.0  # below, sums of noise are not noise of a larger scale to within 1e-300
 _UNITS_EACH = 40  # units per table that may be measured

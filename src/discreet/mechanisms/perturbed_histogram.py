@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Self
 from discreet._core.checks import choice
 from discreet._core.errors import ParameterError
 from discreet.domain import Domain
-from discreet.mechanisms._cells import OwnCells
-from discreet.mechanisms._noisy_counts import NoisyCounts
-from discreet.mechanisms.readings import PROJECTIONS, W1, Projection
+from discreet.mechanisms.cells import OwnCells
+from discreet.mechanisms.noisy_counts import NoisyCounts
+from discreet.mechanisms.projections import PROJECTIONS, W1, Projection
 from discreet.privacy import Budget
 
 

@@ -18,17 +18,15 @@ from discreet._core.errors import LawNotAvailable, ParameterError
 from discreet._core.numeric import log_rising
 from discreet._core.text import counted, counted_up, rounded_up
 from discreet.domain import Counts, Records
-from discreet.domain._commonness import Commonness
-from discreet.mechanisms._base import NEIGHBOURS, require_relation
-from discreet.mechanisms._drawn import held_cells
-from discreet.mechanisms._evidence import ContinuedUrn
-from discreet.mechanisms._mechanism import Remedy
-from discreet.mechanisms._pitman_yor_urn import UNIT, PitmanYorUrn, moved_mass
-from discreet.mechanisms._urn import BLOCK, draw_blocks, records_of
+from discreet.domain.records import Commonness
+from discreet.mechanisms.base import NEIGHBOURS, require_relation
+from discreet.mechanisms.evidence import ContinuedUrn
+from discreet.mechanisms.mechanism import Remedy, held_cells
+from discreet.mechanisms.urn import BLOCK, UNIT, PitmanYorUrn, draw_blocks, moved_mass, records_of
 from discreet.privacy import ConstantProfile, Guarantee, Profile, Relation
-from discreet.privacy._guarantee import Kind
-from discreet.privacy._held_table import HeldTable
-from discreet.privacy._pitman_yor_pairs import PitmanYorPairs
+from discreet.privacy.guarantee import Kind
+from discreet.privacy.instance import HeldTable
+from discreet.privacy.pitman_yor import PitmanYorPairs
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,31 +20,27 @@ from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.random import SecureGenerator, public, seeded
 from discreet._core.text import counted, rounded_down
 from discreet.domain import Domain, Records
-from discreet.domain._commonness import Commonness
-from discreet.domain._records import Parts
+from discreet.domain.records import Commonness, Parts
 from discreet.evolution import API
-from discreet.evolution._api import NamedAPI
-from discreet.evolution._step import EvolvedStep
-from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Output, PartsMechanism, Votes
-from discreet.mechanisms._bounded_lipschitz import bounded_lipschitz_projection
-from discreet.mechanisms._cells import nearest_of
-from discreet.mechanisms._checkpoint import Checkpoint
-from discreet.mechanisms._draws import BLOCK, DEFAULT_SAMPLING, Sampling, check_sampling, draw_cells
-from discreet.mechanisms._evolution_inputs import LARGEST, Embedded, check_fits, settled_api
-from discreet.mechanisms._evolution_request import MOST_CANDIDATES, Request
-from discreet.mechanisms._expansion import Expansion, Listed
-from discreet.mechanisms._mechanism import Mechanism, Outcome, Remedy
-from discreet.mechanisms._populations import Populations, settled_shares
-from discreet.mechanisms._sparse_transport import transport_available
-from discreet.mechanisms._steps import SteppedMechanism
+from discreet.evolution.api import NamedAPI
+from discreet.evolution.measured import EvolvedStep
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Output, PartsMechanism, Votes
+from discreet.mechanisms.bounded_lipschitz import bounded_lipschitz_projection
+from discreet.mechanisms.cells import nearest_of
+from discreet.mechanisms.draws import BLOCK, DEFAULT_SAMPLING, Expansion, Listed, Sampling, check_sampling, draw_cells
+from discreet.mechanisms.evolution_choice import MOST_CANDIDATES, Request
+from discreet.mechanisms.mechanism import Mechanism, Outcome, Remedy
 from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
+from discreet.mechanisms.populations import LARGEST, Embedded, Populations, check_fits, settled_api, settled_shares
+from discreet.mechanisms.sparse_transport import transport_available
+from discreet.mechanisms.steps import Checkpoint, SteppedMechanism
 from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
-from discreet.privacy._algebra import power
-from discreet.privacy._guarantee import RelationName
-from discreet.privacy._thresholded_laplace import ThresholdedLaplace
+from discreet.privacy.algebra import power
+from discreet.privacy.guarantee import RelationName
+from discreet.privacy.noise import ThresholdedLaplace
 
 if TYPE_CHECKING:
-    from discreet.evolution._neighbours import Voters
+    from discreet.evolution.neighbours import Voters
 
 Variant = Literal["projection", "practical", "theoretical"]
 
@@ -363,7 +359,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
 
     def _votes(self, table: Iterable[Voters], candidates: Records, step: int) -> CellCounts:
         """Return how many votes each candidate gets. Confidential."""
-        from discreet.evolution._neighbours import votes
+        from discreet.evolution.neighbours import votes
 
         points = self._ahead(candidates, step) if self.lookahead else self._api.embed(candidates)
         groups = list(self._populations.groups(self._populations.labels(candidates)))
@@ -546,7 +542,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         if not self.steps:
             start = self._api.random(_BASE_DRAWS, rng=rng)
             return start, np.full(len(start), 1.0 / len(start))
-        from discreet.evolution._neighbours import Voters
+        from discreet.evolution.neighbours import Voters
 
         table = [Voters(self._api.embed(held), frequencies, labels=self._populations.labels(held))]
         voted_for, released = replace(self, unit_votes=0), list[Votes]()

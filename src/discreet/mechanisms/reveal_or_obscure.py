@@ -15,7 +15,7 @@ import numpy as np
 from discreet._core.arrays import Floats
 from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError
-from discreet.mechanisms._mixture import UNIT, Mixture, mixing_units
+from discreet.mechanisms.mixture import UNIT, Mixture, mixing_units
 
 
 @dataclass(frozen=True, kw_only=True)

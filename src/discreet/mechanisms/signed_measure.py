@@ -14,13 +14,12 @@ import numpy as np
 from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
-from discreet.mechanisms._base import NEIGHBOURS, CellCounts
-from discreet.mechanisms._cells import Cells, CellsAround
-from discreet.mechanisms._mechanism import Remedy
-from discreet.mechanisms._noisy_counts import NoisyCounts
-from discreet.mechanisms._public_points import PublicPoints
-from discreet.mechanisms._sparse_transport import transport_available
-from discreet.mechanisms.readings import BoundedLipschitz
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts
+from discreet.mechanisms.cells import Cells, CellsAround, PublicPoints
+from discreet.mechanisms.mechanism import Remedy
+from discreet.mechanisms.noisy_counts import NoisyCounts
+from discreet.mechanisms.projections import BoundedLipschitz
+from discreet.mechanisms.sparse_transport import transport_available
 from discreet.privacy import Budget, Guarantee, Relation
 
 _PREDICTED_WORK = 1 << 27  # in the draws of a prediction together

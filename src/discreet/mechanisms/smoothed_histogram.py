@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from discreet.mechanisms._mixture import Mixture
+from discreet.mechanisms.mixture import Mixture
 
 
 @dataclass(frozen=True, kw_only=True)

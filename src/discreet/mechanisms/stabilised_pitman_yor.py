@@ -14,13 +14,12 @@ import numpy as np
 from discreet._core.arrays import Floats
 from discreet._core.checks import positive_size, real
 from discreet.domain import Counts, Records
-from discreet.domain._commonness import Commonness
-from discreet.mechanisms._base import Output, require_made_for
-from discreet.mechanisms._evidence import ThresholdedUrn
-from discreet.mechanisms._pitman_yor_urn import UNIT, discount_units, strength_units
-from discreet.mechanisms._stability import StableCounts
-from discreet.mechanisms._urn import draw_blocks, records_of
+from discreet.domain.records import Commonness
+from discreet.mechanisms.base import Output, require_made_for
+from discreet.mechanisms.evidence import ThresholdedUrn
 from discreet.mechanisms.noise import LAPLACE
+from discreet.mechanisms.stability import StableCounts
+from discreet.mechanisms.urn import UNIT, discount_units, draw_blocks, records_of, strength_units
 
 _MOST_FOLLOWED = 10**6  # records times cells: intervals take some ten seconds
 

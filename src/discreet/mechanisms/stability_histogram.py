@@ -13,13 +13,22 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet.domain import Counts, Domain, Records
-from discreet.domain._commonness import Commonness
-from discreet.mechanisms._base import Output
-from discreet.mechanisms._draws import BLOCK, DEFAULT_SAMPLING, Sampling, check_sampling, draw_cells
-from discreet.mechanisms._evidence import ThresholdedCounts
-from discreet.mechanisms._expansion import Expansion, Listed, Made, Refined
-from discreet.mechanisms._stability import StableCounts
+from discreet.domain.records import Commonness
+from discreet.mechanisms.base import Output
+from discreet.mechanisms.draws import (
+    BLOCK,
+    DEFAULT_SAMPLING,
+    Expansion,
+    Listed,
+    Made,
+    Refined,
+    Sampling,
+    check_sampling,
+    draw_cells,
+)
+from discreet.mechanisms.evidence import ThresholdedCounts
 from discreet.mechanisms.noise import LAPLACE
+from discreet.mechanisms.stability import StableCounts
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,11 +17,11 @@ from discreet._core.checks import positive_size, real
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
-from discreet.mechanisms._base import NEIGHBOURS
-from discreet.mechanisms._mixture import Mixture, mixing_units, obscure
+from discreet.mechanisms.base import NEIGHBOURS
+from discreet.mechanisms.mixture import Mixture, mixing_units, obscure
 from discreet.privacy import Budget, Guarantee, Profile, Relation
-from discreet.privacy._group import ChainProfile
-from discreet.privacy._subsampled_pair import SubsampledPair
+from discreet.privacy.algebra import ChainProfile
+from discreet.privacy.mixtures import SubsampledPair
 
 _BLOCK = 1 << 17
 

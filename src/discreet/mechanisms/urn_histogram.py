@@ -17,13 +17,13 @@ from discreet._core.checks import positive_size
 from discreet._core.numeric import log_rising
 from discreet._core.text import counted_up
 from discreet.domain import Counts, Records
-from discreet.domain._commonness import Commonness
-from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Outputs, listed, require_relation
-from discreet.mechanisms._evidence import DrawnFromCounts, DrawnFromHeld
-from discreet.mechanisms._mechanism import Remedy
-from discreet.mechanisms._pitman_yor_urn import PitmanYorUrn, moved_mass
+from discreet.domain.records import Commonness
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Outputs, listed, require_relation
+from discreet.mechanisms.evidence import DrawnFromCounts, DrawnFromHeld
+from discreet.mechanisms.mechanism import Remedy
+from discreet.mechanisms.urn import PitmanYorUrn, moved_mass
 from discreet.privacy import ConstantProfile, Guarantee, Relation
-from discreet.privacy._held_table import HeldTable
+from discreet.privacy.instance import HeldTable
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.boundary import seal
 from discreet._core.checks import integer, positive_size, real
 from discreet.errors import ParameterError
-from discreet.papers._ranges import positive, sizes
+from discreet.papers.ranges import positive, sizes
 
 __all__ = [
     "dirichlet_multinomial_thesis",

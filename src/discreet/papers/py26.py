@@ -16,7 +16,7 @@ from discreet._core.checks import real
 from discreet._core.errors import ParameterError
 from discreet._core.numeric import least_integer
 from discreet._core.text import as_written
-from discreet.papers._ranges import positive, sizes
+from discreet.papers.ranges import positive, sizes
 
 __all__ = [
     "dirichlet_multinomial_a2",

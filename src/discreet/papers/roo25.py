@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from discreet._core.boundary import seal
-from discreet.papers._ranges import positive
+from discreet.papers.ranges import positive
 
 __all__ = ["laplace_projection_5"]
 

@@ -1,18 +1,14 @@
 """Privacy: profiles, their algebra, and guarantees."""
 
 from discreet._core.boundary import seal
-from discreet.privacy._algebra import ComposedProfile, compose
-from discreet.privacy._bounded_range import BoundedRangeProfile
-from discreet.privacy._group import ChainProfile
-from discreet.privacy._group_urn import GroupUrn
-from discreet.privacy._guarantee import Budget, Guarantee, Relation
-from discreet.privacy._held_table import HeldTable, Reading
-from discreet.privacy._minimum_pairs import MinimumPairs
-from discreet.privacy._noise_pairs import DiscreteGaussianPair, DiscreteLaplacePair
-from discreet.privacy._profile import ConstantProfile, LargestProfile, Profile
-from discreet.privacy._sampling_pairs import MixturePair, UrnPair
-from discreet.privacy._subsampled_pair import SubsampledPair
-from discreet.privacy._thresholded_laplace import ThresholdedLaplace
+from discreet.privacy.algebra import BoundedRangeProfile, ChainProfile, ComposedProfile, compose
+from discreet.privacy.group_urn import GroupUrn
+from discreet.privacy.guarantee import Budget, Guarantee, Relation
+from discreet.privacy.instance import HeldTable, Reading
+from discreet.privacy.mixtures import MinimumPairs, SubsampledPair
+from discreet.privacy.noise import DiscreteGaussianPair, DiscreteLaplacePair, ThresholdedLaplace
+from discreet.privacy.profile import ConstantProfile, LargestProfile, Profile
+from discreet.privacy.urn import MixturePair, UrnPair
 
 __all__ = [
     "Budget",

@@ -1,24 +1,23 @@
 """The risk-weighted pseudo-posterior and the censored posterior over any NumPyro model."""
 
 from discreet._core.boundary import seal
-from discreet.pseudo_posterior._across import across_tables
-from discreet.pseudo_posterior._censored import CensoredPosterior, ChainDistance
-from discreet.pseudo_posterior._design import Design, Predictor, Response
-from discreet.pseudo_posterior._fit import Convergence, PosteriorDraws
-from discreet.pseudo_posterior._from_domain import synthesiser_for
-from discreet.pseudo_posterior._frontier import FrontierPoint, frontier
-from discreet.pseudo_posterior._mixtures.regression import MixtureRegression
-from discreet.pseudo_posterior._pictures import frontier_page, violins, weight_picture
-from discreet.pseudo_posterior._pseudo_posterior import PseudoFit, PseudoPosterior, Risks
-from discreet.pseudo_posterior._regressions import (
+from discreet.pseudo_posterior.censored import CensoredPosterior, ChainDistance
+from discreet.pseudo_posterior.design import Design, Predictor, Response
+from discreet.pseudo_posterior.from_domain import synthesiser_for
+from discreet.pseudo_posterior.mixture import MixtureRegression
+from discreet.pseudo_posterior.pictures import frontier_page, violins, weight_picture
+from discreet.pseudo_posterior.pseudo import PseudoFit, PseudoPosterior, Risks
+from discreet.pseudo_posterior.regressions import (
     CategoricalShares,
     LinearRegression,
     PoissonMean,
     SequentialRegression,
     Step,
 )
-from discreet.pseudo_posterior._synthesiser import FromModel, Synthesiser
-from discreet.pseudo_posterior._weights import (
+from discreet.pseudo_posterior.risk_frontier import FrontierPoint, across_tables, frontier
+from discreet.pseudo_posterior.sampler import Convergence, PosteriorDraws
+from discreet.pseudo_posterior.synthesiser import FromModel, Synthesiser
+from discreet.pseudo_posterior.weights import (
     CountWeights,
     ExponentialWeights,
     LinearWeights,

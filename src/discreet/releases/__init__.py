@@ -1,10 +1,10 @@
 """Releases: the crossing from confidential to public, certificates and their verification, writing records out."""
 
 from discreet._core.boundary import seal
-from discreet.releases._certificate import Certificate
-from discreet.releases._publish import publish
-from discreet.releases._release import Release
-from discreet.releases._verify import Check, verify
+from discreet.releases.certificate import Certificate
+from discreet.releases.publication import publish
+from discreet.releases.release import Release
+from discreet.releases.verification import Check, verify
 
 __all__ = ["Certificate", "publish", "verify"]
 

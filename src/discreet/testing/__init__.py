@@ -4,7 +4,7 @@ For this library's own tests and for anybody who writes a mechanism: give its cl
 enumerate its law on every pair of neighbouring tables of a small universe, and compare with what it promises.
 """
 
-from discreet.testing._contract import (
+from discreet.testing.contract import (
     brute_force_profile,
     check_guarantee,
     check_kernel_follows_law,
@@ -12,9 +12,8 @@ from discreet.testing._contract import (
     check_mechanism,
     check_twin_is_caught,
 )
-from discreet.testing._enumeration import enumerate_law, hockey_stick
-from discreet.testing._statistics import assert_law
-from discreet.testing._universes import neighbouring_pairs
+from discreet.testing.enumeration import enumerate_law, hockey_stick, neighbouring_pairs
+from discreet.testing.statistics import assert_law
 
 __all__ = [
     "assert_law",

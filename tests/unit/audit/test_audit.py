@@ -13,20 +13,18 @@ import pytest
 
 from discreet._core.random import seeded
 from discreet.audit import instance_guarantee
-from discreet.audit._instance import BANNER, held_table
-from discreet.audit._monte_carlo import clopper_pearson, simulate
-from discreet.audit._paper_choices import paper_choices
-from discreet.cli._main import run
+from discreet.audit.guesses import clopper_pearson, simulate
+from discreet.audit.instance import BANNER, held_table, paper_choices
+from discreet.cli.entry import run
 from discreet.confidential import Confidential, confidential, reveal_to_custodian
 from discreet.domain import Category, Counts, Domain, Integer, Numeric
 from discreet.errors import BudgetError, ConfidentialAccessError, GuaranteeKindError, ParameterError
 from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor, UrnHistogram
 from discreet.papers.bnp24 import empirical_bayes_strength
 from discreet.privacy import Guarantee, Relation
-from discreet.privacy._guarantee import require_kind
-from discreet.privacy._held_table import HeldTable, Reading
-from discreet.privacy._instance import instance_readings
-from discreet.privacy._opening_pair import OpeningPair
+from discreet.privacy.guarantee import require_kind
+from discreet.privacy.instance import HeldTable, Reading, instance_readings
+from discreet.privacy.pitman_yor import OpeningPair
 from discreet.releases import publish
 
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet.audit._pipeline import audit_pipeline
-from discreet.cli._main import run
+from discreet.audit.pipeline import audit_pipeline
+from discreet.cli.entry import run
 from discreet.confidential import Confidential, reveal_to_custodian
 from discreet.errors import DataError, FileProblem, ParameterError
 

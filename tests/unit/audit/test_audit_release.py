@@ -14,13 +14,12 @@ import pytest
 from scipy.stats import binom
 
 from discreet._core.random import seeded
-from discreet.audit._attacks import ATTACKS
-from discreet.audit._coded import Coded, coded, coded_counts
-from discreet.audit._guesses import Null, StatedProfile
-from discreet.audit._pairs import attacked, divided, paired
-from discreet.audit._release import LEVEL, audit_release, claimed
-from discreet.audit._split import Split, drawn
-from discreet.cli._main import run
+from discreet.audit.attacks import ATTACKS, attacked, divided, paired
+from discreet.audit.coded import Coded, coded, coded_counts
+from discreet.audit.guesses import Null, StatedProfile
+from discreet.audit.release import LEVEL, audit_release, claimed
+from discreet.audit.split import Split, drawn
+from discreet.cli.entry import run
 from discreet.confidential import Confidential, reveal_to_custodian
 from discreet.domain import Counts, Domain, Integer, Records
 from discreet.errors import DataError, FileProblem, ParameterError

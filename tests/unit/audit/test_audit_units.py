@@ -12,13 +12,12 @@ import pytest
 from scipy.stats import binom
 
 from discreet._core.random import seeded
-from discreet.audit._attacks import ATTACKS, differences
-from discreet.audit._coded import Coded, coded
-from discreet.audit._guesses import Null, StatedProfile
-from discreet.audit._pairs import attacked, divided, joined, paired
-from discreet.audit._release import LEVEL
-from discreet.audit._split import Split
-from discreet.cli._main import run
+from discreet.audit.attacks import ATTACKS, attacked, differences, divided, joined, paired
+from discreet.audit.coded import Coded, coded
+from discreet.audit.guesses import Null, StatedProfile
+from discreet.audit.release import LEVEL
+from discreet.audit.split import Split
+from discreet.cli.entry import run
 from discreet.domain import Counts, Domain, Integer, Records
 from discreet.errors import DataError
 from discreet.mechanisms import PerturbedHistogram
@@ -128,10 +127,10 @@ def test_equal_units_are_not_paired() -> None:
 
 
 def test_single_records_as_units_are_scored_like_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    from discreet.audit import _pairs
+    from discreet.audit import attacks
 
     seen: list[Any] = []
-    monkeypatch.setattr(_pairs, "differences", lambda scene: seen.append(differences(scene)) or seen[-1])
+    monkeypatch.setattr(attacks, "differences", lambda scene: seen.append(differences(scene)) or seen[-1])
     frames = [persons(200, 1).with_columns(who=pl.int_range(pl.len())), persons(200, 2)]
     frames[1] = frames[1].with_columns(who=1000 + pl.int_range(pl.len()))
     plain = coded([frame.select("x") for frame in [*frames, frames[0]]], DOMAIN)
@@ -181,7 +180,7 @@ def test_no_unit_is_parted(place: Path) -> None:
 
 def test_every_unit_is_as_likely_in_the_control() -> None:
     """Whatever the number of its records: 600 draws of one of three units, each within 1e-6 of a third."""
-    from discreet.audit._split import _rows_of, drawn
+    from discreet.audit.split import _rows_of, drawn
 
     numbers = np.array([0, 1, 1, 2, 2, 2])
     seen = np.zeros(3)

@@ -12,11 +12,11 @@ import pytest
 from scipy.stats import binom
 
 from discreet._core.random import seeded
-from discreet.audit._black_box import Finding, Sampler, compared
-from discreet.audit._guesses import StatedProfile
-from discreet.cli._main import run
+from discreet.audit.black_box import Finding, Sampler, compared
+from discreet.audit.guesses import StatedProfile
+from discreet.cli.entry import run
 from discreet.errors import ParameterError
-from discreet.planner._examined import examined
+from discreet.planner.examined import examined
 
 RATE = 1e-6
 
@@ -112,7 +112,7 @@ def test_a_mechanism_with_too_little_noise_is_rejected_both_ways() -> None:
 
 
 def test_a_law_that_cannot_be_listed_is_run_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.planner._examined.FACTORS", (1.1,))  # too near for 100 runs
+    monkeypatch.setattr("discreet.planner.examined.FACTORS", (1.1,))  # too near for 100 runs
     found = examined("perturbed-histogram", **{**ASKED, "runs": 100, "records": 3})
     assert found.exact is None
     assert "its law cannot be listed" in str(found)

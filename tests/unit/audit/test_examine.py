@@ -15,7 +15,7 @@ from scipy.stats import binom
 
 from discreet._core.random import seeded
 from discreet.audit import examine
-from discreet.audit._black_box import Event, Finding, Sampler, compared
+from discreet.audit.black_box import Event, Finding, Sampler, compared
 from discreet.errors import BudgetError, ParameterError
 
 RATE = 1e-6

@@ -10,9 +10,9 @@ from scipy.optimize import linprog
 from scipy.sparse import lil_matrix
 from scipy.stats import binom
 
-from discreet.audit._guesses import Null, StatedProfile, detectable
+from discreet.audit.guesses import Null, StatedProfile, detectable
 from discreet.privacy import DiscreteGaussianPair
-from discreet.testing._contract import check_profile
+from discreet.testing.contract import check_profile
 
 
 def bare(epsilon: float, delta: float) -> Null:

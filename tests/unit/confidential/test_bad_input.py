@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from discreet.confidential import confidential
-from discreet.confidential._frames import table_schema
+from discreet.confidential.values import table_schema
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
 from discreet.errors import DataError, DiscreetError, DomainError, FileProblem, ParameterError
 

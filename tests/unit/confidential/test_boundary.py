@@ -11,9 +11,10 @@ import polars as pl
 import pytest
 
 from discreet._core.boundary import enclosed
-from discreet.confidential import _column_values, _count, _source, _unit, confidential, confidential_rows
-from discreet.confidential._column_values import column_values, row_values
-from discreet.confidential._wrapper import reveal
+from discreet.confidential import confidential, confidential_rows, count, source, units
+from discreet.confidential import values as values_module
+from discreet.confidential.closed import reveal
+from discreet.confidential.values import column_values, row_values
 from discreet.domain import Category, Domain, Integer, Numeric, OpenLabels
 from discreet.errors import DataError, ParameterError
 
@@ -86,15 +87,15 @@ def test_types_that_no_column_declares(reader: str, kind: str) -> None:
 
 
 STEPS = {
-    "batches": (_source, "_sliced"),
-    "grouping": (_count, "_group"),
-    "encoding": (_count, "encoded"),
-    "units": (_unit, "_units_of"),
-    "the cut": (_unit.Slots, "_first"),
-    "null records": (_count, "null_record"),
-    "numbers of records": (_count.Tally, "add_records"),
-    "condensing": (_count.Tally, "_condense"),
-    "merging": (_column_values, "_merged"),
+    "batches": (source, "_sliced"),
+    "grouping": (count, "_group"),
+    "encoding": (count, "encoded"),
+    "units": (units, "_units_of"),
+    "the cut": (units.Slots, "_first"),
+    "null records": (count, "null_record"),
+    "numbers of records": (count.Tally, "add_records"),
+    "condensing": (count.Tally, "_condense"),
+    "merging": (values_module, "_merged"),
     "Polars frames": (pl.DataFrame, "group_by"),
     "Polars filters": (pl.DataFrame, "filter"),
     "Polars columns": (pl.Series, "is_null"),
@@ -132,7 +133,7 @@ def test_rows_read_again_are_enclosed_too(tmp_path: Path, monkeypatch: pytest.Mo
     def fail(*_: object, **__: object) -> Any:
         raise Panic(CANARY)
 
-    monkeypatch.setattr("discreet.confidential._rows.encoded", fail)
+    monkeypatch.setattr("discreet.confidential.rows.encoded", fail)
     with pytest.raises(DataError) as found:
         list(rows.parts())
     clean(found.value)

@@ -16,11 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.cli._main import run
-from discreet.confidential import _check, check_table, confidential, reveal_to_custodian
-from discreet.confidential._check import TableCheck
+from discreet.cli.entry import run
+from discreet.confidential import check as check_module
+from discreet.confidential import check_table, confidential, reveal_to_custodian
+from discreet.confidential.check import TableCheck
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
-from discreet.domain._column import Column, Misfit
+from discreet.domain.column import Column, Misfit
 from discreet.errors import DataError, DomainError, FileProblem, ParameterError
 
 CANARY = "canary 424242171"
@@ -394,8 +395,8 @@ def test_units_are_counted_and_not_chosen() -> None:
 
 
 def test_units_are_merged_from_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.confidential._unit._PENDING", 3)
-    monkeypatch.setattr("discreet.confidential._source._BATCH", 4)
+    monkeypatch.setattr("discreet.confidential.units._PENDING", 3)
+    monkeypatch.setattr("discreet.confidential.source._BATCH", 4)
     frame = pl.DataFrame({"a": [0] * 40, "b": ["f"] * 40, "who": [i % 7 for i in range(40)]})
     found = checked(frame, NULLABLE, unit="who", max_records=5)
     assert found.units is not None
@@ -403,17 +404,17 @@ def test_units_are_merged_from_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_held_of_many_values_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_check, "_TRACKED", 10)
-    monkeypatch.setattr("discreet.confidential._source._BATCH", 64)
+    monkeypatch.setattr(check_module, "_TRACKED", 10)
+    monkeypatch.setattr("discreet.confidential.source._BATCH", 64)
     values = [f"{CANARY} {place}" * 10 for place in range(500)]
     seen: list[int] = []
-    add = _check._Findings.add
+    add = check_module._Findings.add
 
     def watched(self: Any, *arguments: Any, **options: Any) -> None:
         add(self, *arguments, **options)
         seen.extend(len(line.examples) for line in self.lines.values())
 
-    monkeypatch.setattr(_check._Findings, "add", watched)
+    monkeypatch.setattr(check_module._Findings, "add", watched)
     domain = Domain(columns={"x": Category(categories=["a"])})
     found = checked(pl.DataFrame({"x": values}), domain, examples=3)
     assert max(seen) == 10

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.confidential import _count, _source, confidential
-from discreet.confidential._count import public_size
-from discreet.confidential._frames import table_schema
-from discreet.confidential._source import open_source
-from discreet.confidential._wrapper import reveal
+from discreet.confidential import confidential, count, source
+from discreet.confidential.closed import reveal
+from discreet.confidential.count import public_size
+from discreet.confidential.source import open_source
+from discreet.confidential.values import table_schema
 from discreet.domain import (
     Boolean,
     Category,
@@ -112,8 +112,8 @@ def test_the_same_counts_from_every_kind_of_table(kind: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("batch", [1, 7, 64])
 def test_batches_and_merges_do_not_change_the_counts(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = mixed(200)
-    monkeypatch.setattr(_source, "_BATCH", batch)
-    monkeypatch.setattr(_count, "_PENDING", 50)
+    monkeypatch.setattr(source, "_BATCH", batch)
+    monkeypatch.setattr(count, "_PENDING", 50)
     assert counted(reveal(confidential(frame, MIXED))) == expected(frame, MIXED)
     assert counted(reveal(confidential(frame.lazy(), MIXED))) == expected(frame, MIXED)
 

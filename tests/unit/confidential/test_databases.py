@@ -15,11 +15,12 @@ import pytest
 from test_sources import DOMAIN, NASTY, TEXT, as_rows, counts, refused
 
 import discreet
-from discreet.cli._main import run
-from discreet.confidential import _database, confidential, confidential_rows
-from discreet.confidential._database import address, addressed, duckdb_table
-from discreet.confidential._frames import table_schema
-from discreet.confidential._wrapper import reveal
+from discreet.cli.entry import run
+from discreet.confidential import confidential, confidential_rows
+from discreet.confidential import database as database_module
+from discreet.confidential.closed import reveal
+from discreet.confidential.database import address, addressed, duckdb_table
+from discreet.confidential.values import table_schema
 from discreet.domain import Domain, Integer, OpenLabels
 from discreet.errors import FileProblem, MissingExtra, ParameterError
 
@@ -68,7 +69,7 @@ def test_the_same_counts_from_a_database(kind: str, tmp_path: Path) -> None:
 
 
 def test_batches_of_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_database, "_BATCH", 3)
+    monkeypatch.setattr(database_module, "_BATCH", 3)
     data = sqlite(NASTY, tmp_path / "t.db", SQL_TYPES)
     closed = reveal(confidential_rows(data, DOMAIN))
     assert [part.n for part in closed.parts()] == [3, 3, 2]

@@ -11,10 +11,10 @@ import pytest
 
 import discreet
 from discreet._core.formats import ENDINGS, DelimitedFile
-from discreet.cli._main import run
+from discreet.cli.entry import run
 from discreet.confidential import check_table, confidential, reveal_to_custodian
-from discreet.confidential._frames import table_schema
-from discreet.confidential._wrapper import reveal
+from discreet.confidential.closed import reveal
+from discreet.confidential.values import table_schema
 from discreet.domain import Category, Counts, Decimal, Domain, Integer, Numeric, OpenLabels
 from discreet.errors import DataError, FileProblem, ParameterError
 

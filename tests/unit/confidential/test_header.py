@@ -8,11 +8,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from discreet.cli._main import run
+from discreet.cli.entry import run
 from discreet.confidential import confidential
-from discreet.confidential._column_values import row_values
-from discreet.confidential._frames import table_schema
-from discreet.confidential._public import public_table
+from discreet.confidential.public import public_table
+from discreet.confidential.values import row_values, table_schema
 from discreet.domain import Category, Domain, Integer
 from discreet.errors import DataError
 

@@ -14,11 +14,11 @@ import pytest
 import discreet
 from discreet import Watch
 from discreet._core.random import seeded
-from discreet.cli._main import run
+from discreet.cli.entry import run
 from discreet.confidential import confidential, confidential_rows
-from discreet.confidential._public import public_table, with_public
+from discreet.confidential.public import public_table, with_public
 from discreet.domain import Category, Date, Domain, Integer, Numeric, OpenLabels, Records
-from discreet.domain._column import Column
+from discreet.domain.column import Column
 from discreet.errors import DataError, NotPublic
 from discreet.evolution import API, Resampling
 from discreet.mechanisms import REGISTRY, PrivateEvolution, SignedMeasure
@@ -243,7 +243,7 @@ def test_a_generator_made_of_the_table(parts: bool, tmp_path: Path) -> None:
 
 
 def test_the_table_in_parts_is_compared_without_its_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("discreet.confidential._source._BATCH", 16)
+    monkeypatch.setattr("discreet.confidential.source._BATCH", 16)
     write(TABLE, tmp_path / "data.csv")
     closed = confidential_rows(tmp_path / "data.csv", DOMAIN)
     with pytest.raises(NotPublic):

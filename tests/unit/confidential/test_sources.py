@@ -22,11 +22,11 @@ import pytest
 
 import discreet
 from discreet.confidential import confidential, confidential_rows
-from discreet.confidential._frames import table_schema
-from discreet.confidential._public import public_table
-from discreet.confidential._wrapper import reveal
+from discreet.confidential.closed import reveal
+from discreet.confidential.public import public_table
+from discreet.confidential.values import table_schema
 from discreet.domain import Boolean, Category, Counts, Date, Datetime, Decimal, Domain, Integer, Numeric, OpenLabels
-from discreet.domain._spreadsheet import escaped_frame
+from discreet.domain.labels import escaped_frame
 from discreet.errors import DataError, DiscreetError, FileProblem
 
 TEXT = "canary424242171"

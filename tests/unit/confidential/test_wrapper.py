@@ -22,8 +22,8 @@ import pytest
 
 import discreet
 from discreet.confidential import Confidential, confidential, confidential_rows, reveal_to_custodian
-from discreet.confidential._open import CALLERS, Purpose, open_confidential
-from discreet.confidential._wrapper import Provenance
+from discreet.confidential.closed import Provenance
+from discreet.confidential.opening import CALLERS, Purpose, open_confidential
 from discreet.domain import Domain, Integer
 from discreet.errors import ConfidentialAccessError
 
@@ -143,7 +143,7 @@ def test_it_is_opened_from_listed_modules_only(caller: str) -> None:
 def test_only_results_are_revealed_to_the_custodian_and_no_table(table: Any) -> None:
     domain = Domain(columns={"age": Integer(lower=0, upper=99)})
     taken = table(pl.DataFrame({"age": [31, 45]}), domain)
-    unmarked = {"__name__": "discreet.confidential._custodian", "open_confidential": open_confidential, "value": taken}
+    unmarked = {"__name__": "discreet.confidential.custodian", "open_confidential": open_confidential, "value": taken}
     exec("opened = open_confidential(value, caller=__name__)", unmarked)
     for closed_table in (taken, Confidential(unmarked["opened"])):
         with pytest.raises(ConfidentialAccessError):
@@ -151,12 +151,12 @@ def test_only_results_are_revealed_to_the_custodian_and_no_table(table: Any) -> 
     assert reveal_to_custodian(Confidential(3)) == 3
 
 
-OPENS = {"open_confidential", "_Confidential__reveal", "_KEY", "reveal", "discreet.confidential._open"}
+OPENS = {"open_confidential", "_Confidential__reveal", "_KEY", "reveal", "discreet.confidential.opening"}
 FUNCTIONS = {
-    "discreet.releases._publish": {"publish"},
-    "discreet.confidential._count": {"public_size"},
-    "discreet.confidential._public": {"with_public"},
-    "discreet.confidential._custodian": {"reveal_to_custodian"},
+    "discreet.releases.publication": {"publish"},
+    "discreet.confidential.count": {"public_size"},
+    "discreet.confidential.public": {"with_public"},
+    "discreet.confidential.custodian": {"reveal_to_custodian"},
 }
 """Which functions open, in the modules that give what they opened to somebody."""
 
@@ -194,7 +194,7 @@ def opening_calls(tree: ast.AST) -> list[ast.Call]:
 
 def test_the_list_of_callers_is_that_of_the_calls_in_the_source() -> None:
     source = modules()
-    own = {"discreet.confidential._open", "discreet.confidential._wrapper"}
+    own = {"discreet.confidential.opening", "discreet.confidential.closed"}
     assert {name for name, tree in source.items() if mentions(tree) & OPENS} == set(CALLERS) | own
     assert {name for name, tree in source.items() if opening_calls(tree)} == set(CALLERS)
     assert set(CALLERS.values()) == set(get_args(Purpose))
@@ -212,16 +212,16 @@ def test_every_call_names_its_own_module_and_stands_where_the_list_says() -> Non
             }
             assert opening == FUNCTIONS[name]
     assert set(FUNCTIONS) == {
-        name for name, purpose in CALLERS.items() if purpose != "for the custodian" or name.endswith("._custodian")
+        name for name, purpose in CALLERS.items() if purpose != "for the custodian" or name.endswith(".custodian")
     }
 
 
 @pytest.mark.parametrize("text", [
-    "from discreet.confidential._open import open_confidential as o\no(x, caller=__name__)",
-    "from discreet.confidential import _open\n_open.open_confidential(x, caller=__name__)",
-    "import discreet.confidential._open as o\ngetattr(o, 'open_confidential')(x, caller=__name__)",
+    "from discreet.confidential.opening import open_confidential as o\no(x, caller=__name__)",
+    "from discreet.confidential import opening\nopening.open_confidential(x, caller=__name__)",
+    "import discreet.confidential.opening as o\ngetattr(o, 'open_confidential')(x, caller=__name__)",
     "x._Confidential__reveal(None)",
-    "from discreet.confidential._wrapper import reveal",
+    "from discreet.confidential.closed import reveal",
 ])  # fmt: skip
 def test_a_module_that_opens_in_another_way_is_seen(text: str) -> None:
     assert mentions(ast.parse(text)) & OPENS
@@ -229,7 +229,7 @@ def test_a_module_that_opens_in_another_way_is_seen(text: str) -> None:
 
 def test_there_is_one_crossing_and_what_is_said_of_the_boundary_names_it_and_no_other() -> None:
     assert [name for name, purpose in CALLERS.items() if purpose == "public under a guarantee"] == [
-        "discreet.releases._publish"
+        "discreet.releases.publication"
     ]
     said, docs = str(ConfidentialAccessError("printed")), Path(__file__).resolve().parents[3] / "docs"
     pages = [(docs / name).read_text("utf-8") for name in ("architecture.md", "guarantee.md")]
@@ -247,10 +247,10 @@ def test_there_is_one_crossing_and_what_is_said_of_the_boundary_names_it_and_no_
 
 def test_what_was_opened_goes_into_the_private_step_and_nowhere_else() -> None:
     """In the crossing the opened table is an argument of ``run``, and never the value of a name."""
-    (call,) = opening_calls(modules()["discreet.releases._publish"])
+    (call,) = opening_calls(modules()["discreet.releases.publication"])
     (step,) = [
         node
-        for node in ast.walk(modules()["discreet.releases._publish"])
+        for node in ast.walk(modules()["discreet.releases.publication"])
         if isinstance(node, ast.Call) and any(ast.dump(call) == ast.dump(given) for given in node.args)
     ]
     assert ast.unparse(step.func) == "step.run"

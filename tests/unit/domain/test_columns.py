@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
-from discreet.domain._column import Column
+from discreet.domain.column import Column
 from discreet.errors import DataError, DomainError
 
 FINITE: dict[str, tuple[dict[str, Any], type[Column], pl.DataType]] = {

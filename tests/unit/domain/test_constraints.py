@@ -31,10 +31,9 @@ from discreet.domain import (
     OpenLabels,
     Records,
 )
-from discreet.domain import _constraints as constraints_module
-from discreet.domain._column import Column
-from discreet.domain._conditions import CellReader, plain_condition
-from discreet.domain._constraints import refuse_large
+from discreet.domain import constraints as constraints_module
+from discreet.domain.column import Column
+from discreet.domain.constraints import CellReader, plain_condition, refuse_large
 from discreet.errors import DomainError, ParameterError
 
 COLUMNS: dict[str, Column] = {

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.domain import Boolean, Category, OpenLabels
-from discreet.domain._base import ExactWeights
+from discreet.domain.base_measure import ExactWeights
 from discreet.errors import DataError, DomainError, MissingPublicFact
 
 

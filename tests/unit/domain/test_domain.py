@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.domain import Boolean, Category, Domain, Integer, Numeric, OpenLabels, Records
-from discreet.domain._column import Column
+from discreet.domain.column import Column
 from discreet.errors import DomainError, FileProblem, MissingPublicFact
 
 

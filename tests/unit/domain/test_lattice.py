@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.domain import Date, Datetime, Decimal, Duration, Integer
-from discreet.domain._column import Column
-from discreet.domain._temporal import span, span_text
+from discreet.domain.column import Column
+from discreet.domain.temporal import span, span_text
 from discreet.errors import DataError, DomainError, MissingPublicFact
 
 RNG = np.random.default_rng

@@ -12,8 +12,8 @@ from discreet._core.random import seeded
 from discreet.domain import Boolean, Domain, Integer, Numeric, Records
 from discreet.errors import ParameterError
 from discreet.evolution import API, Ball, Box, Table
-from discreet.evolution._api import NamedAPI, in_blocks, plain_norm, settled_norm
-from discreet.evolution._registry import api_from
+from discreet.evolution.api import NamedAPI, in_blocks, plain_norm, settled_norm
+from discreet.evolution.table import api_from
 
 SIDE = Numeric(lower=-1, upper=1)
 SQUARE = Domain(columns={"x": SIDE, "y": SIDE})

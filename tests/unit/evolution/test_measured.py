@@ -13,7 +13,7 @@ from discreet._core.random import seeded
 from discreet.domain import Boolean, Category, Domain, Integer, Numeric, Records
 from discreet.errors import ParameterError
 from discreet.evolution import API, Ball, Box, Resampling, Table, measured_property
-from discreet.evolution._measured import _divergence, _lower_mean
+from discreet.evolution.measured import _divergence, _lower_mean
 from discreet.papers.pe25 import theorem_gamma
 
 

@@ -13,9 +13,9 @@ import pytest
 from discreet._core.random import seeded
 from discreet.domain import Boolean, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import ParameterError
-from discreet.evolution._api import NamedAPI
-from discreet.evolution._models import degrees_at, settled_degrees
-from discreet.evolution._registry import api_from
+from discreet.evolution.api import NamedAPI
+from discreet.evolution.callables import degrees_at, settled_degrees
+from discreet.evolution.table import api_from
 
 SIDE = 8
 PIXELS = Domain(columns={f"pixel_{place}": Integer(lower=0, upper=16) for place in range(SIDE * SIDE)})

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from discreet._core.random import seeded
 from discreet.errors import ParameterError
-from discreet.evolution import _neighbours
-from discreet.evolution._neighbours import NearestCandidates, Voters, votes
+from discreet.evolution import neighbours
+from discreet.evolution.neighbours import NearestCandidates, Voters, votes
 
 NORMS = [1.0, 2.0, np.inf]
 METHODS: list[Any] = ["tree", "blocks", "auto"]
@@ -92,7 +92,7 @@ def test_single_precision_alone_would_be_wrong(monkeypatch: pytest.MonkeyPatch) 
     singles = np.argmin(np.square(points.astype(np.float32)[:, None] - candidates.astype(np.float32)).sum(axis=2), 1)
     assert (singles != _definition(points, candidates.tolist(), 2.0)).any()
     _agree(points, candidates)
-    monkeypatch.setattr(_neighbours, "_COLUMNS", 1)
+    monkeypatch.setattr(neighbours, "_COLUMNS", 1)
     _agree(points, candidates)
 
 
@@ -126,7 +126,7 @@ def test_the_distance_is_the_exact_one_where_it_is_not_close() -> None:
 
 def test_many_blocks_and_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, size in {"_ROWS": 7, "_COLUMNS": 11, "_PAIRS": 64}.items():
-        monkeypatch.setattr(_neighbours, name, size)
+        monkeypatch.setattr(neighbours, name, size)
     rng = seeded(6)
     _agree(rng.standard_normal((50, 3)), rng.standard_normal((45, 3)))
     _agree(_lattice(rng, 50, 2, step=1.0, offset=0.0), _lattice(rng, 45, 2, step=1.0, offset=0.0))

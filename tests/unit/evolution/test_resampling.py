@@ -10,8 +10,8 @@ from discreet._core.random import seeded
 from discreet.domain import Category, Domain, Numeric, OpenLabels, Records
 from discreet.errors import ParameterError
 from discreet.evolution import Resampling
-from discreet.evolution._api import NamedAPI
-from discreet.evolution._registry import api_from
+from discreet.evolution.api import NamedAPI
+from discreet.evolution.table import api_from
 
 DOMAIN = Domain(
     columns={"x": Numeric(lower=0, upper=1), "kind": Category(categories=["a", "b"], nulls="category")},

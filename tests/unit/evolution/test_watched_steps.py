@@ -14,8 +14,7 @@ import discreet
 from discreet.domain import Domain, Numeric, Records
 from discreet.errors import ParameterError
 from discreet.evolution import Box
-from discreet.evolution._closeness import _frechet
-from discreet.evolution._step import EvolvedStep
+from discreet.evolution.measured import EvolvedStep, _frechet
 
 SQUARE = Domain(columns={"x": Numeric(lower=0.0, upper=1.0), "y": Numeric(lower=0.0, upper=1.0)})
 

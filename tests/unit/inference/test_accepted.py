@@ -14,11 +14,10 @@ from test_distinct import CELLS, DRAWS, PRIORS, N, apart, held
 from discreet._core.random import seeded
 from discreet.domain import Category, Counts, Domain, Integer
 from discreet.errors import ParameterError
-from discreet.inference._accepted import accepted
-from discreet.inference._counts import given_counts, given_records
-from discreet.inference._lattice import Counted
-from discreet.inference._nearest import Nearest
-from discreet.inference._prior import Prior
+from discreet.inference.lattice import Counted
+from discreet.inference.near_tables import Nearest
+from discreet.inference.prior import Prior
+from discreet.inference.samplers import accepted, given_counts, given_records
 from discreet.mechanisms import (
     DataSpecificRevealOrObscure,
     ExponentialHistogram,
@@ -27,7 +26,7 @@ from discreet.mechanisms import (
     StabilisedPitmanYor,
     UrnHistogram,
 )
-from discreet.mechanisms._known import known_evidence
+from discreet.mechanisms.evidence import known_evidence
 
 
 def urn(discount: float, strength: float = 1.5) -> UrnHistogram:

@@ -12,11 +12,11 @@ from scipy.special import gammaln
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer
-from discreet.inference._counts import given_records
-from discreet.inference._lattice import Counted
-from discreet.inference._prior import Prior
+from discreet.inference.lattice import Counted
+from discreet.inference.prior import Prior
+from discreet.inference.samplers import given_records
 from discreet.mechanisms import SubsampledRandomisedResponse, UrnHistogram
-from discreet.mechanisms._known import known_evidence
+from discreet.mechanisms.evidence import known_evidence
 
 CELLS = Domain(columns={"x": Integer(lower=1, upper=3)})
 N, DRAWS = 6, 40_000

@@ -11,9 +11,9 @@ import pytest
 from discreet._core.random import seeded
 from discreet.domain import Category, Domain, Integer
 from discreet.inference import Posterior, noisy_counts_posterior
-from discreet.inference._counts import sets_of
-from discreet.inference._hidden import Estimates, Hidden, halves
-from discreet.mechanisms._tree import Tree
+from discreet.inference.bounds import Estimates, Hidden, halves
+from discreet.inference.samplers import sets_of
+from discreet.mechanisms.tree import Tree
 
 FAR = 1.5
 

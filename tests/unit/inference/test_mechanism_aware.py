@@ -15,7 +15,7 @@ from discreet.confidential import confidential
 from discreet.domain import Counts, Domain, Integer, Numeric
 from discreet.errors import DataError, ParameterError
 from discreet.inference import posterior
-from discreet.inference._mechanism_aware import mechanism_posterior, noisy_counts_posterior
+from discreet.inference.mechanism_aware import mechanism_posterior, noisy_counts_posterior
 from discreet.mechanisms import (
     DirichletMultinomial,
     GaussianSmoothedHistogram,

@@ -13,12 +13,11 @@ from scipy.special import betaln, gammaln
 
 from discreet._core.random import seeded
 from discreet.domain import Domain, Integer
-from discreet.inference._counts import given_records
-from discreet.inference._positive import Moved, _nearest_held, _runs, _sets
-from discreet.inference._prior import Prior
+from discreet.inference.positive import Moved, _nearest_held, _runs, _sets
+from discreet.inference.prior import Prior
+from discreet.inference.samplers import given_records
 from discreet.mechanisms import PerturbedHistogram
-from discreet.mechanisms._evidence import NoisyCellCounts
-from discreet.mechanisms._known import known_evidence
+from discreet.mechanisms.evidence import NoisyCellCounts, known_evidence
 from discreet.mechanisms.noise import LAPLACE
 
 

@@ -12,9 +12,9 @@ from discreet._core.random import seeded
 from discreet.domain import Boolean, Category, Date, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import ParameterError
 from discreet.inference import Posterior
-from discreet.inference._diagnostics import effective_sample_size, r_hat
-from discreet.inference._functional import functional
-from discreet.inference._posterior import Draws
+from discreet.inference.functionals import functional
+from discreet.inference.population import Draws
+from discreet.inference.summary import effective_sample_size, r_hat
 
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
 

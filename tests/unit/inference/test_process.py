@@ -15,9 +15,8 @@ from discreet._core.random import seeded
 from discreet.domain import Boolean, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import DataError, FileProblem, ParameterError
 from discreet.inference import process_posterior
-from discreet.inference._released import Released
-from discreet.inference._urn.prior import learned_prior, log_partition
-from discreet.inference._urn.tail import tail_plan, tail_weights
+from discreet.inference.released import Released
+from discreet.inference.urn import learned_prior, log_partition, tail_plan, tail_weights
 from discreet.mechanisms import PitmanYor
 
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})

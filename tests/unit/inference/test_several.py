@@ -11,12 +11,12 @@ import polars as pl
 import pytest
 
 from discreet import release
-from discreet.cli._main import run
+from discreet.cli.entry import run
 from discreet.domain import Category, Domain, Integer
 from discreet.errors import FileProblem, ParameterError
 from discreet.inference import combine, posterior
-from discreet.inference._several import estimate_tables
-from discreet.releases._release import Release
+from discreet.inference.several_tables import estimate_tables
+from discreet.releases.release import Release
 
 DOMAIN = Domain(
     columns={"x": Integer(lower=0, upper=9), "y": Category(categories=["a", "b"]), "z": Integer(lower=0, upper=9)}

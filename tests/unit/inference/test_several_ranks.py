@@ -17,7 +17,7 @@ from scipy.stats import binomtest
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer
 from discreet.mechanisms import Marginals, marginals
-from discreet.mechanisms._measured_tables import MeasuredTables
+from discreet.mechanisms.measured_tables import MeasuredTables
 from discreet.privacy import Budget
 
 SHAPE = (3, 3)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from discreet.domain import Domain, Integer
-from discreet.inference import _lattice, _tree_records
-from discreet.inference._counts import _each, _Leaves, _lowered, _near, along
-from discreet.inference._lattice import Lattice
-from discreet.inference._noise import Noise
-from discreet.inference._prior import Prior, log_prior
-from discreet.inference._sums import Sums
+from discreet.inference import lattice as lattice_module
+from discreet.inference import trees
+from discreet.inference.lattice import Lattice
+from discreet.inference.prior import Noise, Prior, log_prior
+from discreet.inference.samplers import _each, _Leaves, _lowered, _near, along
+from discreet.inference.sums import Sums
 from discreet.mechanisms import HierarchicalHistogram
 
 CELLS, SPREAD = 64, 60.0
@@ -57,7 +57,7 @@ def test_steps_tell_of_trees_what_single_records_tell(heaped: bool, monkeypatch:
     counts = np.round(drawn(heaped, records) + np.random.default_rng(2).normal(0, SPREAD, CELLS))
     exact = told(counts, records, 1)
     assert told(counts, records, 5) == pytest.approx(exact, abs=0.5)
-    monkeypatch.setattr(_lattice, "_FEW", 0)
+    monkeypatch.setattr(lattice_module, "_FEW", 0)
     assert told(counts, records, 5) > exact + 5.0
 
 
@@ -76,8 +76,8 @@ def test_records_along_a_tree_tell_of_it_the_same_on_a_finer_lattice(
         return logs[0] - logs[1]
 
     found = told()
-    monkeypatch.setattr(_tree_records, "_FEW", 0)
+    monkeypatch.setattr(trees, "_FEW", 0)
     assert abs(told() - found) > 2.0
     monkeypatch.undo()
-    monkeypatch.setattr(_tree_records, "_FINE", 24.0)
+    monkeypatch.setattr(trees, "_FINE", 24.0)
     assert found == pytest.approx(told(), abs=0.5)

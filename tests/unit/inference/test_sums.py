@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from discreet._core.random import seeded
-from discreet.inference._sums import Law, Level, Sums
+from discreet.inference.sums import Law, Level, Sums
 
 DRAWS = 60_000
 

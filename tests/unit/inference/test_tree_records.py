@@ -10,13 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 from discreet._core.random import seeded
-from discreet.cli._commands import estimate
+from discreet.cli.commands import estimate
 from discreet.confidential import confidential
 from discreet.domain import Domain, Integer
-from discreet.inference._splits import Splits
-from discreet.inference._tree_records import TreeRecords
+from discreet.inference.trees import Splits, TreeRecords
 from discreet.mechanisms import HierarchicalHistogram
-from discreet.mechanisms._tree import Tree, upward
+from discreet.mechanisms.tree import Tree, upward
 from discreet.releases import publish
 
 RECORDS, SCALE, DRAWS, SIMULATED = 4, 2.0, 20_000, 150_000

@@ -10,11 +10,11 @@ from scipy.optimize import linprog
 from discreet._core.random import seeded
 from discreet.domain import Category, Counts, Domain, Integer
 from discreet.inference import Posterior
-from discreet.inference._mechanism_aware import posterior_of_counts
-from discreet.inference._noise import Noise
-from discreet.inference._withheld import Withheld
+from discreet.inference.bounds import Withheld
+from discreet.inference.mechanism_aware import posterior_of_counts
+from discreet.inference.prior import Noise
 from discreet.mechanisms import StabilityHistogram
-from discreet.mechanisms._evidence import ThresholdedCounts
+from discreet.mechanisms.evidence import ThresholdedCounts
 from discreet.privacy import Budget
 
 PARTS = 64

@@ -11,10 +11,9 @@ import pytest
 from discreet._core.random import seeded
 from discreet.domain import Category, Date, Domain, Integer, Numeric
 from discreet.inference import Posterior
-from discreet.inference._counts import noisy
-from discreet.inference._mechanism_aware import counts_of
-from discreet.inference._noise import Noise
-from discreet.inference._prior import Prior
+from discreet.inference.mechanism_aware import counts_of
+from discreet.inference.prior import Noise, Prior
+from discreet.inference.samplers import noisy
 from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, StabilityHistogram
 from discreet.privacy import Budget
 

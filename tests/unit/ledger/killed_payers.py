@@ -24,12 +24,12 @@ import polars as pl  # noqa: F401
 
 from discreet._core.writing import recover as finish
 from discreet._core.writing import require_settled
-from discreet.cli._main import run
-from discreet.confidential import _source
+from discreet.cli.entry import run
+from discreet.confidential import source
 from discreet.errors import FileProblem
 from discreet.ledger import Ledger
-from discreet.ledger import _store as store_module
-from discreet.ledger._store import store_at
+from discreet.ledger import store as store_module
+from discreet.ledger.store import store_at
 
 STEPS = ("open", "replace", "rename", "unlink", "fsync", "link")
 EPSILON = 0.25
@@ -97,7 +97,7 @@ def count_statements(step: Callable[[], None]) -> None:
 
 def notice_opening(marked: Path) -> None:
     """Leave a mark when the confidential table is about to be opened."""
-    inner, opened = _source.open_source, os.open
+    inner, opened = source.open_source, os.open
 
     def noticed(data: Any, *arguments: Any, **named: Any) -> Any:
         os.close(opened(marked, os.O_CREAT | os.O_WRONLY))
@@ -263,7 +263,7 @@ def main(what: str, place: str, where: Path, stride: int) -> None:
         sys.stdout.write(str(sum(1 for _ in every_step_of_recovery(place, where, stride=stride))))
     else:
         if what == "planted":  # a ledger that says that a table was opened only when it was read
-            from discreet.ledger._payment import Payment
+            from discreet.ledger.payment import Payment
 
             Payment.stamp = property(lambda self: {"dataset": where.name, "entry": self.entry, "head": "0"})  # type: ignore[assignment]
             opening = Payment.open

@@ -8,9 +8,9 @@ from fractions import Fraction
 import pytest
 
 from discreet.errors import BudgetError, Infeasible, ParameterError
-from discreet.ledger._filters import CURRENCIES, Cost, Currency
+from discreet.ledger.filters import CURRENCIES, Cost, Currency
 from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, DiscreteLaplacePair, Profile
-from discreet.privacy._thresholded_laplace import ThresholdedLaplace
+from discreet.privacy.noise import ThresholdedLaplace
 
 SUMS, ZCDP = CURRENCIES["sums"], CURRENCIES["zcdp"]
 WHOLE = Budget(epsilon=1.0, delta=1e-9)

@@ -12,10 +12,10 @@ import polars as pl
 import pytest
 
 from discreet import Ledger, release
-from discreet.cli._main import run
+from discreet.cli.entry import run
 from discreet.domain import Domain, Integer
-from discreet.ledger._export import TO_FILL_IN, registry, registry_csv, registry_json
-from discreet.planner._together import Wanted, plan_together
+from discreet.ledger.export import TO_FILL_IN, registry, registry_csv, registry_json
+from discreet.planner.study import Wanted, plan_together
 
 DOMAIN = Domain(columns={"age": Integer(lower=0, upper=99)})
 AGES = pl.DataFrame({"age": [34, 35, 36, 37] * 500})

@@ -14,14 +14,14 @@ import polars as pl
 import pytest
 
 from discreet import AddRemove, Checkpoint, Ledger, publish, release
-from discreet.cli._main import run
+from discreet.cli.entry import run
 from discreet.confidential import confidential
 from discreet.domain import Domain, Integer
 from discreet.errors import DataError, FileProblem, Infeasible, ParameterError, Refused
-from discreet.ledger import _network
-from discreet.ledger._filters import Cost
-from discreet.ledger._lease import holder, lease
-from discreet.ledger._store import MIGRATIONS
+from discreet.ledger import store
+from discreet.ledger.filters import Cost
+from discreet.ledger.store import MIGRATIONS
+from discreet.ledger.verification import holder, lease
 from discreet.mechanisms import PerturbedHistogram
 
 DOMAIN = Domain(columns={"age": Integer(lower=0, upper=9)})
@@ -251,7 +251,7 @@ def test_recovery_settles_what_the_dead_left_and_nothing_else(place, monkeypatch
         entry = left_behind(ledger, state)
         (alive,) = ledger.recover()
         assert alive == {"entry": entry, "was": state, "now": state, "why": "a process works on it"}
-        monkeypatch.setattr("discreet.ledger._recovery.holder", lambda _: "elsewhere")
+        monkeypatch.setattr("discreet.ledger.verification.holder", lambda _: "elsewhere")
         assert "another machine" in ledger.recover()[0]["why"]
         assert ledger.recover([entry])[0]["now"] == after
         assert ledger.recover() == []
@@ -260,7 +260,7 @@ def test_recovery_settles_what_the_dead_left_and_nothing_else(place, monkeypatch
 
 
 def test_who_was_recovered_meanwhile_cannot_go_on(place, monkeypatch) -> None:
-    monkeypatch.setattr("discreet.ledger._recovery.holder", lambda _: "dead")
+    monkeypatch.setattr("discreet.ledger.verification.holder", lambda _: "dead")
     with Ledger(place) as ledger:
         payment = ledger.reserve(epsilon=0.1)
         ledger.recover()
@@ -338,7 +338,7 @@ def test_an_edited_ledger_is_found_wrong(place, statement, said) -> None:
 
 def rewritten(place: Path, change) -> None:
     """Edit events and compute all hashes anew, as one does who knows the format."""
-    from discreet.ledger._events import BEGINNING, Event
+    from discreet.ledger.events import BEGINNING, Event
 
     connection = sqlite3.connect(place, isolation_level=None)
     rows = connection.execute("SELECT body FROM discreet_event ORDER BY number").fetchall()
@@ -436,7 +436,7 @@ def test_certificates_that_do_not_belong_are_named(place, tmp_path) -> None:
 def test_a_clock_that_was_set_back_is_harmless(place, monkeypatch) -> None:
     with Ledger(place) as ledger:
         released(ledger)
-        monkeypatch.setattr("discreet.ledger._book.now", lambda: "1999-12-31T23:59:59+00:00")
+        monkeypatch.setattr("discreet.ledger.events.now", lambda: "1999-12-31T23:59:59+00:00")
         released(ledger)
         assert ledger.verify() == []
         assert ledger.recover() == []
@@ -508,7 +508,7 @@ def test_network_file_systems_are_refused(tmp_path, monkeypatch, kind, refused) 
         f"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n23 22 0:44 / {tmp_path}/a\\040b rw shared:1 - {kind} server:/x rw\n"
     )
     (tmp_path / "a b").mkdir()
-    monkeypatch.setattr(_network, "_MOUNTS", mounts)
+    monkeypatch.setattr(store, "_MOUNTS", mounts)
     if refused:
         with pytest.raises(FileProblem, match="network file system"):
             Ledger.create(tmp_path / "a b" / "l", dataset="d", epsilon=1)
@@ -698,7 +698,7 @@ def test_no_ledger_is_named_by_an_empty_variable(monkeypatch) -> None:
 
 
 def planned(tmp_path: Path):
-    from discreet.planner._together import Together, Wanted, plan_together
+    from discreet.planner.study import Together, Wanted, plan_together
 
     wanted = [
         Wanted(name=name, domain=DOMAIN, records=1000, size=20, mechanism="perturbed-histogram", share=share,

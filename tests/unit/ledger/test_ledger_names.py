@@ -17,7 +17,7 @@ import pytest
 
 from discreet import Ledger
 from discreet.errors import FileProblem
-from discreet.ledger import _network, _store
+from discreet.ledger import store
 
 BUSY = "another run has kept the ledger busy"
 
@@ -64,7 +64,7 @@ print(opened)
 
 HOLDER = """
 import sys
-from discreet.ledger._store import store_at
+from discreet.ledger.store import store_at
 with store_at(sys.argv[1]).appending("d"):
     print("ready", flush=True)
     input()
@@ -96,7 +96,7 @@ def test_who_appends_under_one_name_keeps_the_other_name_waiting(place: Path, mo
     place.rename(other)
     with child(HOLDER, other) as holder:
         place.hardlink_to(other)
-        monkeypatch.setattr(_store, "_WAIT", 0.2)
+        monkeypatch.setattr(store, "_WAIT", 0.2)
         with pytest.raises(FileProblem, match=BUSY):
             ledger.reserve(epsilon=0.25)
         holder.communicate("\n", timeout=100)
@@ -105,7 +105,7 @@ def test_who_appends_under_one_name_keeps_the_other_name_waiting(place: Path, mo
 
 def test_the_file_itself_is_locked(place: Path, monkeypatch) -> None:
     ledger = Ledger(place)
-    monkeypatch.setattr(_store, "_WAIT", 0.2)
+    monkeypatch.setattr(store, "_WAIT", 0.2)
     descriptor = os.open(place, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     for use in (ledger.status, lambda: Ledger(place), lambda: ledger.reserve(epsilon=0.25)):
@@ -118,14 +118,14 @@ def test_the_file_itself_is_locked(place: Path, monkeypatch) -> None:
 def test_a_thread_that_gave_up_leaves_the_locks_of_another(place: Path, monkeypatch) -> None:
     """A descriptor that is closed takes all locks of its process with it, and with them those of SQLite."""
     ledger, found = Ledger(place), []
-    monkeypatch.setattr(_store, "_WAIT", 0.2)
+    monkeypatch.setattr(store, "_WAIT", 0.2)
 
     def give_up() -> None:
         with pytest.raises(FileProblem, match=BUSY):
             ledger.status()
         found.append("gave up")
 
-    with _store.store_at(place).appending("d"):
+    with store.store_at(place).appending("d"):
         waiting = threading.Thread(target=give_up)
         waiting.start()
         waiting.join()
@@ -138,7 +138,7 @@ def test_a_thread_that_gave_up_leaves_the_locks_of_another(place: Path, monkeypa
 def test_no_child_keeps_the_lock(place: Path) -> None:
     code = """
 import os, sys, threading
-from discreet.ledger._store import store_at
+from discreet.ledger.store import store_at
 store, begun = store_at(sys.argv[1]), threading.Event()
 def hold():
     with store.appending("d"):
@@ -179,7 +179,7 @@ def test_a_file_that_is_a_mount_point_is_refused(tmp_path: Path, monkeypatch, na
     place, listed = folder / "l.ledger", tmp_path / "mountinfo"
     Ledger.create(place, dataset="d", epsilon=1.0)
     (tmp_path / "link").symlink_to(place)
-    monkeypatch.setattr(_network, "_MOUNTS", listed)
+    monkeypatch.setattr(store, "_MOUNTS", listed)
     line = b"63 43 254:0 /host/l.ledger %s rw,relatime master:1 - ext4 /dev/vda rw\n"
     listed.write_bytes(b"43 1 254:0 / / rw - ext4 /dev/vda rw\n" + line % escaped(folder))
     Ledger(place)
@@ -197,13 +197,13 @@ def test_a_link_onto_a_network_file_system_is_refused(place: Path, tmp_path: Pat
     (tmp_path / "link").symlink_to(far)
     listed = tmp_path / "mountinfo"
     listed.write_text(f"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n23 22 0:44 / {far.parent} rw - nfs4 server:/x rw\n")
-    monkeypatch.setattr(_network, "_MOUNTS", listed)
+    monkeypatch.setattr(store, "_MOUNTS", listed)
     with pytest.raises(FileProblem, match="network file system"):
         Ledger(tmp_path / "link")
 
 
 def test_a_system_that_lists_no_mounts_keeps_ledgers(place: Path, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(_network, "_MOUNTS", tmp_path / "none")
+    monkeypatch.setattr(store, "_MOUNTS", tmp_path / "none")
     spend(place)
 
 
@@ -228,7 +228,7 @@ def test_real_mounts(place: Path) -> None:
 from pathlib import Path
 from discreet import Ledger
 from discreet.errors import FileProblem
-from discreet.ledger import _network
+from discreet.ledger import store
 def refused(place):
     try:
         Ledger(place)
@@ -239,7 +239,7 @@ for place in ("folder/w.ledger", "host/w.ledger"):
     with Ledger(place) as ledger, ledger.reserve(epsilon=0.25) as payment:
         payment.open()
 print(Ledger("folder/w.ledger").status().spent["epsilon"])
-_network._MOUNTS = Path("none")
+store._MOUNTS = Path("none")
 refused("file/o.ledger")
 """
     if not shutil.which("unshare") or not shutil.which("mount"):
@@ -294,10 +294,10 @@ def test_a_run_of_an_earlier_version_is_waited_for(place: Path, monkeypatch) -> 
     database = sqlite3.connect(place, isolation_level=None, check_same_thread=False)
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("BEGIN IMMEDIATE")
-    monkeypatch.setattr(_store, "_WAIT", 0.2)
+    monkeypatch.setattr(store, "_WAIT", 0.2)
     with pytest.raises(FileProblem, match=BUSY):
         Ledger(place)
-    monkeypatch.setattr(_store, "_WAIT", 60.0)
+    monkeypatch.setattr(store, "_WAIT", 60.0)
     ending = threading.Timer(0.3, database.close)
     ending.start()
     spend(place)

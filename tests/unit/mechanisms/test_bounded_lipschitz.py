@@ -17,21 +17,20 @@ from scipy.spatial.distance import cdist
 from discreet._core.random import seeded
 from discreet.domain import Domain, Numeric
 from discreet.errors import ParameterError
-from discreet.mechanisms import _bounded_lipschitz, _sparse_transport
-from discreet.mechanisms._bounded_lipschitz import (
+from discreet.mechanisms import bounded_lipschitz, sparse_transport
+from discreet.mechanisms.bounded_lipschitz import (
     bounded_lipschitz_distance,
     bounded_lipschitz_projection,
     certified_gap,
 )
-from discreet.mechanisms._cells import CellsAround
-from discreet.mechanisms._line_transport import fill_line, isotonic
-from discreet.mechanisms._public_points import PublicPoints
-from discreet.mechanisms.readings import W1, Simplex
+from discreet.mechanisms.cells import CellsAround, PublicPoints
+from discreet.mechanisms.line_transport import fill_line, isotonic
+from discreet.mechanisms.projections import W1, Simplex
 
 Floats = npt.NDArray[np.float64]
 NAMES = {1.0: "cityblock", 2.0: "euclidean", math.inf: "chebyshev"}
 
-needs_pot = pytest.mark.skipif(not _sparse_transport.transport_available(), reason="needs POT (extra transport)")
+needs_pot = pytest.mark.skipif(not sparse_transport.transport_available(), reason="needs POT (extra transport)")
 
 
 def lipschitz(points: Floats, norm: float) -> tuple[Floats, Floats]:
@@ -139,7 +138,7 @@ def test_more_points_than_are_solved_directly(monkeypatch: pytest.MonkeyPatch) -
     """Groups of neighbours: the bounds stay bounds, with the gap stated."""
     masses, points = noisy(600, 2, 0.98, 0.01, seed=8)
     exact = bounded_lipschitz_projection(masses, points, diameter=math.sqrt(2.0), tolerance=0.0)
-    monkeypatch.setattr(_bounded_lipschitz, "_DIRECT", 150)
+    monkeypatch.setattr(bounded_lipschitz, "_DIRECT", 150)
     found = bounded_lipschitz_projection(masses, points, diameter=math.sqrt(2.0))
     assert found.probabilities.sum() == pytest.approx(1.0, abs=1e-12)
     assert all_pairs_violation(found.potential, points, 2.0) < 1e-14
@@ -187,8 +186,8 @@ def test_the_search_over_blocks_misses_no_pair(seed: int, keep: int, norm: float
     rng = seeded(seed)
     rows, columns = rng.random((150, 2)), rng.random((120, 2))
     limits, prices = rng.uniform(-0.3, 0.1, 150), rng.uniform(0.0, 0.3, 120)
-    found = _sparse_transport.cheapest(
-        rows, limits, columns, prices, keep=keep, metric=_sparse_transport.Metric(norm, 2.0)
+    found = sparse_transport.cheapest(
+        rows, limits, columns, prices, keep=keep, metric=sparse_transport.Metric(norm, 2.0)
     )
     reduced = cdist(rows, columns, NAMES[norm]) - prices
     least = np.sort(reduced, axis=1)[:, :keep]
@@ -383,7 +382,7 @@ def test_distances_need_measures_on_the_same_points() -> None:
 
 
 def test_without_the_solver_the_extra_is_named_and_a_line_needs_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_sparse_transport, "transport_available", lambda: False)
+    monkeypatch.setattr(sparse_transport, "transport_available", lambda: False)
     masses = np.array([1.5, -0.5])
     with pytest.raises(ParameterError, match=r"discreet\[transport\]"):
         bounded_lipschitz_projection(masses, np.eye(2), diameter=2.0)
@@ -396,4 +395,4 @@ def test_without_the_solver_the_extra_is_named_and_a_line_needs_none(monkeypatch
 def test_an_old_solver_does_not_count(installed: str, enough: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes no sparse costs, and a release must not find out after its noise was drawn."""
     monkeypatch.setattr(importlib.metadata, "version", lambda name: installed)
-    assert _sparse_transport.transport_available.__wrapped__() is enough  # it is asked once in a process
+    assert sparse_transport.transport_available.__wrapped__() is enough  # it is asked once in a process

@@ -15,8 +15,8 @@ from discreet.domain import Category, Counts, Domain, Numeric, OpenLabels, Recor
 from discreet.errors import FileProblem
 from discreet.evolution import Callables
 from discreet.mechanisms import REGISTRY
-from discreet.mechanisms._base import Votes
-from discreet.mechanisms._checkpoint import Checkpoint, _digest
+from discreet.mechanisms.base import Votes
+from discreet.mechanisms.steps import Checkpoint, _digest
 
 DOMAIN = Domain(columns={"x": Numeric(lower=0.0, upper=1.0), "c": Category(categories=["a", "b", "c"])})
 TABLE = Counts(

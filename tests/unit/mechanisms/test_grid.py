@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.cli._main import run
+from discreet.cli.entry import run
 from discreet.domain import Domain, Integer, Numeric, OpenLabels
 from discreet.mechanisms import (
     REGISTRY,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet._core.random import seeded
-from discreet.mechanisms._lookup import locate
+from discreet.mechanisms.draws import locate
 
 
 @pytest.mark.parametrize("cells", [1, 2, 7, 300, 1000, 5000])

@@ -16,12 +16,12 @@ from discreet._core.random import secure, seeded
 from discreet.domain import Counts, Domain, Integer, Records
 from discreet.errors import ParameterError
 from discreet.mechanisms import PerturbedHistogram
-from discreet.mechanisms._cells import OwnCells
-from discreet.mechanisms._noisy_counts import projection_error
+from discreet.mechanisms.cells import OwnCells
 from discreet.mechanisms.noise import law_named
-from discreet.mechanisms.readings import L1, W1, Clip, Projection, Simplex
+from discreet.mechanisms.noisy_counts import projection_error
+from discreet.mechanisms.projections import L1, W1, Clip, Projection, Simplex
 from discreet.testing import assert_law
-from discreet.testing._statistics import sample_size_for_distance
+from discreet.testing.statistics import sample_size_for_distance
 
 SCALES = [
     ("laplace", 0.3),

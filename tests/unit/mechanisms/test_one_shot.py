@@ -18,12 +18,12 @@ from discreet._core.arrays import Floats
 from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Counts, Domain, Integer, Records
-from discreet.domain._commonness import Commonness
+from discreet.domain.records import Commonness
 from discreet.mechanisms import Mechanism, Output
-from discreet.mechanisms._base import NEIGHBOURS, CellCounts, require_relation
-from discreet.mechanisms._mechanism import Remedy
-from discreet.mechanisms._noisy_counts import solve_scale
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, require_relation
+from discreet.mechanisms.mechanism import Remedy
 from discreet.mechanisms.noise import GAUSSIAN, law_named
+from discreet.mechanisms.noisy_counts import solve_scale
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.releases import publish
 

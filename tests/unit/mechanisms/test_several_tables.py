@@ -17,12 +17,12 @@ from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain, Integer, OpenLabels, Records
 from discreet.errors import FileProblem, ParameterError
-from discreet.inference._several import estimate_tables
+from discreet.inference.several_tables import estimate_tables
 from discreet.mechanisms import Marginals
-from discreet.mechanisms._draws import copies
-from discreet.mechanisms._latent_classes import Table, denoised
-from discreet.mechanisms._measured_tables import MeasuredTables, _nearest_table
-from discreet.mechanisms._merged_cells import merged
+from discreet.mechanisms.draws import copies
+from discreet.mechanisms.latent_classes import Table, denoised
+from discreet.mechanisms.measured_tables import MeasuredTables, _nearest_table
+from discreet.mechanisms.wide_columns import merged
 from discreet.privacy import Budget
 
 BUDGET = Budget(epsilon=2.0, delta=1e-6)

@@ -15,11 +15,11 @@ import pytest
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.mechanisms import DirichletMultinomial, PitmanYor, SmoothedHistogram
-from discreet.mechanisms import _urn as urn_module
-from discreet.mechanisms._urn import draw_blocks
+from discreet.mechanisms import urn as urn_module
+from discreet.mechanisms.urn import draw_blocks
 from discreet.testing import assert_law, check_kernel_follows_law
-from discreet.testing._enumeration import outcome_of
-from discreet.testing._statistics import sample_size_for_distance
+from discreet.testing.enumeration import outcome_of
+from discreet.testing.statistics import sample_size_for_distance
 
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
 ONE = 1 << 20

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pytest
 
 from discreet._core.random import seeded
-from discreet.mechanisms._weights import draw_weighted, integer_weights, rounding
+from discreet.mechanisms.draws import draw_weighted, integer_weights, rounding
 from discreet.testing import assert_law
-from discreet.testing._statistics import sample_size_for_distance
+from discreet.testing.statistics import sample_size_for_distance
 
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 300.0, 1e5])

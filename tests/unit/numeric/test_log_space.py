@@ -11,8 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet._core.numeric import least_integer, least_real, log_beta_binomial, log_binomial, log_ratio, log_rising, up
-from discreet._core.numeric._log_space import log_error
+from discreet._core.numeric import (
+    least_integer,
+    least_real,
+    log_beta_binomial,
+    log_binomial,
+    log_error,
+    log_ratio,
+    log_rising,
+    up,
+)
 
 
 @given(st.floats(0, 1e300))

@@ -20,17 +20,17 @@ import pytest
 from discreet import Ledger
 from discreet._core.random import seeded
 from discreet._core.text import about, percent, rounded_up
-from discreet.cli._main import run
-from discreet.cli._progress import progress_bar
+from discreet.cli.console import progress_bar
+from discreet.cli.entry import run
 from discreet.domain import Boolean, Category, Date, Domain, Duration, Integer, OpenLabels
 from discreet.errors import FileProblem, ParameterError, Refused
-from discreet.ledger._status import power
+from discreet.ledger.status import power
 from discreet.mechanisms import DirichletMultinomial, Marginals
 from discreet.planner import plan
-from discreet.planner._budget_page import page
-from discreet.planner._budgets import WRONG, budgets_around, choices, error, measured_in, plans_around
-from discreet.planner._plan import Plan
-from discreet.planner._rehearsed import Rehearsal
+from discreet.planner.budget_page import page
+from discreet.planner.budgets import WRONG, budgets_around, choices, error, measured_in, plans_around
+from discreet.planner.plans import Plan
+from discreet.planner.rehearsal import Rehearsal
 from discreet.privacy import Budget
 
 pytest.importorskip("jinja2")

@@ -12,8 +12,8 @@ from discreet._core.random import seeded
 from discreet.domain import Category, Domain, Numeric, OpenLabels
 from discreet.errors import DiscreetError
 from discreet.mechanisms import REGISTRY, named
-from discreet.planner._cells import with_cells
-from discreet.planner._predicted import Reference, predicted_w1
+from discreet.planner.cells import with_cells
+from discreet.planner.predicted import Reference, predicted_w1
 from discreet.privacy import Budget
 
 N = 29_501

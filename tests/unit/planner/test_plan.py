@@ -24,11 +24,11 @@ from discreet.mechanisms import (
     first_names,
     named,
 )
-from discreet.mechanisms._base import PrivateStep
-from discreet.mechanisms._steps import SteppedMechanism
+from discreet.mechanisms.base import PrivateStep
+from discreet.mechanisms.steps import SteppedMechanism
 from discreet.planner import plan
-from discreet.planner._predicted import Reference, predicted_w1
-from discreet.planner._stated import solved, stated
+from discreet.planner.predicted import Reference, predicted_w1
+from discreet.planner.stated import solved, stated
 from discreet.utility import wasserstein_1d
 
 AGES = Domain(columns={"age": Integer(lower=0, upper=99)})

@@ -12,7 +12,7 @@ from discreet.domain import Category, Domain, Integer, Numeric, OpenLabels
 from discreet.errors import DataError
 from discreet.mechanisms import DirichletMultinomial
 from discreet.planner import plan
-from discreet.planner._predicted import Reference, predicted_w1
+from discreet.planner.predicted import Reference, predicted_w1
 
 DOMAIN = Domain(columns={"x": Numeric(lower=0.0, upper=1000.0, cells=50), "c": Category(categories=["a", "b"])})
 TABLE = pl.DataFrame({"x": np.full(100, 3.0), "c": ["a"] * 100})

@@ -17,8 +17,8 @@ from discreet.domain import Boolean, Category, Counts, Domain, Integer, Numeric,
 from discreet.errors import ParameterError
 from discreet.mechanisms import Marginals
 from discreet.planner import plan
-from discreet.planner._plan import Plan
-from discreet.planner._rehearsed import Rehearsal, _deviation
+from discreet.planner.plans import Plan
+from discreet.planner.rehearsal import Rehearsal, _deviation
 from discreet.utility import compare
 
 SIZES = (12, 6, 2, 9, 4)

@@ -14,11 +14,11 @@ import polars as pl
 import pytest
 
 from discreet import release
-from discreet.cli._main import run
+from discreet.cli.entry import run
 from discreet.domain import Domain, Integer, Numeric, OpenLabels
 from discreet.errors import BudgetError, DiscreetError, DomainError, FileProblem, Infeasible, ParameterError
-from discreet.ledger._filters import CURRENCIES, Cost
-from discreet.planner._together import Together, Wanted, plan_together, wanted_in, written
+from discreet.ledger.filters import CURRENCIES, Cost
+from discreet.planner.study import Together, Wanted, plan_together, wanted_in, written
 from discreet.privacy import Budget, compose
 
 AGES = Domain(columns={"age": Integer(lower=0, upper=99)})

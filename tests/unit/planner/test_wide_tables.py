@@ -12,10 +12,10 @@ from discreet.errors import Infeasible
 from discreet.mechanisms import REGISTRY, signed_measure
 from discreet.mechanisms import private_evolution as evolution
 from discreet.planner import plan
-from discreet.planner._instead import carried_cells
-from discreet.planner._plan import Plan
+from discreet.planner.options import carried_cells
+from discreet.planner.plans import Plan
 from discreet.privacy import Budget
-from discreet.releases._utility import POOR_UTILITY
+from discreet.releases.step import POOR_UTILITY
 
 REQUEST: dict[str, Any] = {"records": 10_000, "epsilon": 1.0, "delta": 1e-6}
 

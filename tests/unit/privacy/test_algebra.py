@@ -22,11 +22,10 @@ from discreet.privacy import (
     UrnPair,
     compose,
 )
-from discreet.privacy._algebra import power
-from discreet.privacy._group import ChainProfile
-from discreet.privacy._profile import LargestProfile
+from discreet.privacy.algebra import ChainProfile, power
+from discreet.privacy.profile import LargestProfile
 from discreet.testing import hockey_stick
-from discreet.testing._universes import count_vectors
+from discreet.testing.enumeration import count_vectors
 
 Floats = npt.NDArray[np.float64]
 EPSILONS = (0.0, 1e-3, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0)

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from discreet.privacy._algebra import power
-from discreet.privacy._bounded_range import BoundedRangeProfile
+from discreet.privacy.algebra import BoundedRangeProfile, power
 from discreet.testing import hockey_stick
 
 

@@ -43,7 +43,7 @@ from discreet.privacy import (
     Relation,
     UrnPair,
 )
-from discreet.testing._contract import check_profile
+from discreet.testing.contract import check_profile
 
 DIGITS = 60
 

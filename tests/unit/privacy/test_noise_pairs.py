@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from discreet.privacy import DiscreteGaussianPair, DiscreteLaplacePair
-from discreet.privacy._algebra import power
-from discreet.privacy._noise_pairs import _residues
+from discreet.privacy.algebra import power
+from discreet.privacy.noise import _residues
 
 DIGITS = 60
 

@@ -19,8 +19,8 @@ from discreet.papers.py26 import (
     smoothed_histogram_a1,
 )
 from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, DiscreteLaplacePair, Relation, UrnPair
-from discreet.privacy._guarantee import require_kind
-from discreet.privacy._profile import LargestProfile
+from discreet.privacy.guarantee import require_kind
+from discreet.privacy.profile import LargestProfile
 
 CENSUS = 11_918_162
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})

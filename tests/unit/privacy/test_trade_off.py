@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from discreet.planner._stated import stated
+from discreet.planner.stated import stated
 from discreet.privacy import ConstantProfile, DiscreteLaplacePair, compose
-from discreet.privacy._trade_off import LEVELS, TradeOff, furthest
+from discreet.privacy.guarantee import LEVELS, TradeOff, furthest
 
 LEVEL = np.unique(np.concatenate((np.linspace(0.0, 1.0, 101), LEVELS)))
 

@@ -12,9 +12,9 @@ import pytest
 from scipy.stats import norm
 
 from discreet.errors import BudgetError
-from discreet.privacy import ConstantProfile, DiscreteGaussianPair, DiscreteLaplacePair, Profile, _zcdp
-from discreet.privacy._algebra import power
-from discreet.privacy._zcdp import approximate_zcdp, pair_as_zcdp, zcdp_budget, zcdp_delta, zcdp_epsilon
+from discreet.privacy import ConstantProfile, DiscreteGaussianPair, DiscreteLaplacePair, Profile, zcdp
+from discreet.privacy.algebra import power
+from discreet.privacy.zcdp import approximate_zcdp, pair_as_zcdp, zcdp_budget, zcdp_delta, zcdp_epsilon
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def test_what_is_left_after_a_leak_is_scaled_to_one(infinite: float) -> None:
 def test_orders_that_are_not_looked_at_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the search ends early, no loss is above the reach: the result is larger, and holds."""
     pair = Atoms.symmetric((1e-4, 0.3, 30.0), (1.0, 1e-3, 1e-12))
-    monkeypatch.setattr(_zcdp, "_STEEP", 1e-3)
+    monkeypatch.setattr(zcdp, "_STEEP", 1e-3)
     assert approximate_zcdp(pair, cut=0.0)[0] >= pair.rho()
 
 

@@ -12,9 +12,9 @@ from discreet._core.random import seeded
 from discreet.errors import ParameterError, Refused, RelationNotSupported
 from discreet.privacy import Relation
 from discreet.pseudo_posterior import CensoredPosterior, Convergence, Design, PoissonMean, Predictor, Response
-from discreet.pseudo_posterior._censored import censored_law, chain_distance
-from discreet.pseudo_posterior._fit import PosteriorDraws
-from discreet.pseudo_posterior._regressions import LinearRegression
+from discreet.pseudo_posterior.censored import censored_law, chain_distance
+from discreet.pseudo_posterior.regressions import LinearRegression
+from discreet.pseudo_posterior.sampler import PosteriorDraws
 
 pytestmark = pytest.mark.chains
 
@@ -166,7 +166,7 @@ def test_what_is_not_finite_says_minus_the_bound_with_a_finite_gradient() -> Non
     import jax
     from numpyro.infer.util import log_density
 
-    from discreet.pseudo_posterior._likelihood import quiet, seeded_model, weighted
+    from discreet.pseudo_posterior.likelihood import quiet, seeded_model, weighted
 
     target = seeded_model(weighted(gamma_model, sensitive=("y",), bound=1.0))
     for y in (np.array([0.0, 0.6, math.nan]), np.array([math.nan, 0.0]), np.array([math.inf, -1.0, 0.6])):

@@ -9,10 +9,10 @@ import pytest
 
 from discreet._core.random import seeded
 from discreet.errors import ParameterError, Refused
-from discreet.inference._diagnostics import effective_sample_size, r_hat
+from discreet.inference.summary import effective_sample_size, r_hat
 from discreet.pseudo_posterior import Convergence
-from discreet.pseudo_posterior._fit import AS_LONG_AS_ASKED, Sampler
-from discreet.pseudo_posterior._synthesiser import Chain, FromModel, Synthesiser
+from discreet.pseudo_posterior.sampler import AS_LONG_AS_ASKED, Sampler
+from discreet.pseudo_posterior.synthesiser import Chain, FromModel, Synthesiser
 
 pytestmark = pytest.mark.chains
 

@@ -28,8 +28,8 @@ from discreet.pseudo_posterior import (
     violins,
     weight_picture,
 )
-from discreet.pseudo_posterior._frontier import FrontierPoint
-from discreet.pseudo_posterior._weights import Weighting
+from discreet.pseudo_posterior.risk_frontier import FrontierPoint
+from discreet.pseudo_posterior.weights import Weighting
 
 pytestmark = pytest.mark.chains
 

@@ -13,9 +13,10 @@ import pytest
 
 from discreet._core.random import seeded
 from discreet.errors import ParameterError
-from discreet.mechanisms._weights import integer_weights
-from discreet.pseudo_posterior import CensoredPosterior, PoissonMean, _grid
-from discreet.pseudo_posterior._grid import drawn_on_grid, grid_log_weights, margin, said
+from discreet.mechanisms.draws import integer_weights
+from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
+from discreet.pseudo_posterior import grid as grid_module
+from discreet.pseudo_posterior.grid import drawn_on_grid, grid_log_weights, margin, said
 
 UNITS = 2**36
 
@@ -114,7 +115,7 @@ def test_many_records_and_a_wide_prior_stay_within_the_margin(seed) -> None:
 
 
 def test_the_law_is_the_censored_posterior_up_to_the_margin() -> None:
-    from discreet.pseudo_posterior._censored import censored_law
+    from discreet.pseudo_posterior.censored import censored_law
 
     prior = np.array([0.0, -0.7, -3.0])
     exact = [float(f) for f in law(LOGS, prior, 2.0)]
@@ -194,5 +195,5 @@ def test_records_are_read_in_blocks_of_one_shape(monkeypatch) -> None:
         return drawn_on_grid(model, grid, data, np.ones(11), bound=0.3, draws=20, rng=seeded(3))["mean"]
 
     whole = drawn()
-    monkeypatch.setattr(_grid, "_BLOCK", 4)
+    monkeypatch.setattr(grid_module, "_BLOCK", 4)
     np.testing.assert_array_equal(drawn(), whole)

@@ -11,12 +11,12 @@ import pytest
 from scipy import stats
 
 from discreet._core.random import seeded
-from discreet.cli._main import run
+from discreet.cli.entry import run
 from discreet.domain import Boolean, Category, Domain, Numeric
 from discreet.errors import DomainError, ParameterError
 from discreet.pseudo_posterior import CensoredPosterior, Convergence, Design, Predictor, Response, synthesiser_for
-from discreet.pseudo_posterior._likelihood import alone, quiet
-from discreet.pseudo_posterior._regressions import LinearRegression
+from discreet.pseudo_posterior.likelihood import alone, quiet
+from discreet.pseudo_posterior.regressions import LinearRegression
 
 pytestmark = pytest.mark.chains
 

@@ -11,15 +11,14 @@ from scipy import stats
 from scipy.special import gammaln
 
 from discreet._core.random import seeded
-from discreet.inference._diagnostics import effective_sample_size
+from discreet.inference.summary import effective_sample_size
 from discreet.pseudo_posterior import Design, MixtureRegression, Predictor, Response
-from discreet.pseudo_posterior._fit import Sampler
-from discreet.pseudo_posterior._likelihood import quiet
-from discreet.pseudo_posterior._mixtures import chain as chain_module
-from discreet.pseudo_posterior._mixtures.chain import _POWERS as POWERS
-from discreet.pseudo_posterior._mixtures.chain import _exchanged
-from discreet.pseudo_posterior._mixtures.shares import DirichletShares, StickShares
-from discreet.pseudo_posterior._rows import SHARED
+from discreet.pseudo_posterior import mixture_chain as chain_module
+from discreet.pseudo_posterior.likelihood import SHARED, quiet
+from discreet.pseudo_posterior.mixture_chain import _POWERS as POWERS
+from discreet.pseudo_posterior.mixture_chain import _exchanged
+from discreet.pseudo_posterior.mixture_steps import DirichletShares, StickShares
+from discreet.pseudo_posterior.sampler import Sampler
 
 pytestmark = pytest.mark.chains
 
@@ -233,7 +232,7 @@ def test_exchanges_keep_the_product_of_the_three_laws(logs: tuple[float, float, 
 
 def test_a_record_that_is_not_finite_says_the_same_to_all_parameters() -> None:
     """Clipped, it says minus the bound everywhere: a constant, which a weight of 0 leaves out."""
-    from discreet.pseudo_posterior._mixtures.chain import _Facts, _Mixture, _without_missing
+    from discreet.pseudo_posterior.mixture_chain import _Facts, _Mixture, _without_missing
 
     with quiet():
         facts = _without_missing(_Facts(

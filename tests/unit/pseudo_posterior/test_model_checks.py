@@ -10,11 +10,11 @@ import pytest
 from discreet._core.random import seeded
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior import CensoredPosterior, PseudoPosterior, Synthesiser
-from discreet.pseudo_posterior._checks import check_model, latent_sites, typical_values
-from discreet.pseudo_posterior._fit import PosteriorDraws
-from discreet.pseudo_posterior._likelihood import alone, quiet, weighted
-from discreet.pseudo_posterior._synthesis import synthetic_tables
-from discreet.pseudo_posterior._synthesiser import FromModel
+from discreet.pseudo_posterior.checks import check_model, latent_sites, typical_values
+from discreet.pseudo_posterior.likelihood import alone, quiet, weighted
+from discreet.pseudo_posterior.sampler import PosteriorDraws
+from discreet.pseudo_posterior.step import synthetic_tables
+from discreet.pseudo_posterior.synthesiser import FromModel
 
 pytestmark = pytest.mark.chains
 
@@ -246,12 +246,12 @@ def test_no_number_of_records_enters_the_prior_whatever_the_model_does(model, mo
     import jax
     from numpyro.infer.util import log_density
 
-    from discreet.pseudo_posterior import _grid
-    from discreet.pseudo_posterior._likelihood import seeded_model
+    from discreet.pseudo_posterior import grid
+    from discreet.pseudo_posterior.likelihood import seeded_model
 
     laws = []
-    monkeypatch.setattr(_grid, "check_model", lambda *_args, **_named: None)
-    monkeypatch.setattr(_grid, "draw_weighted", lambda law, rng: laws.append(law) or 0)
+    monkeypatch.setattr(grid, "check_model", lambda *_args, **_named: None)
+    monkeypatch.setattr(grid, "draw_weighted", lambda law, rng: laws.append(law) or 0)
     silent = CensoredPosterior(
         model, bound=1.0, sensitive=("y",), grid=GRID, size=4, record_weights=lambda data: np.zeros(len(data["y"]))
     )
@@ -390,7 +390,7 @@ def test_the_posterior_is_that_of_the_records_one_by_one_and_a_fixed_prior(model
     import jax
     from numpyro.infer.util import log_density
 
-    from discreet.pseudo_posterior._likelihood import seeded_model
+    from discreet.pseudo_posterior.likelihood import seeded_model
 
     y, w = COLUMNS["y"], np.array([1.0, 0.5, 1.0, 0.2], dtype=np.float32)
     target = seeded_model(weighted(model, sensitive=("y",), bound=bound))

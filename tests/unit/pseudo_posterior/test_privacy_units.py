@@ -12,13 +12,13 @@ import pytest
 from scipy.special import gammaln
 
 from discreet._core.random import seeded
-from discreet.audit._release import claimed
+from discreet.audit.release import claimed
 from discreet.confidential import confidential
 from discreet.domain import Domain, Integer, Numeric
 from discreet.errors import DomainError, ParameterError
 from discreet.pseudo_posterior import CensoredPosterior, LinearWeights, PoissonMean, PseudoPosterior, synthesiser_for
-from discreet.pseudo_posterior._censored import censored_law
-from discreet.pseudo_posterior._grid import margin
+from discreet.pseudo_posterior.censored import censored_law
+from discreet.pseudo_posterior.grid import margin
 from discreet.releases import publish, verify
 
 pytestmark = pytest.mark.chains

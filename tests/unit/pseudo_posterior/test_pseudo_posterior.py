@@ -11,7 +11,7 @@ from scipy.special import gammaln
 from discreet._core.random import seeded
 from discreet.errors import GuaranteeKindError, ParameterError, Refused, RelationNotSupported
 from discreet.privacy import Relation
-from discreet.privacy._guarantee import require_kind
+from discreet.privacy.guarantee import require_kind
 from discreet.pseudo_posterior import (
     Convergence,
     LinearWeights,
@@ -22,9 +22,9 @@ from discreet.pseudo_posterior import (
     Unweighted,
     reciprocal,
 )
-from discreet.pseudo_posterior._pseudo_posterior import Risks, safety_factor
-from discreet.pseudo_posterior._regressions import CategoricalShares
-from discreet.pseudo_posterior._weights import Scaled
+from discreet.pseudo_posterior.pseudo import Risks, safety_factor
+from discreet.pseudo_posterior.regressions import CategoricalShares
+from discreet.pseudo_posterior.weights import Scaled
 
 pytestmark = pytest.mark.chains
 

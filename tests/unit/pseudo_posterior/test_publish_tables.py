@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet._core.random import seeded
-from discreet.cli._main import run
+from discreet.cli.entry import run
 from discreet.confidential import confidential
 from discreet.domain import Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, Records
 from discreet.errors import DomainError, FileProblem, GuaranteeKindError, ParameterError
@@ -29,8 +29,8 @@ from discreet.pseudo_posterior import (
     PseudoPosterior,
     across_tables,
 )
-from discreet.pseudo_posterior._across import barycentre, resampled
-from discreet.pseudo_posterior._synthesiser import FromModel
+from discreet.pseudo_posterior.risk_frontier import barycentre, resampled
+from discreet.pseudo_posterior.synthesiser import FromModel
 from discreet.releases import publish, verify
 
 pytestmark = pytest.mark.chains
@@ -263,7 +263,7 @@ def test_a_printed_epsilon_is_never_below_the_true_one(tmp_path) -> None:
 
 
 def test_a_fault_while_writing_leaves_nothing(tmp_path, monkeypatch) -> None:
-    import discreet.releases._release as module
+    import discreet.releases.release as module
 
     def fail(*_, **__):
         raise OSError
@@ -396,7 +396,7 @@ def test_every_kind_of_column_is_written_in_its_declared_type(tmp_path, sensitiv
 
 @given(st.data())
 def test_numbers_go_to_the_nearest_point_of_every_kind_of_column(data) -> None:
-    from discreet.pseudo_posterior._step import codes_of
+    from discreet.pseudo_posterior.step import codes_of
 
     column = data.draw(st.sampled_from([
         Decimal(lower="-1.50", upper="7.00", digits=2),
@@ -460,7 +460,7 @@ def test_the_command_takes_dates_decimals_and_nulls(tmp_path) -> None:
 
 
 def test_released_categories_have_their_declared_types(tmp_path) -> None:
-    from discreet.pseudo_posterior._regressions import CategoricalShares
+    from discreet.pseudo_posterior.regressions import CategoricalShares
 
     domain = Domain(columns={"sex": Category(categories=["f", "m", "x"])})
     table = pl.DataFrame({"sex": ["f"] * 60 + ["m"] * 60})

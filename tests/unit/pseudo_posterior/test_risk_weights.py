@@ -22,7 +22,7 @@ from discreet.pseudo_posterior import (
     Unweighted,
     reciprocal,
 )
-from discreet.pseudo_posterior._weights import CountWeights, ExponentialWeights, threshold
+from discreet.pseudo_posterior.weights import CountWeights, ExponentialWeights, threshold
 
 RISKS = arrays(np.float64, st.integers(1, 30), elements=st.floats(0.0, 100.0))
 EVERY = (

@@ -12,7 +12,7 @@ import pytest
 from scipy.special import gammaln
 
 from discreet._core.random import seeded
-from discreet.cli._main import run
+from discreet.cli.entry import run
 from discreet.confidential import confidential
 from discreet.domain import Category, Domain, Integer, Numeric
 from discreet.errors import DomainError, ParameterError
@@ -25,11 +25,10 @@ from discreet.pseudo_posterior import (
     Unweighted,
     synthesiser_for,
 )
-from discreet.pseudo_posterior._censored import censored_law
-from discreet.pseudo_posterior._likelihood import alone, quiet
-from discreet.pseudo_posterior._mixtures.chain import _Facts, _Mixture
-from discreet.pseudo_posterior._mixtures.shares import DirichletShares
-from discreet.pseudo_posterior._rows import SURVEY
+from discreet.pseudo_posterior.censored import censored_law
+from discreet.pseudo_posterior.likelihood import SURVEY, alone, quiet
+from discreet.pseudo_posterior.mixture_chain import _Facts, _Mixture
+from discreet.pseudo_posterior.mixture_steps import DirichletShares
 from discreet.releases import publish, verify
 
 pytestmark = pytest.mark.chains

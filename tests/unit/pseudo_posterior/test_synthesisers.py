@@ -12,9 +12,8 @@ from discreet._core.random import seeded
 from discreet.domain import Boolean, Category, Domain, Integer, Numeric
 from discreet.errors import DomainError, ParameterError
 from discreet.pseudo_posterior import Design, MixtureRegression, Predictor, Response, synthesiser_for
-from discreet.pseudo_posterior._likelihood import by_record, quiet, redrawn, seeded_model
-from discreet.pseudo_posterior._regressions import LinearRegression, SequentialRegression, Step
-from discreet.pseudo_posterior._rows import SHARED
+from discreet.pseudo_posterior.likelihood import SHARED, by_record, quiet, redrawn, seeded_model
+from discreet.pseudo_posterior.regressions import LinearRegression, SequentialRegression, Step
 
 pytestmark = pytest.mark.chains
 

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 import discreet
 from discreet._core.random import seeded
-from discreet.cli._main import run
+from discreet.cli.entry import run
 from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
 from discreet.errors import Fault, Infeasible, ParameterError
@@ -180,7 +180,7 @@ def test_records_that_contradict_it_are_counted_and_nothing_is_said_of_them() ->
 
 
 def test_cells_that_are_chosen_keep_what_is_declared() -> None:
-    from discreet.planner._cells import with_cells
+    from discreet.planner.cells import with_cells
     from discreet.privacy import Budget
 
     domain = Domain(columns={**COLUMNS, "income": Numeric(lower=0, upper=1)}, **TABLES)

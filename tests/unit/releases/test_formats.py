@@ -16,15 +16,15 @@ import pytest
 import discreet
 from discreet._core.formats import format_of, with_ending
 from discreet._core.random import seeded
-from discreet.cli._main import run
+from discreet.cli.entry import run
 from discreet.confidential import confidential
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric
 from discreet.errors import FileProblem, MissingExtra
 from discreet.inference import ReleaseTakenForSample
 from discreet.mechanisms import SmoothedHistogram
 from discreet.privacy import Budget
-from discreet.releases._table import told
-from discreet.releases._writing import CERTIFICATE_KEY, IDENTITY_KEY, write_frames
+from discreet.releases.table import told
+from discreet.releases.writing import CERTIFICATE_KEY, IDENTITY_KEY, write_frames
 
 ENDINGS = (".parquet", ".pq", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".feather", ".arrow", ".ipc")
 DOMAIN = Domain(

@@ -26,9 +26,8 @@ from polars.testing import assert_frame_equal
 
 import discreet
 from discreet import Ledger
-from discreet._core.permutation import Permutation
-from discreet._core.random import seeded
-from discreet.cli._main import run
+from discreet._core.random import Permutation, seeded
+from discreet.cli.entry import run
 from discreet.confidential import confidential
 from discreet.domain import (
     Boolean,
@@ -45,13 +44,13 @@ from discreet.domain import (
 from discreet.errors import DiscreetError, Fault, FileProblem, ParameterError
 from discreet.inference import ReleaseTakenForSample
 from discreet.mechanisms import named
-from discreet.mechanisms._draws import BLOCK
+from discreet.mechanisms.draws import BLOCK
 from discreet.releases import publish, verify
-from discreet.releases._manifest import MANIFEST
-from discreet.releases._sample import taken_for_sample
-from discreet.releases._writing import write_frames
+from discreet.releases.manifest import MANIFEST
+from discreet.releases.release import taken_for_sample
+from discreet.releases.writing import write_frames
 from discreet.testing import assert_law
-from discreet.testing._statistics import sample_size_for_distance
+from discreet.testing.statistics import sample_size_for_distance
 
 SCHEMA = Path(discreet.__file__).parent / "releases" / "certificate.schema.json"
 HELD = 3000

@@ -274,10 +274,10 @@ def test_without_a_budget_the_headline_is_finite_and_honest() -> None:
 
 
 def test_only_the_crossing_opens_confidential_values() -> None:
-    from discreet.confidential._open import open_confidential
+    from discreet.confidential.opening import open_confidential
 
     with pytest.raises(ConfidentialAccessError):
-        open_confidential(closed(), caller="discreet.releases._publish")  # type: ignore[arg-type]
+        open_confidential(closed(), caller="discreet.releases.publication")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("content", ["", "not json", "[]", "{}", '{"discreet_certificate": 99}'])

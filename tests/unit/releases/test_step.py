@@ -17,19 +17,18 @@ import polars as pl
 import pytest
 
 from discreet._core.random import seeded
-from discreet.cli._main import run
+from discreet.cli.entry import run
 from discreet.confidential import confidential, confidential_rows
 from discreet.domain import Boolean, Domain, Integer, Records
 from discreet.errors import FileProblem, Infeasible, ParameterError, RelationNotSupported
 from discreet.mechanisms import SmoothedHistogram
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Relation
-from discreet.privacy._bounded_range import BoundedRangeProfile
-from discreet.privacy._guarantee import Kind
+from discreet.privacy.algebra import BoundedRangeProfile
+from discreet.privacy.guarantee import Kind
 from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
 from discreet.releases import Certificate, publish, verify
-from discreet.releases._earlier import in_present_form, still_holds
-from discreet.releases._promise import promise
-from discreet.releases._step import Step
+from discreet.releases.promise import in_present_form, promise, still_holds
+from discreet.releases.step import Step
 from discreet.report import write_report
 
 GOLDEN = Path(__file__).parents[2] / "golden"

@@ -14,7 +14,7 @@ from discreet.confidential import confidential
 from discreet.domain import Category, Domain, Numeric
 from discreet.evolution import Callables
 from discreet.mechanisms import PerturbedHistogram, PrivateEvolution
-from discreet.mechanisms._mechanism import Outcome
+from discreet.mechanisms.mechanism import Outcome
 from discreet.privacy import Budget
 
 CELLS = Domain(columns={"cell": Category(categories=[str(i) for i in range(100)])})

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import discreet
-from discreet.cli._main import discreet as command
+from discreet.cli.entry import discreet as command
 from discreet.domain import Category, Domain, Integer
 from discreet.errors import PoorUtility
 from discreet.releases import Certificate, verify

@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 
 from discreet import release
-from discreet.cli._main import run
+from discreet.cli.entry import run
 from discreet.domain import Category, Domain, Integer
 from discreet.errors import FileProblem, ParameterError
-from discreet.report._catalogue import as_text, describe, write_description
+from discreet.report.catalogue import as_text, describe, write_description
 
 AGES = pl.DataFrame({"age": np.arange(3000) % 60})
 DOMAIN = Domain(columns={"age": Integer(lower=0, upper=99)})

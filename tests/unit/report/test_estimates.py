@@ -11,8 +11,8 @@ import pytest
 import discreet
 from discreet.domain import Boolean, Domain, Integer, Numeric
 from discreet.report import write_report
-from discreet.report._estimates import Estimates
-from discreet.report._promise import Promise
+from discreet.report.promise import Promise
+from discreet.report.released import Estimates
 
 pytest.importorskip("jinja2")
 

@@ -15,15 +15,15 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet.cli._main import run
+from discreet.cli.entry import run
 from discreet.domain import Boolean, Category, Date, Domain, Integer, Numeric, OpenLabels
-from discreet.domain._column import Column
+from discreet.domain.column import Column
 from discreet.errors import DiscreetError, FileProblem, ParameterError
 from discreet.privacy import compose
 from discreet.releases import Certificate
-from discreet.releases._verify import guarantee_of
+from discreet.releases.verification import guarantee_of
 from discreet.report import write_report
-from discreet.utility._marginals import bins_of
+from discreet.utility.columns import bins_of
 
 pytest.importorskip("jinja2")
 
@@ -176,7 +176,7 @@ def test_without_the_data_nothing_confidential_is_opened_or_shown(
     def refuse(*_: Any, **__: Any) -> Any:
         raise AssertionError("opened")
 
-    monkeypatch.setattr("discreet.confidential._open.reveal", refuse)
+    monkeypatch.setattr("discreet.confidential.opening.reveal", refuse)
     write_report(folder / "new.csv", tmp_path / "r.html")
     with pytest.raises(AssertionError, match="opened"):
         write_report(folder / "new.csv", tmp_path / "r.html", data=folder / "private.parquet")

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from discreet.domain import Category
-from discreet.utility._marginals import bins_of
+from discreet.utility.columns import bins_of
 
 
 def test_all_of_sixteen_categories_are_shown_however_rare() -> None:

@@ -11,14 +11,13 @@ import polars as pl
 import pytest
 
 from discreet import Ledger, release
-from discreet.cli._main import run
+from discreet.cli.entry import run
 from discreet.domain import Domain, Integer
 from discreet.errors import FileProblem, ParameterError
-from discreet.ledger._entries import Entry
-from discreet.ledger._status import power
+from discreet.ledger.export import Entry
+from discreet.ledger.status import power
 from discreet.report import write_report
-from discreet.report._in_ledger import entry_rows
-from discreet.report._ledger_page import page, write_ledger_report
+from discreet.report.ledger_page import entry_rows, page, write_ledger_report
 
 pytest.importorskip("jinja2")
 

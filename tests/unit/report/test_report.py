@@ -12,7 +12,7 @@ import discreet
 from discreet.domain import Domain, Integer
 from discreet.releases import Certificate, verify
 from discreet.report import picture
-from discreet.report._demo import demo
+from discreet.report.demo import demo
 
 pytest.importorskip("matplotlib")
 

@@ -13,13 +13,13 @@ import polars as pl
 import pytest
 
 from discreet._core.random import seeded
-from discreet.cli._main import run
+from discreet.cli.entry import run
 from discreet.confidential import confidential
 from discreet.domain import Category, Domain, Integer
 from discreet.pseudo_posterior import CensoredPosterior
-from discreet.pseudo_posterior._synthesiser import FromModel
+from discreet.pseudo_posterior.synthesiser import FromModel
 from discreet.releases import publish
-from discreet.releases._release import Release
+from discreet.releases.release import Release
 from discreet.report import write_report
 
 GOLDEN = Path(__file__).parents[2] / "golden"

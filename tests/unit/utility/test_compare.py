@@ -12,13 +12,13 @@ import pytest
 
 from discreet._core.random import seeded
 from discreet.confidential import Confidential, reveal_to_custodian
-from discreet.confidential._column_values import column_values
-from discreet.confidential._open import CALLERS
+from discreet.confidential.opening import CALLERS
+from discreet.confidential.values import column_values
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
-from discreet.domain._column import Column
+from discreet.domain.column import Column
 from discreet.errors import ConfidentialAccessError, DataError, DomainError, FileProblem
 from discreet.utility import compare
-from discreet.utility._compare import Comparison
+from discreet.utility.comparison import Comparison
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -128,7 +128,7 @@ def test_stays_closed_until_revealed_and_says_so() -> None:
     plain = revealed.to_dict()
     assert plain["confidential"] is True
     assert json.loads(json.dumps(plain))["columns"][0]["name"] == "x"
-    assert CALLERS["discreet.utility._compare"] == "for the custodian"
+    assert CALLERS["discreet.utility.comparison"] == "for the custodian"
 
 
 def test_tables_of_any_kind_and_files(tmp_path: Path) -> None:
@@ -147,8 +147,8 @@ def test_tables_of_any_kind_and_files(tmp_path: Path) -> None:
 
 
 def test_counts_one_column_across_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.confidential._source._BATCH", 7)
-    monkeypatch.setattr("discreet.confidential._column_values._PENDING", 3)
+    monkeypatch.setattr("discreet.confidential.source._BATCH", 7)
+    monkeypatch.setattr("discreet.confidential.values._PENDING", 3)
     values = seeded(2).integers(0, 9, 100)
     closed = column_values(pl.DataFrame({"x": values}), "x", Integer(lower=0, upper=9))
     assert repr(closed) == "<confidential tuple>"

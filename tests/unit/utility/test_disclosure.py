@@ -15,7 +15,7 @@ from discreet.confidential import reveal_to_custodian
 from discreet.domain import Category, Domain, Integer
 from discreet.errors import ParameterError
 from discreet.utility import compare
-from discreet.utility._disclosure import Disclosure, Rate
+from discreet.utility.disclosure import Disclosure, Rate
 
 LETTERS = ["a", "b", "c", "d"]
 DOMAIN = Domain(columns={"age": Integer(lower=0, upper=9), "ward": Category(categories=LETTERS),

@@ -13,8 +13,8 @@ from scipy.stats import ks_2samp, wasserstein_distance
 
 from discreet._core.random import seeded
 from discreet.errors import ParameterError
-from discreet.utility import _distances, ks_distance, total_variation, wasserstein_1d
-from discreet.utility._distances import summary
+from discreet.utility import distances, ks_distance, total_variation, wasserstein_1d
+from discreet.utility.distances import summary
 
 DISTANCES = [wasserstein_1d, ks_distance, total_variation]
 
@@ -60,7 +60,7 @@ def test_agrees_with_scipy_across_blocks(monkeypatch: pytest.MonkeyPatch, weight
     """Blocks of every small length, which cut between and inside runs of equal values and of no weight."""
     rng = seeded(8)
     for block in (1, 2, 3, 7):
-        monkeypatch.setattr(_distances, "_BLOCK", block)
+        monkeypatch.setattr(distances, "_BLOCK", block)
         for a, b in ((40, 7), (7, 40), (23, 23), (1, 30)):
             x, y = rng.normal(size=a).round(1), rng.normal(size=b).round(1)
             p, q = rng.integers(0, 3, size=a) + (np.arange(a) == a // 2), rng.random(b) * (np.arange(b) % 3 > 0) + 1e-9

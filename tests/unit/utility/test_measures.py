@@ -26,9 +26,7 @@ from discreet.domain import (
     OpenLabels,
 )
 from discreet.errors import DataError, ParameterError
-from discreet.utility import _measures as module
 from discreet.utility import (
-    _rows,
     compare,
     hellinger,
     kde_l2,
@@ -37,8 +35,10 @@ from discreet.utility import (
     transport_distance,
     wasserstein_1d,
 )
-from discreet.utility._joint import marginal_distances
-from discreet.utility._measures import MEASURES
+from discreet.utility import measures as module
+from discreet.utility import rows as rows_module
+from discreet.utility.joint import marginal_distances
+from discreet.utility.measures import MEASURES
 
 DOMAIN = Domain(
     columns={
@@ -250,7 +250,9 @@ def test_many_columns_of_many_labels_are_numbered_when_a_product_would_not_fit()
     tables = [
         pl.DataFrame({f"c{i}": [f"l{k}" for k in rng.integers(0, 1000, 1500)] for i in range(8)}) for _ in range(2)
     ]
-    rows = _rows.tables([(table, "") for table in tables], domain, lambda t: (t, np.ones(t.height, dtype=np.int64)))
+    rows = rows_module.tables(
+        [(table, "") for table in tables], domain, lambda t: (t, np.ones(t.height, dtype=np.int64))
+    )
     (apart,) = marginal_distances(*rows, 8).values()
     assert apart == 1.0
     (same,) = marginal_distances(rows[0], rows[0], 8).values()

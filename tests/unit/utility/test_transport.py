@@ -13,7 +13,7 @@ from scipy.stats import wasserstein_distance_nd
 from discreet._core.random import seeded
 from discreet.domain import Category, Domain, Numeric, Records
 from discreet.errors import ParameterError
-from discreet.utility import _transport, sliced_wasserstein, transport_distance, wasserstein_1d
+from discreet.utility import sliced_wasserstein, transport, transport_distance, wasserstein_1d
 
 ot = pytest.importorskip("ot")
 
@@ -97,7 +97,7 @@ def test_the_metric_is_the_domains_ground_distance() -> None:
     rows = [
         np.column_stack((domain.columns["age"].positions(side.columns[0]) / 80.0, side.columns[1])) for side in (a, b)
     ]
-    metric = _transport._metric(2, [True, False], [3.0, 0.5], "sum")
+    metric = transport._metric(2, [True, False], [3.0, 0.5], "sum")
     assert np.diag(metric.costs(*rows)) == pytest.approx(domain.distance(a, b), abs=1e-12)
 
 
@@ -151,7 +151,7 @@ def test_refuses_what_is_no_sample_of_records(distance: Any) -> None:
 
 
 def test_without_the_solver_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_transport, "transport_available", lambda: False)
+    monkeypatch.setattr(transport, "transport_available", lambda: False)
     with pytest.raises(ParameterError, match=r"pip install 'discreet\[transport\]'"):
         transport_distance([[0.0]], [[1.0]])
     assert transport_distance([[0.0]], [[0.0]]) == 0.0

@@ -14,8 +14,8 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from discreet._core.writing import _together, recover, require_settled, together
-from discreet._core.writing._pending import Move
+from discreet._core.writing import file_sets, recover, require_settled, together
+from discreet._core.writing.pending import Move
 from discreet.errors import FileProblem
 
 STEPS = ("open", "replace", "rename", "unlink", "fsync", "fchmod", "close", "mkdir")
@@ -212,7 +212,7 @@ def main(what: str, where: Path) -> None:
     """Write the numbers that the tests look at."""
     os.fsync = lambda _: None  # a killed process loses nothing of what it wrote: only a machine does
     if what == "planted":
-        _together.commit = renamed_one_after_the_other
+        file_sets.commit = renamed_one_after_the_other
     if what == "releases":
         sys.stdout.write(str(sum(1 for _ in every_step_of_a_release(where))))
         return

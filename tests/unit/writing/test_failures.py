@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet._core.writing import _pending, new_folder, recover, require_settled, together
+from discreet._core.writing import new_folder, pending, recover, require_settled, together
 from discreet.errors import FileProblem
 
 KILLER = Path(__file__).with_name("killed_writers.py")
@@ -174,8 +174,8 @@ def test_a_pair_from_before_1970_is_undone_where_a_new_content_is_missing(pair, 
         def fails(*_: object) -> None:
             raise OSError(errno.EIO, "broken")
 
-        patched.setattr(_pending, "_undo", fails)
-        patched.setattr(_pending, "_finish", fails)
+        patched.setattr(pending, "_undo", fails)
+        patched.setattr(pending, "_finish", fails)
         with pytest.raises(FileProblem, match="interrupted"):
             put(pair, b"new")
     (missing,) = pair[1].parent.glob(".*.part")

@@ -14,8 +14,8 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet._core.writing import _pending, require_settled
-from discreet.cli._main import run
+from discreet._core.writing import pending, require_settled
+from discreet.cli.entry import run
 from discreet.errors import FileProblem, ParameterError
 from discreet.inference import posterior
 from discreet.releases import Certificate, verify
@@ -162,7 +162,7 @@ def left_half_written(monkeypatch: pytest.MonkeyPatch, moves: int) -> None:
             real(old, new)
 
         patched.setattr(os, "replace", replace)
-        patched.setattr(_pending, "_undo", dead)
+        patched.setattr(pending, "_undo", dead)
         assert release("--out", "x.csv") == 2
 
 

@@ -29,7 +29,7 @@ def dead_pair(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Move]:
     """Leave a pair as a run does that died when its ledger was told, and before the files had their names."""
     told = Told()
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("discreet._core.writing._together.commit", interrupted)
+        patched.setattr("discreet._core.writing.file_sets.commit", interrupted)
         with together(folder / "a", folder / "b", keeper=told.keeper) as (a, b):
             a.write(b"table")
             b.write(b"certificate")

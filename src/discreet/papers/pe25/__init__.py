@@ -6,20 +6,20 @@ deviation of the noise on a histogram that sums to one (that on the counts, divi
 """
 
 from discreet._core.boundary import seal
-from discreet.papers.pe25._error import (
+from discreet.papers.pe25.error import (
     gaussian_complexity,
     laplace_complexity,
     predicted_error,
-    sampling_error,
-    thresholded_laplace_error,
-)
-from discreet.papers.pe25._noise import (
     private_evolution_rate,
+    sampling_error,
     signed_measure_algorithm_5,
     stability_histogram_proposition_4_1,
+    thresholded_laplace_error,
 )
-from discreet.papers.pe25._packing import ball_packing, box_packing, closeness_epsilon
-from discreet.papers.pe25._theorem import (
+from discreet.papers.pe25.theorem import (
+    ball_packing,
+    box_packing,
+    closeness_epsilon,
     theorem_alpha,
     theorem_gamma,
     theorem_population,

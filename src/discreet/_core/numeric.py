@@ -1,0 +1,373 @@
+"""Numerics of exact accounting: log-space probabilities, directed rounding, one-sided root finding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.arrays import Floats
+
+# Log-probabilities of the urn and binomial laws.
+#
+# Differences of log-gamma functions, taken by Stirling's series where the arguments are large, so that the absolute
+# error is a few units in the last place of ``s log(a + s)`` for ``s`` draws, however large the mass ``a``; callers
+# widen their result by :func:`log_error` so that a probability is never understated.
+
+_LARGE = 16.0  # from here on the series below is exact to the last place
+
+
+def log_rising(a: float | Floats, s: float | Floats) -> Any:
+    """Return ``log((a)_s) = log(Gamma(a + s) / Gamma(a))``, the logarithm of the rising factorial.
+
+    ``a``: positive.
+    ``s``: non-negative.
+    """
+    if np.ndim(a) == 0 and a >= _LARGE:
+        return _log_rising_large(a, s)
+    from scipy.special import gammaln
+
+    if np.ndim(a) == 0:
+        return gammaln(a + s) - gammaln(a)
+    return np.where(np.less(a, _LARGE), gammaln(a + s) - gammaln(a), _log_rising_large(np.maximum(a, _LARGE), s))
+
+
+def _log_rising_large(a: float | Floats, s: float | Floats) -> Any:
+    return (a - 0.5) * np.log1p(s / a) + s * (np.log(a + s) - 1.0) + (_tail(a + s) - _tail(a))
+
+
+def _tail(x: Any) -> Any:
+    """Return ``log Gamma(x) - ((x - 1/2) log x - x + log(2 pi)/2)`` for ``x >= 16``."""
+    y = 1.0 / (x * x)
+    return (1.0 / 12.0 - y * (1.0 / 360.0 - y * (1.0 / 1260.0 - y * (1.0 / 1680.0 - y / 1188.0)))) / x
+
+
+def log_binomial(u: float | Floats, s: float | Floats) -> Any:
+    """Return ``log(C(u, s))`` for ``0 <= s <= u``."""
+    from scipy.special import gammaln
+
+    return log_rising(u - s + 1.0, s) - gammaln(s + 1.0)
+
+
+def log_beta_binomial(s: float | Floats, u: float | Floats, a: float, b: float) -> Any:
+    """Return the log-probability that ``s`` of ``u`` draws from an urn with masses ``(a, b)`` fall in the first part.
+
+    ``C(u, s) (a)_s (b)_{u-s} / (a + b)_u`` for ``a, b > 0``.
+    """
+    return log_binomial(u, s) + log_rising(a, s) + log_rising(b, u - s) - log_rising(a + b, u)
+
+
+def log_error(draws: float, total: float) -> float:
+    """Return a bound on the absolute error of the log-probabilities of ``draws`` draws among masses of ``total``."""
+    return float(64 * np.finfo(float).eps * (1.0 + draws * (1.0 + math.log(total + draws + 2.0))))
+
+
+# Numbers compared exactly: a float as the decimal it is written as, and logarithms of rational numbers.
+#
+# A user's 0.1 means one tenth, not the binary fraction next to it. What a float is *written* as is the shortest decimal
+# that reads back as that float, which is what Python, JSON and TOML show; every comparison with a pure epsilon is made
+# with that decimal, without a margin.
+
+_DIGITS = Context(prec=120, Emax=10**9, Emin=-(10**9))
+_DOUBT = Decimal(1).scaleb(-90)  # relative: far more than the rounding of a logarithm of 120 digits
+
+
+def written(value: float) -> Fraction:
+    """Return the decimal that a float is written as, exactly.
+
+    Examples
+    --------
+    >>> written(0.1) == Fraction(1, 10) != Fraction(0.1)
+    True
+    """
+    return Fraction(repr(float(value)))
+
+
+def not_above(value: float) -> float:
+    """Return the float itself, or its lower neighbour where its binary value exceeds the decimal it is written as."""
+    return math.nextafter(value, -math.inf) if Decimal(value) > Decimal(repr(value)) else value
+
+
+def above(value: Fraction) -> float:
+    """Return the least float whose written decimal is at least a number.
+
+    Examples
+    --------
+    >>> above(Fraction(1, 10)), above(Fraction(1, 10) + Fraction(1, 10**30))
+    (0.1, 0.10000000000000002)
+    """
+    try:
+        found = float(value)
+    except OverflowError:
+        return math.inf
+    while written(found) < value:
+        found = math.nextafter(found, math.inf)
+    while written(lower := math.nextafter(found, -math.inf)) >= value:
+        found = lower
+    return found
+
+
+def below(value: Fraction) -> float:
+    """Return the largest float whose written decimal is at most a number.
+
+    Examples
+    --------
+    >>> below(Fraction(1, 10)), below(Fraction(1, 10) - Fraction(1, 10**30))
+    (0.1, 0.09999999999999999)
+    """
+    found = above(value)
+    return found if written(found) == value else math.nextafter(found, -math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class LogRatio:
+    """The number ``times * log(ratio)``: the largest loss of a mechanism whose probabilities are rational.
+
+    ``ratio``: at least 1.
+    ``times``: positive.
+    """
+
+    ratio: Fraction
+    times: int = 1
+
+    def ceiling(self) -> float:
+        """Return the least float whose written decimal is not below the number."""
+        return _ceiling(self.ratio, self.times)
+
+    def minus(self, epsilon: Fraction) -> float:
+        """Return the number less ``epsilon``, rounded up to a float; 0 where ``epsilon`` is not smaller."""
+        exact = _logarithm(self.ratio, self.times)
+        left = _DIGITS.subtract(exact, _decimal(epsilon))
+        left = _DIGITS.add(left, _DIGITS.multiply(exact, _DOUBT))
+        return math.nextafter(float(left), math.inf) if left > 0 else 0.0
+
+
+def _decimal(value: Fraction) -> Decimal:
+    return _DIGITS.divide(Decimal(value.numerator), Decimal(value.denominator))
+
+
+@lru_cache(maxsize=4096)
+def _logarithm(ratio: Fraction, times: int) -> Decimal:
+    return _DIGITS.multiply(_DIGITS.ln(_decimal(ratio)), Decimal(times))
+
+
+@lru_cache(maxsize=4096)
+def _ceiling(ratio: Fraction, times: int) -> float:
+    if ratio == 1:
+        return 0.0
+    exact = _logarithm(ratio, times)
+    least = _DIGITS.add(exact, _DIGITS.multiply(exact, _DOUBT))  # irrational: no decimal lies within the doubt
+    return above(Fraction(least))
+
+
+# Rounding and root finding that can only err on the stated side.
+
+
+def up(value: float, ulps: int = 4) -> float:
+    """Round a non-negative number up by a few units in the last place; zero and infinity stay.
+
+    Examples
+    --------
+    >>> up(0.1) > 0.1
+    True
+    """
+    if value == 0.0 or math.isinf(value):
+        return value
+    for _ in range(ulps):
+        value = math.nextafter(value, math.inf)
+    return value
+
+
+def log_ratio(value: float, target: float) -> float:
+    """Return ``log(value / target)`` for ``value >= 0`` and ``target > 0``: above 0 exactly where the value is above.
+
+    Examples
+    --------
+    >>> log_ratio(0.1, math.nextafter(0.1, 1.0)) < 0.0 < log_ratio(math.nextafter(0.1, 1.0), 0.1)
+    True
+    """
+    size = abs(math.log(value) - math.log(target)) if 0.0 < value < math.inf else max(value, 750.0)
+    return math.copysign(max(size, 1e-300), value - target) if value != target else 0.0
+
+
+def least_integer(holds: Callable[[int], bool], low: int, high: int) -> int | None:
+    """Return the least integer in ``[low, high]`` where a monotone condition holds, or None.
+
+    ``holds`` is false up to some point and true from there on. The returned value was itself tested. The search gallops
+    from ``low``, so it costs about twice the logarithm of the distance to the answer.
+    """
+    step, below = 1, low - 1
+    while (candidate := min(below + step, high)) <= high and not holds(candidate):
+        if candidate == high:
+            return None
+        below, step = candidate, 2 * step
+    while candidate - below > 1:
+        middle = (below + candidate) // 2
+        if holds(middle):
+            candidate = middle
+        else:
+            below = middle
+    return candidate
+
+
+def least_real(
+    excess: Callable[[float], float], low: float, high: float, *, relative: float = 1e-10, absolute: float = 0.0
+) -> float | None:
+    """Return a real in ``[low, high]``, within a relative distance of the least, at which an excess is at most 0.
+
+    ``excess`` is above 0 up to some point and at most 0 from there on; the returned value was itself tried, so it errs
+    upwards only. None where it is above 0 at ``high``. Chandrupatla's method (1997), on the logarithmic scale where
+    ``low`` is above 0: about a dozen tries where the excess is smooth, and never many more than bisection takes.
+    """
+    if (above := excess(low)) <= 0:
+        return low
+    if not (below := excess(high)) <= 0:
+        return None
+    into, back = (math.log, math.exp) if low > 0 else (float, float)
+    # The newest point, one with the other sign, and the one before: where they are, and what the excess is there.
+    (a, at_a), (b, at_b) = (into(low), above), (into(high), below)
+    c, at_c, share = a, at_a, 0.5
+    while high - low > (allowed := max(relative * high, absolute)):
+        tried = back(a + share * (b - a))
+        if not low < tried < high and not low < (tried := back(0.5 * (a + b))) < high:
+            break
+        found = excess(tried)
+        low, high = (low, tried) if found <= 0 else (tried, high)
+        if (found <= 0) == (at_a <= 0):
+            c, at_c = a, at_a
+        else:
+            (c, at_c), (b, at_b) = (b, at_b), (a, at_a)
+        a, at_a = into(tried), found
+        share = _interpolated((a, b, c), (at_a, at_b, at_c))
+        least = 0.5 * allowed / (high - low)
+        share = min(1.0 - least, max(least, share)) if least < 0.5 else 0.5
+    return high
+
+
+def _interpolated(at: tuple[float, float, float], values: tuple[float, float, float]) -> float:
+    """Return how far from the first to the second of three points their inverse parabola is 0; half where it is bad."""
+    (a, b, c), (f, g, h) = at, values
+    if not (math.isfinite(f) and math.isfinite(g) and math.isfinite(h)) or h in (f, g):
+        return 0.5
+    place, value = (a - b) / (c - b), (f - g) / (h - g)
+    if not (value * value < place and (1.0 - value) ** 2 < 1.0 - place):
+        return 0.5
+    return f / (g - f) * h / (g - h) + (c - a) / (b - a) * f / (h - f) * g / (h - g)
+
+
+# Generalised factorial coefficients, which count how draws of a Pitman-Yor process fall into new values.
+#
+# .. math:: \mathscr C(n,j;\sigma,\gamma)=\frac1{j!}\sum_{i=0}^j(-1)^i\binom ji(-i\sigma-\gamma)_n
+#    =\frac{n!}{j!}[t^n](1-t)^\gamma\bigl(1-(1-t)^\sigma\bigr)^j .
+#
+# The sum cancels catastrophically. Two ways round it, both for :math:`c=\mathscr C/\sigma^j`, which tends to the
+# non-central Stirling number as :math:`\sigma\to0`, :math:`g(u)=(1-u^\sigma)/\sigma\to-\log u`:
+#
+# * :math:`n-j\le 64`: the power series of :math:`(1-t)^\gamma(g/t)^j` from that of its logarithm, whose coefficients
+# are   all positive; * otherwise Cauchy's integral with :math:`u=1-t` on the parabola :math:`u=u_0(1+iv)^2` through the
+# saddle point   :math:`u_0`, which stays off the cut; the integrand falls off like a Gaussian there or faster, so the
+# trapezoidal rule   in :math:`v=s\sinh y` converges geometrically.
+#
+# The absolute error of the logarithm is below 1e-9 for discounts up to 0.5, 1e-7 up to 0.95, 1e-5 up to 0.99: tested
+# against the exact recursion and fractions.
+
+_NEAR = 64  # n - j up to which the power series is summed
+_REACH, _POINTS = 6.0, 320
+_ROWS = 4096
+
+
+def log_factorial_coefficient(n: int, j: npt.ArrayLike, discount: float, noncentral: npt.ArrayLike = 0.0) -> Floats:
+    r"""Return :math:`\log\bigl(\mathscr C(n,j;\sigma,\gamma)/\sigma^j\bigr)`; its limit where the discount is 0.
+
+    ``n``: at least 0; up to 1e7 or so.
+    ``j``: from 0 to ``n``.
+    ``discount``: :math:`\sigma`, in ``[0, 1)``.
+    ``noncentral``: :math:`\gamma\le0`, broadcast against ``j``.
+
+    Examples
+    --------
+    >>> bool(np.isclose(np.exp(log_factorial_coefficient(4, 2, 0.0)), 11.0))  # a Stirling number of the first kind
+    True
+    """
+    whole, gamma = np.broadcast_arrays(np.asarray(j, dtype=np.float64), np.asarray(noncentral, dtype=np.float64))
+    shape, whole, gamma = whole.shape, whole.ravel(), gamma.ravel()
+    out = np.full(whole.shape, -np.inf)
+    near = (n - whole <= _NEAR) & (whole <= n)
+    if near.any():
+        out[near] = _series(n, whole[near], discount, gamma[near])
+    none = ~near & (whole == 0) & (gamma < 0.0)
+    out[none] = log_rising(-gamma[none], float(n))
+    far = np.flatnonzero(~near & (whole >= 1) & (whole <= n))
+    for start in range(0, len(far), _ROWS):
+        rows = far[start : start + _ROWS]
+        out[rows] = _saddle(n, whole[rows], discount, gamma[rows])
+    return out.reshape(shape)
+
+
+def _series(n: int, j: Floats, sigma: float, gamma: Floats) -> Floats:
+    """Return the coefficient of ``t^(n-j)`` in ``(1-t)^gamma (g/t)^j`` as the exponential of a power series."""
+    from scipy.special import gammaln
+
+    steps = np.arange(1.0, _NEAR + 1.0)
+    ratio = np.cumprod((steps - sigma) / (steps + 1.0))  # g(1-t)/t = sum ratio_i t^i
+    logs = np.zeros(_NEAR + 1)
+    for i in range(1, _NEAR + 1):  # the logarithm of a series, from a' = a (log a)'
+        logs[i] = ratio[i - 1] - sum(q * logs[q] * ratio[i - q - 1] for q in range(1, i)) / i
+    # Scaled by r^i, so that nothing overflows: |gamma|^i / i! is the largest term.
+    scale = 1.0 / np.maximum(1.0, j - gamma)
+    powers = np.cumprod(np.broadcast_to(scale[:, None], (len(j), _NEAR)), axis=1)
+    terms = (-gamma[:, None] + j[:, None] * steps * logs[1:]) * powers
+    out = np.zeros((len(j), _NEAR + 1))
+    out[:, 0] = 1.0
+    for i in range(1, _NEAR + 1):
+        out[:, i] = (terms[:, :i] * out[:, i - 1 :: -1][:, :i]).sum(axis=1) / i
+    place = (n - j).astype(np.int64)
+    with np.errstate(divide="ignore"):
+        found = np.log(out[np.arange(len(j)), place])
+    return np.asarray(found - place * np.log(scale) + gammaln(n + 1.0) - gammaln(j + 1.0))
+
+
+def _saddle(n: int, j: Floats, sigma: float, gamma: Floats) -> Floats:
+    """Integrate along the parabola through the saddle point; ``x`` is the logit of ``u_0``."""
+    from scipy.special import gammaln
+
+    def slope(x: Floats) -> Floats:
+        """Return ``u`` times the derivative of ``gamma log u + j log g - (n + 1) log(1 - u)``; it increases."""
+        log_u = -np.logaddexp(0.0, -x)
+        drift = -np.exp(sigma * log_u) * sigma / -np.expm1(sigma * log_u) if sigma > 0.0 else 1.0 / log_u
+        return np.asarray(gamma + j * drift + (n + 1.0) * np.exp(x))
+
+    low, high = np.full(j.shape, -690.0), np.full(j.shape, 40.0)
+    for _ in range(80):
+        middle = (low + high) / 2
+        above = slope(middle) > 0.0
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    x = (low + high) / 2
+    log_u, log_rest = -np.logaddexp(0.0, -x), -np.logaddexp(0.0, x)
+    bend = (slope(x + 1e-4) - slope(x - 1e-4)) / 2e-4 / np.exp(log_rest)
+    width = (0.5 / np.sqrt(bend))[:, None]
+    y = np.arange(_POINTS) * (_REACH / _POINTS)
+    v = width * np.sinh(y)
+    step = width * np.cosh(y) * (_REACH / _POINTS)
+    step[:, 0] /= 2.0
+    half = np.log1p(1j * v)
+    turn = 2.0 * half  # log(u / u_0)
+    rest = np.log1p(-np.exp(x)[:, None] * (2j * v - v * v))  # log((1 - u) / (1 - u_0))
+    if sigma > 0.0:
+        power = np.exp(sigma * log_u)
+        grown = np.log1p(-(power / -np.expm1(sigma * log_u))[:, None] * np.expm1(sigma * turn))
+        at_saddle = np.log(-np.expm1(sigma * log_u) / sigma)
+    else:
+        grown = np.log1p(turn / log_u[:, None])
+        at_saddle = np.log(-log_u)
+    exponent = -(n + 1.0) * rest + gamma[:, None] * turn + j[:, None] * grown + half
+    integral = (2.0 / np.pi) * (np.exp(exponent).real * step).sum(axis=1)
+    peak = -(n + 1.0) * log_rest + gamma * log_u + j * at_saddle + log_u
+    return np.asarray(peak + np.log(integral) + gammaln(n + 1.0) - gammaln(j + 1.0))

@@ -1,0 +1,250 @@
+"""How many guesses about who is in a table can be right, if one release of it keeps its promise: the law of the null.
+
+Of each of m pairs of records a fair coin has put one into the table. Whoever sees the release guesses which, for r of
+the pairs, as dependent on one another as they like. The theorem and its proof are in docs/theory/audit-of-a-release.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from discreet._core.arrays import Booleans, Floats, Integers
+from discreet._core.checks import integer, real
+from discreet.privacy import Profile, UrnPair
+from discreet.privacy.instance import HeldTable, Reading
+from discreet.privacy.pitman_yor import OpeningPair
+
+POWER = 0.95
+"""Of the epsilon that a test says it would have detected."""
+
+_EPSILONS = 64  # at which the profile is asked; any of them gives a bound, and the least is taken
+_NEGLIGIBLE = 1e-12
+_FURTHEST = 40.0
+_TINY = 1e-200  # below, a tail is not compared with its first term but with a geometric series
+_ROUNDING = 1e-9  # relative, upwards
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedProfile(Profile):
+    """The profile of a bare claim of (epsilon, delta): the largest that satisfies it.
+
+    ``epsilon_stated``: at least 0.
+    ``delta_stated``: in ``[0, 1)``.
+    """
+
+    furthest: ClassVar[float] = 100.0
+
+    epsilon_stated: float
+    delta_stated: float
+
+    @property
+    def pure(self) -> float:
+        """The epsilon where delta is 0, infinity otherwise."""
+        return self.epsilon_stated if self.delta_stated == 0.0 else np.inf
+
+    def _delta(self, epsilon: float) -> float:
+        if epsilon >= self.epsilon_stated:
+            return self.delta_stated
+        beyond = -np.expm1(epsilon - self.epsilon_stated) / (1.0 + np.exp(-self.epsilon_stated))
+        return float(min(1.0, (self.delta_stated + (1.0 - self.delta_stated) * beyond) * (1.0 + _ROUNDING)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Null:
+    """A claim, as bounds on the number of right guesses.
+
+    ``epsilons``, ``deltas``, shape (E,): points of the profile between tables of which one record is exchanged.
+    """
+
+    epsilons: Floats
+    deltas: Floats
+
+    @classmethod
+    def of(cls, profile: Profile) -> Null:
+        """Return the bounds that follow from a profile."""
+        last = profile.pure if np.isfinite(profile.pure) else profile.epsilon(_NEGLIGIBLE)
+        last = min(last, _FURTHEST)
+        stated = [profile.epsilon_stated] if isinstance(profile, StatedProfile) else []
+        epsilons = np.unique([*np.linspace(0.0, last, _EPSILONS), *stated])
+        return cls(epsilons=epsilons, deltas=np.array([profile.delta(float(one)) for one in epsilons]))
+
+    def tail(self, guesses: int, pairs: int) -> Floats:
+        """Return a bound on the probability that at least v guesses are right, for v from 0 to all of them.
+
+        ``guesses``: how many pairs are guessed, the same whatever was released.
+        ``pairs``: how many pairs there are.
+        Returns, shape (guesses + 1,): at most 1. For each v, the least of the bounds of all epsilons.
+        """
+        from scipy.special import bdtr, bdtrc, gammaln
+
+        v = np.arange(1, guesses + 1, dtype=np.float64)
+        arrangements = gammaln(guesses + 1.0) - gammaln(v + 1.0) - gammaln(guesses - v + 1.0)
+        best = np.ones(guesses + 1)
+        for epsilon, delta in zip(self.epsilons.tolist(), self.deltas.tolist(), strict=True):
+            right = 1.0 / (1.0 + np.exp(-epsilon))
+            above, below = bdtrc(v - 1.0, guesses, right), bdtr(v - 1.0, guesses, right)
+            log_exactly = arrangements - v * np.log1p(np.exp(-epsilon)) - (guesses - v) * np.log1p(np.exp(epsilon))
+            next_to_it = (guesses - v) / (v + 1.0) * np.exp(epsilon)
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                ratio = np.where(above > _TINY, np.exp(np.log(above) - log_exactly), 1.0 / (1.0 - next_to_it))
+                bound = (above + pairs * delta * ratio * below / v) * (1.0 + _ROUNDING) + 1e-300
+            best[1:] = np.minimum(best[1:], np.where(np.isfinite(bound) & (bound > 0.0), bound, 1.0))
+        return best
+
+    def p_value(self, right: int, guesses: int, pairs: int) -> float:
+        """Return a number that is at most ``a`` with probability at most ``a`` where the claim holds, for every a."""
+        return float(self.tail(guesses, pairs)[right])
+
+
+def detectable(rejecting: Integers, guesses: int, *, power: float = POWER) -> float | None:
+    """Return the epsilon that would be detected: of a release by which guesses are right as often as it allows.
+
+    ``rejecting``: the numbers of right guesses that reject.
+    ``guesses``: how many there are.
+    ``power``: with which probability it would be rejected.
+    Returns: rounded up to one part in 100; None where there is none up to 40.
+    """
+    from scipy.special import bdtrc
+
+    if len(rejecting) == 0:
+        return None
+    least = int(rejecting.max())
+    while least - 1 in rejecting:  # the upper end of the set: nothing is said of rejections below a gap
+        least -= 1
+    for epsilon in np.arange(0.01, _FURTHEST, 0.01):
+        if bdtrc(least - 1.0, guesses, 1.0 / (1.0 + np.exp(-epsilon))) >= power:
+            return round(float(epsilon), 2)
+    return None
+
+
+# The papers' delta by simulation: how often the loss of the worst change exceeds epsilon, with exact bounds.
+#
+# It checks the sums of theorem T11 by another route, and reproduces tables that were made by simulation. The randomness
+# only serves an estimate that stays confidential, so that floating-point variates will do.
+
+_MOST_STEPS = 100_000_000  # openings followed, over all iterations
+
+
+class MonteCarlo(NamedTuple):
+    """A proportion estimated by simulation.
+
+    Parameters
+    ----------
+    estimate : float
+        Share of the iterations.
+    lower, upper : float
+        Clopper-Pearson bounds: both hold with at least the confidence, however few the events.
+    iterations : int
+        How many.
+    confidence : float
+        Of the two bounds together.
+    """
+
+    estimate: float
+    lower: float
+    upper: float
+    iterations: int
+    confidence: float
+
+
+def clopper_pearson(events: int, iterations: int, *, confidence: float = 1.0 - 1e-6) -> MonteCarlo:
+    """Return a proportion with bounds that hold at any sample size, so that no events never read as "0 +- 0".
+
+    Parameters
+    ----------
+    events, iterations : int
+        How often it happened, among how many.
+    confidence : float
+        Between 0 and 1; the thesis' ``1 - 1e-6`` by default.
+
+    Raises
+    ------
+    ParameterError
+        When the numbers contradict each other.
+
+    References
+    ----------
+    Clopper and Pearson (1934).
+
+    Examples
+    --------
+    >>> clopper_pearson(0, 10_000).upper < 0.00146
+    True
+    """
+    integer("events", events, least=0, most=integer("iterations", iterations, least=1))
+    real("confidence", confidence, above=0, below=1)
+    from scipy.special import betaincinv
+
+    half = 0.5 * (1.0 - confidence)
+    lower = 0.0 if events == 0 else float(betaincinv(events, iterations - events + 1, half))
+    upper = 1.0 if events == iterations else float(betaincinv(events + 1, iterations - events, 1.0 - half))
+    return MonteCarlo(events / iterations, lower, upper, iterations, confidence)
+
+
+def simulate(
+    table: HeldTable, reading: Reading, epsilon: float, *, iterations: int, rng: np.random.Generator
+) -> MonteCarlo:
+    """Draw releases and count how often the loss of a reading's change exceeds epsilon.
+
+    ``table``: confidential.
+    ``reading``: Whose change; of the papers' delta.
+    ``epsilon``: positive.
+    ``iterations``: how many releases; fewer where following their openings would take too long.
+    ``rng``: source of the draws.
+    """
+    pair = reading.pair
+    if pair is None:
+        mass = 1.0 - table.discount
+        exceeds = rng.binomial(table.size, rng.beta(mass, table.total - mass, size=iterations)) > 0
+    elif isinstance(pair, UrnPair):
+        s, t = _draws(pair.size, (pair.a + 1.0, pair.b, pair.rest), iterations, rng)[:2]
+        exceeds = np.log1p(s / pair.a) - np.log1p(t / pair.b) > epsilon
+    else:
+        exceeds = _opening(pair, reading.forward, epsilon, iterations, rng)
+    return clopper_pearson(int(exceeds.sum()), len(exceeds))
+
+
+def _draws(size: int, masses: tuple[float, ...], iterations: int, rng: np.random.Generator) -> list[Integers]:
+    """Return the counts of an urn's cells, one array per cell."""
+    gammas = rng.standard_gamma(np.tile(np.asarray(masses, dtype=np.float64), (iterations, 1)))
+    counts = rng.multinomial(size, gammas / gammas.sum(axis=1, keepdims=True))
+    return list(counts.T)
+
+
+def _opening(pair: OpeningPair, forward: bool, epsilon: float, iterations: int, rng: np.random.Generator) -> Booleans:
+    """Simulate the draws of a pair whose tables hold different values."""
+    opening = pair.phi if forward else pair.phi + pair.discount
+    expected = pair.size * opening / (pair.a + 1.0 + pair.phi + pair.others)
+    if not pair.filtered and pair.discount > 0:
+        iterations = min(iterations, max(100, round(_MOST_STEPS / (1.0 + expected))))
+    masses = (pair.a + forward, opening, pair.others) + (() if forward else (1.0 - pair.discount,))
+    s, dropped, *others = _draws(pair.size, masses, iterations, rng)
+    if pair.filtered:
+        from scipy.special import gammaln
+
+        first, second = pair.phi, pair.phi + pair.discount
+        grown = gammaln(second + dropped) - gammaln(second) - gammaln(first + dropped) + gammaln(first)
+    else:
+        grown = np.log1p(_opened(dropped, opening, pair.discount, rng) * pair.discount / pair.phi)
+    loss = np.log1p(s / pair.a) - grown
+    exceeds: Booleans = loss > epsilon if forward else (-loss > epsilon) | (others[1] > 0)
+    return exceeds
+
+
+def _opened(draws: Integers, opening: float, discount: float, rng: np.random.Generator) -> Integers:
+    """Return how many values are opened by given numbers of draws of new values."""
+    opened = np.zeros(len(draws), dtype=np.int64)
+    if discount == 0.0:
+        return opened
+    order = np.argsort(-draws)
+    longest = draws[order]
+    for i in range(int(draws.max(initial=0))):
+        live = int(np.searchsorted(-longest, -i, side="left"))  # those with more than i draws
+        chance = (opening + opened[:live] * discount) / (opening + i)
+        opened[:live] += rng.random(live) < chance
+    result = np.empty_like(opened)
+    result[order] = opened
+    return result

@@ -1,0 +1,274 @@
+"""What a mechanism reveals of this very table, against all its neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from discreet._core.checks import integer
+from discreet._core.errors import ParameterError
+from discreet._core.random import public, secure
+from discreet._core.text import about, as_written, counted, rounded_down, rounded_up
+from discreet.audit.guesses import MonteCarlo, simulate
+from discreet.confidential import Confidential
+from discreet.confidential.opening import open_confidential
+from discreet.domain import Counts
+from discreet.mechanisms import Mechanism
+from discreet.mechanisms.mechanism import HeldMechanism
+from discreet.papers.bnp24 import dirichlet_multinomial_thesis, empirical_bayes_strength
+from discreet.privacy.instance import HeldTable, Reading, instance_readings
+
+BANNER = "CONFIDENTIAL: computed from the data. Do not publish"
+"""How the text of every result of this package begins."""
+
+_ITERATIONS = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceGuarantee:
+    """What a mechanism promises at one table only. Confidential.
+
+    Parameters
+    ----------
+    mechanism : str
+        Registry name.
+    epsilon : float
+        At which the deltas are.
+    unconditional : float
+        The mechanism's own delta, for every table: the only one here that is public.
+    readings : dict
+        As :func:`~discreet.privacy.instance.instance_readings` returns them.
+    monte_carlo : MonteCarlo
+        Estimate of the papers' delta, the one-sided probability that the loss exceeds epsilon, for the worst change.
+    """
+
+    kind: ClassVar[str] = "instance"
+    theorem: ClassVar[str] = "T11"
+
+    mechanism: str
+    epsilon: float
+    unconditional: float
+    readings: dict[str, dict[str, Reading]]
+    monte_carlo: MonteCarlo
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data, marked ``"confidential": true``."""
+        return {
+            "confidential": True,
+            "notice": BANNER,
+            "kind": self.kind,
+            "theorem": self.theorem,
+            "mechanism": self.mechanism,
+            "epsilon": self.epsilon,
+            "unconditional_delta": self.unconditional,
+            "readings": {
+                side: {
+                    name: {"delta": reading.delta, "exact": reading.exact, "change": reading.change}
+                    for name, reading in deltas.items()
+                }
+                for side, deltas in self.readings.items()
+            },
+            "monte_carlo": self.monte_carlo._asdict(),
+        }
+
+    def __str__(self) -> str:
+        lines = [
+            BANNER,
+            f"{self.mechanism} at epsilon {as_written(self.epsilon)}, this table against all its neighbours:",
+        ]
+        for side, deltas in self.readings.items():
+            for name, reading in deltas.items():
+                what = "hockey-stick delta" if name == "tight" else "probability that the loss exceeds epsilon"
+                bound = "" if reading.exact else "at most "
+                lines.append(f"  {side}, {what}: {bound}{rounded_up(reading.delta, 6)} ({reading.change})")
+        found = self.monte_carlo
+        lines += [
+            f"  the one-sided probability by simulation: {about(found.estimate, 6)}, between "
+            f"{rounded_down(found.lower, 6)} and "
+            f"{rounded_up(found.upper, 6)} ({counted(found.iterations, 'release')})",
+            f"For every table: delta {rounded_up(self.unconditional, 6)}. Only this number is public and a guarantee.",
+        ]
+        return "\n".join(lines)
+
+
+def instance_guarantee(
+    confidential: Confidential[Counts],
+    mechanism: Mechanism,
+    *,
+    epsilon: float,
+    n: int | None = None,
+    iterations: int = _ITERATIONS,
+    rng: np.random.Generator | None = None,
+) -> Confidential[InstanceGuarantee]:
+    """Compute the instance-level deltas of a release of this table.
+
+    Parameters
+    ----------
+    confidential : Confidential of Counts
+        The table.
+    mechanism : Mechanism
+        Of the urn family: ``pitman-yor``, ``dirichlet-process``, ``dirichlet-multinomial`` or ``urn-histogram``.
+    epsilon : float
+        Positive.
+    n : int, optional
+        The public number of records that the caller states; it has to be the table's.
+    iterations : int
+        Releases that the Monte Carlo estimate simulates.
+    rng : numpy.random.Generator, optional
+        Of the simulation; a fresh one by default.
+
+    Returns
+    -------
+    Confidential of InstanceGuarantee
+        Closed; :func:`reveal_to_custodian` opens it. It never enters a certificate, and :func:`~discreet.publish`
+        refuses its kind whatever the caller accepts.
+
+    Raises
+    ------
+    ParameterError
+        For other mechanisms, for a discount above 0 on a finite domain, for tables counted by a privacy unit of several
+        records, and for more than 2^20 cells of unequal weight.
+    BudgetError
+        When epsilon is not positive and finite.
+
+    Notes
+    -----
+    Theorem T11, for the law of the kernel, in which strength and discount are multiples of 2^-20.
+
+    References
+    ----------
+    PY26, Definition 2 and Theorem 1; BNP24, Proposition 4.2.
+
+    Examples
+    --------
+    >>> from discreet.confidential import confidential
+    >>> from discreet.mechanisms import PitmanYor
+    >>> from discreet.domain import Domain, Numeric
+    >>> import polars as pl
+    >>> unit = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
+    >>> table = confidential(pl.DataFrame({"x": [0.25, 0.25, 0.5, 0.5, 0.5]}), unit)
+    >>> closed = instance_guarantee(table, PitmanYor(domain=unit, size=2), epsilon=0.5)
+    >>> closed
+    <confidential InstanceGuarantee>
+    """
+    if confidential.relation_group > 1:
+        raise ParameterError(
+            "instance-level guarantees are for one record, and this table was counted with a multi-record privacy unit"
+        )
+    if confidential.provenance is not None and confidential.provenance.domain != mechanism.domain:
+        raise ParameterError("the mechanism's domain is not the one the confidential table was encoded with")
+    integer("iterations", iterations, least=1)
+    x = open_confidential(confidential, caller=__name__)
+    if n is not None and n != x.n:  # the number is public under replacement
+        raise ParameterError(f"the table has {counted(x.n, 'record')}, got {n:,}")
+    table = held_table(mechanism, x)
+    readings = instance_readings(table, epsilon)
+    found = simulate(
+        table,
+        readings["one-sided"]["event"],
+        epsilon,
+        iterations=iterations,
+        rng=public(secure()) if rng is None else rng,
+    )
+    return Confidential(
+        InstanceGuarantee(
+            mechanism=mechanism.name,
+            epsilon=float(epsilon),
+            unconditional=mechanism.guarantee(n=x.n).delta(epsilon),
+            readings=readings,
+            monte_carlo=found,
+        )
+    )
+
+
+def held_table(mechanism: Mechanism, x: Counts) -> HeldTable:
+    """Return what the law of a mechanism's kernel depends on at a table.
+
+    Raises ParameterError for mechanisms without instance-level deltas.
+    """
+    if not isinstance(mechanism, HeldMechanism):
+        raise ParameterError(
+            f"{mechanism.name} has no instance-level deltas. Only mechanisms whose law is that of an urn have them"
+        )
+    return mechanism.held_table(x)
+
+
+# Parameters that the thesis chooses by looking at the data: diagnostics, which no mechanism of this library takes.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaperChoices:
+    """What the thesis would have chosen for this table. Confidential.
+
+    ``strength``: empirical-Bayes strength of a Dirichlet process.
+    ``singletons``: values held once, which the thesis counts twice so that its theorem applies.
+    ``doubled_records``: number of records after that.
+    ``least_prior``, ``largest_prior``: range over the held cells of its Dirichlet-multinomial masses; None where no
+    epsilon and size were given.
+    """
+
+    strength: float
+    singletons: int
+    doubled_records: int
+    least_prior: float | None = None
+    largest_prior: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data, marked ``"confidential": true``; an infinite strength is None."""
+        return {
+            "confidential": True,
+            "notice": BANNER,
+            "strength": self.strength if self.strength < float("inf") else None,
+            "singletons": self.singletons,
+            "doubled_records": self.doubled_records,
+            "least_prior": self.least_prior,
+            "largest_prior": self.largest_prior,
+        }
+
+    def __str__(self) -> str:
+        lines = [
+            BANNER,
+            f"empirical-Bayes strength {about(self.strength, 6)}",
+            f"values held once: {self.singletons:,} (doubling them makes {counted(self.doubled_records, 'record')})",
+        ]
+        if self.least_prior is not None and self.largest_prior is not None:
+            between = f"{about(self.least_prior, 6)} to {about(self.largest_prior, 6)}"
+            lines.append(f"data-dependent priors of held cells: {between}")
+        return "\n".join(
+            [
+                *lines,
+                "A release with parameters chosen this way has no guarantee. Choose them before looking at the data.",
+            ]
+        )
+
+
+def paper_choices(
+    confidential: Confidential[Counts], *, epsilon: float | None = None, size: int | None = None
+) -> Confidential[PaperChoices]:
+    """Compute what the thesis would have chosen by looking at the data.
+
+    ``confidential``: the table.
+    ``epsilon``, ``size``: when given, the range of its Dirichlet-multinomial masses too.
+    Returns: closed; for the custodian. The guarantees of this library assume parameters chosen without looking at the
+    data, and no mechanism takes these.
+
+    Raises ParameterError when epsilon or size is not positive.
+
+    References: BNP24, sections 7.1 (strength, masses) and 7.2 (doubling).
+    """
+    x = open_confidential(confidential, caller=__name__)
+    priors = None
+    if epsilon is not None and size is not None:
+        priors = dirichlet_multinomial_thesis(x.frequencies, epsilon, size=size)
+    singletons = int((x.frequencies == 1).sum())
+    return Confidential(
+        PaperChoices(
+            strength=empirical_bayes_strength(x.n, x.distinct),
+            singletons=singletons,
+            doubled_records=x.n + singletons,
+            least_prior=None if priors is None else float(priors.min()),
+            largest_prior=None if priors is None else float(priors.max()),
+        )
+    )

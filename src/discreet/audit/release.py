@@ -1,0 +1,302 @@
+"""Whether a release shows more of the table it was made from than its claim allows: a test, for the custodian."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.boundary import quietly
+from discreet._core.checks import real
+from discreet._core.errors import DataError, ParameterError
+from discreet._core.lazy import pl
+from discreet._core.random import seeded
+from discreet._core.text import as_written, counted, percent, rounded_up
+from discreet.audit.attacks import ATTACKS, Attack, attacked
+from discreet.audit.coded import coded, coded_counts
+from discreet.audit.guesses import POWER, Null, StatedProfile, detectable
+from discreet.audit.instance import BANNER
+from discreet.audit.split import Split, unit_labels
+from discreet.confidential import Confidential
+from discreet.confidential.opening import open_confidential
+from discreet.confidential.values import raw_rows
+from discreet.domain import Domain
+from discreet.privacy import Budget, Profile, Relation
+from discreet.privacy.algebra import ChainProfile
+from discreet.releases import Certificate
+from discreet.releases.reading import read
+from discreet.releases.table import released_counts, scanned, unreadable
+from discreet.releases.verification import guarantee_of
+
+LEVEL = 0.001
+"""Probability at most of rejecting a claim that holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What is tested.
+
+    ``profile``: between tables of which one record is exchanged.
+    ``steps``: how many steps of its relation that is: 2 under add-remove, else 1.
+    ``words``: the claim, as it was stated.
+    ``certificate``: where it comes from, if from one.
+    ``unit``: the column that names the units of which one is exchanged, instead of a record.
+    """
+
+    profile: Profile
+    steps: int
+    words: str
+    certificate: Certificate | None = None
+    unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseAudit:
+    """The test of a release's claim. Confidential.
+
+    ``claim``: in words.
+    ``exploratory``: why there is no verdict; None where there is one.
+    ``level``: probability at most of rejecting a claim that holds.
+    ``p_value``: of all attacks together, corrected for their number.
+    ``attacks``: each by itself.
+    ``detectable``: the epsilon that would have been detected with probability :data:`POWER`; None where none.
+    """
+
+    claim: str
+    exploratory: str | None
+    level: float
+    p_value: float
+    attacks: tuple[Attack, ...]
+    detectable: float | None
+
+    @property
+    def rejected(self) -> bool | None:
+        """Whether the claim is rejected; None where there is no verdict."""
+        return None if self.exploratory else self.p_value <= self.level
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data, marked ``"confidential": true``."""
+        return {
+            "confidential": True,
+            "notice": BANNER,
+            "claim": self.claim,
+            "rejected": self.rejected,
+            "exploratory": self.exploratory,
+            "level": self.level,
+            "p_value": self.p_value,
+            "attacks": [one.to_dict() for one in self.attacks],
+            "power": {"epsilon": self.detectable, "power": POWER},
+        }
+
+    @property
+    def verdict(self) -> str:
+        """The result in one sentence."""
+        if self.exploratory:
+            return f"no verdict: {self.exploratory}"
+        if self.rejected:
+            return f"rejected at level {as_written(self.level)}: the release shows more than its claim allows"
+        if self.detectable is None:
+            return "not rejected; no epsilon would have been detected: there are too few records in the control"
+        power = percent(POWER, 0)
+        return f"not rejected; epsilon {as_written(self.detectable)} would have been detected with power {power}"
+
+    def __str__(self) -> str:
+        lines = [BANNER, f"claim: {self.claim}"]
+        for one in self.attacks:
+            share = percent(one.right / one.guesses) if one.guesses else "none"
+            lines.append(f"  {one.name}: {one.right:,} of {counted(one.guesses, 'guess', 'guesses')} right ({share}) "
+                         f"about {counted(one.pairs, 'pair')}, p-value {rounded_up(one.p_value)}")  # fmt: skip
+        lines += [f"p-value of all together: {rounded_up(self.p_value)}", self.verdict]
+        if self.rejected is False and self.detectable is not None:
+            lines.append("That is: if the guesses of one of these attacks were right as often as that epsilon allows.")
+        return "\n".join(lines)
+
+
+# -- the claim --------------------------------------------------------------------------------------------------------
+
+
+def claimed(
+    release: Any,
+    certificate: Any = None,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    relation: str | None = None,
+) -> Claim:
+    """Return the claim to test: that of a certificate, or a bare one.
+
+    Raises ParameterError when both or neither are given, the certificate claims more than follows from its facts, it is
+    about groups that no column names or a model's units, or it is of counts of labels that nobody declared.
+    """
+    if epsilon is None:
+        if delta is not None or relation is not None:
+            raise ParameterError("a claim without a certificate needs an epsilon. Write epsilon=...")
+        return _certified(read(release, certificate).certificate)
+    if certificate is not None:
+        raise ParameterError("give either a certificate or epsilon=..., not both")
+    budget, neighbours = Budget(epsilon=epsilon, delta=delta or 0.0), Relation(name=relation or "replacement")  # type: ignore[arg-type]
+    stated = StatedProfile(epsilon_stated=budget.epsilon, delta_stated=budget.delta)
+    return _of_an_exchange(stated, neighbours, f"{budget}, for {neighbours.name} of one record")
+
+
+def _of_an_exchange(profile: Profile, relation: Relation, words: str, **facts: Any) -> Claim:
+    """Return a claim as one about tables of which one unit is exchanged: under add-remove, two steps."""
+    steps = 1 if relation.name == "replacement" else 2
+    chained = profile if steps == 1 else ChainProfile(single=profile, group=steps)
+    return Claim(profile=chained, steps=steps, words=words, **facts)
+
+
+def _of_counts(certificate: Certificate | None) -> bool:
+    return certificate is not None and certificate.facts["size"] is None
+
+
+def _open(domain: Domain) -> str:
+    return next(f"column {name!r}" for name, column in domain.columns.items() if column.size is None)
+
+
+def _certified(certificate: Certificate) -> Claim:
+    guarantee = guarantee_of(certificate)
+    unit = certificate.facts["unit"]
+    if guarantee.relation.group > 1 and unit is None:
+        raise ParameterError(
+            "a claim about groups of records that no column names cannot be audited, since the control cannot be drawn "
+            "by them. Audit a release of units (unit=...), by the same mechanism and budget"
+        )
+    if certificate.facts["mechanism"]["parameters"].get("unit") is not None:
+        raise ParameterError(
+            "a model's claim about units cannot be audited, since it is about units of as many records each, and those "
+            "of the control have other numbers. Audit tables of a model with one record per unit"
+        )
+    if _of_counts(certificate) and (domain := Domain.from_dict(certificate.facts["domain"])).size is None:
+        raise ParameterError(
+            f"counts of undeclared labels cannot be audited, since {_open(domain)} declares no cells that records of "
+            "the control could be counted in. Audit a release of records, by the same mechanism and budget"
+        )
+    if guarantee.delta(certificate.epsilon) > certificate.delta * (1.0 + 1e-6):
+        raise ParameterError("the certificate claims more than follows from its facts. Check it with discreet verify")
+    budget = f"epsilon {as_written(certificate.epsilon)}, delta {as_written(certificate.delta)}"
+    one = "record" if unit is None else f"unit of up to {counted(unit['max_records'], 'record')}"
+    words = f"{budget}, for {guarantee.relation.name} of one {one}, with the whole profile of the certificate"
+    column = None if unit is None else unit["column"]
+    return _of_an_exchange(guarantee.profile, guarantee.relation, words, certificate=certificate, unit=column)
+
+
+# -- the test ---------------------------------------------------------------------------------------------------------
+
+
+def audit_release(
+    release: Any, data: Any, control: Any, claim: Claim, *, record: Any = None, level: float = LEVEL
+) -> Confidential[ReleaseAudit]:
+    """Test whether a release shows more of its table than a claim allows.
+
+    ``release``: the released file, or a folder of several tables. Public.
+    ``data``, ``control``: confidential; the table that the release was made from, and the records that were kept out.
+    ``claim``: from :func:`claimed`.
+    ``record``: of the split; by default the one in the folder of the control or of the data.
+    ``level``: probability at most of rejecting a claim that holds.
+    Returns: closed; for the custodian.
+
+    Raises DataError when the tables lack columns of the release, the claim is of another number of records, a unit has
+    records in both, or there are fewer than four in the control, ParameterError when the control was drawn by other
+    units than the claim is about, or FileProblem when a file cannot be read.
+    """
+    level = real("level", level, above=0, below=1)
+    exploratory, seed, unit = _standing(data, control, record, claim)
+    released, of_counts = _released(release, claim.certificate), _of_counts(claim.certificate)
+    domain = None if claim.certificate is None else Domain.from_dict(claim.certificate.facts["domain"])
+    names = list(domain.columns) if domain is not None and of_counts else released.columns
+    read = [*names, unit] if unit is not None and unit not in names else names
+    table = open_confidential(raw_rows(data, read, what="data"), caller=__name__)
+    kept = open_confidential(raw_rows(control, read, what="control"), caller=__name__)
+    labels = None if unit is None else _apart(table, kept, unit)
+    _require_own_number(claim.certificate, table.height if labels is None else len(set(labels[0].tolist())))
+    table, kept = table.select(names), kept.select(names)
+    if domain is not None and of_counts:
+        shown = coded_counts(released_counts(released, domain), domain)
+        held, out = quietly(lambda: coded([table, kept], domain), _uncommon())
+    else:
+        held, out, shown = quietly(lambda: coded([table, kept, released], domain), _uncommon())
+    if labels is not None:
+        held, out = held.by_unit(labels[0]), out.by_unit(labels[1])
+    each = level / len(ATTACKS)
+    attacks = attacked(held, out, shown, Null.of(claim.profile), level=each, rng=seeded(seed))
+    found = [detectable(np.flatnonzero(one.tail <= each), one.guesses) for one in attacks]
+    return Confidential(
+        ReleaseAudit(
+            claim=claim.words if unit is None else claim.words.replace("one record", "one unit"),
+            exploratory=exploratory,
+            level=level,
+            p_value=min(1.0, len(attacks) * min(one.p_value for one in attacks)),
+            attacks=attacks,
+            detectable=min((one / claim.steps for one in found if one is not None), default=None),
+        )
+    )
+
+
+def _standing(data: Any, control: Any, record: Any, claim: Claim) -> tuple[str | None, int, str | None]:
+    """Return why there is no verdict, None where there is one; the seed of the examination; and the column of units.
+
+    Raises ParameterError where records were drawn and the claim is about units, or the other way round.
+    """
+    known = Split.beside(data, control) if record is None else Split.read(record)
+    if known is None:
+        return "no record says that the control was drawn at random before the release", 0, claim.unit
+    if not known.is_of(data, control):
+        return "the record is of other files than these", 0, claim.unit
+    made = None if claim.certificate is None else claim.certificate.facts["created"]
+    if claim.certificate is not None and known.unit != claim.unit:
+        raise ParameterError(
+            f"the control was drawn by {_each(known.unit)}, and the claim is about {_each(claim.unit)}. Draw the "
+            f"control by {_each(claim.unit)}, and make the release from what is kept"
+        )
+    if made is not None and datetime.datetime.fromisoformat(made) < known.created:
+        return "the control was drawn after the release", 0, known.unit
+    return None, known.seed, known.unit
+
+
+def _each(unit: str | None) -> str:
+    return "single records" if unit is None else f"the units in column {unit!r}"
+
+
+def _apart(table: pl.DataFrame, kept: pl.DataFrame, unit: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return the units of both tables, and refuse a control that holds records of a unit of the table."""
+    inside, outside = unit_labels(table, unit), unit_labels(kept, unit)
+    if np.isin(outside, inside).any():
+        raise DataError(
+            unit, "names units that have records both in the data and in the control", "draw the control by whole units"
+        )
+    return inside, outside
+
+
+def _uncommon() -> DataError:
+    return DataError(None, "its columns are not of the kinds of those of the release", "give the table of the release")
+
+
+def _released(release: Any, certificate: Certificate | None) -> pl.DataFrame:
+    path = Path(release)
+    files = [path / Path(str(table["file"])).name for table in certificate.tables] if (
+        certificate is not None and certificate.several) else [path]  # fmt: skip
+    frame = quietly(lambda: pl.concat([scanned(file) for file in files]).collect(), unreadable())
+    if frame.height == 0 or frame.width == 0:
+        raise DataError(None, "the release has no rows", "give a release with records")
+    return frame
+
+
+def _require_own_number(certificate: Certificate | None, held: int) -> None:
+    """Refuse a table of another number of records or units than the certificate's, which replacement makes public."""
+    if certificate is None or certificate.facts["relation"]["name"] != "replacement":
+        return
+    unit = certificate.facts["unit"]
+    voted = certificate.facts["mechanism"]["parameters"].get("unit_votes")  # its records are units already
+    stated = certificate.facts["records"] // (1 if unit is None or voted else unit["max_records"])
+    one = "record" if unit is None else "unit"
+    if stated != held:
+        raise DataError(
+            None,
+            f"the data have {counted(held, one)}, and the certificate is of {stated:,}",
+            "give the table that the release was made from",
+        )

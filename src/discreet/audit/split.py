@@ -1,0 +1,219 @@
+"""A control drawn at random before a release: what makes the records of a table and of its control exchangeable."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import hmac
+import io
+import json
+import secrets
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.arrays import Integers
+from discreet._core.boundary import quietly
+from discreet._core.checks import real
+from discreet._core.errors import DataError, FileProblem, ParameterError
+from discreet._core.lazy import pl
+from discreet._core.random import secure
+from discreet._core.reading import MOST_BYTES, read_json
+from discreet._core.writing import check_outputs, together
+from discreet.audit.instance import BANNER
+from discreet.confidential.opening import open_confidential
+from discreet.confidential.units import NO_UNIT
+from discreet.confidential.values import raw_rows
+from discreet.domain.column import missing_in
+
+VERSION, OF_UNITS = 1, 2
+"""Of records of a split: record by record, and by whole units, which earlier releases of this program cannot read."""
+
+_KEY = "discreet_split"
+_DRAWN = "{}uniformly at random without replacement, by the operating system's randomness"
+_REMEDY = "give the record that discreet audit split wrote"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """What a record of a split says. Confidential, but for the commitment.
+
+    ``facts``: the document: ``created``, ``records`` and ``control_records``, ``data`` and ``control`` (keyed hashes
+    of the two files), ``nonce`` (256 random bits, the key) and ``commitment``, the SHA-256 of all that. Where whole
+    units were drawn, also ``unit``, ``units`` and ``control_units``.
+    """
+
+    facts: dict[str, Any]
+
+    @property
+    def commitment(self) -> str:
+        """What may be told to anybody, before the release is made: it tells nothing, and holds the custodian to it."""
+        return str(self.facts["commitment"])
+
+    @property
+    def unit(self) -> str | None:
+        """The column that names the units that were drawn as a whole; None where records were drawn."""
+        return self.facts.get("unit")
+
+    @property
+    def created(self) -> datetime.datetime:
+        """When the control was drawn."""
+        return datetime.datetime.fromisoformat(self.facts["created"])
+
+    @property
+    def seed(self) -> int:
+        """A seed for the examination: drawn with the control and independent of it, so that nobody chooses it."""
+        return int.from_bytes(hashlib.sha256(b"seed" + bytes.fromhex(self.facts["nonce"])).digest()[:8], "big")
+
+    def is_of(self, data: Any, control: Any) -> bool:
+        """Return whether two files are those that were written, unchanged."""
+        given = {"data": data, "control": control}
+        if not all(isinstance(path, (str, PathLike)) for path in given.values()):
+            return False
+        nonce = self.facts["nonce"]
+        return all(hmac.compare_digest(_keyed(nonce, Path(path).read_bytes()), self.facts[name])
+                   for name, path in given.items())  # fmt: skip
+
+    @classmethod
+    def read(cls, path: Any) -> Split:
+        """Read a record. Raises FileProblem when it is none, or was changed."""
+        facts = read_json(path, remedy=_REMEDY)
+        if facts.get(_KEY) not in (VERSION, OF_UNITS):
+            raise FileProblem(path, f"it is not a record of a split of version {VERSION} or {OF_UNITS}", _REMEDY)
+        if not _whole(facts) or facts["commitment"] != _committed(facts):
+            raise FileProblem(path, "it is not as it was written", _REMEDY)
+        return cls(facts=facts)
+
+    @classmethod
+    def beside(cls, data: Any, control: Any) -> Split | None:
+        """Return the record of two files where it lies in the folder of one of them; None where there is none."""
+        for folder in dict.fromkeys(Path(path).absolute().parent for path in (control, data)):
+            for file in sorted(folder.glob("*.json")):
+                try:
+                    found = cls.read(file) if file.stat().st_size < MOST_BYTES else None
+                except (FileProblem, OSError):
+                    continue
+                if found is not None and found.is_of(data, control):
+                    return found
+        return None
+
+
+def split(
+    data: Any, out_data: Any, out_control: Any, record: Any, *, share: float = 0.5, unit: str | None = None
+) -> Split:
+    """Draw a control uniformly at random, and write both parts and a record of the draw.
+
+    Both are written in a random order, with the columns and types of the table.
+
+    ``data``: confidential; a Parquet or CSV file.
+    ``out_data``, ``out_control``: the files to write, of the same format.
+    ``record``: JSON file to write.
+    ``share``: of the records that become the control, above 0 and below 1; of the units where there are any.
+    ``unit``: the column that names the privacy unit of each row, such as a person: units are drawn, each with all of
+    its rows.
+
+    Raises DataError when the table has fewer than two records or units, or a row without a unit, ParameterError when
+    the formats differ, or FileProblem when a file cannot be read or written.
+    """
+    share = real("share", share, above=0, below=1)
+    paths = [Path(out_data), Path(out_control), Path(record)]
+    if len({Path(path).suffix.lower() for path in (data, *paths[:2])}) > 1:
+        raise ParameterError("the data, out_data and out_control must be files of one format. Give them one ending")
+    if paths[2].suffix.lower() != ".json":
+        raise ParameterError("record must be a .json file. Give it that ending")
+    check_outputs(paths, [data])
+    whole = open_confidential(raw_rows(data), caller=__name__)
+    numbers = _units(whole, unit)
+    count = int(numbers.max()) + 1
+    if count < 2:
+        alone = f"has a single {'record' if unit is None else 'unit'}"
+        raise DataError(unit, alone, "a control needs at least one beside it")
+    control = min(max(1, round(share * count)), count - 1)
+    kept, out = (_rows_of(numbers, chosen) for chosen in drawn(count, control))
+    parts = [_written(whole[kept], paths[0]), _written(whole[out], paths[1])]
+    facts: dict[str, Any] = {"records": len(kept), "control_records": len(out)}
+    if unit is not None:
+        facts |= {"unit": unit, "units": count - control, "control_units": control}
+    made = _recorded(parts, facts)
+    document = (json.dumps(made.facts, indent=2) + "\n").encode()
+    with together(*paths, inputs=[data], private=True) as files:
+        for file, content in zip(files, [*parts, document], strict=True):
+            file.write(content)
+    return made
+
+
+def drawn(records: int, control: int) -> tuple[Integers, Integers]:
+    """Return which of so many records stay and which are the control: every order of both is equally likely."""
+    order = secure().permutation(records)
+    return order[control:], order[:control]
+
+
+def _units(whole: pl.DataFrame, unit: str | None) -> Integers:
+    """Return the number of each row's unit; each row is one where no column names any."""
+    if unit is None:
+        return np.arange(whole.height)
+    if unit not in whole.columns:
+        raise ParameterError("the table has no column of that name. Write unit=... with the column of the units")
+    return np.unique(unit_labels(whole, unit), return_inverse=True)[1].astype(np.int64)
+
+
+def unit_labels(table: pl.DataFrame, unit: str) -> npt.NDArray[Any]:
+    """Return the privacy unit of each row as text. Raises DataError where a row has none."""
+    labels = table[unit]
+    if missing_in(labels).any():
+        raise DataError(unit, *NO_UNIT)
+    odd = DataError(unit, "holds values that name no units", "give every unit a number or a text")
+    return quietly(lambda: labels.cast(pl.String).to_numpy().astype(str), odd)
+
+
+def _rows_of(numbers: Integers, units: Integers) -> Integers:
+    """Return the rows of some units, in a random order."""
+    return secure().permutation(np.flatnonzero(np.isin(numbers, units)))
+
+
+def _recorded(parts: list[bytes], numbers: dict[str, Any]) -> Split:
+    nonce = secrets.token_hex(32)
+    facts = {
+        _KEY: OF_UNITS if "unit" in numbers else VERSION,
+        "notice": f"{BANNER}, but for the commitment",
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        **numbers,
+        "drawn": _DRAWN.format("whole units, " if "unit" in numbers else ""),
+        "data": _keyed(nonce, parts[0]),
+        "control": _keyed(nonce, parts[1]),
+        "nonce": nonce,
+    }
+    return Split(facts={**facts, "commitment": _committed(facts)})
+
+
+def _written(frame: pl.DataFrame, path: Path) -> bytes:
+    buffer = io.BytesIO()
+    if path.suffix.lower() == ".csv":
+        frame.write_csv(buffer)
+    else:
+        frame.write_parquet(buffer)
+    return buffer.getvalue()
+
+
+def _keyed(nonce: str, content: bytes) -> str:
+    return hmac.new(bytes.fromhex(nonce), content, hashlib.sha256).hexdigest()
+
+
+def _committed(facts: dict[str, Any]) -> str:
+    told = {name: value for name, value in facts.items() if name != "commitment"}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def _whole(facts: dict[str, Any]) -> bool:
+    texts = ("created", "data", "control", "nonce", "commitment")
+    if not all(isinstance(facts.get(name), str) for name in texts):
+        return False
+    try:
+        moment = datetime.datetime.fromisoformat(facts["created"])
+        return moment.tzinfo is not None and len(bytes.fromhex(facts["nonce"])) == 32
+    except ValueError:
+        return False

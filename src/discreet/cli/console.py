@@ -1,0 +1,156 @@
+"""What the command prints, and how: results, errors with their remedies, progress."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from discreet._core.errors import DiscreetError
+from discreet._core.text import harmless
+
+# Remedies in the language of the command.
+#
+# A message names arguments as Python's users write them: ``size=...``, ``ignore_other_columns=True``. Where it is shown
+# by a command, each becomes the option of that command.
+
+ARGUMENT = re.compile(
+    r"(?<![\w.'\"=-])(?P<name>[a-z]\w*)=(?P<value>\.\.\.|True|\{'[a-z-]+'\}|'[a-z-]+'|[A-Z]\w*\([^()]*\))"
+)
+"""An argument as messages write it, with its value or with ``...`` for one of the user's own."""
+
+_SEVERAL = {
+    "relation=AddRemove(records=...)": "--relation add-remove --records ...",
+    "checkpoint=Checkpoint(..., redraw=True)": "--checkpoint ... --redraw",
+    "convergence=Convergence(...)": "--max-r-hat, --min-effective or --max-divergent",
+}
+
+
+def in_options(text: str, command: click.Command | None) -> str:
+    """Return a message with its arguments as options of a command; what the command lacks stays, as Python's.
+
+    ``text``: a message of the library.
+    ``command``: the command that shows it.
+    """
+    own = set() if command is None else {option for parameter in command.params for option in parameter.opts}
+    return ARGUMENT.sub(lambda found: _option(found, own), text)
+
+
+def _option(found: re.Match[str], own: set[str]) -> str:
+    name, value = found["name"], found["value"]
+    written = _SEVERAL.get(found[0]) or _one(name, value)
+    if set(re.findall(r"--[\w-]+", written)) <= own:
+        return written
+    if "--param" in own and name in _parameters():
+        return f"--param {name}={value.strip(chr(39))}"
+    return f"{found[0]} (in Python)"
+
+
+def _one(name: str, value: str) -> str:
+    option = f"--{name.replace('_', '-')}"
+    if value == "True":
+        return option
+    if value.startswith("{"):
+        return f"{option}-{value[2:-2]}"
+    return f"{option} {value.strip(chr(39))}"
+
+
+def _parameters() -> list[str]:
+    from discreet.planner.stated import parameter_names
+
+    return parameter_names()
+
+
+# Printing: whatever a file or a path held, a terminal shows it and does not obey it.
+
+
+def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Print text of one or several lines, control characters in it as escapes."""
+    click.echo(_shown(text, err=err), err=err, nl=nl, color=False)
+
+
+def tell(text: str, *, err: bool = False) -> None:
+    """Print what the library says, its arguments as options of the command that runs."""
+    context = click.get_current_context(silent=True)
+    echo(in_options(text, None if context is None else context.command), err=err)
+
+
+def alarm(text: str, *, err: bool = False) -> None:
+    """Print what has to be seen first: in red, where colours are shown."""
+    click.secho(_shown(text, err=err), fg="red", bold=True, err=err)
+
+
+def _shown(text: str, *, err: bool) -> str:
+    encoding = (sys.stderr if err else sys.stdout).encoding or "ascii"
+    return harmless(text, lines=True).encode(encoding, "backslashreplace").decode(encoding)
+
+
+def show(document: dict[str, Any]) -> None:
+    """Print a document as JSON; its own escapes leave no control character but DEL."""
+    click.echo(json.dumps(document, indent=2, allow_nan=False).replace("\x7f", "\\u007f"))
+
+
+# Groups of commands: errors of the library are told in the language of the command that met them.
+
+
+class Complaint(click.ClickException):
+    """An error of the library, told in the language of the command that met it."""
+
+    def __init__(self, message: str, exit_status: int) -> None:
+        super().__init__(message)
+        self.exit_status = exit_status
+
+
+class Commands(click.Group):
+    """A group of commands; errors of the library leave it with their arguments as options."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except DiscreetError as error:
+            command = self.commands.get(ctx.invoked_subcommand or "")
+            raise Complaint(in_options(str(error), command), error.exit_status) from None
+
+
+# A bar on a terminal.
+
+
+@contextmanager
+def progress_bar(total: int | None, quiet: bool, parts: str | None = None, *, after: float = 0.0) -> Any:
+    """Give a callback that draws a bar of records on a terminal, or of parts where it is told how many there are.
+
+    ``after``: seconds during which nothing is drawn yet.
+
+    The counts it shows are public, but for chains: how often and how long they are run depends on the data, and is
+    visible only to the custodian running it.
+    """
+    if quiet or total is None or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    bar, start = Progress(*columns, console=console, transient=True), time.monotonic() + after
+    if after <= 0.0:
+        bar.start()
+    try:
+        task = bar.add_task(parts or "records", total=total)
+
+        def update(done: int, of: int | None = None) -> None:
+            if not bar.live.is_started and time.monotonic() >= start:
+                bar.start()
+            if done < bar.tasks[0].completed:  # the next fit: its remaining time is its own
+                bar.reset(task)
+            bar.update(task, completed=done, total=of or total, description=(parts or "steps") if of else "records")
+
+        yield update
+    finally:
+        bar.stop()

@@ -1,0 +1,80 @@
+"""Entry point: commands, exit statuses, and errors in one or two plain sentences.
+
+Exit status 0 on success, 1 where ``verify`` finds a disagreement, ``domain check`` a value that does not fit or
+``audit`` a claim that is rejected, 2 on bad input, 3 on an infeasible or refused request, 4 on a fault of the program
+itself.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from typing import Any
+
+import click
+
+from discreet._core.boundary import explained
+from discreet._core.text import harmless
+from discreet.cli.commands import COMMANDS, help_without_command
+from discreet.cli.console import Commands, Complaint, echo
+from discreet.cli.synthesize import synthesize
+
+_ALLOCATED = 100_000  # objects between two looks for garbage: what is imported is none, and most of what there is
+
+
+@click.group(
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+@click.version_option(package_name="discreet")
+@click.pass_context
+def discreet(context: click.Context) -> int:
+    """Release differentially private synthetic data whose guarantee is exact, honest and checkable.
+
+    Exit status: 0 for success, 1 where verify or report found a disagreement, domain check a value that does not fit
+    or audit a claim that is rejected, 2 for bad input, 3 for a request that is infeasible or refused, 4 for a fault in
+    the program.
+    """
+    return help_without_command(context)
+
+
+for command in (*COMMANDS, synthesize):
+    discreet.add_command(command)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command and leave the process with its exit status."""
+    gc.set_threshold(_ALLOCATED)
+    sys.exit(run(arguments))
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command and return its exit status; no traceback reaches the user.
+
+    ``arguments``: the command line without the program's name; the process's own by default.
+    """
+    try:
+        result: Any = discreet.main(args=arguments, prog_name="discreet", standalone_mode=False)
+    except BrokenPipeError:
+        return 0
+    except SystemExit as leaving:  # click answers a shell that completes a word so
+        return leaving.code if isinstance(leaving.code, int) else 0
+    except BaseException as error:  # noqa: BLE001  # told below, each in its own way
+        return _told(error, arguments)
+    return result if isinstance(result, int) else 0
+
+
+def _told(error: BaseException, arguments: list[str] | None) -> int:
+    """Say in one line what stopped the command, and return its exit status."""
+    if isinstance(error, click.ClickException):
+        return _complain(error.format_message(), error.exit_status if isinstance(error, Complaint) else 2)
+    if isinstance(error, (click.Abort, KeyboardInterrupt)):
+        return _complain("interrupted. No file was left half-written", 2)
+    told = explained(error, run, (arguments,), {})  # its text could quote a confidential value: only its kind is shown
+    return _complain(str(told), told.exit_status)
+
+
+def _complain(message: str, status: int) -> int:
+    echo(f"discreet: {harmless(message)}", err=True)
+    return status

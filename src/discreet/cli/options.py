@@ -1,0 +1,100 @@
+"""Parameters of mechanisms on the command line: ``--param KEY=VALUE``, as often as there are any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from os import PathLike
+from typing import Any, TypeVar
+
+import click
+
+from discreet._core.errors import ParameterError
+
+
+def key_value(pair: str) -> tuple[str, Any]:
+    """Return the key and the value of a pair; numbers are numbers."""
+    key, sign, text = pair.partition("=")
+    if not sign or not key:
+        raise click.BadParameter(f"it must be KEY=VALUE, got {pair!r}")
+    for kind in (int, float):
+        try:
+            return key.strip(), kind(text)
+        except ValueError:
+            continue
+    return key.strip(), text.strip()
+
+
+def parameters(pairs: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    """Return pairs by their keys. Raises ParameterError when no mechanism has one of them, or one is given twice."""
+    from discreet.planner.stated import parameter_names
+
+    known = parameter_names() if pairs else []  # asking loads every mechanism
+    for key, _ in pairs:
+        if key not in known:
+            raise ParameterError(f"no mechanism has a parameter {key!r}. There are: {', '.join(known)}")
+    return once(pairs)
+
+
+def once(pairs: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    """Return pairs by their keys. Raises ParameterError when one is given twice."""
+    given: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in given:
+            raise ParameterError(f"the parameter {key!r} is given twice. Give it once")
+        given[key] = value
+    return given
+
+
+param_option = click.option(
+    "--param",
+    "pairs",
+    type=key_value,
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A parameter of the mechanism. May be repeated.",
+)
+
+
+# How DATA is to be read, as options: of CSV files that are written in another way, and of tables in databases.
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option(
+        "--separator", metavar="CHARACTER", help="Between the fields of DATA, where it is CSV. Such as ';' or '\\t'."
+    ),
+    click.option("--encoding", metavar="NAME", help="Of DATA, where it is CSV and not UTF-8. Such as latin-1."),
+    click.option("--decimal-comma", is_flag=True, help="Numbers of DATA, which is CSV, are written as 0,5."),
+    click.option("--table", metavar="NAME", help="The table of DATA, where it is a database: a file or an address."),
+    click.option("--query", metavar="SQL", help="A query for the table, where DATA is a database."),
+)
+
+
+def source_options(command: _F) -> _F:
+    """Give a command the options that say how its DATA is to be read."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def located(data: str, options: dict[str, Any]) -> str | PathLike[str]:
+    """Return where a table is, and how it is to be read; takes the options out of those of a command.
+
+    Raises ParameterError when they do not fit the kind of file.
+    """
+    table, query = options.pop("table"), options.pop("query")
+    separator, encoding, comma = (options.pop(name) for name in ("separator", "encoding", "decimal_comma"))
+    if table is not None or query is not None:
+        from discreet.confidential.database import addressed
+
+        data = addressed(data, table=table, query=query)
+    if separator is None and encoding is None and not comma:
+        return data
+    from discreet._core.formats import DelimitedFile
+
+    return DelimitedFile(data, character(separator), encoding or "utf-8", comma)
+
+
+def character(separator: str | None) -> str | None:
+    """Return a separator; a tab may be written as in a program."""
+    return "\t" if separator == "\\t" else separator

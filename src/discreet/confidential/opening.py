@@ -1,0 +1,56 @@
+"""The one function that opens confidential values, and the closed list of modules that may call it.
+
+Four kinds of modules are on it: the one crossing, whose output is public under a guarantee; the reader of the one
+number that is public by definition; the gate that refuses the table where something public is expected; and those whose
+results are for the custodian alone. A test holds the list against every call in the source, so that it names neither a
+module too few nor one too many.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Literal, TypeVar
+
+from discreet._core.errors import ConfidentialAccessError
+from discreet.confidential.closed import Confidential, reveal
+
+Purpose = Literal["public under a guarantee", "public number", "refusal", "for the custodian"]
+"""What becomes of an opened value.
+
+``public under a guarantee``: it goes into the private step of a mechanism or a model, and what is returned is public
+under the guarantee on its certificate. ``public number``: only the number of records is returned, which the
+replacement relation makes public by definition. ``refusal``: nothing is returned; a public input that equals the table
+is refused in one constant sentence. ``for the custodian``: what is returned is as confidential as the table.
+"""
+
+CALLERS: dict[str, Purpose] = {
+    "discreet.releases.publication": "public under a guarantee",  # publish: records, counts, or tables from a model
+    "discreet.confidential.count": "public number",  # public_size
+    "discreet.confidential.public": "refusal",  # with_public: a public table that is the confidential one
+    "discreet.confidential.custodian": "for the custodian",  # reveal_to_custodian: results, never tables
+    "discreet.audit.instance": "for the custodian",  # the results are closed again
+    "discreet.audit.pipeline": "for the custodian",  # only whether two tables are neighbours
+    "discreet.audit.release": "for the custodian",  # closed again
+    "discreet.audit.split": "for the custodian",  # both parts of the table, in files of the custodian's own
+    "discreet.pseudo_posterior.attacked": "for the custodian",  # into the points of a frontier, marked and private
+    "discreet.utility.columns": "for the custodian",  # closed again, some of it by compare
+    "discreet.utility.comparison": "for the custodian",  # closed again
+}
+"""Every module that may open confidential values, and what becomes of them."""
+
+T = TypeVar("T")
+
+
+def open_confidential(value: Confidential[T], *, caller: str) -> T:
+    """Return what is inside a confidential value.
+
+    Raises ConfidentialAccessError if the calling module is not on the list, or not the one it says it is.
+
+    ``value``: the closed value.
+    ``caller``: the calling module's ``__name__``.
+    Returns: the inner value.
+    """
+    actual = sys._getframe(1).f_globals.get("__name__")
+    if actual != caller or caller not in CALLERS:
+        raise ConfidentialAccessError("opened by this caller")
+    return reveal(value)

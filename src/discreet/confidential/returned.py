@@ -1,0 +1,337 @@
+"""A released table as the kind of table that came in: of its library, and with its types where the domain allows them.
+
+A schema that was handed in is public, as names of columns are. What a library infers from values is not: whether a
+column of pandas is of integers or of floats tells whether it has a null, the width of an integer how large one is, and
+the categories of a pandas column are the labels that occur. So three rules hold. Of a type only its family, a narrower
+width, and the digits of a decimal are taken over, the latter two where no value can lie outside the declared bounds.
+Wherever readers infer a type, the declared one decides. Labels are the declared ones, and never those of a type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from discreet._core import arrow
+from discreet._core.lazy import nw, pl
+from discreet.confidential.duckdb_cells import quoted, sql_text
+from discreet.domain import Category, Decimal, Domain, Integer
+from discreet.domain.column import Column
+
+Returned: TypeAlias = "Callable[[pl.DataFrame, Domain], Any]"
+"""Makes a released Polars frame on a domain a table of the kind that came in."""
+
+_PART = 2**19
+_DIGITS = 38
+
+
+def unchanged(frame: pl.DataFrame, _domain: Domain) -> pl.DataFrame:
+    """Return the released frame: of what came in, nothing but the declaration says what it is."""
+    return frame
+
+
+def as_polars(types: Mapping[str, pl.DataType], *, lazy: bool = False) -> Returned:
+    """Return what gives Polars frames with some types.
+
+    ``types``: those of the table that came in.
+    """
+    known = _families(types)
+
+    def made(frame: pl.DataFrame, domain: Domain) -> Any:
+        typed = _typed(frame, domain, known)
+        return typed.lazy() if lazy else typed
+
+    return made
+
+
+def as_frames_of(frame: Any, kind: str) -> Returned:
+    """Return what gives tables like one that narwhals knows.
+
+    ``frame``: as narwhals has it. Of one in memory, no more than its types is kept.
+    ``kind``: its library.
+    """
+    native = frame.to_native()
+    makers: dict[str, Callable[[], Returned]] = {
+        "polars": lambda: as_polars(dict(native.collect_schema()), lazy=isinstance(frame, nw.LazyFrame)),
+        "pandas": lambda: _as_pandas(dict(native.dtypes)),
+        "modin": lambda: _as_modin(dict(native.dtypes)),
+        "dask": lambda: _as_dask(dict(native.dtypes)),
+        "duckdb": lambda: _as_duckdb(native.limit(0)),
+        "ibis": lambda: _as_ibis(native.schema().to_pyarrow()),
+        "pyspark": lambda: _as_spark(native.sparkSession, native.schema),
+        "pyarrow": lambda: as_arrow(native.schema),
+    }
+    return makers.get(kind, as_arrow)()
+
+
+def as_arrow(schema: Any = None) -> Returned:
+    """Return what gives PyArrow tables.
+
+    ``schema``: of the table that came in; None where its library is not known here.
+    """
+    types = {} if schema is None else {field.name: field.type for field in schema}
+    known = _families({name: arrow.polars_type(type_) for name, type_ in types.items()})
+
+    def made(frame: pl.DataFrame, domain: Domain) -> Any:
+        return _arrow_table(_typed(frame, domain, known), domain, types)
+
+    return made
+
+
+# -- types of Polars, as which all others are told ---------------------------------------------------------------------
+
+
+def _families(types: Mapping[str, pl.DataType]) -> dict[str, Any]:
+    """Return types without the labels that they hold."""
+    return {name: dtype.base_type() if dtype in (pl.Enum, pl.Categorical) else dtype for name, dtype in types.items()}
+
+
+def _typed(frame: pl.DataFrame, domain: Domain, given: Mapping[str, Any]) -> pl.DataFrame:
+    """Return a released frame with the types of a table, where the declaration allows them."""
+    casts = []
+    for name, dtype in frame.schema.items():
+        column = domain.columns.get(name)
+        if column is not None and name in given:
+            casts.append(pl.col(name).cast(_type(column, given[name], dtype)))
+    return frame.with_columns(casts)
+
+
+def _type(column: Column, given: Any, released: pl.DataType) -> Any:
+    if released == pl.Int64 and given in _narrow() and _holds(given, column):
+        return given
+    if released == pl.String and given == pl.Enum and isinstance(column, Category):
+        return pl.Enum(column.categories)
+    if released == pl.String and given in (pl.Enum, pl.Categorical):
+        return pl.Categorical()
+    if isinstance(released, pl.Decimal) and isinstance(given, pl.Decimal) and isinstance(column, Decimal):
+        return pl.Decimal(_precision(column, given), column.digits)
+    return released
+
+
+def _narrow() -> tuple[Any, ...]:
+    return (pl.Int8, pl.Int16, pl.Int32, pl.UInt8, pl.UInt16, pl.UInt32)
+
+
+def _holds(given: Any, column: Column) -> bool:
+    """Whether a type of integers holds every declared value, and says nothing of one that was clipped."""
+    if getattr(column, "out_of_bounds", "error") == "clip":
+        return False
+    bounds = (column.lower, column.upper) if isinstance(column, Integer) else getattr(column, "categories", (2**63,))
+    limits = np.iinfo(str(given).lower())
+    return bool(min(bounds) >= limits.min and max(bounds) <= limits.max)
+
+
+def _precision(column: Decimal, given: Any) -> int:
+    """Return how many digits a type has: those before the point of the given one, and the declared ones after it.
+
+    Libraries that infer a type from values take as many digits as they meet, or all. The first are never more than the
+    bounds need, unless a value may lie outside of them: what is clipped would still be told by its digits.
+    """
+    if given.precision in (None, _DIGITS) or column.out_of_bounds == "clip":
+        return _DIGITS
+    needed = max(len(str(abs(column._start))), len(str(abs(column._stop))), column.digits + 1)
+    return int(min(max(given.precision - given.scale + column.digits, needed), _DIGITS))
+
+
+# -- PyArrow -----------------------------------------------------------------------------------------------------------
+
+
+def _arrow_table(frame: pl.DataFrame, domain: Domain, given: Mapping[str, Any]) -> Any:
+    pa = arrow.pyarrow("a table of PyArrow")
+    labels = [name for name, dtype in frame.schema.items() if dtype in (pl.Categorical, pl.Enum)]
+    plain = frame.with_columns(pl.col(name).cast(_labels(domain.columns.get(name))) for name in labels)
+    table = plain.to_arrow(compat_level=pl.CompatLevel.oldest())
+    fields = [
+        pa.field(field.name, _arrow_type(field.type, given.get(field.name), domain.columns.get(field.name)))
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(fields))
+
+
+def _labels(column: Column | None) -> Any:
+    """Return the type of labels that are numbered as they are declared, not as the process met them, if they are."""
+    return pl.Enum(column.categories) if isinstance(column, Category) else pl.String()
+
+
+def _arrow_type(made: Any, given: Any, column: Column | None) -> Any:
+    """Return the Arrow type of a released column.
+
+    ``made``: what Polars makes of it.
+    ``given``: that of the table that came in, if it had the column.
+    """
+    pa = arrow.pyarrow("a table of PyArrow")
+    kinds = pa.types
+    labels = given is not None and kinds.is_dictionary(given)
+    if kinds.is_dictionary(made) or (labels and kinds.is_large_string(made)):
+        index, of, ordered = (
+            (given.index_type, given.value_type, given.ordered) if labels else (made.index_type, None, False)
+        )
+        return pa.dictionary(_index(index, column), _text(of), ordered=ordered)
+    return _text(given) if kinds.is_large_string(made) else made
+
+
+def _text(given: Any) -> Any:
+    pa = arrow.pyarrow("a table of PyArrow")
+    texts = (pa.large_string(), pa.string_view()) if hasattr(pa, "string_view") else (pa.large_string(),)
+    return given if given in texts else pa.string()
+
+
+def _index(given: Any, column: Column | None) -> Any:
+    """Return the type of the numbers of labels: wide enough for all declared ones, whichever occur."""
+    pa = arrow.pyarrow("a table of PyArrow")
+    if not isinstance(column, Category):
+        return pa.int32()
+    kinds = [kind for kind in (pa.int8(), pa.int16(), pa.int32()) if column.values <= 2 ** (kind.bit_width - 1)]
+    return next((kind for kind in kinds if kind.bit_width >= given.bit_width), given)
+
+
+# -- pandas, and what is made of its tables ----------------------------------------------------------------------------
+
+
+def _as_pandas(types: Mapping[Any, Any]) -> Returned:
+    import pandas as pd
+
+    kept = {
+        str(name): pd.CategoricalDtype(None, ordered=dtype.ordered) if isinstance(dtype, pd.CategoricalDtype) else dtype
+        for name, dtype in types.items()
+    }
+
+    return lambda frame, domain: _pandas(frame, domain, kept)
+
+
+def _as_modin(types: Mapping[Any, Any]) -> Returned:
+    whole = _as_pandas(types)
+
+    def made(frame: pl.DataFrame, domain: Domain) -> Any:
+        import modin.pandas
+
+        return modin.pandas.DataFrame(whole(frame, domain))
+
+    return made
+
+
+def _as_dask(types: Mapping[Any, Any]) -> Returned:
+    whole = _as_pandas(types)
+
+    def made(frame: pl.DataFrame, domain: Domain) -> Any:
+        import dask.dataframe
+
+        return dask.dataframe.from_pandas(whole(frame, domain), chunksize=_PART)
+
+    return made
+
+
+def _pandas(frame: pl.DataFrame, domain: Domain, given: Mapping[str, Any]) -> Any:
+    import pandas as pd
+
+    typed = _typed(frame, domain, {name: kind for name, dtype in given.items() if (kind := _of_pandas(dtype))})
+    columns = {}
+    for values in typed.iter_columns():
+        column, dtype = domain.columns.get(values.name), given.get(values.name)
+        known = column is not None and dtype is not None
+        columns[values.name] = _pandas_column(values, column, dtype) if known else values.to_pandas()
+    return pd.DataFrame(columns)
+
+
+def _of_pandas(dtype: Any) -> Any:
+    """Return the Polars type of one of Arrow's, or of a narrow integer; None of another one."""
+    if hasattr(dtype, "pyarrow_dtype"):
+        return arrow.polars_type(dtype.pyarrow_dtype)
+    return next((kind for kind in _narrow() if str(kind).lower() == str(dtype).lower()), None)
+
+
+def _pandas_column(values: pl.Series, column: Any, given: Any) -> Any:
+    import pandas as pd
+
+    of_arrow = getattr(given, "pyarrow_dtype", None)
+    table = _arrow_table(values.to_frame("x"), Domain(columns={"x": column}), {"x": of_arrow})
+    if of_arrow is not None:
+        return table.to_pandas(types_mapper=pd.ArrowDtype)["x"]
+    if values.dtype == pl.Date and given != np.object_:
+        return table.to_pandas(date_as_object=False)["x"].astype("datetime64[us]")
+    target = _pandas_type(values.dtype, column, given)
+    found = table.to_pandas(types_mapper=lambda _: target)["x"]
+    if isinstance(given, pd.CategoricalDtype):
+        labels = list(column.categories) if isinstance(column, Category) else None
+        return found.astype(pd.CategoricalDtype(labels, ordered=given.ordered))
+    return found
+
+
+def _pandas_type(released: pl.DataType, column: Column, given: Any) -> Any:
+    """Return the pandas type of a released column; None where NumPy's will do."""
+    import pandas as pd
+
+    masked = getattr(given, "na_value", None) is pd.NA
+    if released == pl.String:
+        return given if isinstance(given, pd.StringDtype) else pd.StringDtype() if masked else None
+    if released != pl.Boolean and not (released.is_integer() or released.is_float()):
+        return None
+    if masked or (column.nullable and not released.is_float()):
+        return pd.api.types.pandas_dtype("boolean" if released == pl.Boolean else str(released))
+    return None
+
+
+# -- engines -----------------------------------------------------------------------------------------------------------
+
+
+def _as_duckdb(nothing: Any) -> Returned:
+    """Return what gives relations of the same connection.
+
+    ``nothing``: the relation that came in, without its rows.
+    """
+    types = _families(nw.from_native(nothing).collect().to_polars().schema)
+
+    def made(frame: pl.DataFrame, domain: Domain) -> Any:
+        import duckdb
+
+        typed = _typed(frame, domain, types)
+        parts = [_duckdb_column(name, dtype, domain.columns.get(name)) for name, dtype in typed.schema.items()]
+        discreet_released_table = _arrow_table(
+            typed.with_columns(pl.col(pl.Enum, pl.Categorical).cast(pl.String)), domain, {}
+        )
+        view = "discreet: released"
+        try:
+            # DuckDB finds the variable by its name. The name of a view is all that this leaves, and it is taken back.
+            return nothing.query(view, f"SELECT {', '.join(parts)} FROM discreet_released_table")  # noqa: S608
+        except duckdb.Error:  # the connection sees no variables
+            return duckdb.from_arrow(discreet_released_table).project(", ".join(parts))
+        finally:
+            nothing.query(view, f"DROP VIEW IF EXISTS {quoted(view)}")
+
+    return made
+
+
+def _duckdb_column(name: str, dtype: pl.DataType, column: Column | None) -> str:
+    """Return the expression of a column; labels of an enumeration arrive as texts."""
+    labels = column.categories if isinstance(column, Category) and dtype in (pl.Enum, pl.Categorical) else ()
+    if not labels or any("\0" in label for label in labels):
+        return quoted(name)
+    return f"CAST({quoted(name)} AS ENUM({', '.join(map(sql_text, labels))})) AS {quoted(name)}"
+
+
+def _as_ibis(schema: Any) -> Returned:
+    table = as_arrow(schema)
+
+    def made(frame: pl.DataFrame, domain: Domain) -> Any:
+        import ibis
+
+        return ibis.memtable(table(frame, domain))  # which belongs to whichever connection it is used with
+
+    return made
+
+
+def _as_spark(session: Any, schema: Any) -> Returned:
+    widths = {"byte": pl.Int8, "short": pl.Int16, "integer": pl.Int32}
+    types: dict[str, Any] = {
+        field.name: pl.Decimal(kind.precision, kind.scale)
+        if (kind := field.dataType).typeName() == "decimal"
+        else widths.get(kind.typeName(), pl.Null)
+        for field in schema
+    }
+
+    def made(frame: pl.DataFrame, domain: Domain) -> Any:
+        return session.createDataFrame(_arrow_table(_typed(frame, domain, types), domain, {}))
+
+    return made

@@ -1,0 +1,544 @@
+"""Where a confidential table is: a dataframe of any library, or a file; read as Polars batches of raw values."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from os import PathLike, fspath
+from os.path import lexists
+from pathlib import Path
+from typing import Any
+
+from discreet._core import arrow
+from discreet._core.boundary import enclosed, quietly
+from discreet._core.errors import DataError, DiscreetError, FileProblem, ParameterError
+from discreet._core.formats import ENDINGS, PARQUET, Format, format_of, header, scanned, stored_index, texts
+from discreet._core.lazy import nw, pl
+from discreet._core.text import counted, with_article
+from discreet._core.writing import require_settled
+from discreet.confidential.cells import Cells, EngineFailed, attempted
+from discreet.confidential.closed import Confidential
+from discreet.confidential.database import (
+    Address,
+    address,
+    duckdb_table,
+    postgresql_table,
+    require_reachable,
+    sqlite_batches,
+    sqlite_types,
+)
+from discreet.confidential.duckdb_cells import DuckDBCells, duckdb_relation, none_of, streamed
+from discreet.confidential.folder import scanned_folder
+from discreet.confidential.returned import Returned, as_arrow, as_frames_of, as_polars, unchanged
+from discreet.confidential.workers import DaskCells, SparkCells, none_of_spark
+from discreet.domain.column import Column, Misfit
+from discreet.domain.labels import unescaped
+
+RESERVED = "discreet: "
+"""How the names of columns added while counting start."""
+
+FREQUENCY = f"{RESERVED}frequency"
+"""Name of the column that holds the frequencies of grouped batches."""
+
+_BATCH = 2**18
+
+
+class Texts(frozenset[str]):
+    """Columns whose values are texts still to be parsed.
+
+    ``decimal_comma``: whether numbers in them have a comma before their decimals.
+    """
+
+    decimal_comma = False
+
+
+class CommaTexts(Texts):
+    """Texts in which numbers have a comma before their decimals."""
+
+    decimal_comma = True
+
+
+_NO_TEXTS = Texts()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A confidential table.
+
+    ``kind``: the dataframe library, or the format of a file: parquet, csv, arrow or database.
+    ``path``: the file, as the caller gave it.
+    ``names``: the table's columns, in order.
+    ``index``: columns of a file that are the index of the pandas table which was written there, and not among these.
+    ``texts``: columns whose values are texts still to be parsed: those of CSV, of SQLite, and of the names of folders.
+    ``types``: Gives the public type of each column; reads no row.
+    ``batches``: ``batches(columns)`` iterates over Polars frames with these columns; where the frames are grouped
+    already, the column :data:`FREQUENCY` says how often each row occurs.
+    ``cells``: finds cells where the table is, for an engine that can; these are then used instead of ``batches``.
+    ``stays``: whether the rows are elsewhere than in memory, and can be read as often as one likes.
+    ``returned``: makes a released table the kind of table that this is.
+    """
+
+    kind: str
+    path: str | None
+    names: tuple[str, ...]
+    types: Callable[[], dict[str, str]]
+    batches: Callable[[Sequence[str]], Iterator[pl.DataFrame]]
+    texts: Texts = _NO_TEXTS
+    index: frozenset[str] = frozenset()
+    cells: Callable[[Mapping[str, Column]], Cells | None] = lambda _: None
+    stays: bool = False
+    returned: Returned = unchanged
+
+
+@enclosed
+def open_source(data: Any) -> Source:
+    """Look at a table's names and types; no row is read. A source is returned as it is: some can be opened once only.
+
+    Raises FileProblem if the file cannot be read, or DataError if the value is no table, or has two columns of one
+    name.
+    """
+    if isinstance(data, Source):
+        return data
+    where = address(data)
+    if where is not None:
+        source = _open_database(where)
+    else:
+        source = _open_path(data) if isinstance(data, (str, PathLike)) else _open_frame(data)
+    _refuse_repeated(source.names, source.kind)
+    return source
+
+
+def require_there(data: Any) -> None:
+    """Refuse a path, or the address of a table, where there is no file; nothing is opened.
+
+    Raises FileProblem when there is none, it is being written, or the address names no table or no server.
+    """
+    where = address(data)
+    if where is not None:
+        require_reachable(where)
+    elif isinstance(data, (str, PathLike)) and not lexists(data):
+        require_settled(data)
+        raise FileProblem(fspath(data), "there is no such file", "check the path")
+
+
+def declared_batches(source: Source, columns: Mapping[str, Column], *others: str) -> Iterator[pl.DataFrame]:
+    """Iterate over batches of declared columns, and others, whose types are known to be the declared ones.
+
+    Types that no declaration takes are refused before anything is computed from their values: a library that cannot
+    hash or compare them writes them to the terminal as it fails. Raises DataError naming the column.
+    """
+    known = None
+    for batch in source.batches(list(dict.fromkeys([*columns, *others]))):
+        if batch.schema != known:
+            known = batch.schema
+            for name, column in columns.items():
+                if name not in source.texts:
+                    column.encode(batch[name].clear(), name=name)
+        yield batch
+
+
+def cells_of(source: Source, columns: Mapping[str, Column]) -> Cells | None:
+    """Return the cells of declared columns where the table is; None where raw values have to be read.
+
+    Raises DataError naming a column whose type is not the declared one.
+    """
+    try:
+        return attempted(lambda: source.cells(columns))
+    except EngineFailed:
+        return None
+
+
+def parsed(frame: pl.DataFrame, columns: Mapping[str, Column], texts: Texts) -> pl.DataFrame:
+    """Return a frame with its texts as the declared types; a text that cannot be read is an error, not a null."""
+    parts = []
+    for name, column in columns.items():
+        if name not in texts:
+            continue
+        values, unread = parsed_column(frame[name], column, decimal_comma=texts.decimal_comma)
+        if unread.where.any():
+            raise DataError(name, unread.problem, unread.remedy)
+        parts.append(values.alias(name))
+    return frame.with_columns(parts)
+
+
+def parsed_column(texts: pl.Series, column: Column, *, decimal_comma: bool = False) -> tuple[pl.Series, Misfit]:
+    """Return texts as the declared type, and which of them cannot be read.
+
+    ``decimal_comma``: whether decimals follow a comma. A point is then no part of a number, since it could stand
+    between thousands.
+    """
+    numbers = decimal_comma and column.kind in ("numeric", "decimal")
+    values = column.parse(texts.str.replace_many([".", ","], ["?", "."]) if numbers else texts)
+    problem = f"holds a text that is not {with_article(column.kind)}"
+    where = (values.is_null() & texts.is_not_null()).to_numpy()
+    return values, Misfit(problem, "correct the file or the declaration", where)
+
+
+def _refuse_repeated(names: Sequence[str], kind: str) -> None:
+    first: dict[str, int] = {}
+    for place, name in enumerate(names, start=1):
+        if name not in first:
+            first[name] = place
+        elif kind == "csv":  # a file without a header line has values there
+            problem = f"columns {first[name]} and {place} have the same name in its first line"
+            raise DataError(None, problem, "give the file a header line, and every column its own name")
+        else:
+            raise DataError(name, "occurs twice in the table", "give every column its own name")
+
+
+def require_names(source: Source, wanted: Collection[str], *, table: str = "table") -> None:
+    """Refuse a table without one of the declared columns. Raises DataError naming the column."""
+    for refusal in missing_names(source, wanted, table=table):
+        raise refusal
+
+
+def missing_names(source: Source, wanted: Collection[str], *, table: str = "table") -> list[DataError]:
+    """Return one error for each declared column that a table lacks.
+
+    The names that the table has are not told unless one of them is declared: those of a file without a header line, or
+    of a frame read from one, are the values of its first record. Those of a CSV file never are.
+    """
+    missing = [name for name in wanted if name not in source.names and name not in source.index]
+    problem, remedy = "is the index of the table that pandas wrote, and no column of it", "write it after reset_index()"
+    stored = [DataError(name, problem, remedy) for name in wanted if name in source.index]
+    if not missing:
+        return stored
+    known = sum(found in wanted for found in source.names)
+    if source.kind != "csv" and known:
+        remedy = "its columns are: " + ", ".join(map(repr, source.names))
+    else:
+        which = "none" if not known else f"{known}"
+        has = counted(len(source.names), "column")
+        remedy = f"it has {has}, of which {which} {'is' if known == 1 else 'are'} declared"
+        remedy += ". Check that its first line holds the names" if source.kind == "csv" else ". Check their names"
+    return [*stored, *(DataError(name, f"is not in the {table}", remedy) for name in missing)]
+
+
+def looks_like_a_record(names: Sequence[str]) -> bool:
+    """Whether the first line of a CSV file cannot be a header: a field is empty, a number, a truth value or a date.
+
+    A line of words alone may still be a record: who writes its fields into a public file has to say where they are
+    from.
+    """
+    return any(_is_a_value(name.strip()) for name in names)
+
+
+def _is_a_value(text: str) -> bool:
+    return _VALUE.fullmatch(text) is not None
+
+
+_VALUE = re.compile(
+    r"""|[+-]?(\d[\d_.,' ]*|\.\d+)(e[+-]?\d+)?\s?[%€$£]?|[€$£].*|[+-]?(nan|inf|infinity)|null|none|n/a
+    |true|false|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?|\d{1,2}:\d{2}(:.*)?""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def _open_path(data: str | PathLike[str]) -> Source:
+    text, path = fspath(data), Path(data)
+    require_settled(path)
+    if path.is_dir():
+        return _open_folder(text, path)
+    if not path.exists():
+        raise FileProblem(text, "there is no such file", "check the path")
+    if not path.is_file():
+        raise FileProblem(text, "is not a file", "give a file, or a folder of Parquet files")
+    if quietly(lambda: path.stat().st_size, FileProblem(text, "cannot be read", "check its permissions")) == 0:
+        raise FileProblem(text, "is empty: it has no header and no rows", "give a file with a table")
+    form = format_of(data)
+    if form is None:
+        raise FileProblem(
+            text, "the format is not known by this ending", f"give a file in {ENDINGS}, or pass a dataframe"
+        )
+    return _open_csv(text, path, form) if form.texts else _open_typed(text, path, form)
+
+
+def _open_typed(text: str, path: Path, form: Format) -> Source:
+    what = {"parquet": "Parquet", "arrow": "Arrow"}[form.kind]
+    broken = FileProblem(text, f"is not a readable {what} file", "give the complete file, in this format")
+    scan = quietly(lambda: scanned(path, form), broken)
+    return _of_scan(scan, path, form, broken, text=text)
+
+
+def _open_folder(text: str, path: Path) -> Source:
+    scan, keys, first = scanned_folder(path, text)
+    broken = FileProblem(text, "it holds a file that is not readable Parquet", "give the complete files")
+    return _of_scan(scan, first, PARQUET, broken, text=text, keys=keys)
+
+
+def _of_scan(
+    scan: pl.LazyFrame, path: Path, form: Format, broken: FileProblem, *, text: str, keys: tuple[str, ...] = ()
+) -> Source:
+    """Return the source of a scan whose values have types, but for those of some columns.
+
+    ``path``: the file that says what is an index.
+    ``keys``: the columns of texts, which come last.
+    """
+    schema = quietly(scan.collect_schema, broken)
+    index = quietly(lambda: stored_index(list(schema), texts(path, form).get("pandas")), broken)
+    return Source(
+        kind=form.kind,
+        path=text,
+        stays=True,
+        names=tuple(name for name in schema if name not in index),
+        types=lambda: {
+            name: "unknown" if name in keys else _type_name(dtype)
+            for name, dtype in schema.items()
+            if name not in index
+        },
+        batches=lambda columns: _scanned(scan, columns, broken),
+        texts=Texts(keys),
+        index=index,
+        returned=as_polars({name: dtype for name, dtype in schema.items() if name not in keys}),
+    )
+
+
+_SEPARATORS = {",": "commas", "\t": "tabs"}
+
+
+def _open_csv(text: str, path: Path, form: Format) -> Source:
+    broken = FileProblem(
+        text,
+        "is not a readable CSV file",
+        "give it a header line, save it as UTF-8 or name its encoding, and give every row as many fields",
+    )
+    names = [unescaped(name) for name in quietly(lambda: header(path, form), broken)]
+    if not names:
+        raise broken
+    if len(names) == 1 and any(other in names[0] for other in {",", ";", "\t"} - {form.separator}):
+        wanted = _SEPARATORS.get(form.separator, repr(form.separator))
+        raise FileProblem(
+            text, f"its fields are not separated by {wanted}", f"name its separator, or save it with {wanted}"
+        )
+
+    def read(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        scan = scanned(path, form)
+        found = quietly(lambda: scan.collect_schema().names(), broken)
+        return _scanned(scan.rename(dict(zip(found, names, strict=False))), columns, broken)
+
+    return Source(
+        kind="csv",
+        path=text,
+        stays=True,
+        names=tuple(names),
+        types=lambda: dict.fromkeys(names, "unknown"),
+        batches=read,
+        texts=(CommaTexts if form.decimal_comma else Texts)(names),
+    )
+
+
+def _scanned(scan: pl.LazyFrame, columns: Sequence[str], broken: DiscreetError) -> Iterator[pl.DataFrame]:
+    """Stream a scan in batches, in any order."""
+    lazy = scan.select(columns)
+    batches = quietly(
+        lambda: iter(lazy.collect_batches(chunk_size=_BATCH, maintain_order=False, engine="streaming")), broken
+    )
+    while True:
+        batch = quietly(lambda: next(batches, None), broken)
+        if batch is None:
+            return
+        yield batch
+
+
+def _open_database(where: Address) -> Source:
+    path = str(where.path)
+    if where.kind == "duckdb":
+        table = quietly(lambda: nw.from_native(duckdb_table(where)), where.broken)
+        source = _of_frame(table, where.broken)
+        return replace(
+            source, kind="database", path=path, returned=as_polars(table.head(0).collect().to_polars().schema)
+        )
+    if where.kind == "postgresql":
+        path = where.text
+        types, batches = postgresql_table(where)
+    else:
+        types = sqlite_types(where)
+        batches = partial(sqlite_batches, where, types=types)
+    return Source(
+        kind="database",
+        path=path,
+        stays=True,
+        names=tuple(types),
+        types=lambda: types,
+        batches=batches,
+        texts=Texts(types),
+    )
+
+
+# -- dataframes -------------------------------------------------------------------------------------------------------
+
+
+def _open_frame(data: Any) -> Source:
+    unsupported = DataError(
+        None,
+        f"the type {type(data).__name__} is not a supported table",
+        "pass a pandas, Polars, PyArrow, DuckDB, Dask, PySpark or Ibis frame, or a path to a file of a table",
+    )
+    pandas = type(data).__module__.partition(".")[0] == "pandas"
+    names = quietly(lambda: [str(name) for name in getattr(data, "column_names", ())], unsupported)
+    if not names and pandas and hasattr(data, "columns"):
+        names = [str(name) for name in data.columns]
+    _refuse_repeated(names, "frame")
+    if pandas and importlib.util.find_spec("pyarrow") is None:
+        raise ParameterError("reading a pandas table needs PyArrow. Install it: pip install pyarrow")
+    frame = quietly(lambda: nw.from_native(data, pass_through=True), unsupported)
+    if isinstance(frame, (nw.DataFrame, nw.LazyFrame)):
+        return _of_frame(frame, unsupported)
+    kinds = sys.modules.get("pyarrow.dataset")
+    if kinds is not None and isinstance(data, kinds.Dataset):
+        return _of_batches(data.schema, lambda columns: iter(data.scanner(columns=list(columns)).to_batches()))
+    if hasattr(data, "__arrow_c_stream__") and not isinstance(data, Confidential):
+        return _of_stream(data, unsupported)
+    raise unsupported
+
+
+def _of_frame(frame: Any, unsupported: DiscreetError) -> Source:
+    schema = quietly(frame.collect_schema, unsupported)
+    kind = frame.implementation.name.lower()
+    broken = DataError(None, "could not be read", f"check that {kind} can read it, and the types of its columns")
+    told = arrow.told(frame.to_native().schema).get("pandas") if kind == "pyarrow" else None
+    index = quietly(lambda: stored_index(schema.names(), told), broken) if kind == "pyarrow" else frozenset()
+
+    def batches(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        if isinstance(frame, nw.DataFrame):
+            return _sliced(frame, columns)
+        if kind == "polars":
+            return _scanned(frame.to_native(), columns, broken)
+        collated = kind in ("duckdb", "ibis") and any(
+            _type_name(schema[name]) in ("string", "unknown") for name in columns
+        )
+        return _streamed(frame, columns, broken) if collated else _grouped(frame, columns, broken)
+
+    def cells(columns: Mapping[str, Column]) -> Cells | None:
+        if kind == "polars" or isinstance(frame, nw.DataFrame):
+            return None
+        relation = duckdb_relation(frame)
+        if kind == "pyspark":
+            nothing = none_of_spark(frame.to_native(), columns)
+        elif relation is None:
+            nothing = frame.select(*columns).head(0).collect().to_polars()
+        else:
+            nothing = none_of(relation, columns)
+        for name, column in columns.items():
+            column.encode(nothing[name], name=name)
+        if relation is not None:
+            return DuckDBCells.of(relation, columns, FREQUENCY)
+        return _engine_cells(frame, kind, columns)
+
+    return Source(
+        kind=kind,
+        path=None,
+        names=tuple(name for name in schema.names() if name not in index),
+        types=lambda: {name: _type_name(dtype) for name, dtype in schema.items() if name not in index},
+        batches=batches,
+        index=index,
+        cells=cells,
+        stays=isinstance(frame, nw.LazyFrame),
+        returned=quietly(lambda: as_frames_of(frame, kind), broken),
+    )
+
+
+def _engine_cells(frame: Any, kind: str, columns: Mapping[str, Column]) -> Cells | None:
+    if kind == "dask":
+        return DaskCells(columns=columns, frame=frame.to_native(), frequency=FREQUENCY, read=_whole)
+    if kind == "pyspark":
+        return SparkCells(columns=columns, frame=frame.to_native(), frequency=FREQUENCY)
+    return None
+
+
+def _of_stream(data: Any, unsupported: DataError) -> Source:
+    """Return the source of what gives a stream of Arrow batches: perhaps once only."""
+    readers = arrow.pyarrow("reading a stream of Arrow batches").RecordBatchReader
+
+    def opened() -> Any:
+        return data if isinstance(data, readers) else readers.from_stream(data)
+
+    first = [quietly(opened, unsupported)]
+
+    def batches(columns: Sequence[str]) -> Iterator[Any]:
+        return (batch.select(list(columns)) for batch in (first.pop() if first else opened()))
+
+    return _of_batches(first[0].schema, batches)
+
+
+def _of_batches(schema: Any, batches: arrow.Batches) -> Source:
+    _refuse_repeated(schema.names, "frame")
+    broken = DataError(None, "could not be read", "check the types of its columns")
+    scan = quietly(lambda: arrow.lazy(schema, batches), broken)
+    index = quietly(lambda: stored_index(schema.names, arrow.told(schema).get("pandas")), broken)
+    return Source(
+        kind="pyarrow",
+        path=None,
+        names=tuple(name for name in schema.names if name not in index),
+        types=lambda: {name: _type_name(dtype) for name, dtype in scan.collect_schema().items() if name not in index},
+        batches=lambda columns: _scanned(scan, columns, broken),
+        index=index,
+        returned=as_arrow(schema),
+    )
+
+
+def _sliced(frame: Any, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """Take an in-memory frame in slices, column by column so that an error names the culprit."""
+    for start in range(0, len(frame), _BATCH):
+        yield pl.DataFrame({name: _part(frame, name, start) for name in columns})
+
+
+def _whole(frame: Any, columns: Sequence[str]) -> pl.DataFrame:
+    """Take an in-memory frame at once."""
+    return pl.DataFrame({name: _part(frame, name, 0, len(frame)) for name in columns})
+
+
+def _part(frame: Any, name: str, start: int, length: int | None = None) -> pl.Series:
+    mixed = DataError(name, "its values have no common type", "cast the column to the declared type")
+    part = frame[start : start + (_BATCH if length is None else length)].select(name)
+    taken: pl.Series = quietly(lambda: part.to_polars().to_series(), mixed)
+    objects = quietly(lambda: str(getattr(part[name].to_native(), "dtype", "")) == "object", mixed)
+    if objects and taken.null_count() == len(taken):  # no value says of which type these pandas objects are
+        return pl.repeat(None, len(taken), dtype=pl.Null(), eager=True).alias(name)
+    return taken
+
+
+def _grouped(frame: Any, columns: Sequence[str], broken: DiscreetError) -> Iterator[pl.DataFrame]:
+    """Count distinct rows where the table is; only these and their frequencies come back."""
+    counted = frame.group_by(*columns).agg(nw.len().alias(FREQUENCY))
+    yield quietly(lambda: counted.collect().to_polars(), broken)
+
+
+def _streamed(frame: Any, columns: Sequence[str], broken: DiscreetError) -> Iterator[pl.DataFrame]:
+    """Take the rows of a database as they are: its collation could take different texts for equal ones."""
+    native = frame.select(*columns).to_native()
+    ibis = hasattr(native, "to_pyarrow_batches")
+    batches = quietly(lambda: iter(native.to_pyarrow_batches(chunk_size=_BATCH) if ibis else streamed(native)), broken)
+    while (batch := quietly(lambda: next(batches, None), broken)) is not None:
+        yield quietly(lambda part=batch: pl.DataFrame(part), broken)  # type: ignore[misc]
+
+
+def _type_name(dtype: Any) -> str:
+    """Return the kind of column that usually declares a type; a narwhals or Polars type."""
+    name = dtype.base_type().__name__
+    for prefix, kind in _TYPE_NAMES:
+        if name.startswith(prefix):
+            return kind
+    return "unknown"
+
+
+_TYPE_NAMES = (
+    ("Float", "numeric"),
+    ("Int", "integer"),
+    ("UInt", "integer"),
+    ("Bool", "boolean"),
+    ("Datetime", "datetime"),
+    ("Date", "date"),
+    ("Duration", "duration"),
+    ("Decimal", "decimal"),
+    ("String", "string"),
+    ("Categorical", "string"),
+    ("Enum", "string"),
+)

@@ -1,0 +1,172 @@
+"""Privacy units that hold several rows: every unit gets the same number of slots.
+
+Rows beyond a unit's slots are cut uniformly at random; unused slots count in the null record. One unit's change then
+replaces at most ``max_records`` records, and the number of records is ``units * max_records`` whatever the rows are.
+The cut of one unit depends on that unit's rows and fresh randomness alone, so coupling the randomness of two
+neighbouring tables leaves every other unit's slots equal.
+
+An engine that can do so cuts by itself (:meth:`~discreet.confidential.cells.Cells.slots`). Else rows come batch by
+batch, and those that stay are held: at most ``max_records`` for each unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.boundary import quietly
+from discreet._core.errors import DataError
+from discreet._core.lazy import pl
+from discreet.confidential.source import FREQUENCY, RESERVED
+from discreet.domain import Domain, Records
+from discreet.domain.column import missing_in
+
+NO_UNIT = ("holds a null, so a row has no privacy unit", "give every row its unit beforehand")
+"""What is wrong with a row without a unit, and what to do about it."""
+
+_PENDING = 2**22
+_ROWS = 2**19
+_UNIT, _HELD, _ORDER = (f"{RESERVED}{word}" for word in ("unit", "held", "order"))
+
+
+def _units_of(batches: Iterable[pl.DataFrame], *, unit: str, names: tuple[str, ...]) -> pl.DataFrame:
+    """Return the rows of all batches with their unit.
+
+    Raises DataError if a row has no unit, or units cannot be told apart.
+
+    ``batches``: with the domain's columns and the unit's.
+    ``unit``: column that names the unit.
+    ``names``: the domain's columns.
+    Returns: the domain's columns, the unit and frequencies; it has these columns where there is no row, too.
+    """
+
+    def keyed(batch: pl.DataFrame) -> pl.DataFrame:
+        if batch[unit].dtype.base_type() is pl.Object:  # cannot be grouped, and would be printed by the failure
+            raise _unreadable(unit)
+        if missing_in(batch[unit]).any():
+            raise DataError(unit, *NO_UNIT)
+        rows = batch.select(*names, pl.col(unit).alias(_UNIT), *([FREQUENCY] if FREQUENCY in batch.columns else []))
+        if FREQUENCY not in rows.columns:
+            rows = rows.with_columns(pl.lit(1, dtype=pl.Int64).alias(FREQUENCY))
+        return rows.with_columns(pl.col(FREQUENCY).cast(pl.Int64))
+
+    nothing = pl.DataFrame(schema={**dict.fromkeys((*names, _UNIT), pl.String), FREQUENCY: pl.Int64})
+    parts = quietly(lambda: [keyed(batch) for batch in batches], _unreadable(unit))
+    return quietly(lambda: pl.concat(parts, how="vertical_relaxed"), _unreadable(unit)) if parts else nothing
+
+
+class Slots:
+    """The rows that stay, as records come in batch by batch.
+
+    Each row gets a fresh random number, and those with a unit's smallest numbers stay: a uniform choice among its rows.
+
+    Parameters
+    ----------
+    unit : str
+        Column that names the unit, for error messages.
+    max_records : int
+        Slots a unit has.
+    rng : numpy.random.Generator
+        Source of the cut.
+    """
+
+    def __init__(self, unit: str, max_records: int, rng: np.random.Generator) -> None:
+        self.unit, self.max_records, self._rng = unit, max_records, rng
+        self._parts: list[pl.DataFrame] = []
+        self._pending = self._settled = 0
+
+    def add(self, units: pl.Series, records: pl.DataFrame) -> None:
+        """Add rows of encoded records, and their frequencies if they are grouped.
+
+        Raises DataError if a row has no unit, or units cannot be told apart.
+        """
+        rows = _units_of([records.with_columns(units.alias(self.unit))], unit=self.unit, names=tuple(_places(records)))
+        times = rows[FREQUENCY].to_numpy()
+        first, ends = 0, np.cumsum(times)
+        while first < rows.height:  # equal rows are told apart a part at a time
+            last = max(first + 1, int(np.searchsorted(ends, ends[first] + _ROWS, side="right")))
+            each = np.repeat(np.arange(first, last), times[first:last])
+            part = rows.drop(FREQUENCY)[each] if FREQUENCY in records.columns else rows[first:last].drop(FREQUENCY)
+            order = pl.Series(_ORDER, self._rng.integers(0, 2**64, size=part.height, dtype=np.uint64))
+            self._parts.append(self._first(part.with_columns(order)))
+            self._pending += self._parts[-1].height
+            if self._pending > max(_PENDING, self._settled):
+                self._merge()
+            first = last
+
+    def kept(self) -> tuple[pl.DataFrame | None, pl.Series]:
+        """Return the records that stay, None where there was no row, and their units."""
+        if not self._parts:
+            return None, pl.Series()
+        self._merge()
+        (rows,) = self._parts
+        return rows.drop(_UNIT, _ORDER), rows[_UNIT]
+
+    def _merge(self) -> None:
+        joined = quietly(lambda: pl.concat(self._parts, how="vertical_relaxed"), _unreadable(self.unit))
+        self._parts = [self._first(joined)]
+        self._settled, self._pending = self._parts[0].height, 0
+
+    def _first(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows with the smallest numbers of each unit."""
+        place = pl.col(_ORDER).rank("ordinal").over(_UNIT)
+        return quietly(lambda: rows.filter(place <= self.max_records), _unreadable(self.unit))
+
+
+def _places(records: pl.DataFrame) -> list[str]:
+    return [name for name in records.columns if name != FREQUENCY]
+
+
+def held_by(rows: pl.DataFrame, *, unit: str) -> pl.DataFrame:
+    """Return the units of rows, as :func:`_units_of` gives them, and how many rows each has."""
+    return quietly(lambda: rows.group_by(_UNIT).agg(pl.col(FREQUENCY).sum().alias(_HELD)), _unreadable(unit))
+
+
+class Holdings:
+    """How many rows each unit has, batch by batch: memory holds one row a unit, not the table.
+
+    Parameters
+    ----------
+    unit : str
+        Column that names the unit.
+    """
+
+    def __init__(self, unit: str) -> None:
+        self.unit = unit
+        self._parts: list[pl.DataFrame] = []
+        self._pending = self._settled = 0
+
+    def add(self, batch: pl.DataFrame) -> None:
+        """Count one batch. Raises DataError if a row has no unit, or units cannot be told apart."""
+        held = held_by(_units_of([batch], unit=self.unit, names=()), unit=self.unit)
+        self._parts.append(held.rename({_HELD: FREQUENCY}))
+        self._pending += held.height
+        if self._pending > max(_PENDING, self._settled):
+            self._parts = [self._merged().rename({_HELD: FREQUENCY})]
+            self._settled, self._pending = self._parts[0].height, 0
+
+    def held(self) -> npt.NDArray[np.int64]:
+        """Return how many rows each unit has. Raises DataError if the units of batches cannot be told apart."""
+        return self._merged()[_HELD].to_numpy() if self._parts else np.zeros(0, dtype=np.int64)
+
+    def _merged(self) -> pl.DataFrame:
+        joined = quietly(lambda: pl.concat(self._parts, how="vertical_relaxed"), _unreadable(self.unit))
+        return held_by(joined, unit=self.unit)
+
+
+def _unreadable(unit: str) -> DataError:
+    return DataError(unit, "cannot be used to name privacy units", "cast it to a text or a whole number")
+
+
+def null_record(domain: Domain) -> Records:
+    """Return the record whose every column is null."""
+    return Records(columns=tuple(_one(column) for column in domain.columns.values()))
+
+
+def _one(column: Any) -> Any:
+    code = np.empty(1, dtype=column._code_type)
+    code[0] = column.null_code
+    return code

@@ -1,0 +1,388 @@
+"""Constraints of a domain: impossible and implied combinations, published totals."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal as Exact
+from math import isfinite, prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from discreet._core.arrays import Booleans, Integers
+from discreet._core.checks import flag, plain, shown, unfit
+from discreet._core.errors import DomainError, ParameterError
+from discreet._core.reading import MOST_CELLS
+from discreet._core.text import counted
+from discreet.domain.column import Column
+from discreet.domain.labels import Category, OpenLabels, encodable
+from discreet.domain.temporal import span_text
+
+# Conditions on one column: which of its cells are meant by a label, a list of labels, or a range.
+#
+# A condition is about cells, since these are what is counted and released: one that holds for a part of a cell only is
+# refused. Conditions are public, and are kept as plain values that TOML and JSON have in common.
+
+_RANGE = ("from", "below", "null")
+
+
+def plain_condition(given: Any) -> Any:
+    """Return a condition with its dates, durations and decimals as texts: what :class:`CellReader` reads.
+
+    Raises DomainError when it is no value, list of values, or table of ``from``, ``below`` and ``null``.
+
+    Examples
+    --------
+    >>> plain_condition({"from": dt.date(2020, 1, 1)})
+    {'from': '2020-01-01'}
+    """
+    if isinstance(given, Mapping):
+        if not given or not set(given) <= set(_RANGE):
+            odd = next((key for key in given if key not in _RANGE), None)
+            raise DomainError(
+                "a range must have some of the keys from, below and null"
+                + ("" if odd is None else f", got {shown(odd)}")
+                + ". Write {from = 15}, {below = 15}, {from = 15, below = 65} or {null = true}"
+            )
+        return {plain(key): _plain(value) for key, value in given.items()}
+    return [_plain(value) for value in given] if isinstance(given, (list, tuple)) else _plain(given)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as TOML and JSON have it."""
+    value = plain(value)
+    if isinstance(value, (dt.date, dt.datetime)):
+        return value.isoformat()
+    if isinstance(value, dt.timedelta):
+        return span_text(value)
+    if isinstance(value, Exact):
+        return str(value)
+    if isinstance(value, str) and not encodable(value):
+        raise DomainError("a value is not valid Unicode text")
+    if isinstance(value, (str, bool, int)) or (isinstance(value, float) and isfinite(value)):
+        return value
+    raise unfit("a value", "a text, a number, a truth value or a date", value, error=DomainError)
+
+
+class CellReader:
+    """Reads the conditions on one column.
+
+    ``name``, ``column``: of the domain. Raises DomainError when the column has not finitely many cells.
+
+    Examples
+    --------
+    >>> from discreet.domain import Integer
+    >>> age = CellReader("age", Integer(lower=0, upper=99, cells=20, nulls="category"))
+    >>> age.codes({"below": 15, "null": True}).tolist()
+    [0, 1, 2, 20]
+    """
+
+    def __init__(self, name: str, column: Column) -> None:
+        if column.size is None:
+            remedy = "its labels as a category" if isinstance(column, OpenLabels) else "cells, a grid or categories"
+            raise DomainError(f"column {name!r} has no cells. Declare {remedy}")
+        self.name, self.column = name, column
+        self._known: dict[tuple[type, Any], int] = {}
+        if isinstance(column, Category):
+            self._known = {(type(label), label): code for code, label in enumerate(column.categories)}
+
+    def codes(self, condition: Any) -> Integers:
+        """Return the cells that a plain condition holds for, in order.
+
+        Raises DomainError when it holds for none, for a part of one, or names what the column cannot have.
+        """
+        try:
+            found = self._range(condition) if isinstance(condition, Mapping) else self._listed(condition)
+        except DomainError as problem:
+            raise DomainError(f"column {self.name!r}: {problem}") from None
+        if not len(found):
+            raise DomainError(f"column {self.name!r}: no value fits the condition. Leave it out")
+        return found
+
+    def _listed(self, condition: Any) -> Integers:
+        values = condition if isinstance(condition, list) else [condition]
+        return np.array(sorted({self._code(value) for value in values}), dtype=np.int64)
+
+    def _code(self, value: Any) -> int:
+        key = (type(value), value)
+        if key not in self._known:
+            self._known[key] = self.column._alone(value)
+        return self._known[key]
+
+    def _range(self, condition: Mapping[str, Any]) -> Integers:
+        first, last = 0, self.column.values or 0
+        if "from" in condition:
+            first = self.column._below("from", condition["from"])
+        if "below" in condition:
+            last = self.column._below("below", condition["below"])
+        found = np.arange(first, last, dtype=np.int64) if set(condition) != {"null"} else np.empty(0, dtype=np.int64)
+        if flag("null", condition.get("null", False), error=DomainError):
+            found = np.append(found, self.column.null_code)
+        return found
+
+
+# What cannot occur together: ``impossible`` and ``implies``, compiled to tables of the records that are allowed.
+#
+# Both forbid boxes of cells. All boxes on the same columns make one table. It is made from the domain alone.
+
+MOST_ROWS = 1 << 16
+"""Entries of ``impossible`` and rows of ``implies`` together."""
+
+_MOST_FORBIDDEN = 1 << 26  # cells of all boxes together
+
+_MOST_COLUMNS = 24  # of a constraint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Constraint:
+    """Which combinations of the cells of some columns are allowed: public.
+
+    Parameters
+    ----------
+    columns : tuple of int
+        Positions of the columns in the domain, ascending.
+    allowed : ndarray of bool
+        One axis a column, as long as the column has cells, the null's included.
+    """
+
+    columns: tuple[int, ...]
+    allowed: Booleans
+
+
+class Readers(dict[str, CellReader]):
+    """Readers of conditions on the columns of a domain, made when they are asked for."""
+
+    def __init__(self, columns: Mapping[str, Column]) -> None:
+        super().__init__()
+        self.columns = columns
+        self.place = {name: index for index, name in enumerate(columns)}
+
+    def __missing__(self, name: str) -> CellReader:
+        if name not in self.columns:
+            raise DomainError(f"{name!r} is not a column of the domain")
+        self[name] = CellReader(name, self.columns[name])
+        return self[name]
+
+    def sizes(self, names: Sequence[str]) -> tuple[int, ...]:
+        """Return the numbers of cells of some columns. Raises DomainError when all together have too many."""
+        if len(names) > _MOST_COLUMNS:
+            raise DomainError(f"at most {_MOST_COLUMNS} columns can be constrained together, got {len(names):,}")
+        sizes = tuple(self[name].column.size or 0 for name in names)
+        if prod(sizes) > MOST_CELLS:
+            raise DomainError(_too_many(names, prod(sizes), MOST_CELLS))
+        return sizes
+
+
+def compiled(
+    readers: Readers, impossible: Sequence[Mapping[str, Any]], implies: Sequence[Mapping[str, Any]]
+) -> tuple[Constraint, ...]:
+    """Return what plain entries forbid, as one constraint per set of columns.
+
+    Raises DomainError when an entry does not fit the columns, or all together are too large to hold.
+    """
+    if len(impossible) + sum(len(entry["table"]) for entry in implies) > MOST_ROWS:
+        raise DomainError(f"impossible and implies must have at most {MOST_ROWS:,} rows together")
+    tables: dict[tuple[int, ...], Booleans] = {}
+    held = forbidden = 0
+    for row in _rows(impossible, implies):
+        box = _box(readers, row)
+        forbidden += prod(map(len, box)) + (readers.sizes(row.names[-1:])[0] if row.determines else 0)
+        if forbidden > _MOST_FORBIDDEN:
+            raise DomainError(f"all rows together must forbid at most {_MOST_FORBIDDEN:,} cells. Declare fewer")
+        order = sorted(range(len(box)), key=lambda axis, names=row.names: readers.place[names[axis]])  # type: ignore[misc]
+        places = tuple(readers.place[row.names[axis]] for axis in order)
+        if places not in tables:
+            sizes = readers.sizes([row.names[axis] for axis in order])
+            held += prod(sizes)
+            if held > MOST_CELLS:
+                raise DomainError(f"all constraints together must have at most {MOST_CELLS:,} cells. Declare fewer")
+            tables[places] = np.ones(sizes, dtype=np.bool_)
+        tables[places][np.ix_(*(box[axis] for axis in order))] = False
+    for table in tables.values():
+        table.setflags(write=False)
+    return tuple(Constraint(columns=places, allowed=table) for places, table in sorted(tables.items()))
+
+
+class _Row(NamedTuple):
+    """An entry of ``impossible``, or a row of one of ``implies``: the last condition is then what has to hold."""
+
+    place: str
+    names: Sequence[str]
+    conditions: Sequence[Any]
+    determines: bool
+
+
+def _rows(impossible: Sequence[Mapping[str, Any]], implies: Sequence[Mapping[str, Any]]) -> Iterator[_Row]:
+    for number, entry in enumerate(impossible, start=1):
+        yield _Row(f"[[impossible]] number {number}", list(entry), list(entry.values()), determines=False)
+    for number, entry in enumerate(implies, start=1):
+        names, table = [*entry["columns"], entry["determine"]], entry["table"]
+        for row in table.items() if isinstance(table, Mapping) else table:
+            yield _Row(f"[[implies]] number {number}", names, row, determines=True)
+
+
+def _box(readers: Readers, row: _Row) -> tuple[Integers, ...]:
+    """Return the cells that a row forbids, on each of its columns."""
+    try:
+        sizes = readers.sizes(row.names)  # refused before a cell is listed
+        found = [readers[name].codes(condition) for name, condition in zip(row.names, row.conditions, strict=True)]
+    except DomainError as problem:
+        raise DomainError(f"{row.place}: {problem}") from None
+    if row.determines:
+        holds = np.zeros(sizes[-1], dtype=np.bool_)
+        holds[found[-1]] = True
+        found[-1] = np.flatnonzero(~holds)
+    return tuple(found)
+
+
+def possible(readers: Readers, constraints: Sequence[Constraint]) -> dict[int, Booleans]:
+    """Return the cells of each constrained column that every constraint by itself allows.
+
+    Raises DomainError when a column has none, or a constraint allows nothing among those. Constraints are looked at one
+    by one: that three or more columns contradict one another in another way is not found.
+    """
+    names = list(readers.place)
+    live: dict[int, Booleans] = {}
+    for constraint in constraints:
+        for axis, place in enumerate(constraint.columns):
+            others = tuple(other for other in range(len(constraint.columns)) if other != axis)
+            occurs = np.asarray(constraint.allowed.any(axis=others))
+            live[place] = live[place] & occurs if place in live else occurs
+            if not live[place].any():
+                raise DomainError(f"impossible and implies leave no value of column {names[place]!r}")
+    for constraint in constraints:
+        kept = np.ix_(*(np.flatnonzero(live[place]) for place in constraint.columns))
+        if not constraint.allowed[kept].any():
+            shown = _listed([names[place] for place in constraint.columns])
+            raise DomainError(f"impossible and implies leave no values of the columns {shown} together")
+    return live
+
+
+def fitting(constraints: Sequence[Constraint], columns: Sequence[Any], count: int) -> Booleans:
+    """Return which of some encoded records every constraint allows."""
+    fits = np.ones(count, dtype=np.bool_)
+    for constraint in constraints:
+        fits &= constraint.allowed[tuple(columns[place] for place in constraint.columns)]
+    return fits
+
+
+def refuse_large(names: Sequence[str], constraints: Sequence[Constraint], *, most_cells: int, name: str) -> None:
+    """Refuse a constraint on columns that have more cells together than a mechanism can hold.
+
+    ``names``: of the domain's columns.
+    ``constraints``: public.
+    ``most_cells``: of one constraint.
+    ``name``: of the mechanism.
+
+    Raises ParameterError naming the columns.
+    """
+    for constraint in constraints:
+        if constraint.allowed.size > most_cells:
+            shown = [names[place] for place in constraint.columns]
+            problem = _too_many(shown, constraint.allowed.size, most_cells)
+            raise ParameterError(f"{name} cannot hold what is declared: {problem}")
+
+
+def _too_many(names: Sequence[str], cells: int, most: int) -> str:
+    return (
+        f"the columns {_listed(names)}, constrained together, have {counted(cells, 'cell')}, more than {most:,}. "
+        "Declare fewer cells of these columns, or constrain fewer columns together"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(repr(name) for name in names[:6]) + (", ..." if len(names) > 6 else "")
+
+
+# Published totals: how many records have which values of a column, from a public source that is named.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PublishedTotals:
+    """Totals of the cells of one column, or of the whole table: public.
+
+    Parameters
+    ----------
+    column : int or None
+        Position of the column in the domain; None for the whole table.
+    group : ndarray of int64 or None
+        For each cell of the column, the null's included, the position of its total in ``counts``.
+    counts : ndarray of int64
+        Numbers of records; of the whole table, one.
+    source : str
+        Where they were published.
+    """
+
+    column: int | None
+    group: Integers | None
+    counts: Integers
+    source: str
+
+
+def published(
+    readers: Readers, totals: Sequence[Mapping[str, Any]], live: Mapping[int, Booleans]
+) -> tuple[PublishedTotals, ...]:
+    """Return plain entries of ``totals`` by cells.
+
+    ``readers``: of the columns.
+    ``totals``: the entries.
+    ``live``: the cells of constrained columns that can occur.
+
+    Raises DomainError when an entry does not fit the columns, does not cover every cell of its column once, gives a
+    count to what cannot occur, or when two entries do not have the same sum.
+    """
+    found: dict[int | None, PublishedTotals] = {}
+    for number, entry in enumerate(totals, start=1):
+        try:
+            one = _one(readers, entry, live)
+            _check_agrees(one, found)
+        except DomainError as problem:
+            raise DomainError(f"[[totals]] number {number}: {problem}") from None
+        found[one.column] = one
+    return tuple(found.values())
+
+
+def _check_agrees(one: PublishedTotals, earlier: Mapping[int | None, PublishedTotals]) -> None:
+    if one.column in earlier:
+        raise DomainError("what it is about has totals already. Leave one of them out")
+    total = int(one.counts.sum())
+    if not total:
+        raise DomainError("its counts sum to 0. Leave it out")
+    first = int(next(iter(earlier.values()), one).counts.sum())
+    if total != first:
+        raise DomainError(f"its counts sum to {total:,}, and those of number 1 to {first:,}. Make them agree")
+
+
+def _one(readers: Readers, entry: Mapping[str, Any], live: Mapping[int, Booleans]) -> PublishedTotals:
+    if "column" not in entry:
+        counts = np.array([entry["count"]], dtype=np.int64)
+        return PublishedTotals(column=None, group=None, counts=counts, source=entry["source"])
+    name, given = entry["column"], entry["counts"]
+    reader, (size,) = readers[name], readers.sizes([name])
+    occurs = live.get(readers.place[name], np.ones(size, dtype=np.bool_))
+    rows: list[Any] = list(given.items() if isinstance(given, Mapping) else given)
+    group = np.full(size, -1, dtype=np.int64)
+    for row, (condition, count) in enumerate(rows):
+        codes = reader.codes(condition)
+        if (group[codes] >= 0).any():
+            raise DomainError(f"column {name!r}: row {row + 1} of counts has a value that an earlier one has")
+        if count and not occurs[codes].any():
+            raise DomainError(f"column {name!r}: row {row + 1} of counts is of what is declared impossible")
+        group[codes] = row
+    _check_complete(name, group, nullable=reader.column.nullable)
+    group.setflags(write=False)
+    counts = np.array([count for _, count in rows], dtype=np.int64)
+    return PublishedTotals(column=readers.place[name], group=group, counts=counts, source=entry["source"])
+
+
+def _check_complete(name: str, group: Integers, *, nullable: bool) -> None:
+    missing = np.flatnonzero(group < 0)
+    if not len(missing):
+        return
+    hint = "Write that of null as [{null = true}, COUNT]. " if nullable and missing[-1] == len(group) - 1 else ""
+    raise DomainError(
+        f"column {name!r}: counts leaves out {counted(len(missing), 'cell')} of {len(group):,}. Totals must be "
+        f"complete. {hint}Count 0 where nothing has the value"
+    )

@@ -1,0 +1,327 @@
+"""Declarations of domains: from plain data and TOML to columns, and back."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from discreet._core.checks import integer, plain, unfit
+from discreet._core.errors import DomainError, MissingPublicFact
+from discreet._core.reading import MOST_CELLS, MOST_COLUMNS
+from discreet._core.text import with_article
+from discreet.domain.column import Column
+from discreet.domain.constraints import plain_condition
+from discreet.domain.integers import Decimal, Integer
+from discreet.domain.labels import Boolean, Category, OpenLabels, encodable
+from discreet.domain.numeric import Numeric
+from discreet.domain.temporal import Date, Datetime, Duration
+
+# What is declared beside the columns, as plain values: the forms that TOML, JSON and Python have in common.
+
+_IMPLIES = {"columns", "determine", "table"}
+_MOST = 10**10  # records
+_LONGEST = 500  # characters of a source
+
+
+def plain_entries(table: str, given: Any) -> list[dict[str, Any]]:
+    """Return the entries of a list of tables as plain values.
+
+    ``table``: a key of :data:`DECLARED`.
+    ``given``: what was declared.
+
+    Raises DomainError when it is no list of tables, or an entry has not the form of its table.
+    """
+    listed = list(given) if isinstance(given, (list, tuple)) else None
+    if listed is None or not all(isinstance(entry, Mapping) for entry in listed):
+        raise DomainError(f"{table} must be a list of tables. Write [[{table}]] above each")
+    found = []
+    for number, entry in enumerate(listed, start=1):
+        try:
+            found.append(DECLARED[table](entry))
+        except DomainError as problem:
+            raise DomainError(f"[[{table}]] number {number}: {problem}") from None
+    return found
+
+
+def _impossible(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry of ``impossible`` as plain values. Raises DomainError when it is none."""
+    if not entry:
+        raise DomainError("it must name at least one column")
+    return {_text(name): plain_condition(condition) for name, condition in entry.items()}
+
+
+def _implies(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry of ``implies`` as plain values. Raises DomainError when it is none."""
+    columns, determined, table = _dependency(entry)
+    if isinstance(table, Mapping):
+        if len(columns) != 1:
+            raise DomainError("table must be a list of rows where several columns determine one")
+        rows: Any = {_text(label): plain_condition(condition) for label, condition in table.items()}
+    elif isinstance(table, (list, tuple)) and all(isinstance(row, (list, tuple)) for row in table):
+        if any(len(row) != len(columns) + 1 for row in table):
+            raise DomainError("a row of table must have one condition per column, and one on the column determined")
+        rows = [[plain_condition(part) for part in row] for row in table]
+    else:
+        raise DomainError('table must be {label = "label"}, or a list of rows such as [["Lyon", "ARA"]]')
+    if not rows:
+        raise DomainError("table must have at least one row")
+    return {"columns": columns, "determine": determined, "table": rows}
+
+
+def _dependency(entry: Mapping[str, Any]) -> tuple[list[str], str, Any]:
+    if set(entry) != _IMPLIES:
+        raise DomainError("it must have the keys columns, determine and table, and no others")
+    columns = entry["columns"]
+    if not isinstance(columns, (list, tuple)) or not columns:
+        raise DomainError('columns must be a list of at least one column, such as ["city"]')
+    named, determined = [_text(name) for name in columns], _text(entry["determine"])
+    if len({*named, determined}) != len(named) + 1:
+        raise DomainError("columns and determine must name different columns")
+    return named, determined, entry["table"]
+
+
+def _text(given: Any) -> str:
+    """Return the name of a column, or the label that a table has as a key. Raises DomainError when it is no text."""
+    if not isinstance(given, str):
+        raise unfit(
+            "a column, or a label in front of =,",
+            "a text",
+            given,
+            remedy="Write other values in rows",
+            error=DomainError,
+        )
+    if not encodable(given):
+        raise DomainError("a name is not valid Unicode text")
+    return str(plain(given))
+
+
+def _totals(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry of ``totals`` as plain values. Raises DomainError when it is none."""
+    whole = "column" not in entry
+    if set(entry) != ({"source", "count"} if whole else {"column", "source", "counts"}):
+        raise DomainError("it must have the keys column, source and counts, or for the whole table source and count")
+    source = entry["source"]
+    if not isinstance(source, str) or not source.strip() or len(source) > _LONGEST or not encodable(source):
+        wanted = f"a text of 1 to {_LONGEST} characters that says where it was published"
+        raise unfit("source", wanted, source, error=DomainError)
+    if whole:
+        return {"source": plain(source), "count": _count(entry["count"])}
+    if not isinstance(entry["column"], str):
+        raise DomainError("the name of a column must be a text")
+    return {"column": plain(entry["column"]), "source": plain(source), "counts": _plain_counts(entry["counts"])}
+
+
+def _plain_counts(given: Any) -> dict[str, int] | list[list[Any]]:
+    if isinstance(given, Mapping):
+        return {_text(label): _count(count) for label, count in given.items()}
+    pairs = isinstance(given, (list, tuple)) and all(isinstance(row, (list, tuple)) and len(row) == 2 for row in given)
+    if not pairs:
+        raise DomainError("counts must be {label = count}, or a list of rows such as [[{below = 15}, 1200]]")
+    return [[plain_condition(condition), _count(count)] for condition, count in given]
+
+
+def _count(given: Any) -> int:
+    return integer("a count", given, least=0, most=_MOST, error=DomainError)
+
+
+DECLARED = {"impossible": _impossible, "implies": _implies, "totals": _totals}
+"""Tables of a domain beside its columns, and what reads an entry of each."""
+
+
+# Writing declarations as TOML.
+
+_BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
+
+
+def write(spec: Mapping[str, Any]) -> str:
+    """Write a domain's plain data as TOML: one table per column, and one per entry of a list."""
+    lines: list[str] = []
+    for name, part in spec.items():
+        if name == "columns":
+            for column, facts in part.items():
+                lines += ["", f"[columns.{key(column)}]", *(f"{key(k)} = {value(v)}" for k, v in facts.items())]
+        elif isinstance(part, list):
+            for entry in part:
+                lines += ["", f"[[{key(name)}]]", *(f"{key(k)} = {value(v)}" for k, v in entry.items())]
+        else:
+            lines += ["", f"[{key(name)}]", *(f"{key(k)} = {value(v)}" for k, v in part.items())]
+    return "\n".join(lines[1:]) + "\n"
+
+
+def key(name: str) -> str:
+    """Write a key, quoted where it has to be."""
+    return name if name and _BARE.issuperset(name) else _quoted(name)
+
+
+def value(item: Any) -> str:
+    """Write a value: text, truth value, number, date, datetime, list or inline table."""
+    match item:
+        case str():
+            return _quoted(item)
+        case bool():
+            return "true" if item else "false"
+        case int() | float():
+            return repr(item)
+        case dt.datetime() | dt.date():
+            return item.isoformat()
+        case Mapping():
+            return "{" + ", ".join(f"{key(k)} = {value(v)}" for k, v in item.items()) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(value(part) for part in item) + "]"
+    raise DomainError(f"{with_article(type(item).__name__)} cannot be written as TOML")
+
+
+def _quoted(text: str) -> str:
+    return '"' + "".join(_ESCAPES.get(c) or (f"\\u{ord(c):04X}" if c < " " or c == "\x7f" else c) for c in text) + '"'
+
+
+# From plain data to columns, with errors that name the column; and the template of a declaration.
+
+KINDS: dict[str, type[Column]] = {
+    kind.kind: kind for kind in (Numeric, Integer, Boolean, Date, Datetime, Duration, Decimal, Category, OpenLabels)
+}
+_TYPES = ", ".join(sorted([*KINDS, "string"]))
+_BLANK = "<fill in>"
+
+
+def domain_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of ``Domain`` from plain data."""
+    if not isinstance(spec, Mapping) or not isinstance(spec.get("columns", {}), Mapping):
+        raise DomainError("a domain must have one table [columns.NAME] per column")
+    if not isinstance(spec.get("metric_weights", {}), Mapping):
+        raise DomainError("metric_weights must be a table of one number per column")
+    unknown = set(spec) - {"columns", "metric_weights", *DECLARED}
+    if unknown:
+        lists = ", ".join(f"[[{name}]]" for name in DECLARED)
+        raise DomainError(f"unknown table {min(unknown)!r}: a domain has [columns.NAME], [metric_weights], {lists}")
+    named = spec.get("columns", {})
+    _refuse_large(named)
+    columns = {name: _column(name, facts) for name, facts in named.items()}
+    declared = {name: spec[name] for name in DECLARED if name in spec}
+    return {"columns": columns, "metric_weights": spec.get("metric_weights"), **declared}
+
+
+def _refuse_large(columns: Mapping[str, Any]) -> None:
+    """Refuse more columns or cells than are held, before one of them is made."""
+    if len(columns) > MOST_COLUMNS:
+        raise DomainError(f"a domain must have at most {MOST_COLUMNS:,} columns, got {len(columns):,}")
+    asked = [facts.get("cells") for facts in columns.values() if isinstance(facts, Mapping)]
+    if sum(cells for cells in asked if isinstance(cells, int)) > MOST_CELLS:
+        raise DomainError(f"all columns together must have at most {MOST_CELLS:,} cells. Declare fewer")
+
+
+def _column(name: str, facts: Any) -> Column:
+    if not isinstance(facts, Mapping):
+        raise DomainError(f"column {name!r} must be a table [columns.{key(name)}] with a type")
+    rest = dict(facts)
+    kind = _kind(name, rest.pop("type", _BLANK), rest)
+    _check_keys(name, kind, rest)
+    try:
+        return KINDS[kind](**rest)
+    except MissingPublicFact as problem:
+        raise MissingPublicFact(name, problem.fact, problem.toml) from None
+    except DomainError as problem:
+        raise DomainError(f"column {name!r}: {problem}") from None
+
+
+def _kind(name: str, given: Any, rest: Mapping[str, Any]) -> str:
+    """Return the kind of column that is meant by a declared type."""
+    if given == _BLANK:
+        raise MissingPublicFact(name, "its type", f'type = "numeric"  # or {_TYPES}')
+    if given == "string":
+        if "categories" not in rest and "prefix" not in rest:
+            raise MissingPublicFact(
+                name, "its list of categories", 'categories = ["first", "second"]  # or type = "open_labels"'
+            )
+        return "category" if "categories" in rest else "open_labels"
+    if not isinstance(given, str) or given not in KINDS:
+        raise DomainError(f"column {name!r}: unknown type {given!r}. Known types: {_TYPES}")
+    return given
+
+
+def _check_keys(name: str, kind: str, rest: Mapping[str, Any]) -> None:
+    """Refuse keys that a column of the kind does not know, and those of a template that were not filled in."""
+    known = [item.name for item in fields(KINDS[kind]) if item.init]
+    for fact, value in rest.items():
+        if fact == "weight":
+            raise DomainError(
+                f"column {name!r}: it is declared as a survey weight, which a model is told (survey_weight=...) and a "
+                "domain is not. Drop the key weight"
+            )
+        if fact not in known:
+            raise DomainError(
+                f"column {name!r}: unknown key {fact!r}. Keys of {with_article(kind)} column: "
+                f"{', '.join(sorted(known))}"
+            )
+        if value == _BLANK:
+            example = next((shown for wanted, shown, _ in _FACTS[kind] if wanted == fact), "...")
+            raise MissingPublicFact(name, f"its {fact}", f"{fact} = {example}")
+
+
+# What a template asks for, by type: the key, how to write it, and what it says.
+_NUMBER = (("lower", "0", "smallest value that can occur"), ("upper", "100", "largest value that can occur"))
+_STEP = ("step", '"1h"', "rounding step of the released values")
+_FACTS: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "numeric": _NUMBER,
+    "integer": _NUMBER,
+    "boolean": (),
+    "date": (("lower", "1900-01-01", "first day that can occur"), ("upper", "2030-12-31", "last day that can occur")),
+    "datetime": (
+        ("lower", "2024-01-01T00:00:00", "first moment that can occur"),
+        ("upper", "2024-12-31T23:00:00", "last moment that can occur"),
+        _STEP,
+    ),
+    "duration": (
+        ("lower", '"0s"', "shortest duration that can occur"),
+        ("upper", '"24h"', "longest duration that can occur"),
+        _STEP,
+    ),
+    "decimal": (
+        ("lower", '"0.00"', "smallest value that can occur"),
+        ("upper", '"999.99"', "largest value that can occur"),
+        ("digits", "2", "digits after the point"),
+    ),
+    "category": (("categories", '["first", "second"]', "every category that can occur"),),
+    "open_labels": (),
+}
+
+_HEAD = f"""\
+# Public facts of the table. Replace every "{_BLANK}" by what is known without looking at the confidential data:
+# a code book, a law, a definition. A bound or a list of categories read from the data would itself be a release.
+# Optional in every column: nulls = "category" makes a null one more category; it is an error otherwise.
+"""
+_HINTS = {
+    "numeric": '# finite: cells = 100 (and spacing = "log" where lower > 0), or step = 0.01, or grid = [0, 1, 5]',
+    "category": '# in order: ordered = true. An open set of labels instead: type = "open_labels", without categories',
+    "integer": "# fewer cells than integers: cells = 100",
+}
+
+
+def template(schema: Mapping[str, str]) -> str:
+    """Write a template of the declaration; see :meth:`Domain.template`."""
+    untyped = any(given != "string" and given not in KINDS for given in schema.values())
+    blocks = [_HEAD + (_asked_by_type() if untyped else "")]
+    for name, given in schema.items():
+        kind = "category" if given == "string" else given
+        if kind not in KINDS:
+            blocks.append(f'[columns.{key(name)}]\ntype = "{_BLANK}"  # one of: {_TYPES}\n')
+            continue
+        lines = [f"[columns.{key(name)}]", f'type = "{kind}"']
+        if kind in _HINTS:
+            lines.append(_HINTS[kind])
+        lines += [f'{fact} = "{_BLANK}"  # {says}, such as {example}' for fact, example, says in _FACTS[kind]]
+        blocks.append("\n".join(lines) + "\n")
+    return "\n".join(blocks)
+
+
+def _asked_by_type() -> str:
+    """Say what each type asks for, where a file does not state the types of its columns."""
+    lines = ["# What each type asks for:"]
+    for kind in sorted(KINDS):
+        wanted = ", ".join(f"{fact} = {example}" for fact, example, _ in _FACTS[kind]) or "nothing else"
+        lines.append(f"#   {kind}: {wanted}")
+        lines += [f"#     {_HINTS[kind].removeprefix('# ')}"] if kind in _HINTS else []
+    return "\n".join(lines) + "\n"

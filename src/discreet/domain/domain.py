@@ -1,0 +1,508 @@
+"""The public domain: named columns, in order, and what follows from them together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import islice
+from math import prod
+from os import PathLike
+from textwrap import shorten
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.checks import real, unfit
+from discreet._core.errors import DomainError
+from discreet._core.lazy import pl
+from discreet._core.reading import MOST_COLUMNS, bounded_text, parsed_toml
+from discreet._core.text import counted, paragraph, table
+from discreet.domain.column import Column
+from discreet.domain.constraints import Constraint, PublishedTotals, Readers, compiled, fitting, possible, published
+from discreet.domain.declaration import DECLARED, plain_entries
+from discreet.domain.labels import encodable
+from discreet.domain.records import Records
+
+_MOST_FLAT = 2**62
+_SHOWN = 50  # columns, in a notebook
+
+
+class _Frozen(dict[str, Any]):
+    """A dictionary that refuses changes."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise DomainError("a domain cannot be changed. Build another")
+
+    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse
+
+    def __reduce__(self) -> Any:
+        return (_Frozen, (dict(self),))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Domain:
+    """Named columns in order: everything that is declared public about a table besides its size.
+
+    A record is a tuple of one code per column. The base measure is the product of the columns' base measures, and the
+    ground distance of two records is ``sum_c weight_c * distance_c``, each column's distance being in [0, 1].
+
+    Parameters
+    ----------
+    columns : mapping of str to Column
+        The columns, in the order of the released table.
+    metric_weights : mapping of str to float, optional
+        Non-negative weights of columns in the ground distance; 1 where not given.
+    impossible : sequence of mapping, optional
+        Structural zeros. Each entry has a condition for each of some columns; no record fulfils all of them.
+    implies : sequence of mapping, optional
+        Functional dependencies. Each entry has ``columns``, a list of names; ``determine``, a name; and ``table``,
+        ``{label: condition}`` for one column, or rows of a condition per column and one on the column that is
+        determined. A record that fulfils the others fulfils the last; one that no row is about may be anything.
+    totals : sequence of mapping, optional
+        Published totals. Each entry has ``column``, ``source`` and ``counts``, ``{label: count}`` or rows of a
+        condition and a count, which hold each value of the column once; or ``source`` and ``count``, for the whole
+        table. All have the same sum.
+
+    Raises
+    ------
+    DomainError
+        If there is no column, or a weight names none; if a condition does not fit its column or is about a part of a
+        cell; if constraints need more than 4,194,304 cells or leave a column, or columns that are constrained together,
+        without a value; if totals are not complete or do not agree.
+
+    Notes
+    -----
+    A condition is a value, a list of values, or a range ``{"from": 15, "below": 65}`` with ``from`` in it and ``below``
+    not, either of which may be left out. ``{"null": True}`` is null, which no other condition holds for, and may stand
+    in a range too. Dates, durations and decimals may be texts, as in TOML. These three declarations are public facts
+    like the others: they come from a code book, a law or a publication, never from the confidential table. Confidential
+    records that contradict them are counted as they are. Only a mechanism that keeps them releases such a domain.
+
+    Examples
+    --------
+    >>> from discreet.domain import Category, Integer
+    >>> domain = Domain(columns={"age": Integer(lower=0, upper=99), "sex": Category(categories=["f", "m"])})
+    >>> domain.size
+    200
+    >>> Domain.from_toml(domain.to_toml()) == domain
+    True
+
+    No child is married, and a city is in one region:
+
+    >>> declared = Domain(
+    ...     columns={
+    ...         "age": Integer(lower=0, upper=99, cells=20),
+    ...         "married": Category(categories=["no", "yes"]),
+    ...         "city": Category(categories=["Lyon", "Nice", "Paris"]),
+    ...         "region": Category(categories=["ARA", "IDF", "PACA"]),
+    ...     },
+    ...     impossible=[{"age": {"below": 15}, "married": "yes"}],
+    ...     implies=[{"columns": ["city"], "determine": "region", "table": {"Lyon": "ARA", "Paris": "IDF"}}],
+    ... )
+    >>> [one.columns for one in declared.constraints]
+    [(0, 1), (2, 3)]
+    >>> declared.constraints[1].allowed.astype(int).tolist()
+    [[1, 0, 0], [1, 1, 1], [0, 1, 0]]
+    """
+
+    columns: Mapping[str, Column]
+    metric_weights: Mapping[str, float] | None = None
+    impossible: Sequence[Mapping[str, Any]] = ()
+    implies: Sequence[Mapping[str, Any]] = ()
+    totals: Sequence[Mapping[str, Any]] = ()
+    _size: int | None = field(init=False, repr=False, default=None)
+    _constraints: tuple[Constraint, ...] = field(init=False, repr=False, default=())
+    _published: tuple[PublishedTotals, ...] = field(init=False, repr=False, default=())
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.columns, Mapping) or not self.columns:
+            raise DomainError("a domain must have at least one column. Declare it under [columns.NAME]")
+        if len(self.columns) > MOST_COLUMNS:
+            raise DomainError(f"a domain must have at most {MOST_COLUMNS:,} columns, got {len(self.columns):,}")
+        for name, column in self.columns.items():
+            _check_column(name, column)
+        weights: dict[str, Any] | None = dict(self.metric_weights) if self.metric_weights else None
+        for name, weight in (weights or {}).items():
+            if name not in self.columns:
+                raise DomainError(f"metric_weights names {name!r}, which is not a column of the domain")
+            real(f"the metric weight of column {name!r}", weight, least=0, error=DomainError)
+        object.__setattr__(self, "columns", _Frozen({str(name): column for name, column in self.columns.items()}))
+        frozen = None if weights is None else _Frozen({str(name): float(weight) for name, weight in weights.items()})
+        object.__setattr__(self, "metric_weights", frozen)
+        sizes = [column.size for column in self.columns.values()]
+        size = None if None in sizes else prod(size for size in sizes if size is not None)
+        object.__setattr__(self, "_size", size)
+        self._settle_declared()
+
+    def _settle_declared(self) -> None:
+        """Keep what is declared beside the columns as plain values that cannot be changed, and compile it."""
+        plain = {name: plain_entries(name, getattr(self, name)) for name in DECLARED}
+        for name, found in plain.items():
+            object.__setattr__(self, name, _frozen(found))
+        if not any(plain.values()):
+            return
+        readers = Readers(self.columns)
+        constraints = compiled(readers, plain["impossible"], plain["implies"])
+        totals = published(readers, plain["totals"], possible(readers, constraints))
+        object.__setattr__(self, "_constraints", constraints)
+        object.__setattr__(self, "_published", totals)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Domain)
+            and list(self.columns) == list(other.columns)
+            and (self.to_dict() == other.to_dict())
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.to_toml())
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for name, column in islice(self.columns.items(), _SHOWN):
+            facts = ", ".join(f"{key} = {value}" for key, value in column.to_dict().items() if key != "type")
+            cells = "" if column.size is None else f"{column.size:,}"
+            rows.append((name, column.kind, cells, shorten(facts, 120, placeholder=" ...")))
+        size = f", {counted(self.size, 'cell')}" if self.size is not None else ""
+        beyond = len(self.columns) - _SHOWN
+        more = [f"and {counted(beyond, 'more column')}"] if beyond > 0 else []
+        declared = [f"{len(found):,} declared under {name}" for name in DECLARED if (found := getattr(self, name))]
+        head = paragraph(f"{counted(len(self.columns), 'column')}{size}")
+        return head + table(("column", "kind", "cells", "declared"), rows) + paragraph(*more, *declared)
+
+    # -- facts --------------------------------------------------------------------------------------------------
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns, in order."""
+        return tuple(self.columns)
+
+    @property
+    def size(self) -> int | None:
+        """Number of cells, the product of the columns' sizes; None when a column is continuous or open."""
+        return self._size
+
+    @property
+    def finite(self) -> bool:
+        """Whether every column has finitely many cells."""
+        return self._size is not None
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """What ``impossible`` and ``implies`` come to: one table of allowed combinations per set of columns.
+
+        Each has ``columns``, positions in the domain, ascending, and ``allowed``, an array of truth values with one
+        axis per column, as long as the column has cells. A record can occur where all of them allow it.
+        """
+        return self._constraints
+
+    @property
+    def published(self) -> tuple[PublishedTotals, ...]:
+        """What ``totals`` come to, by cells.
+
+        Each has ``column``, a position in the domain, ``group``, for each of the column's cells the position of its
+        total, ``counts``, the totals, and ``source``. Of the whole table, column and group are None.
+        """
+        return self._published
+
+    def least_weights(self) -> tuple[Fraction, Fraction]:
+        r"""Return the smallest and second smallest masses of the base measure over cells, exactly.
+
+        The mass of a cell is :math:`\prod_c w_c / W_c`. Equal masses count twice; in a domain of one cell the second
+        equals the first. No cell is enumerated.
+
+        Raises
+        ------
+        DomainError
+            If the domain is not finite.
+
+        Examples
+        --------
+        >>> from discreet.domain import Boolean
+        >>> Domain(columns={"a": Boolean(base={"weights": [1, 3]}), "b": Boolean()}).least_weights()
+        (Fraction(1, 8), Fraction(1, 8))
+        """
+        self._need_finite()
+        pairs = [column.least() for column in self.columns.values()]
+        first = prod((low for low, _ in pairs), start=Fraction(1))
+        others = [first * second / low for low, second in pairs if second is not None]
+        return first, min(others, default=first)
+
+    # -- records ------------------------------------------------------------------------------------------------
+
+    def flat(self, records: Records) -> npt.NDArray[np.int64]:
+        """Return the number of each record's cell, in row-major order of their codes, the last column fastest.
+
+        Parameters
+        ----------
+        records : Records
+            Encoded records.
+
+        Returns
+        -------
+        ndarray of int64, shape (len(records),)
+            Cells, ``0 .. size-1``.
+
+        Raises
+        ------
+        DomainError
+            If the domain is not finite, or has more than 2**62 cells.
+        """
+        sizes, (first, *others) = self._flat_sizes(), records.columns
+        cells = first.astype(np.int64, copy=bool(others))
+        for size, codes in zip(sizes[1:], others, strict=True):
+            cells *= size
+            cells += codes.astype(np.int64, copy=False)
+        return cells
+
+    def unflat(self, cells: npt.NDArray[np.integer[Any]]) -> Records:
+        """Return the records of numbered cells; the inverse of :meth:`flat`."""
+        rest, columns = np.asarray(cells, dtype=np.int64), []
+        for size in reversed(self._flat_sizes()[1:]):
+            whole = rest // size  # quicker than divmod
+            columns.append(rest - whole * size)
+            rest = whole
+        return Records(columns=(rest, *reversed(columns)))
+
+    def allowed(self, records: Records) -> npt.NDArray[np.bool_]:
+        """Return which records can occur, by what is declared under ``impossible`` and ``implies``.
+
+        Parameters
+        ----------
+        records : Records
+            Encoded records.
+
+        Returns
+        -------
+        ndarray of bool, shape (len(records),)
+            All true where nothing is declared.
+        """
+        return fitting(self._constraints, records.columns, len(records))
+
+    def draw_base(self, count: int, rng: np.random.Generator, *, first: int = 1) -> Records:
+        """Draw records from the base measure; on a finite domain exactly, in integers.
+
+        Parameters
+        ----------
+        count : int
+            How many.
+        rng : numpy.random.Generator
+            Source of the draws.
+        first : int
+            Number of the first new label of open columns: 1 plus the number drawn before, when drawing in chunks.
+
+        Returns
+        -------
+        Records
+            ``count`` records.
+        """
+        return Records(columns=tuple(column.draw(count, rng, first=first) for column in self.columns.values()))
+
+    def log_base(self, records: Records) -> npt.NDArray[np.float64]:
+        """Return the base measure's log mass (finite columns) and log density (continuous ones) of records, in nats.
+
+        Parameters
+        ----------
+        records : Records
+            Encoded records.
+
+        Returns
+        -------
+        ndarray of float64, shape (len(records),)
+            Sum over columns; open labels contribute 0.
+        """
+        parts = zip(self.columns.values(), records.columns, strict=True)
+        return sum((column.log_base(codes) for column, codes in parts), start=np.zeros(len(records)))
+
+    def encode(self, frame: pl.DataFrame) -> Records:
+        """Encode a confidential table that has every declared column; other columns are left aside.
+
+        Raises
+        ------
+        DataError
+            If a value does not fit, naming the column and no value.
+        """
+        return Records(columns=tuple(column.encode(frame[name], name=name) for name, column in self.columns.items()))
+
+    def decode(self, records: Records, *, rng: np.random.Generator) -> pl.DataFrame:
+        """Turn records into a table of the declared names, order and types.
+
+        Parameters
+        ----------
+        records : Records
+            Encoded records.
+        rng : numpy.random.Generator
+            Source of the draws within cells.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per record.
+        """
+        parts = zip(self.columns.items(), records.columns, strict=True)
+        return pl.DataFrame([column.decode(codes, rng=rng).alias(name) for (name, column), codes in parts])
+
+    def describe(self, records: Records, *, rng: np.random.Generator) -> pl.DataFrame:
+        """Name cells: one row per record, a column that holds the value where cells are values.
+
+        Where the cells of a column NAME are intervals, two columns NAME_from and NAME_to hold their ends.
+
+        Parameters
+        ----------
+        records : Records
+            Encoded records.
+        rng : numpy.random.Generator
+            As for :meth:`decode`; nothing is drawn for the columns of values.
+
+        Examples
+        --------
+        >>> from discreet._core.random import seeded
+        >>> from discreet.domain import Integer
+        >>> ages = Domain(columns={"age": Integer(lower=0, upper=99, cells=4)})
+        >>> ages.describe(ages.unflat(np.arange(4)), rng=seeded(0)).rows()
+        [(0, 24), (25, 49), (50, 74), (75, 99)]
+        """
+        described = []
+        for (name, column), codes in zip(self.columns.items(), records.columns, strict=True):
+            ends = column.interval(codes)
+            if ends is None:
+                described.append(column.decode(codes, rng=rng).alias(name))
+            else:
+                described += [ends[0].alias(f"{name}_from"), ends[1].alias(f"{name}_to")]
+        return pl.DataFrame(described)
+
+    def distance(self, a: Records, b: Records) -> npt.NDArray[np.float64]:
+        """Return the ground distance of records, row by row.
+
+        Parameters
+        ----------
+        a, b : Records
+            Encoded records, equally many.
+
+        Returns
+        -------
+        ndarray of float64, shape (len(a),)
+            ``sum_c weight_c * distance_c``.
+        """
+        weights = self.metric_weights or {}
+        total = np.zeros(len(a))
+        for (name, column), x, y in zip(self.columns.items(), a.columns, b.columns, strict=True):
+            total += weights.get(name, 1.0) * column.distance(x, y)
+        return total
+
+    # -- as plain data ------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration as plain data; :meth:`from_dict` reads it back."""
+        out: dict[str, Any] = {}
+        if self.metric_weights is not None:
+            out["metric_weights"] = dict(self.metric_weights)
+        out["columns"] = {name: column.to_dict() for name, column in self.columns.items()}
+        declared = {name: _thawed(getattr(self, name)) for name in DECLARED}
+        return out | {name: found for name, found in declared.items() if found}
+
+    @classmethod
+    def from_dict(cls, spec: Mapping[str, Any]) -> Domain:
+        """Build a domain from plain data, as in a TOML file.
+
+        Raises
+        ------
+        MissingPublicFact
+            If a public fact is not declared.
+        DomainError
+            If a declaration is wrong; the message names the column.
+        """
+        from discreet.domain.declaration import domain_facts
+
+        return cls(**domain_facts(spec))
+
+    def to_toml(self) -> str:
+        """Write the declaration as TOML."""
+        from discreet.domain.declaration import write
+
+        return write(self.to_dict())
+
+    @classmethod
+    def from_toml(cls, text: str) -> Domain:
+        """Read a TOML declaration; see :meth:`from_dict` for what it raises.
+
+        A table ``[ledger]`` says where the releases of the data set are paid for. It is no part of the domain.
+        """
+        if not isinstance(text, str):
+            raise unfit("TOML", "a text", text, error=DomainError)
+        return cls.from_dict({name: found for name, found in parsed_toml(text).items() if name != "ledger"})
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> Domain:
+        """Read a TOML file.
+
+        Raises
+        ------
+        FileProblem
+            If the file cannot be read.
+        """
+        missing = "check the path, or write one with: discreet domain init"
+        return cls.from_toml(bounded_text(path, missing=missing, remedy="check that it is a readable TOML file"))
+
+    @staticmethod
+    def template(schema: Mapping[str, str]) -> str:
+        """Write a TOML template from column names and types alone, with the public facts left to fill in.
+
+        Parameters
+        ----------
+        schema : mapping of str to str
+            Type of each column: numeric, integer, boolean, date, datetime, duration, decimal, string, or unknown.
+
+        Returns
+        -------
+        str
+            TOML that :meth:`from_toml` refuses, naming what is missing, until it is filled in.
+        """
+        from discreet.domain.declaration import template
+
+        return template(schema)
+
+    def _need_finite(self) -> None:
+        if not self.finite:
+            name = next(name for name, column in self.columns.items() if not column.finite)
+            raise DomainError(f"column {name!r}: this needs finitely many cells. Declare cells, a grid or categories")
+
+    def _flat_sizes(self) -> list[int]:
+        self._need_finite()
+        if self._size is None or self._size > _MOST_FLAT:
+            raise DomainError("the domain has more than 2**62 cells, too many to number. Use its records instead")
+        return [column.size or 1 for column in self.columns.values()]
+
+
+def _frozen(plain: Any) -> Any:
+    """Return lists as tuples, and dictionaries that cannot be changed."""
+    if isinstance(plain, dict):
+        return _Frozen({key: _frozen(value) for key, value in plain.items()})
+    return tuple(map(_frozen, plain)) if isinstance(plain, list) else plain
+
+
+def _thawed(frozen: Any) -> Any:
+    """Undo :func:`_frozen`."""
+    if isinstance(frozen, dict):
+        return {key: _thawed(value) for key, value in frozen.items()}
+    return list(map(_thawed, frozen)) if isinstance(frozen, tuple) else frozen
+
+
+def _check_column(name: object, column: object) -> None:
+    """Refuse what cannot be the name of a column, or its declaration."""
+    if not isinstance(name, str) or not name:
+        raise unfit("a column's name", "a text of at least one character", name, error=DomainError)
+    if not encodable(name):
+        raise DomainError(f"column {name!r}: its name is not valid Unicode text")
+    if name == "*" or (name.startswith("^") and name.endswith("$")):
+        raise DomainError(f"column {name!r}: dataframe libraries read this name as a pattern. Rename the column")
+    if not isinstance(column, Column):
+        raise DomainError(f"column {name!r}: it must be a Column, such as Numeric(lower=0, upper=1)")
+
+
+def require_domain(given: Any) -> None:
+    """Refuse what is no domain: a path, or the declaration as a dict. Raises DomainError when it is not one."""
+    if not isinstance(given, Domain):
+        raise DomainError(f"domain must be a Domain, such as Domain.read(path), got {type(given).__name__}")

@@ -1,0 +1,390 @@
+"""Columns whose values are equally spaced exact points: integers, decimals, dates, datetimes, durations.
+
+The points are ``start + i * stride`` for i in 0 .. P-1, in an integer unit (1, the last decimal digit, days, or
+microseconds). Each is a cell, or ``cells`` groups of neighbouring points are. All arithmetic is in integers.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal as Exact
+from decimal import InvalidOperation
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.checks import integer, plain, unfit
+from discreet._core.errors import DataError
+from discreet._core.lazy import pl
+from discreet.domain.column import WIDEN, Codes, Column, Misfit, outside
+
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_MOST_POINTS = 2**62
+_MOST_LISTED = 2**22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatticeColumn(Column):
+    """Equally spaced points, each a cell, or grouped into cells.
+
+    Parameters
+    ----------
+    cells : int, optional
+        Number of groups of neighbouring points; each point is a cell by default. Where there are fewer points than
+        cells somewhere, cells without a point are left out: ``size`` says how many remain.
+    out_of_bounds : {"error", "clip"}
+        What a value outside the bounds is: an error, or moved to the nearest bound.
+    """
+
+    _on_a_line: ClassVar[bool] = True
+
+    lower: Any = None
+    upper: Any = None
+    cells: int | None = None
+    out_of_bounds: str = "error"
+    _start: int = field(init=False, repr=False, compare=False, default=0)
+    _stop: int = field(init=False, repr=False, compare=False, default=0)
+    _stride: int = field(init=False, repr=False, compare=False, default=1)
+    _groups: npt.NDArray[np.int64] | None = field(init=False, repr=False, compare=False, default=None)
+    _listed: npt.NDArray[np.int32] | None = field(init=False, repr=False, compare=False, default=None)
+
+    def _settle_lattice(self, start: int, stop: int, stride: int = 1, *, spacing: str = "linear") -> None:
+        """Set the points from ``start`` to at most ``stop`` (both in the column's unit), and their grouping."""
+        self._choice("out_of_bounds", ("error", "clip"))
+        if not start < stop:
+            self._refuse("lower must be below upper")
+        if stride < 1 or stride > stop - start:
+            self._refuse("step must be positive and at most upper - lower")
+        points = (stop - start) // stride + 1
+        if points > _MOST_POINTS or not -(2**62) <= start <= stop <= 2**62:
+            self._refuse("the bounds are too far apart for 64-bit integers")
+        self._settle(_start=start, _stop=stop, _stride=stride)
+        if self.cells is not None:
+            cells = self._cells_held()
+            if spacing == "linear":
+                edges = np.array([cell * points // cells for cell in range(cells + 1)], dtype=np.int64)
+            else:
+                exponents = np.linspace(0.0, 1.0, cells + 1)
+                inner = np.ceil(start * np.exp(exponents * np.log(stop / start)) - 1e-9)
+                edges = np.clip((inner - start).astype(np.int64), 0, points)
+                edges[0], edges[-1] = 0, points
+            groups = np.unique(edges)
+            self._settle(cells=cells, _groups=groups)
+            if points <= _MOST_LISTED:
+                self._settle(_listed=np.repeat(np.arange(len(groups) - 1, dtype=np.int32), np.diff(groups)))
+        self._settle_common()
+
+    # -- facts --------------------------------------------------------------------------------------------------
+
+    @property
+    def values(self) -> int:
+        """Number of cells that hold values."""
+        return self._points if self._groups is None else len(self._groups) - 1
+
+    @property
+    def _points(self) -> int:
+        return (self._stop - self._start) // self._stride + 1
+
+    @property
+    @abstractmethod
+    def _unit(self) -> float:
+        """Length of the integer unit in the unit of positions."""
+
+    @property
+    def scale(self) -> float:
+        """``upper - lower``: a number, days for dates, seconds for datetimes and durations."""
+        return (self._stop - self._start) * self._unit
+
+    def positions(self, codes: Codes) -> npt.NDArray[np.float64]:
+        """Return the middle of each cell's points, NaN for a null; days or seconds for dates and times."""
+        missing, cells = self._without_nulls(codes)
+        if self._groups is None:
+            index = cells.astype(np.float64)
+        else:
+            index = (self._groups[cells] + self._groups[cells + 1] - 1) / 2
+        return np.where(missing, np.nan, (self._start + index * self._stride) * self._unit)
+
+    def ends(self, codes: Codes) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Return the coordinates of the first and the last point of each cell, NaN for a null."""
+        if self._groups is None:
+            return Column.ends(self, codes)
+        missing, cells = self._without_nulls(codes)
+        first, last = self._groups[cells], self._groups[cells + 1] - 1
+        low, high = ((self._start + index * self._stride) * self._unit for index in (first, last))
+        return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
+
+    def interval(self, codes: Codes) -> tuple[pl.Series, pl.Series] | None:
+        """Return the first and the last point of each cell; None where a cell is a point."""
+        if self._groups is None:
+            return None
+        missing, cells = self._without_nulls(codes)
+
+        def points(index: npt.NDArray[np.int64]) -> pl.Series:
+            values = pl.lit(self._from_units(self._start + index * self._stride))
+            return pl.select(pl.when(pl.lit(pl.Series(~missing))).then(values)).to_series()
+
+        return points(self._groups[cells]), points(self._groups[cells + 1] - 1)
+
+    # -- conditions ---------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _units(self, name: str, value: Any) -> int:
+        """Return a declared value, called by a name in errors, in the integer unit."""
+
+    def _below(self, name: str, value: Any) -> int:
+        units = self._units(name, value)
+        index = min(max(-((self._start - units) // self._stride), 0), self._points)
+        if self._groups is None:
+            return index
+        cell = int(np.searchsorted(self._groups, index))
+        if self._groups[cell] != index:
+            self._splits(name, value, cell - 1)
+        return cell
+
+    def _alone(self, value: Any) -> int:
+        index, rest = divmod(self._units("a value", value) - self._start, self._stride)
+        if rest or not 0 <= index < self._points:
+            raise unfit("a value", "one that the column can have", value, error=self._error)
+        if self._groups is None:
+            return index
+        cell = int(np.searchsorted(self._groups, index, side="right")) - 1
+        if self._groups[cell + 1] - self._groups[cell] > 1:
+            self._splits("a value", value, cell)
+        return cell
+
+    # -- values to codes and back -------------------------------------------------------------------------------
+
+    def _strays(self, series: pl.Series) -> Iterator[Misfit]:
+        """Yield the values that are not exact in the integer unit."""
+        yield from ()
+
+    @abstractmethod
+    def _to_units(self, series: pl.Series) -> npt.NDArray[np.int64]:
+        """Return values in the integer unit; none of them strays."""
+
+    @abstractmethod
+    def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
+        """Return values of the declared type."""
+
+    def _codes(self, series: pl.Series, name: str | None) -> Codes:
+        for stray in self._strays(series):
+            if stray.where.any():
+                raise DataError(name, stray.problem, stray.remedy)
+        units = self._to_units(series)
+        if len(units) and not (units.min() >= self._start and units.max() <= self._stop):
+            if self.out_of_bounds == "error":
+                raise DataError(name, "a value lies outside the declared bounds", WIDEN)
+            units = np.clip(units, self._start, self._stop)
+        index = units - self._start
+        if self._stride > 1:
+            index = np.minimum((index + self._stride // 2) // self._stride, self._points - 1)
+        if self._groups is None:
+            return index
+        if self._listed is not None:
+            return self._listed[index].astype(np.int64)
+        return np.searchsorted(self._groups[1:-1], index, side="right").astype(np.int64, copy=False)
+
+    def _misfits(self, series: pl.Series) -> Iterator[Misfit]:
+        exact = np.ones(len(series), dtype=np.bool_)
+        for stray in self._strays(series):
+            yield stray._replace(where=stray.where & exact)
+            exact &= ~stray.where
+        if self.out_of_bounds == "error":
+            units = self._to_units(series.filter(exact))
+            below, above = np.zeros_like(exact), np.zeros_like(exact)
+            below[exact], above[exact] = units < self._start, units > self._stop
+            yield from outside(below, above)
+
+    def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
+        index = np.asarray(codes, dtype=np.int64)
+        if self._groups is not None:
+            index = rng.integers(self._groups[index], self._groups[index + 1])
+        return self._from_units(self._start + index * self._stride)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Integer(LatticeColumn):
+    """A whole number between public bounds, both included.
+
+    Parameters
+    ----------
+    lower, upper : int
+        Public bounds, ``lower < upper``.
+    cells : int, optional
+        Number of groups of neighbouring integers; each integer is a cell by default. A cell is decoded to one of its
+        integers, uniformly and exactly. Cells without an integer are left out.
+    spacing : {"linear", "log"}
+        How cells are spaced; "log" needs ``lower > 0``.
+    dtype : str
+        Integer type of the released values.
+    out_of_bounds : {"error", "clip"}
+        What a value outside the bounds is.
+    nulls, base
+        See :class:`Column`.
+
+    Raises
+    ------
+    MissingPublicFact
+        If a bound is not declared.
+    DomainError
+        If the facts contradict each other.
+
+    Examples
+    --------
+    >>> age = Integer(lower=0, upper=99, cells=10)
+    >>> age.encode([0, 9, 10, 99]).tolist()
+    [0, 0, 1, 9]
+    """
+
+    kind: ClassVar[str] = "integer"
+    _unit: ClassVar[float] = 1.0
+    spacing: str = "linear"
+    dtype: str = "int64"
+
+    def __post_init__(self) -> None:
+        self._need("lower", "its lower bound", "lower = 0")
+        self._need("upper", "its upper bound", "upper = 100")
+        lower, upper = (self._integer(name) for name in ("lower", "upper"))
+        self._settle(lower=lower, upper=upper)
+        self._choice("dtype", INTEGERS)
+        self._choice("spacing", ("linear", "log"))
+        limits = np.iinfo(self.dtype)
+        if lower < limits.min or upper > limits.max:
+            self._refuse(f"dtype {self.dtype} cannot hold the bounds")
+        if self.spacing == "log" and (lower <= 0 or self.cells is None):
+            self._refuse('spacing = "log" needs cells, and lower > 0')
+        self._settle_lattice(lower, upper, spacing=self.spacing)
+
+    def _units(self, name: str, value: Any) -> int:
+        return integer(name, value, error=self._error)
+
+    def parse(self, texts: pl.Series) -> pl.Series:
+        """Read decimal digits."""
+        return texts.str.strip_chars().cast(pl.Int64, strict=False)
+
+    def _accepts(self, dtype: pl.DataType) -> bool:
+        return dtype.is_integer() or dtype.is_float()
+
+    def _strays(self, series: pl.Series) -> Iterator[Misfit]:
+        if series.dtype.is_float():  # pandas holds integers with nulls as floats
+            values = series.cast(pl.Float64)
+            split = (values.floor() != values).to_numpy()
+            yield Misfit("holds numbers that are not whole", 'round them, or declare type = "numeric"', split)
+
+    def _to_units(self, series: pl.Series) -> npt.NDArray[np.int64]:
+        if series.dtype.is_float():
+            series = series.cast(pl.Float64).clip(-(2.0**62), 2.0**62)  # out of int64's range is out of bounds too
+        elif series.dtype == pl.UInt64 or series.dtype == pl.Int128:  # noqa: PLR1714 - no hash
+            series = series.clip(None if series.dtype == pl.UInt64 else -(2**62), 2**62)
+        return series.cast(pl.Int64).to_numpy()
+
+    def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
+        return pl.Series(units.astype(self.dtype))
+
+
+# Exact decimal numbers with a fixed number of digits after the point.
+
+_MOST_DIGITS = 18
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decimal(LatticeColumn):
+    """An exact decimal number between public bounds, both included.
+
+    Parameters
+    ----------
+    lower, upper : decimal.Decimal, int or str
+        Public bounds; text is best in TOML, where ``0.10`` would be a binary fraction.
+    digits : int
+        Digits after the point, 0 to 18.
+    cells : int, optional
+        Number of groups of neighbouring numbers; each number is a cell by default.
+    out_of_bounds : {"error", "clip"}
+        What a number outside the bounds is.
+    nulls, base
+        See :class:`Column`.
+
+    Raises
+    ------
+    MissingPublicFact
+        If a bound or the number of digits is not declared.
+    DomainError
+        If the facts contradict each other.
+
+    Examples
+    --------
+    >>> price = Decimal(lower="0", upper="9.99", digits=2)
+    >>> price.encode([Exact("1.25")]).tolist()
+    [125]
+    """
+
+    kind: ClassVar[str] = "decimal"
+    digits: int = None  # type: ignore[assignment]  # None stands for "not declared"
+
+    def __post_init__(self) -> None:
+        self._need("lower", "its lower bound", 'lower = "0.00"')
+        self._need("upper", "its upper bound", 'upper = "999.99"')
+        self._need("digits", "the number of digits after the point", "digits = 2")
+        digits = self._integer("digits", least=0, most=_MOST_DIGITS)
+        self._settle(digits=digits)
+        self._settle(lower=self._exact("lower", self.lower), upper=self._exact("upper", self.upper))
+        self._settle_lattice(self._units("lower", self.lower), self._units("upper", self.upper))
+
+    def _units(self, name: str, value: Any) -> int:
+        return int(self._exact(name, value).scaleb(self.digits))
+
+    def _exact(self, name: str, value: Any) -> Exact:
+        try:
+            value = plain(value)
+            if isinstance(value, Fraction):
+                value = Exact(value.numerator) / Exact(value.denominator)
+            found = Exact(repr(value) if isinstance(value, float) else value)
+            rounded = found.quantize(Exact(1).scaleb(-self.digits))
+        except (InvalidOperation, TypeError, ValueError):
+            raise unfit(name, "a finite decimal number of a sensible length", value, error=self._error) from None
+        if isinstance(value, bool) or rounded != found:
+            wanted = f"a decimal number with at most {self.digits} digits after the point"
+            raise unfit(name, wanted, value, error=self._error)
+        return rounded
+
+    def _plain(self, name: str, value: Any) -> Any:
+        return str(value) if isinstance(value, Exact) else LatticeColumn._plain(self, name, value)
+
+    @property
+    def _unit(self) -> float:
+        return float(10.0**-self.digits)
+
+    def parse(self, texts: pl.Series) -> pl.Series:
+        """Read decimal notation, with any number of digits up to 18 after the point."""
+        clean = texts.str.strip_chars()
+        plain = clean.str.contains(r"^[+-]?\d{1,19}(\.\d{0,18})?$")
+        kept = pl.select(pl.when(plain).then(clean)).to_series()
+        return kept.cast(pl.Decimal(38, _MOST_DIGITS), strict=False)
+
+    def _accepts(self, dtype: pl.DataType) -> bool:
+        return dtype.is_decimal() or dtype.is_integer()
+
+    def _strays(self, series: pl.Series) -> Iterator[Misfit]:
+        exact = self._exactly(series)
+        remedy = "recode it with fewer digits"
+        yield Misfit("a value lies outside the declared bounds", remedy, exact.is_null().to_numpy())
+        if isinstance(series.dtype, pl.Decimal) and series.dtype.scale > self.digits:
+            longer = (exact != series).fill_null(value=False).to_numpy()
+            problem = "holds numbers with more digits after the point than declared"
+            yield Misfit(problem, "round them, or raise digits", longer)
+
+    def _exactly(self, series: pl.Series) -> pl.Series:
+        """Return numbers with the declared digits, rounded, null where they are too large to hold."""
+        return series.cast(pl.Decimal(38, self.digits), strict=False)
+
+    def _to_units(self, series: pl.Series) -> npt.NDArray[np.int64]:
+        return self._exactly(series).to_physical().clip(-(2**62), 2**62).cast(pl.Int64).to_numpy()
+
+    def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
+        kind = pl.Decimal(38, self.digits)
+        shifted: pl.Series = pl.Series(units).cast(kind) / 10**self.digits
+        return shifted.cast(kind)

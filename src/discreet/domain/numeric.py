@@ -1,0 +1,439 @@
+"""Numeric columns: an interval that is continuous, cut into cells, or read on a public grid or rounding step."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal as Exact
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.checks import as_float, real, unfit
+from discreet._core.errors import DataError
+from discreet._core.lazy import pl
+from discreet.domain.base_measure import Density
+from discreet.domain.column import WIDEN, Codes, Column, Misfit, outside
+
+_FLOATS = ("float64", "float32")
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_MOST_POINTS = 2**52
+_SAME = 1e-9  # of a width, between a declared number and the edge or the point that it is
+_LARGEST = 1.0 - 2.0**-53  # that a uniform draw from [0, 1) can be
+_BLOCK = 1 << 15  # values whose cells are found together: what that takes stays near the processor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numeric(Column):
+    r"""A number between public bounds.
+
+    Without ``cells``, ``grid`` or ``step`` the column is continuous, and its base measure non-atomic: a release on such
+    a domain may repeat confidential values exactly. With ``cells`` it has that many: cell c is
+    :math:`[e_c, e_{c+1})` with :math:`e_c = l + c (u - l)/K` (linear) or :math:`e_c = l (u/l)^{c/K}` (log); the last
+    cell holds ``upper`` too. With ``grid`` or with ``step`` alone, a value is rounded to the nearest public point.
+
+    Parameters
+    ----------
+    lower, upper : float
+        Public bounds, ``lower < upper``, in the column's unit.
+    cells : int, optional
+        Number of cells.
+    spacing : {"linear", "log"}
+        How the cells are spaced; "log" needs ``lower > 0``.
+    grid : sequence of float, optional
+        Public points between the bounds, increasing. A value is rounded to the nearest (the smaller one in a tie).
+    step : float, optional
+        Public rounding step. Alone: the points ``lower, lower + step, ...`` up to ``upper``, computed in decimal. With
+        ``cells``: a value drawn within a cell is rounded to one of these points, staying in its cell where the cell
+        holds one.
+    within : {"uniform", "midpoint"}
+        What a cell is decoded to.
+    dtype : str
+        Type of the released values: float64, float32, or an integer type where every released value is whole.
+    out_of_bounds : {"error", "clip"}
+        What a value outside the bounds is: an error, or moved to the nearest bound.
+    nulls : {"error", "category"}
+        What a null (or NaN) is.
+    base : mapping or frozen scipy.stats distribution, optional
+        Base measure: ``{"weights": [...]}`` with cells; on a continuous column a frozen continuous distribution, or
+        ``{"distribution": "lognorm", "s": 1.2}``, truncated to the bounds. Uniform by default.
+
+    Raises
+    ------
+    MissingPublicFact
+        If a bound is not declared.
+    DomainError
+        If the facts contradict each other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> income = Numeric(lower=1, upper=1000, cells=3, spacing="log")
+    >>> income.encode([1.0, 99.0, 1000.0]).tolist()
+    [0, 1, 2]
+    >>> income.size
+    3
+    """
+
+    kind: ClassVar[str] = "numeric"
+    _on_a_line: ClassVar[bool] = True
+    lower: float = None  # type: ignore[assignment]  # None stands for "not declared", refused at construction
+    upper: float = None  # type: ignore[assignment]
+    cells: int | None = None
+    spacing: str = "linear"
+    grid: Sequence[float] | None = None
+    step: float | None = None
+    within: str = "uniform"
+    dtype: str = "float64"
+    out_of_bounds: str = "error"
+    _edges: npt.NDArray[np.float64] | None = field(init=False, repr=False, compare=False, default=None)
+    _inside: tuple[npt.NDArray[Any], npt.NDArray[Any]] | None = field(
+        init=False, repr=False, compare=False, default=None
+    )
+    _guesses: bool = field(init=False, repr=False, compare=False, default=False)
+    _overshoots: bool = field(init=False, repr=False, compare=False, default=True)
+    _lattice: tuple[int, int, int, int] | None = field(init=False, repr=False, compare=False, default=None)
+    _density: Density | None = field(init=False, repr=False, compare=False, default=None)
+
+    def __post_init__(self) -> None:
+        self._need("lower", "its lower bound", "lower = 0")
+        self._need("upper", "its upper bound", "upper = 100")
+        self._settle(lower=self._real("lower"), upper=self._real("upper"))
+        if not self.lower < self.upper:
+            self._refuse(f"lower ({self.lower!r}) must be below upper ({self.upper!r})")
+        if not np.isfinite(self.upper - self.lower):
+            self._refuse("the distance from lower to upper must be a finite number")
+        self._choice("spacing", ("linear", "log"))
+        self._choice("within", ("uniform", "midpoint"))
+        self._choice("dtype", _FLOATS + _INTEGERS)
+        self._choice("out_of_bounds", ("error", "clip"))
+        if self.step is not None:
+            self._settle_step()
+        if self.grid is not None:
+            self._settle_grid()
+        elif self.cells is not None:
+            self._settle_cells()
+        elif self.spacing == "log":
+            self._refuse('spacing = "log" needs cells')
+        self._settle_dtype()
+        if self.size is None and self.base is not None:
+            spec = Density.spec(self.base, refuse=self._refuse)
+            density = Density.of(spec, lower=self.lower, upper=self.upper, refuse=self._refuse)
+            self._choice("nulls", ("error", "category"))
+            self._settle(base=spec, _density=density)
+        else:
+            self._settle_common()
+
+    # -- construction -------------------------------------------------------------------------------------------
+
+    def _settle_step(self) -> None:
+        step = self._real("step")
+        lower, upper, width = Exact(repr(self.lower)), Exact(repr(self.upper)), Exact(repr(step))
+        if step <= 0 or width > upper - lower:
+            self._refuse("step must be positive and at most upper - lower")
+        exponents = [part.as_tuple().exponent for part in (lower, width)]
+        places = max(0, *(-power for power in exponents if isinstance(power, int)))
+        points = int((upper - lower) / width) + 1
+        start, stride = int(lower.scaleb(places)), int(width.scaleb(places))
+        if points > _MOST_POINTS or places > 22 or max(abs(start), start + points * stride) > 2**62:
+            self._refuse("step is too short for the bounds. Round the bounds or lengthen it")
+        self._settle(step=step, _lattice=(start, stride, points, places))
+
+    def _settle_grid(self) -> None:
+        if self.cells is not None or self.step is not None or self.spacing != "linear":
+            self._refuse("a grid cannot be combined with cells, spacing or step. Leave them out")
+        raw: Any = self.grid
+        if (
+            isinstance(raw, str)
+            or not hasattr(raw, "__len__")
+            or not len(raw)
+            or not all(math.isfinite(as_float(point)) for point in raw)
+        ):
+            self._refuse("grid must be a list of numbers")
+        points = tuple(map(as_float, raw))
+        inside = self.lower <= points[0] and points[-1] <= self.upper
+        if not inside or any(a >= b for a, b in pairwise(points)):
+            self._refuse("grid must be increasing and lie between lower and upper")
+        self._settle(grid=points)
+
+    def _settle_cells(self) -> None:
+        cells = self._cells_held()
+        if self.spacing == "log":
+            if self.lower <= 0:
+                self._refuse('spacing = "log" needs lower > 0')
+            edges = np.exp(np.linspace(np.log(self.lower), np.log(self.upper), cells + 1))
+        else:
+            edges = np.linspace(self.lower, self.upper, cells + 1)
+        edges[0], edges[-1] = self.lower, self.upper
+        if not np.all(np.diff(edges) > 0):
+            self._refuse("there are too many cells: some would be narrower than a float64. Declare fewer")
+        # What a decoded value may be: at least low, at most high, both included, in the released type.
+        low, high = edges[:-1].copy(), np.nextafter(edges[1:], -np.inf)
+        high[-1] = self.upper
+        if self.dtype == "float32":
+            low, high = _round_inward(low, high)
+        if np.any(low > high):
+            self._refuse("there are too many cells: some hold no float32. Declare fewer, or take dtype = 'float64'")
+        self._settle(cells=cells, _edges=edges, _inside=(low, high))
+        # Subtraction, division and rounding down are monotone: what holds at both ends of a cell holds within it.
+        ends = edges[:-1], np.append(np.nextafter(edges[1:-1], -np.inf), self.upper)
+        exact = self.spacing == "linear" and all(np.array_equal(self._guess(at), np.arange(cells)) for at in ends)
+        beyond = self.within == "midpoint" or bool(np.any(low + _LARGEST * (high - low) > high))
+        self._settle(_guesses=exact, _overshoots=beyond)
+        if self._lattice is None:
+            return
+        first = np.maximum(self._index_near(low), 0)
+        first += self._points(first) < low
+        last = np.minimum(self._index_near(high), self._lattice[2] - 1)
+        last -= self._points(last) > high
+        self._settle(_inside=(first, last))
+
+    def _settle_dtype(self) -> None:
+        if self.dtype in _FLOATS:
+            return
+        limits = np.iinfo(self.dtype)
+        if self.lower < limits.min or self.upper > limits.max:
+            self._refuse(f"dtype {self.dtype} cannot hold the bounds")
+        points: Sequence[float] = self.grid or ((self.lower, self.step) if self.step is not None else (0.5,))
+        stray = self.cells is not None and self._inside is not None and np.any(self._inside[0] > self._inside[1])
+        if stray or not all(float(point).is_integer() for point in points):
+            self._refuse(f'dtype {self.dtype} needs whole points. Declare step = 1, or type = "integer"')
+
+    # -- facts --------------------------------------------------------------------------------------------------
+
+    @property
+    def values(self) -> int | None:
+        """Number of cells or points; None when continuous."""
+        if self.grid is not None:
+            return len(self.grid)
+        if self.cells is not None:
+            return self.cells
+        return None if self._lattice is None else self._lattice[2]
+
+    @property
+    def scale(self) -> float:
+        """``upper - lower``."""
+        return self.upper - self.lower
+
+    @property
+    def edges(self) -> npt.NDArray[np.float64]:
+        """The ``cells + 1`` edges of the cells."""
+        if self._edges is None:
+            self._refuse("a column without cells has no edges")
+        return self._edges.copy()
+
+    def positions(self, codes: Codes) -> npt.NDArray[np.float64]:
+        """Return the middle of each cell, the grid point, or the value itself; NaN for a null."""
+        codes = np.asarray(codes)
+        if not self.finite:
+            return np.asarray(codes, dtype=np.float64)
+        if not self.nullable:
+            return self._middles(codes)
+        missing, cells = self._without_nulls(codes)
+        return np.where(missing, np.nan, self._middles(cells))
+
+    def ends(self, codes: Codes) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Return the edges of each cell, NaN for a null; the value itself where it is a point or a midpoint."""
+        if self._edges is None or self.within == "midpoint":
+            return Column.ends(self, codes)
+        missing, cells = self._without_nulls(codes)
+        low, high = self._edges[cells], self._edges[cells + 1]
+        return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
+
+    def interval(self, codes: Codes) -> tuple[pl.Series, pl.Series] | None:
+        """Return the edges of each cell, None where cells are points or midpoints."""
+        if self._edges is None or self.within == "midpoint":
+            return None
+        low, high = self.ends(codes)
+        return pl.Series(low).fill_nan(None), pl.Series(high).fill_nan(None)
+
+    # -- conditions ---------------------------------------------------------------------------------------------
+
+    def _below(self, name: str, value: Any) -> int:
+        x, cells = real(name, value, error=self._error), self.values or 0
+        if not self.lower < x <= self.upper:
+            return 0 if x <= self.lower else cells
+        if self.grid is not None:
+            return bisect_left(self.grid, x)
+        if self._edges is None:
+            code, point = self._nearest(x)
+            return code + (point < x)
+        cell = int(np.searchsorted(self._edges[1:-1], x, side="right"))
+        low, high = self._edges[cell], self._edges[cell + 1]
+        near_low, near_high = (abs(edge - x) <= _SAME * (high - low) for edge in (low, high))
+        if not (near_low or (near_high and cell < cells - 1)):  # the last cell holds the upper bound too
+            self._splits(name, value, cell)
+        return cell if near_low else cell + 1
+
+    def _alone(self, value: Any) -> int:
+        x = real("a value", value, error=self._error)
+        if self._edges is not None:
+            self._splits("a value", value, int(np.searchsorted(self._edges[1:-1], x, side="right")))
+        inside = min(max(x, self.lower), self.upper)
+        if self.grid is not None:
+            code = min(bisect_left(self.grid, x), len(self.grid) - 1)
+            point = self.grid[code]
+        else:
+            code, point = self._nearest(inside)
+        if point != x:
+            raise unfit("a value", "one that the column can have", value, error=self._error)
+        return code
+
+    def _nearest(self, x: float) -> tuple[int, float]:
+        """Return the code of the point of the step that is nearest to a number between the bounds, and the point."""
+        assert self.step is not None
+        code = int(self._index_near(np.array([x]))[0])
+        point = float(self._points(np.array([code]))[0])
+        return code, x if abs(point - x) <= _SAME * self.step else point
+
+    # -- values to codes and back -------------------------------------------------------------------------------
+
+    @property
+    def _code_type(self) -> type[Any]:
+        return np.int64 if self.finite else np.float64
+
+    def parse(self, texts: pl.Series) -> pl.Series:
+        """Read decimal or scientific notation."""
+        return texts.str.strip_chars().cast(pl.Float64, strict=False)
+
+    def _accepts(self, dtype: pl.DataType) -> bool:
+        return dtype.is_numeric()
+
+    def _codes(self, series: pl.Series, name: str | None) -> Codes:
+        x = series.cast(pl.Float64).to_numpy()
+        if len(x) and not (x.min() >= self.lower and x.max() <= self.upper):
+            if self.out_of_bounds == "error":
+                raise DataError(name, "a value lies outside the declared bounds, or is infinite", WIDEN)
+            x = np.clip(x, self.lower, self.upper)
+        if not self.finite:
+            return x + 0.0  # a copy, and no negative zero
+        if self.grid is not None:
+            points = np.array(self.grid)
+            return np.searchsorted((points[:-1] + points[1:]) / 2, x, side="left").astype(np.int64, copy=False)
+        if self._edges is not None:
+            return self._cells_of(x)
+        return self._index_near(x)
+
+    def _misfits(self, series: pl.Series) -> Iterator[Misfit]:
+        if self.out_of_bounds == "error":
+            x = series.cast(pl.Float64).to_numpy()
+            infinite = np.isinf(x)
+            yield Misfit("a value is infinite", "correct it, or recode it as a null", infinite)
+            yield from outside((x < self.lower) & ~infinite, (x > self.upper) & ~infinite)
+
+    def _cells_of(self, x: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+        """Find the cell of each value: a guess by arithmetic, and an exact search where the guess fails its check."""
+        assert self._edges is not None
+        low, high = self._edges[:-1], np.append(self._edges[1:-1], np.inf)
+        codes = np.empty(len(x), dtype=np.int64)
+        for start in range(0, len(x), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            values, found = x[part], codes[part]
+            found[:] = self._guess(values)
+            if self._guesses:
+                continue
+            wrong = (values < low[found]) | (values >= high[found])
+            if wrong.any():
+                found[wrong] = np.searchsorted(low[1:], values[wrong], side="right")
+        return codes
+
+    def _guess(self, x: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+        """Return what arithmetic takes for the cells of values between the bounds."""
+        assert self.cells is not None
+        if self.spacing == "log":
+            guess = np.log(x)
+            guess -= np.log(self.lower)
+            guess *= self.cells / (np.log(self.upper) - np.log(self.lower))
+        else:
+            guess = (x - self.lower) / ((self.upper - self.lower) / self.cells)
+        codes = guess.astype(np.int64)
+        return np.clip(codes, 0, self.cells - 1, out=codes)
+
+    def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
+        if not self.finite:
+            values: npt.NDArray[Any] = np.asarray(codes, dtype=np.float64)
+        elif self._edges is None:
+            values = self._middles(codes)
+        else:
+            values = self._within(codes, rng)
+        return pl.Series(values.astype(self.dtype, copy=False))
+
+    def _within(self, codes: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.float64]:
+        """Draw a value in each cell."""
+        assert self._edges is not None
+        assert self._inside is not None
+        first, last = self._inside
+        if self._lattice is not None:
+            x = self._spread(self._edges[:-1], self._edges[1:], codes, rng)
+            index = np.clip(self._index_near(x), first[codes], last[codes])
+            return np.where(first[codes] > last[codes], x, self._points(index))
+        x = self._spread(first, last, codes, rng)
+        return np.clip(x, first[codes], last[codes], out=x) if self._overshoots else x
+
+    def _spread(
+        self,
+        low: npt.NDArray[np.float64],
+        high: npt.NDArray[np.float64],
+        codes: npt.NDArray[np.int64],
+        rng: np.random.Generator,
+    ) -> npt.NDArray[np.float64]:
+        """Return the middle of each code's interval, or a uniform draw from it."""
+        if self.within == "midpoint":
+            return self._middles(codes)
+        x = rng.random(len(codes))
+        x *= (high - low)[codes]
+        x += low[codes]
+        return x
+
+    def _middles(self, codes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        if self.grid is not None:
+            return np.array(self.grid)[codes]
+        if self._edges is None:
+            return self._points(codes)
+        return self._edges[codes] + (self._edges[codes + 1] - self._edges[codes]) / 2
+
+    def _index_near(self, x: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+        """Return the index of the nearest point of the lattice."""
+        assert self._lattice is not None
+        assert self.step is not None
+        index = np.rint((x - self.lower) / self.step).astype(np.int64)
+        return np.clip(index, 0, self._lattice[2] - 1)
+
+    def _points(self, index: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Return the lattice's points, each the float64 nearest to its decimal value."""
+        assert self._lattice is not None
+        start, stride, _, places = self._lattice
+        return np.asarray((start + index * stride) / 10.0**places)
+
+    # -- base measure -------------------------------------------------------------------------------------------
+
+    def draw(self, count: int, rng: np.random.Generator, *, first: int = 1) -> Codes:
+        """Draw codes from the base measure: exactly on cells, by inversion from a density."""
+        if self.finite:
+            return Column.draw(self, count, rng, first=first)
+        if self._density is not None:
+            return self._density.draw(count, rng)
+        return np.clip(self.lower + self.scale * rng.random(count), self.lower, self.upper)
+
+    def log_base(self, codes: Codes) -> npt.NDArray[np.float64]:
+        """Return log masses of cells, or log densities; minus infinity for a null of a continuous column."""
+        if self.finite:
+            return Column.log_base(self, codes)
+        if self._density is not None:
+            return self._density.log_density(codes)
+        inside = (codes >= self.lower) & (codes <= self.upper)
+        return np.where(inside, -np.log(self.scale), -np.inf)
+
+
+def _round_inward(
+    low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the smallest and largest float32 of each interval, as float64."""
+    first, last = low.astype(np.float32), high.astype(np.float32)
+    first = np.where(first < low, np.nextafter(first, np.float32(np.inf)), first)
+    last = np.where(last > high, np.nextafter(last, np.float32(-np.inf)), last)
+    return first.astype(np.float64), last.astype(np.float64)

@@ -1,0 +1,265 @@
+"""Records and counts: the plain values that mechanisms work on.
+
+A table is held column by column in *encoded* form: a finite column is an array of cell codes ``0 .. size-1``
+(int64), a continuous column an array of float64 values, an open set of labels an array of Python strings (object).
+``Counts`` is the sufficient statistic every mechanism of this library reads: the distinct records and how often each
+occurs. It is sparse: what nobody holds takes no memory, however large the product of the columns' cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.arrays import Floats, Integers
+from discreet._core.errors import DomainError
+from discreet._core.random import seeded
+from discreet.domain.column import Codes, Column
+from discreet.domain.labels import OpenLabels
+
+if TYPE_CHECKING:
+    from discreet.domain.domain import Domain
+
+
+_PART = 1 << 18
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Records:
+    """Encoded records, column by column.
+
+    Parameters
+    ----------
+    columns : tuple of ndarray, each of shape (size,)
+        One array per column of the domain, in the domain's order: int64 codes, float64 values, or object strings.
+    """
+
+    columns: tuple[npt.NDArray[np.generic], ...]
+
+    def __len__(self) -> int:
+        return len(self.columns[0]) if self.columns else 0
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """Return the records as tuples of codes: for small tables."""
+        return list(zip(*(column.tolist() for column in self.columns), strict=True))
+
+    def take(self, index: npt.NDArray[np.intp] | slice) -> Records:
+        """Return the records at ``index``, in its order."""
+        return Records(columns=tuple(column[index] for column in self.columns))
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[Records]) -> Records:
+        """Join chunks in order; at least one is needed to know the columns."""
+        chunks = list(parts)
+        return cls(columns=tuple(np.concatenate(column) for column in zip(*(c.columns for c in chunks), strict=True)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Counts:
+    """Distinct encoded records and their frequencies.
+
+    Parameters
+    ----------
+    records : Records
+        The distinct records, ``j`` of them, in an order that carries no information.
+    frequencies : ndarray of int64, shape (j,)
+        How often each occurs; all at least 1.
+    """
+
+    records: Records
+    frequencies: npt.NDArray[np.int64]
+
+    @property
+    def n(self) -> int:
+        """Number of records, ``sum(frequencies)``: public under the replacement relation."""
+        return int(self.frequencies.sum())
+
+    @property
+    def distinct(self) -> int:
+        """Number of distinct records, ``j``: confidential."""
+        return len(self.frequencies)
+
+    def parts(self) -> Iterator[Counts]:
+        """Yield the distinct records in parts, for what is computed from each by itself."""
+        for start in range(0, self.distinct, _PART):
+            part = slice(start, start + _PART)
+            yield Counts(records=self.records.take(part), frequencies=self.frequencies[part])
+
+    @classmethod
+    def of_cells(cls, cells: Sequence[int] | npt.NDArray[np.integer]) -> Counts:
+        """Count single-column records given as cell codes (or floats): for tests and small studies.
+
+        Examples
+        --------
+        >>> Counts.of_cells([2, 0, 2]).frequencies.tolist()
+        [1, 2]
+        """
+        values, frequencies = np.unique(np.asarray(cells), return_counts=True)
+        return cls(records=Records(columns=(values,)), frequencies=frequencies.astype(np.int64))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Units:
+    """Encoded records that are known by their privacy unit, for a mechanism in which units vote.
+
+    ``records``: those that units keep; of one unit distinct ones, all of a unit side by side.
+    ``frequencies``, shape (j,): how often a unit has each; all at least 1.
+    ``owners``, shape (j,): the number of the unit that has it, ``0 .. n-1`` in ascending order.
+    ``n``: number of units, those without records included: public under the replacement relation.
+    """
+
+    records: Records
+    frequencies: npt.NDArray[np.int64]
+    owners: npt.NDArray[np.int64]
+    n: int
+
+    def parts(self) -> Iterator[Units]:
+        """Yield whole units in parts."""
+        starts = np.flatnonzero(np.diff(self.owners, prepend=-1))
+        cuts = starts[np.searchsorted(starts, np.arange(_PART, len(self.owners), _PART), side="right") - 1]
+        for start, stop in pairwise([*np.unique(np.append(0, cuts)).tolist(), len(self.owners)]):
+            part = slice(start, stop)
+            yield Units(
+                records=self.records.take(part),
+                frequencies=self.frequencies[part],
+                owners=self.owners[part],
+                n=len(np.unique(self.owners[part])),
+            )
+
+
+class Parts(Protocol):
+    """A table that can be read in parts, more than once: :class:`Counts`, units, or rows that stay where they are."""
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+
+    def parts(self) -> Iterator[Counts | Units]:
+        """Yield encoded records and their frequencies; a record may come in several parts."""
+
+
+# How common the records of a table are, from public facts: of an invented table, or of a public one.
+#
+# What a mechanism that leaves out rare labels will keep, and how many distinct values an urn starts from, depend on
+# this alone. The invented table has independent columns, so that no column makes its records commoner.
+
+_DRAWN = 4096
+_LABELS = 64  # open labels of an invented table
+_ALONE = 1e-15
+_LISTED = 1 << 16
+"""Cells of a column that are listed one by one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Commonness:
+    """How common the records of a table are. Public.
+
+    ``alike``: for some records of the table, the share of its records that are equal to each, itself included.
+    ``weight``: probability that a record drawn from the table is (or stands for) each of them; they sum to one.
+    ``least``: share of the records in the emptiest cell of the domain; 0 where it is not finite.
+    """
+
+    alike: Floats
+    weight: Floats
+    least: float = 0.0
+
+    @classmethod
+    def invented(cls, domain: Domain) -> Self:
+        """Return that of an invented table: the inner half of each column's base measure, the columns independent.
+
+        Ordered columns hold what lies between the quartiles of their base measure, no value of a continuous one twice;
+        categories have Zipf's weights in their declared order, open labels those of 64 labels. A further column
+        makes no record commoner: it multiplies ``alike`` by shares of at most 1.
+
+        Examples
+        --------
+        >>> from discreet.domain import Category, Domain
+        >>> one = Commonness.invented(Domain(columns={"a": Category(categories=["x", "y", "z"])}))
+        >>> sorted({round(share, 4) for share in one.alike.tolist()})
+        [0.1818, 0.2727, 0.5455]
+        """
+        columns = getattr(domain, "columns", None)
+        if not isinstance(columns, Mapping):
+            raise DomainError("a table is invented for a Domain")
+        alike, least = np.ones(_DRAWN), 1.0
+        for place, column in enumerate(columns.values()):
+            shares, smallest = _column_shares(column, place)
+            alike *= shares
+            least *= smallest
+            if alike.max() < _ALONE:  # in any table, each record is the only one of its kind
+                return cls(alike, np.full(_DRAWN, 1.0 / _DRAWN))
+        return cls(alike, np.full(_DRAWN, 1.0 / _DRAWN), least)
+
+    @classmethod
+    def of_counts(cls, counts: Integers, *, cells: int | None) -> Self:
+        """Return that of a public table, from how often each of its distinct records occurs."""
+        shares = counts / counts.sum()
+        return cls(shares, shares, float(shares.min()) if len(shares) == cells else 0.0)
+
+    def held(self, n: int) -> Floats:
+        """Return how often each of the records occurs in a table of ``n``, on average: at least once."""
+        return np.maximum(1.0, n * self.alike)
+
+    def distinct(self, n: int) -> float:
+        """Return the expected number of distinct records among ``n`` independent ones, ``sum 1 - (1 - p)^n``."""
+        rare = n * self.alike < 1e-9
+        p = np.where(rare, 1.0, self.alike)
+        each = np.where(rare, float(n), -np.expm1(n * np.log1p(-np.minimum(p, 1.0 - 1e-16))) / p)
+        return min(float(n), float(self.weight @ each))
+
+
+def inner_half(column: Column, codes: Codes) -> Floats:
+    """Return weights of the values between the quartiles of a column's base measure; Zipf's where there is no order.
+
+    They fall evenly from the median to 0 at the quartiles, as most tables have most in the middle; equal weights would
+    also be multiples of a record at round sizes, which no real table's are.
+    """
+    values, place = np.unique(codes.astype(str) if isinstance(column, OpenLabels) else codes, return_inverse=True)
+    try:
+        at = column.positions(values)
+    except DomainError:
+        zipf = 1.0 / (1.0 + place)
+        return np.asarray(np.where(place < _LABELS, zipf, 0.0) if isinstance(column, OpenLabels) else zipf)
+    mass = np.exp(column.log_base(values)) if column.finite else np.ones(len(values))
+    order = np.argsort(at)
+    below = np.empty(len(values))
+    below[order] = np.cumsum(mass[order]) - mass[order] / 2.0
+    share = below / mass.sum()
+    inner = np.where(np.isfinite(at), np.maximum(0.0, 1.0 - np.abs(share - 0.5) / 0.25), 0.0)
+    return np.asarray((inner if inner.any() else np.isfinite(at))[place], dtype=np.float64)
+
+
+def invented_records(domain: Domain, *, power: float = 1.0) -> Records:
+    """Draw 4,096 records of an invented table: the inner half of the base measure, each column by itself.
+
+    ``domain``: public.
+    ``power``: to which the weights of :func:`inner_half` are raised: above 1, the table is more concentrated.
+    """
+    rng = seeded(0)
+    drawn = []
+    for column, codes in zip(domain.columns.values(), domain.draw_base(_DRAWN, rng).columns, strict=True):
+        weight = inner_half(column, codes) ** power
+        drawn.append(codes[rng.choice(_DRAWN, size=_DRAWN, p=weight / weight.sum())])
+    return Records(columns=tuple(drawn))
+
+
+def _column_shares(column: Column, place: int) -> tuple[Floats, float]:
+    """Return the share of the values of 4,096 records of one invented column, and the smallest of any cell."""
+    rng = seeded(place)
+    if column.size is not None and column.size <= _LISTED:
+        codes = np.arange(column.size)
+        mass = np.exp(column.log_base(codes)) * inner_half(column, codes)
+    elif isinstance(column, OpenLabels):
+        mass = 1.0 / np.arange(1.0, _LABELS + 1.0)
+    elif column.size is None:  # continuous: no value twice
+        return np.zeros(_DRAWN), 0.0
+    else:  # the inner half has twice the mass of the base measure
+        return np.minimum(1.0, 2.0 * np.exp(column.log_base(column.draw(_DRAWN, rng)))), 0.0
+    mass = mass / mass.sum()
+    drawn = np.searchsorted(np.cumsum(mass)[:-1], rng.random(_DRAWN), side="right")
+    return mass[drawn], 0.0 if column.size is None else float(mass.min())

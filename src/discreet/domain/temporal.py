@@ -1,0 +1,302 @@
+"""Dates, datetimes and durations: exact points a public step apart."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.checks import plain, unfit
+from discreet._core.lazy import pl
+from discreet.domain.column import Misfit
+from discreet.domain.integers import LatticeColumn
+
+_MICROSECOND = dt.timedelta(microseconds=1)
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - wall-clock columns have no zone
+_UNITS = {
+    "w": dt.timedelta(weeks=1),
+    "d": dt.timedelta(days=1),
+    "h": dt.timedelta(hours=1),
+    "m": dt.timedelta(minutes=1),
+    "s": dt.timedelta(seconds=1),
+    "ms": dt.timedelta(milliseconds=1),
+    "us": _MICROSECOND,
+}
+_PART = re.compile(r"(\d+)(ms|us|[wdhms])")
+_WHOLE = re.compile(r"-?(?:\d+(?:ms|us|[wdhms]))+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Date(LatticeColumn):
+    """A calendar day between public bounds, both included.
+
+    Parameters
+    ----------
+    lower, upper : datetime.date or str
+        Public bounds, ISO 8601 (``1990-01-31``).
+    cells : int, optional
+        Number of groups of neighbouring days; each day is a cell by default.
+    out_of_bounds : {"error", "clip"}
+        What a day outside the bounds is.
+    nulls, base
+        See :class:`Column`.
+
+    Raises
+    ------
+    MissingPublicFact
+        If a bound is not declared.
+    DomainError
+        If the facts contradict each other.
+
+    Examples
+    --------
+    >>> from discreet._core.random import seeded
+    >>> born = Date(lower="1900-01-01", upper="1999-12-31", cells=10)
+    >>> born.decode(born.encode([dt.date(1950, 6, 1)]), rng=seeded(0)).dtype
+    Date
+    """
+
+    kind: ClassVar[str] = "date"
+    _unit: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        self._need("lower", "its first day", "lower = 1900-01-01")
+        self._need("upper", "its last day", "upper = 2030-12-31")
+        self._settle(lower=self._day("lower", self.lower), upper=self._day("upper", self.upper))
+        self._settle_lattice(self._units("lower", self.lower), self._units("upper", self.upper))
+
+    def _units(self, name: str, value: Any) -> int:
+        return (self._day(name, value) - _EPOCH.date()).days
+
+    def _day(self, name: str, value: Any) -> dt.date:
+        try:
+            found = dt.date.fromisoformat(value) if isinstance(value, str) else plain(value)
+        except ValueError:
+            found = None
+        if not isinstance(found, dt.date) or isinstance(found, dt.datetime):
+            raise unfit(name, "a date such as 1990-01-31", value, error=self._error)
+        return found
+
+    def parse(self, texts: pl.Series) -> pl.Series:
+        """Read ISO 8601 dates."""
+        return texts.str.strip_chars().str.to_date("%Y-%m-%d", strict=False)
+
+    def _accepts(self, dtype: pl.DataType) -> bool:
+        return dtype == pl.Date or (isinstance(dtype, pl.Datetime) and dtype.time_zone is None)
+
+    def _strays(self, series: pl.Series) -> Iterator[Misfit]:
+        if series.dtype != pl.Date:
+            timed = (series.cast(pl.Date).cast(series.dtype) != series).to_numpy()
+            yield Misfit("holds times of day", 'cut them off, or declare type = "datetime"', timed)
+
+    def _to_units(self, series: pl.Series) -> npt.NDArray[np.int64]:
+        return series.cast(pl.Date).to_physical().cast(pl.Int64).to_numpy()
+
+    def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
+        return pl.Series(units).cast(pl.Int32).cast(pl.Date)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Datetime(LatticeColumn):
+    """A moment between public bounds, rounded to the nearest point of a public step.
+
+    Parameters
+    ----------
+    lower, upper : datetime.datetime or str
+        Public bounds, ISO 8601. With ``time_zone``, bounds without an offset are clock times in that zone.
+    step : datetime.timedelta or str
+        Public rounding step from ``lower`` on, such as ``"1h"``, ``"15m"`` or ``"1d12h"`` (w, d, h, m, s, ms, us).
+    cells : int, optional
+        Number of groups of neighbouring points; each point is a cell by default.
+    time_zone : str, optional
+        IANA name of the zone; the column then holds moments, else clock times.
+    out_of_bounds : {"error", "clip"}
+        What a moment outside the bounds is.
+    nulls, base
+        See :class:`Column`.
+
+    Raises
+    ------
+    MissingPublicFact
+        If a bound or the step is not declared.
+    DomainError
+        If the facts contradict each other.
+
+    Examples
+    --------
+    >>> stop = Datetime(lower="2024-01-01", upper="2024-12-31T23:00", step="1h")
+    >>> stop.size
+    8784
+    """
+
+    kind: ClassVar[str] = "datetime"
+    _unit: ClassVar[float] = 1e-6
+    step: Any = None
+    time_zone: str | None = None
+
+    def __post_init__(self) -> None:
+        self._need("lower", "its first moment", "lower = 2024-01-01T00:00:00")
+        self._need("upper", "its last moment", "upper = 2024-12-31T23:00:00")
+        self._need("step", "its rounding step", 'step = "1h"')
+        if self.time_zone is not None:
+            try:
+                ZoneInfo(self.time_zone)
+            except (KeyError, ValueError, TypeError, OSError):
+                raise self._unfit("time_zone", "an IANA name such as 'Europe/Paris'") from None
+        lower, upper = (self._moment(name, getattr(self, name)) for name in ("lower", "upper"))
+        self._settle(lower=lower, upper=upper, step=_span(self, "step", self.step))
+        self._settle_lattice(self._units("lower", lower), self._units("upper", upper), self.step // _MICROSECOND)
+
+    def _units(self, name: str, value: Any) -> int:
+        epoch = _EPOCH if self.time_zone is None else _EPOCH.replace(tzinfo=dt.UTC)
+        return (self._moment(name, value) - epoch) // _MICROSECOND
+
+    def _moment(self, name: str, value: Any) -> dt.datetime:
+        try:
+            found = dt.datetime.fromisoformat(value) if isinstance(value, str) else plain(value)
+        except ValueError:
+            found = None
+        if isinstance(found, dt.date) and not isinstance(found, dt.datetime):
+            found = dt.datetime.combine(found, dt.time())
+        if not isinstance(found, dt.datetime):
+            raise unfit(name, "a datetime such as 2024-01-31T12:00:00", value, error=self._error)
+        if self.time_zone is None:
+            if found.tzinfo is not None:
+                self._refuse(f"{name} has a time zone. Declare time_zone, or leave out the offset")
+            return found
+        return (found if found.tzinfo else found.replace(tzinfo=ZoneInfo(self.time_zone))).astimezone(dt.UTC)
+
+    def _plain(self, name: str, value: Any) -> Any:
+        return span_text(value) if name == "step" else LatticeColumn._plain(self, name, value)
+
+    def parse(self, texts: pl.Series) -> pl.Series:
+        """Read ISO 8601 datetimes; with a time zone, those without an offset are clock times in that zone."""
+        clean = pl.lit(texts.str.strip_chars().str.replace(" ", "T", literal=True))
+        wall = [
+            clean.str.to_datetime(form, time_unit="us", strict=False)
+            for form in ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d")
+        ]
+        if self.time_zone is None:
+            return pl.select(pl.coalesce(wall)).to_series()
+        moment = clean.str.replace(r"Z$", "+00:00").str.to_datetime(
+            "%Y-%m-%dT%H:%M:%S%.f%:z", time_unit="us", time_zone="UTC", strict=False
+        )
+        local = pl.coalesce(wall).dt.replace_time_zone(self.time_zone, ambiguous="earliest", non_existent="null")
+        return pl.select(pl.coalesce(moment, local.dt.convert_time_zone("UTC"))).to_series()
+
+    def _accepts(self, dtype: pl.DataType) -> bool:
+        if isinstance(dtype, pl.Datetime):
+            return (dtype.time_zone is None) == (self.time_zone is None)
+        return dtype == pl.Date and self.time_zone is None
+
+    def _to_units(self, series: pl.Series) -> npt.NDArray[np.int64]:
+        moments = series.cast(pl.Datetime("us")) if series.dtype == pl.Date else series.dt.cast_time_unit("us")
+        return moments.to_physical().to_numpy()
+
+    def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
+        moments = pl.Series(units).cast(pl.Datetime("us"))
+        if self.time_zone is None:
+            return moments
+        return moments.dt.replace_time_zone("UTC").dt.convert_time_zone(self.time_zone)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duration(LatticeColumn):
+    """A length of time between public bounds, rounded to the nearest point of a public step.
+
+    Parameters
+    ----------
+    lower, upper : datetime.timedelta or str
+        Public bounds, such as ``"0s"`` and ``"2d12h"``; a leading minus sign for negative ones.
+    step : datetime.timedelta or str
+        Public rounding step from ``lower`` on.
+    cells : int, optional
+        Number of groups of neighbouring points; each point is a cell by default.
+    out_of_bounds : {"error", "clip"}
+        What a duration outside the bounds is.
+    nulls, base
+        See :class:`Column`.
+
+    Raises
+    ------
+    MissingPublicFact
+        If a bound or the step is not declared.
+    DomainError
+        If the facts contradict each other.
+
+    Examples
+    --------
+    >>> Duration(lower="0s", upper="1h", step="1m").encode([dt.timedelta(minutes=7)]).tolist()
+    [7]
+    """
+
+    kind: ClassVar[str] = "duration"
+    _unit: ClassVar[float] = 1e-6
+    step: Any = None
+
+    def __post_init__(self) -> None:
+        self._need("lower", "its shortest duration", 'lower = "0s"')
+        self._need("upper", "its longest duration", 'upper = "24h"')
+        self._need("step", "its rounding step", 'step = "1m"')
+        self._settle(**{name: _span(self, name, getattr(self, name)) for name in ("lower", "upper", "step")})
+        self._settle_lattice(self.lower // _MICROSECOND, self.upper // _MICROSECOND, self.step // _MICROSECOND)
+
+    def _units(self, name: str, value: Any) -> int:
+        return _span(self, name, value) // _MICROSECOND
+
+    def _plain(self, name: str, value: Any) -> Any:
+        return span_text(value) if isinstance(value, dt.timedelta) else LatticeColumn._plain(self, name, value)
+
+    def parse(self, texts: pl.Series) -> pl.Series:
+        """Read durations such as ``1d2h30m``."""
+        spans = [None if text is None else span(text.strip()) for text in texts]
+        return pl.Series(spans, dtype=pl.Duration("us"))
+
+    def _accepts(self, dtype: pl.DataType) -> bool:
+        return dtype == pl.Duration
+
+    def _to_units(self, series: pl.Series) -> npt.NDArray[np.int64]:
+        return series.dt.cast_time_unit("us").to_physical().to_numpy()
+
+    def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
+        return pl.Series(units).cast(pl.Duration("us"))
+
+
+def span(text: str) -> dt.timedelta | None:
+    """Read a duration such as ``1d2h30m`` or ``-90s``; None where it is not one."""
+    if not _WHOLE.fullmatch(text):
+        return None
+    try:
+        total = sum((int(count) * _UNITS[unit] for count, unit in _PART.findall(text)), dt.timedelta())
+    except OverflowError:
+        return None
+    return -total if text.startswith("-") else total
+
+
+def moment_text(kind: str, at: float, *, sep: str = "T", timespec: str = "seconds") -> str:
+    """Write a position on a column of dates or datetimes in ISO 8601."""
+    moment = _EPOCH + dt.timedelta(seconds=at * 86_400 if kind == "date" else at)
+    return moment.date().isoformat() if kind == "date" else moment.isoformat(sep, timespec)
+
+
+def span_text(value: dt.timedelta) -> str:
+    """Write a duration so that :func:`span` reads it back."""
+    rest, parts = abs(value), []
+    for unit in ("d", "h", "m", "s", "us"):
+        count, rest = divmod(rest, _UNITS[unit])
+        if count:
+            parts.append(f"{count}{unit}")
+    return ("-" if value < dt.timedelta() else "") + ("".join(parts) or "0s")
+
+
+def _span(column: LatticeColumn, name: str, value: Any) -> dt.timedelta:
+    found = span(value) if isinstance(value, str) else plain(value)
+    if not isinstance(found, dt.timedelta):
+        raise unfit(name, 'a duration such as "1h" or "1d12h30m"', value, error=column._error)
+    return found

@@ -1,0 +1,284 @@
+"""A generator made of the user's own functions: a simulator, an image model, a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, ClassVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.arrays import Floats
+from discreet._core.checks import integer, real, unfit
+from discreet._core.errors import MissingExtra, ParameterError
+from discreet._core.lazy import Lazy, pl, torch
+from discreet._core.random import seeded
+from discreet.domain import Domain, OpenLabels, Records
+from discreet.evolution.api import API, in_blocks, new_seed, plain_norm, refuse_wide_cells, settled_norm, to_records
+
+# Ready embeddings of texts: static vectors of words, loaded by the library model2vec when they are named.
+
+model2vec = Lazy("model2vec")
+
+
+def settled_embedding(given: Any, domain: Domain) -> Callable[[Any], npt.ArrayLike]:
+    """Return an embedding as a function: one that was given, or that of a model named by its folder or its name.
+
+    Raises ParameterError when it is neither, the domain is not one column of texts, or the model cannot be loaded.
+    """
+    if callable(given):
+        function: Callable[[Any], npt.ArrayLike] = given
+        return function
+    if not isinstance(given, str) or not given:
+        raise unfit("embedding", "a function, or the name or folder of a model of model2vec", given)
+    (name, column), *others = domain.columns.items()
+    if others or not isinstance(column, OpenLabels) or column.nullable:
+        raise ParameterError(
+            f"column {name!r}: a model by its name embeds texts, which must be the only column, of open labels without "
+            "nulls. Give a function"
+        )
+    if find_spec("model2vec") is None:
+        raise MissingExtra("the embedding of a model by its name needs model2vec", "embeddings")
+    try:
+        model = model2vec.StaticModel.from_pretrained(given, force_download=False)
+    except Exception as problem:  # whatever the hub, the file or the network is
+        raise ParameterError(
+            "the model of the embedding cannot be loaded. Give the folder of a model of model2vec, or its name on "
+            "Hugging Face where it can be reached"
+        ) from problem
+
+    def embedding(rows: Any) -> Floats:
+        """Return the direction of the mean vector of each text's words; 0 where it has none that the model knows."""
+        texts: Sequence[str] = rows if isinstance(rows, list) else rows[name].to_list()
+        vectors = np.asarray(model.encode(texts, normalize=False, use_multiprocessing=False), dtype=np.float64)
+        lengths = np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
+        found: Floats = vectors / np.where(lengths > 0.0, lengths, 1.0)
+        return found
+
+    return embedding
+
+
+_LOOKED_AT = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Callables(API):
+    """An API made of three functions on frames.
+
+    The functions are given and give frames of the domain's columns, in values, not codes. What they give is checked
+    against the domain. They are called with a seed below 2**32, and have to give the same for the same seed: then a
+    seeded run can be repeated.
+
+    **The embedding is called with one row at a time**, because the guarantee rests on its being a function of each row
+    alone, to the last bit: products of matrices round a row differently in batches of different sizes. It must not keep
+    anything between calls, nor draw at random; a model has to be in inference mode. ``random`` embeds some of its
+    records twice, and refuses an embedding that differs; that is a check on public records, not a proof.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public. Cells hold one value each, so that a record is what the functions are shown.
+    label : str
+        What the functions are, for the certificate, such as "digits from fonts, version 3".
+    generate : callable
+        ``generate(count, seed)`` gives a frame of ``count`` records to start from.
+    vary : callable
+        ``vary(frame, seed)`` gives a frame whose row i is a variation of row i. It is called once for each of the
+        variations, with different seeds.
+    embedding : callable or str
+        ``embedding(frame)`` gives an array of shape (rows, d), finite. For a domain of one column of texts it may be
+        the folder or the name of a model of the library model2vec (extra ``embeddings``): the direction of the mean
+        vector of a text's words, no two of which are farther apart than 2.
+    diameter : float
+        Upper bound on the distance of two embeddings, public.
+    variations : int
+        Variations of a record besides itself, 1 to 256.
+    norm : {1, 2, inf}
+        Norm of the difference of two embeddings.
+
+    Raises
+    ------
+    ParameterError
+        When a parameter is out of range, or cells hold several values.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet.domain import Numeric
+    >>> domain = Domain(columns={"x": Numeric(lower=0, upper=1)})
+    >>> api = Callables(
+    ...     domain=domain,
+    ...     label="uniform numbers",
+    ...     generate=lambda count, seed: pl.DataFrame({"x": seeded(seed).random(count)}),
+    ...     vary=lambda frame, seed: frame.select((pl.col("x") + seeded(seed).normal(0, 0.1)).clip(0, 1)),
+    ...     embedding=lambda frame: frame.to_numpy(),
+    ...     diameter=1.0,
+    ... )
+    >>> start = api.random(3, rng=seeded(0))
+    >>> len(api.variation(start, rng=seeded(1)))
+    9
+    """
+
+    name: ClassVar[str] = "callables"
+    domain: Domain
+    label: str
+    generate: Callable[[int, int], Any]
+    vary: Callable[[pl.DataFrame, int], Any]
+    embedding: Callable[[pl.DataFrame], npt.ArrayLike] | str
+    diameter: float
+    variations: int = 2
+    norm: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.label, str) or not self.label:
+            raise ParameterError("label must say in words what the functions are, for the certificate")
+        for name in ("generate", "vary"):
+            if not callable(getattr(self, name)):
+                raise unfit(name, "a function", getattr(self, name))
+        object.__setattr__(self, "embedding", settled_embedding(self.embedding, self.domain))
+        refuse_wide_cells(self.domain, self.name)
+        object.__setattr__(self, "variations", integer("variations", self.variations, least=1, most=256))
+        object.__setattr__(self, "norm", settled_norm(self.norm))
+        object.__setattr__(self, "diameter", real("diameter", self.diameter, above=0))
+
+    def variations_each(self) -> int:
+        """Return ``1 + variations``."""
+        return 1 + self.variations
+
+    def random(self, count: int, *, rng: np.random.Generator) -> Records:
+        """Call ``generate`` for 4 records at least, and check the embedding on some of what it gives.
+
+        Raises
+        ------
+        ParameterError
+            When what it gives does not fit the domain, or the embedding of a row changes from call to call.
+        """
+        asked = max(count, _LOOKED_AT)
+        records = to_records(self.generate(asked, new_seed(rng)), self.domain, source="what generate gave", rows=asked)
+        self._check_repeatable(records.take(slice(_LOOKED_AT)))
+        return records.take(slice(count))
+
+    def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
+        """Call ``vary`` once for each variation.
+
+        Raises
+        ------
+        ParameterError
+            When what it gives does not fit the domain.
+        """
+        frame = self._frame(records)
+        parts = [
+            to_records(self.vary(frame, new_seed(rng)), self.domain, source="what vary gave", rows=len(records))
+            for _ in range(self.variations)
+        ]
+        return in_blocks(
+            records, [np.stack(column, axis=1) for column in zip(*(p.columns for p in parts), strict=True)]
+        )
+
+    def embed(self, records: Records) -> Floats:
+        """Call ``embedding``. Errors do not repeat what it was given, nor its own error, which may hold values.
+
+        Raises
+        ------
+        ParameterError
+            When it fails, or gives something else than finite numbers, one row per record.
+        """
+        embedding = cast("Callable[[pl.DataFrame], npt.ArrayLike]", self.embedding)
+        return checked_points(embedding, self._frame(records))
+
+    def parameters(self) -> dict[str, Any]:
+        """Return label, variations, norm and diameter."""
+        plain = {"label": self.label, "variations": self.variations, "diameter": self.diameter}
+        return {**plain, "norm": plain_norm(self.norm)}
+
+    def _frame(self, records: Records) -> pl.DataFrame:
+        """Return records as values; cells hold one value each, so nothing is drawn."""
+        return self.domain.decode(records, rng=seeded(0))
+
+    def _check_repeatable(self, records: Records) -> None:
+        first, again = self.embed(records), self.embed(records.take(np.arange(len(records))[::-1]))[::-1]
+        if not np.array_equal(first, again):
+            raise ParameterError(
+                "the embedding of a row is not the same each time, which would break the guarantee. It must not draw "
+                "at random, nor keep anything from one call to the next"
+            )
+
+
+def checked_points(embedding: Callable[[Any], npt.ArrayLike], rows: Any) -> Floats:
+    """Embed rows that may be confidential one by one, and check the shape of what comes back.
+
+    Raises ParameterError without any trace of the rows or of the first error.
+    """
+    if len(rows) == 0:
+        return np.empty((0, 0))
+    points: Floats | None
+    try:
+        # One row per call: a product of matrices rounds a row differently in batches of different sizes, and where the
+        # number of distinct records changes, thousands of votes of records that did not change would move.
+        each = [np.asarray(embedding(rows[row : row + 1]), dtype=np.float64) for row in range(len(rows))]
+        points = np.concatenate(each)
+    except (MemoryError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # noqa: BLE001 - whatever it is, it may quote the rows
+        points = None
+    if points is None:
+        raise ParameterError("the embedding failed. Try it on a public frame (decode what random gives) to see why")
+    if points.ndim != 2 or len(points) != len(rows) or not np.isfinite(points).all():
+        raise ParameterError("the embedding must give an array of finite numbers, one row per record")
+    return points
+
+
+# What adapters of public models share: their packages, and degrees of variation that shrink.
+
+
+class ModelAPI(API):
+    """A model that varies a record at several degrees."""
+
+    norm: ClassVar[float] = 2.0
+    degrees: Sequence[float]
+
+    def variations_each(self) -> int:
+        """Return one more than there are degrees."""
+        return 1 + len(self.degrees)
+
+
+def needed(*packages: str) -> None:
+    """Refuse to go on without packages. Raises ParameterError naming the extra that has them."""
+    for package in packages:
+        if find_spec(package) is None:
+            raise ParameterError(f"this needs {package}. Install it: pip install 'discreet[evolution]'")
+
+
+@contextmanager
+def inference(seed: int) -> Iterator[None]:
+    """Run a model without gradients, with torch's own draws seeded; its state is as before afterwards."""
+    with torch.inference_mode(), torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield
+
+
+def settled_degrees(degrees: Sequence[float], shrink: float) -> tuple[float, ...]:
+    """Check the degrees of variation, and the factor by which they shrink.
+
+    Raises ParameterError when they are not above 0 and at most 1.
+    """
+    real("shrink", shrink, above=0, most=1)
+    found = tuple(real("each of degrees", degree, above=0, most=1) for degree in degrees)
+    if not found:
+        raise ParameterError("degrees must hold at least one number, one per variation")
+    return found
+
+
+def degrees_at(degrees: Sequence[float], shrink: float, step: int, steps: int) -> list[float]:
+    """Return the degrees in a step: geometrically from the first to the last, times ``shrink`` there.
+
+    Examples
+    --------
+    >>> [degrees_at([0.8], 0.25, step, 3) for step in range(3)]
+    [[0.8], [0.4], [0.2]]
+    """
+    factor = shrink ** (step / (steps - 1)) if steps > 1 else 1.0
+    return [degree * factor for degree in degrees]

@@ -1,0 +1,302 @@
+r"""Boxes and balls of numbers, with the variations of the convergence theorem: Gaussian noise at every scale."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from discreet._core.arrays import Floats
+from discreet._core.checks import flag, real
+from discreet._core.errors import ParameterError
+from discreet.domain import Domain, Numeric, Records
+from discreet.domain.metric import first_and_last, is_ordered, nearest_codes
+from discreet.evolution.api import API, in_blocks, plain_norm, settled_norm
+
+_SCALES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _GaussianVariations(API):
+    r"""Noise at dyadic scales around each point, projected back: equation (1) of PE25.
+
+    A point ``z`` has the variations ``z`` itself and, for :math:`l = 1, \dots, \lceil \log_2(D/\alpha) \rceil` and
+    ``k = 1, 2``,
+
+    .. math::
+
+        \mathrm{proj}(z + N^{k,l}), \qquad N^{k,l} \sim \mathcal{N}(0, \sigma_l^2 I_d), \qquad
+        \sigma_l = \frac{\alpha \, 2^{l-1}}{\sqrt{\pi} \, \big( (\sqrt d + \log 2)^2 + \log 2 \big)}.
+    """
+
+    quick: ClassVar[bool] = True
+    domain: Domain
+    norm: float = 2.0
+    alpha: float = None  # type: ignore[assignment]  # None stands for the diameter / 256
+
+    def _settle(self, **facts: Any) -> None:
+        for name, value in facts.items():
+            object.__setattr__(self, name, value)
+
+    def _settle_alpha(self) -> None:
+        alpha = self.diameter / 256 if self.alpha is None else self.alpha
+        self._settle(alpha=real("alpha", alpha, least=self.diameter / 2**_SCALES, most=self.diameter))
+
+    @property
+    def scales(self) -> Floats:
+        r"""Standard deviations :math:`\sigma_l` of the noise, the finest first, in the unit of the embedding."""
+        d = len(self.domain.columns)
+        levels = math.ceil(math.log2(self.diameter / self.alpha))
+        divisor = math.sqrt(math.pi) * ((math.sqrt(d) + math.log(2)) ** 2 + math.log(2))
+        return np.asarray(self.alpha * 2.0 ** np.arange(levels) / divisor, dtype=np.float64)
+
+    def variations_each(self) -> int:
+        r"""Return :math:`2 \lceil \log_2(D/\alpha) \rceil + 1`."""
+        return 2 * len(self.scales) + 1
+
+    def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
+        """Add noise at every scale, twice; the same in every step."""
+        points = self.embed(records)
+        spread = np.repeat(self.scales, 2)
+        noise = rng.standard_normal((len(points), len(spread), points.shape[1])) * spread[:, None]
+        near = self._project(points[:, None, :] + noise)
+        return in_blocks(records, self._codes(near))
+
+    @abstractmethod
+    def _project(self, points: Floats) -> Floats:
+        """Move points, of shape (..., d), to the nearest points of the space, in the Euclidean distance."""
+
+    @abstractmethod
+    def _codes(self, points: Floats) -> list[Any]:
+        """Return the codes of points, one array of shape (...) a column."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box(_GaussianVariations):
+    r"""Every ordered column is a coordinate; records are points of a box.
+
+    The variations of a record are equation (1) of PE25: noise at the scales
+    :math:`\sigma_l = \alpha 2^{l-1} / (\sqrt\pi ((\sqrt d + \log 2)^2 + \log 2))`, twice each, clipped to the box, and
+    moved to the nearest cell where a column has cells. In the Euclidean norm on continuous columns each step brings the
+    nearest of them closer by the factor :math:`1 - \gamma` in expectation, see :func:`theorem_gamma`; in the other
+    norms no theorem says by how much, but :func:`measured_property` does.
+
+    ``random`` draws from the domain's base measure, which is uniform unless columns declare another.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public. Columns with an order and without nulls.
+    norm : {1, 2, inf}
+        Norm of the difference of two points.
+    scaled : bool
+        Whether every coordinate is divided by the length of its declared range, so that the box is ``[0, 1]^d``; else
+        coordinates are in the columns' own units (days for dates, seconds for times). The domain's metric weights are
+        not used.
+    alpha : float, optional
+        Finest scale, in the unit of the embedding; by default the diameter / 256.
+
+    Raises
+    ------
+    ParameterError
+        When a column has no order or has nulls, or a parameter is out of range.
+
+    References
+    ----------
+    PE25 equation (1), section 3.
+
+    Examples
+    --------
+    >>> from discreet._core.random import seeded
+    >>> unit = Numeric(lower=0, upper=10)
+    >>> box = Box(domain=Domain(columns={"x": unit, "y": unit}), alpha=0.1)
+    >>> round(box.diameter, 3), box.variations_each()
+    (1.414, 9)
+    >>> near = box.variation(box.random(3, rng=seeded(0)), rng=seeded(1))
+    >>> box.embed(near).shape
+    (27, 2)
+    """
+
+    name: ClassVar[str] = "box"
+    scaled: bool = True
+
+    def __post_init__(self) -> None:
+        for name, column in self.domain.columns.items():
+            if not is_ordered(column):
+                raise ParameterError(
+                    f"column {name!r}: a box needs an order. Use the API Table, or order its categories"
+                )
+            if column.nullable:
+                raise ParameterError(f"column {name!r}: a null has no place in a box. Use the API Table")
+        object.__setattr__(self, "scaled", flag("scaled", self.scaled))
+        self._settle(norm=settled_norm(self.norm))
+        if not self.diameter > 0:
+            raise ParameterError(
+                "the box is a single point, so nothing can vary. Declare an upper bound above the lower one"
+            )
+        self._settle_alpha()
+
+    @property
+    def sides(self) -> Floats:
+        """Lengths of the sides, in the unit of the embedding."""
+        return np.array([(high - low) / unit for low, high, unit in self._lines()])
+
+    @property
+    def diameter(self) -> float:
+        """Norm of the sides."""
+        return float(np.linalg.norm(self.sides, ord=self.norm))
+
+    def random(self, count: int, *, rng: np.random.Generator) -> Records:
+        """Draw from the base measure: uniformly, unless columns declare another."""
+        return self.domain.draw_base(count, rng)
+
+    def embed(self, records: Records) -> Floats:
+        """Return the coordinates, from 0 on."""
+        parts = zip(self.domain.columns.values(), records.columns, self._lines(), strict=True)
+        return np.stack([(column.positions(codes) - low) / unit for column, codes, (low, _, unit) in parts], axis=1)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return norm, alpha and scaled."""
+        return {"norm": plain_norm(self.norm), "alpha": self.alpha, "scaled": self.scaled}
+
+    def _lines(self) -> list[tuple[float, float, float]]:
+        """Return each column's first and last positions, and its unit."""
+        columns = self.domain.columns.values()
+        return [(*first_and_last(column), (column.scale or 1.0) if self.scaled else 1.0) for column in columns]
+
+    def _project(self, points: Floats) -> Floats:
+        return np.clip(points, 0.0, self.sides)
+
+    def _codes(self, points: Floats) -> list[Any]:
+        parts = zip(self.domain.columns.values(), self._lines(), strict=True)
+        return [
+            nearest_codes(column, low + unit * points[..., place])
+            for place, (column, (low, _, unit)) in enumerate(parts)
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ball(_GaussianVariations):
+    r"""Points of a ball, in the columns' own units.
+
+    The variations are those of :class:`Box`, projected to the nearest point of the ball. ``random`` is uniform on the
+    ball. Confidential points outside the ball vote for the candidate nearest to them like any other; the diameter is
+    that of the ball.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public. Continuous :class:`~discreet.domain.Numeric` columns without nulls.
+    norm : {1, 2, inf}
+        Norm of the ball and of distances.
+    radius : float, optional
+        By default the largest that the declared bounds allow.
+    centre : sequence of float, optional
+        One number per column; the middle of the bounds by default.
+    alpha : float, optional
+        Finest scale, in the columns' unit; by default the diameter / 256.
+
+    Raises
+    ------
+    ParameterError
+        When a column is not continuous, the ball is not within the declared bounds, or a parameter is out of range.
+
+    References
+    ----------
+    PE25 equation (1) and section 6 (the unit disc). The uniform draw is that of Barthe, Guédon, Mendelson and Naor
+    (2005).
+
+    Examples
+    --------
+    >>> from discreet._core.random import seeded
+    >>> side = Numeric(lower=-1, upper=1)
+    >>> disc = Ball(domain=Domain(columns={"x": side, "y": side}))
+    >>> disc.diameter, disc.variations_each()
+    (2.0, 17)
+    >>> points = disc.embed(disc.random(100, rng=seeded(0)))
+    >>> bool(np.all(np.linalg.norm(points, axis=1) <= 1))
+    True
+    """
+
+    name: ClassVar[str] = "ball"
+    radius: float = None  # type: ignore[assignment]  # None stands for the largest
+    centre: Sequence[float] = None  # type: ignore[assignment]  # None stands for the middle
+
+    def __post_init__(self) -> None:
+        for name, column in self.domain.columns.items():
+            if not isinstance(column, Numeric) or column.finite or column.nullable:
+                raise ParameterError(
+                    f"column {name!r}: a ball needs continuous numeric columns without nulls. Use the API Box"
+                )
+        low, high = np.array([first_and_last(column) for column in self.domain.columns.values()]).T
+        centre = (low + high) / 2 if self.centre is None else np.asarray(self.centre, dtype=np.float64)
+        if centre.shape != low.shape or not np.isfinite(centre).all():
+            raise ParameterError("centre must have one finite number per column")
+        room = float(min((centre - low).min(), (high - centre).min()))
+        radius = room if self.radius is None else real("radius", self.radius, above=0)
+        if not 0 < radius <= room * (1 + 1e-12):
+            raise ParameterError(f"the ball is not within the declared bounds. Its radius must be at most {room:g}")
+        self._settle(norm=settled_norm(self.norm), radius=radius, centre=tuple(centre.tolist()))
+        self._settle_alpha()
+
+    @property
+    def diameter(self) -> float:
+        """Twice the radius."""
+        return 2 * self.radius
+
+    def random(self, count: int, *, rng: np.random.Generator) -> Records:
+        """Draw uniformly on the ball."""
+        shape = (count, len(self.domain.columns))
+        if self.norm == 1:
+            signs = rng.laplace(size=shape)
+            lengths = np.abs(signs).sum(axis=1) + rng.exponential(size=count)
+        elif self.norm == 2:
+            signs = rng.standard_normal(shape) / math.sqrt(2)
+            lengths = np.sqrt((signs**2).sum(axis=1) + rng.exponential(size=count))
+        else:
+            signs, lengths = rng.uniform(-1.0, 1.0, shape), np.ones(count)
+        points = np.asarray(self.centre) + self.radius * signs / lengths[:, None]
+        return Records(columns=tuple(self._codes(self._project(points))))
+
+    def embed(self, records: Records) -> Floats:
+        """Return the values as they are."""
+        return np.stack([np.asarray(codes, dtype=np.float64) for codes in records.columns], axis=1)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return norm, alpha, radius and centre."""
+        plain = {"alpha": self.alpha, "radius": self.radius, "centre": list(self.centre)}
+        return {"norm": plain_norm(self.norm), **plain}
+
+    def _project(self, points: Floats) -> Floats:
+        centre = np.asarray(self.centre)
+        around = points - centre
+        if self.norm == 2:
+            length = np.linalg.norm(around, axis=-1, keepdims=True)
+            around = np.where(length > self.radius, around * (self.radius / np.maximum(length, self.radius)), around)
+        elif self.norm == 1:
+            around = np.sign(around) * _shrunk(np.abs(around), self.radius)
+        else:
+            around = np.clip(around, -self.radius, self.radius)
+        moved: Floats = centre + around
+        return moved
+
+    def _codes(self, points: Floats) -> list[Any]:
+        parts = zip(self.domain.columns.values(), np.moveaxis(points, -1, 0), strict=True)
+        return [nearest_codes(column, line) for column, line in parts]
+
+
+def _shrunk(lengths: Floats, total: float) -> Floats:
+    """Subtract one number from all lengths of a point, never below 0, so that their sum is at most ``total``.
+
+    The Euclidean projection onto the L1 ball (Duchi, Shalev-Shwartz, Singer and Chandra, 2008).
+    """
+    ordered = -np.sort(-lengths, axis=-1)
+    excess = (np.cumsum(ordered, axis=-1) - total) / np.arange(1, lengths.shape[-1] + 1)
+    last = np.count_nonzero(ordered > excess, axis=-1)[..., None] - 1
+    shift = np.take_along_axis(excess, np.maximum(last, 0), axis=-1)
+    left: Floats = np.maximum(lengths - np.maximum(shift, 0.0), 0.0)
+    return left

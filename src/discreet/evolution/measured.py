@@ -1,0 +1,382 @@
+"""The property that convergence needs of an API, measured: how much nearer the nearest variation comes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from discreet._core.arrays import Floats, Integers
+from discreet._core.checks import integer, positive_size, real
+from discreet._core.errors import ParameterError
+from discreet._core.lazy import pl
+from discreet._core.random import seeded
+from discreet._core.text import about, as_written, counted, percent_as_written, rounded_down, rounded_up
+from discreet.domain import Records
+from discreet.evolution.api import API, to_records
+
+_BANDS = 16
+_FEWEST = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contraction:
+    """How much nearer the nearest variation is, for records at distances in one band.
+
+    ``beyond``, ``up_to``: the band of distances between a record and its target, in the unit of the embedding.
+    ``pairs``: Independent pairs that were met there.
+    ``gamma``: Mean of ``1 - (distance of the nearest variation) / (distance of the record)``.
+    ``lower``: lower confidence bound on its expectation, jointly with all the other bands.
+    """
+
+    beyond: float
+    up_to: float
+    pairs: int
+    gamma: float
+    lower: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredProperty:
+    """What was measured of an API; ``print`` it for plain words.
+
+    Parameters
+    ----------
+    gamma : float
+        The smallest lower confidence bound of the bands beyond ``alpha``; 0 where nothing can be said.
+    v : int
+        Candidates per record, itself included.
+    alpha : float
+        The distance beyond which ``gamma`` holds.
+    confidence : float
+        Probability, over the measurement, that every bound holds.
+    bands : tuple of Contraction
+        From far to near.
+    diameter : float
+        What the API states.
+    farthest : float
+        The largest distance that was met: the API's diameter is wrong where this exceeds it.
+    """
+
+    gamma: float
+    v: int
+    alpha: float
+    confidence: float
+    bands: tuple[Contraction, ...]
+    diameter: float
+    farthest: float
+
+    def __str__(self) -> str:
+        lines = [f"{counted(self.v, 'candidate')} per record."]
+        if self.farthest > self.diameter * (1 + 1e-9):
+            lines.append(
+                f"The stated diameter {as_written(self.diameter)} is too small: a distance of "
+                f"{about(self.farthest, 4)} was met."
+            )
+        lines += [
+            f"From {about(band.up_to)} down to {about(band.beyond)} away: the nearest variation is about "
+            f"{about(100.0 * band.gamma)}% nearer on average, at least {rounded_down(100.0 * band.lower)}% "
+            f"({counted(band.pairs, 'pair')})."
+            for band in self.bands
+        ]
+        if self.gamma > 0:
+            lines.append(
+                f"Beyond a distance of {rounded_up(self.alpha)} a step brings the nearest candidate at least "
+                f"{rounded_down(100.0 * self.gamma)}% nearer in expectation (confidence "
+                f"{percent_as_written(self.confidence)}, on average over pairs met on the way)."
+            )
+        else:
+            lines.append("No distance was found beyond which a step is sure to help. Measure more pairs, or vary more.")
+        return "\n".join(lines)
+
+
+def measured_property(
+    api: API,
+    records: Records,
+    *,
+    rng: np.random.Generator,
+    pairs: int = 500,
+    steps: int = 30,
+    alpha: float | None = None,
+    confidence: float = 0.99,
+) -> MeasuredProperty:
+    r"""Measure by how much, and down to which distance, an API's variations approach given records.
+
+    An API has the :math:`(\gamma, v, \alpha)` property for a table if each record is among its own at most v
+    variations, and for every record ``z`` and every record ``y`` of the table farther than :math:`\alpha`
+
+    .. math:: \mathbb{E} \min_{z' \in \mathrm{variation}(z)} \rho(z', y) \le (1 - \gamma) \, \rho(z, y).
+
+    Pairs are met as the evolution meets them: each of ``pairs`` random records is given a target drawn from
+    ``records``, and moves for ``steps`` steps to its variation nearest to the target, without noise. Its relative gain
+    is noted the first time it starts a step in a band of distances (each half as far as the one before, 16 at most), so
+    that the gains of a band are independent numbers in [0, 1]. Their mean has the Chernoff-Hoeffding lower bound: the
+    smallest p with :math:`N \, \mathrm{kl}(\bar g, p) \le \log(16 / (1 - \mathrm{confidence}))`. All bands hold
+    together.
+
+    What is bounded is the expectation over the pairs met, not the worst pair, of which no measurement can speak;
+    the recursion of the convergence theorem averages over pairs as well.
+
+    Parameters
+    ----------
+    api : API
+        What is measured.
+    records : Records
+        Targets, encoded. Public: an earlier release, a published sample, or what the API gives at random. **With a
+        confidential table the result is confidential.**
+    rng : numpy.random.Generator
+        Source of the draws.
+    pairs : int
+        Random records to start from, 20 at least.
+    steps : int
+        Steps each of them takes.
+    alpha : float, optional
+        The distance of interest. By default the band's edge with the least :math:`\alpha / \gamma`, which is what the
+        API adds to the error of the convergence theorem.
+    confidence : float
+        Above 0 and below 1.
+
+    Returns
+    -------
+    MeasuredProperty
+        Bands with fewer than 20 pairs are left out.
+
+    Raises
+    ------
+    ParameterError
+        When a parameter is out of range, or the variations do not have the record itself first.
+
+    References
+    ----------
+    PE25 definition G.1 and theorem G.1; Hoeffding (1963), theorem 1, for the bound.
+
+    Examples
+    --------
+    >>> from discreet._core.random import seeded
+    >>> from discreet.domain import Domain, Numeric
+    >>> from discreet.evolution import Box
+    >>> from discreet.papers.pe25 import theorem_gamma
+    >>> box = Box(domain=Domain(columns={"x": Numeric(lower=0, upper=1)}), alpha=0.01)
+    >>> found = measured_property(box, box.random(100, rng=seeded(0)), rng=seeded(1), alpha=0.01)
+    >>> found.gamma > theorem_gamma(1)
+    True
+    """
+    integer("pairs", pairs, least=20, most=10**7)
+    integer("steps", steps, least=1, most=10**4)
+    real("confidence", confidence, above=0, below=1)
+    if not len(records):
+        raise ParameterError("there must be at least one record to approach")
+    least = 0.0 if alpha is None else real("alpha", alpha, above=0)
+    targets = api.embed(records.take(rng.integers(len(records), size=pairs)))
+    distances, gains, farthest = _walks(api, targets, steps, rng)
+    bands = _bands(api.diameter, distances, gains, least=least, risk=(1 - confidence) / _BANDS)
+    kept = bands
+    if alpha is None:
+        gammas = [min(band.lower for band in bands[: place + 1]) for place in range(len(bands))]
+        sure = [place + 1 for place, gamma in enumerate(gammas) if gamma > 0]
+        best = min(sure, key=lambda count: bands[count - 1].beyond / gammas[count - 1], default=0)
+        kept = bands[:best]
+        least = kept[-1].beyond if kept else api.diameter
+    return MeasuredProperty(
+        gamma=min((band.lower for band in kept), default=0.0),
+        v=api.variations_each(),
+        alpha=least,
+        confidence=confidence,
+        bands=tuple(bands),
+        diameter=api.diameter,
+        farthest=farthest,
+    )
+
+
+def _walks(api: API, targets: Floats, steps: int, rng: np.random.Generator) -> tuple[Floats, Floats, float]:
+    """Walk random records towards their targets.
+
+    Returns the distance before, and the relative gain of, each walk's steps (arrays of walks by steps), and the largest
+    distance met.
+    """
+    here, v = api.random(len(targets), rng=rng), api.variations_each()
+    before, gains, farthest = np.zeros((len(targets), steps)), np.zeros((len(targets), steps)), 0.0
+    for step in range(steps):
+        near = api.variation(here, rng=rng, step=step, steps=steps)
+        if len(near) != v * len(here) or not _same(near.take(slice(None, None, v)), here):
+            raise ParameterError(
+                f"a variation of the API {api.name} must have {counted(v, 'row')} per record, the record itself first"
+            )
+        away = api.embed(near).reshape(len(here), v, -1) - targets[:, None, :]
+        distances = np.linalg.norm(away, ord=api.norm, axis=2)
+        before[:, step] = distances[:, 0]
+        apart = distances[:, 0] > 0
+        gains[apart, step] = 1 - distances[apart].min(axis=1) / distances[apart, 0]
+        farthest = max(farthest, float(distances.max()))
+        here = near.take(np.arange(len(here)) * v + distances.argmin(axis=1))
+    return before, gains, farthest
+
+
+def _same(a: Records, b: Records) -> bool:
+    """Return whether records are equal, nulls too."""
+    return all(
+        bool(np.all((x == y) | ((x != x) & (y != y))))  # noqa: PLR0124 - a NaN differs from itself
+        for x, y in zip(a.columns, b.columns, strict=True)
+    )
+
+
+def _bands(diameter: float, distances: Floats, gains: Floats, *, least: float, risk: float) -> list[Contraction]:
+    """Bound the expected gain of each band of distances beyond ``least``, from each walk's first step in it."""
+    bands = []
+    for level in range(_BANDS):
+        up_to = diameter / 2**level
+        beyond = max(up_to / 2, least)
+        inside = (distances > beyond) & ((distances <= up_to) | (level == 0))
+        met = inside.any(axis=1)
+        first = gains[met, inside[met].argmax(axis=1)]
+        if len(first) >= _FEWEST:
+            mean = float(first.mean())
+            lower = _lower_mean(mean, len(first), risk)
+            bands.append(Contraction(beyond=beyond, up_to=up_to, pairs=len(first), gamma=mean, lower=lower))
+    return bands
+
+
+def _lower_mean(mean: float, count: int, risk: float) -> float:
+    """Return the Chernoff-Hoeffding lower confidence bound on the mean of independent numbers in [0, 1]."""
+    allowed = math.log(1 / risk) / count
+    low, high = 0.0, mean
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _divergence(mean, middle) > allowed:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _divergence(a: float, b: float) -> float:
+    """Return the Kullback-Leibler divergence of two Bernoulli laws, in nats."""
+    if b in (0.0, 1.0):
+        return 0.0 if a == b else math.inf
+    first = a * math.log(a / b) if a > 0 else 0.0
+    return first + ((1 - a) * math.log((1 - a) / (1 - b)) if a < 1 else 0.0)
+
+
+# How near two weighted sets of points are to one another: Fréchet distance, precision and recall.
+
+_PAIRS = 2**22
+
+
+class Closeness(NamedTuple):
+    """How near points are to those of a table, where an API says that records lie.
+
+    ``frechet``: the Fréchet distance of two normal laws with their means and covariances, squared, as it is for images.
+    ``precision``: the share of the points, by their probability, that lie among the table's.
+    ``recall``: the share of the table's points that lie among them.
+    """
+
+    frechet: float
+    precision: float
+    recall: float
+
+
+def closeness(
+    points: Floats, shares: Floats, table: Floats, table_shares: Floats, *, neighbours: int, norm: float
+) -> Closeness:
+    """Return how near points are to those of a table; there must be more of both than ``neighbours``.
+
+    ``points``, ``table``, shape (rows, d): distinct.
+    ``shares``, ``table_shares``, shape (rows,): their probabilities.
+    ``neighbours``, ``norm``: a point lies among others if it is no farther from one than that one's neighbour of this
+    rank among them.
+    """
+    return Closeness(
+        frechet=_frechet(points, shares, table, table_shares),
+        precision=float(shares @ _among(points, table, neighbours, norm)),
+        recall=float(table_shares @ _among(table, points, neighbours, norm)),
+    )
+
+
+def _frechet(x: Floats, x_shares: Floats, y: Floats, y_shares: Floats) -> float:
+    r"""Return :math:`|\mu-\nu|^2 + \mathrm{tr}(A + B - 2 (A^{1/2} B A^{1/2})^{1/2})` of two weighted samples."""
+    means, spreads = zip(*(_moments(*sample) for sample in ((x, x_shares), (y, y_shares))), strict=True)
+    values, vectors = np.linalg.eigh(spreads[0])
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    both = np.linalg.eigvalsh(root @ spreads[1] @ root)
+    apart = float(((means[0] - means[1]) ** 2).sum())
+    found = apart + float(np.trace(spreads[0]) + np.trace(spreads[1]) - 2.0 * np.sqrt(np.maximum(both, 0.0)).sum())
+    return max(0.0, found)
+
+
+def _moments(points: Floats, shares: Floats) -> tuple[Floats, Floats]:
+    mean = shares @ points
+    around = points - mean
+    return mean, (around * shares[:, None]).T @ around
+
+
+def _among(points: Floats, others: Floats, neighbours: int, norm: float) -> Floats:
+    """Return 1 for each point that lies among others, else 0."""
+    from scipy.spatial.distance import cdist
+
+    metric = {1.0: "cityblock", 2.0: "euclidean"}.get(norm, "chebyshev")
+    rows = max(1, _PAIRS // len(others))
+    blocks = [others[first : first + rows] for first in range(0, len(others), rows)]
+    reach = np.concatenate([np.partition(cdist(b, others, metric), neighbours, axis=1)[:, neighbours] for b in blocks])
+    found = [
+        (cdist(points[first : first + rows], others, metric) <= reach).any(axis=1)
+        for first in range(0, len(points), rows)
+    ]
+    return np.concatenate(found).astype(np.float64)
+
+
+# One step of an evolution, as it is shown on the way: what it released, and how near that is to a public table.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EvolvedStep:
+    """What one step of Private Evolution released: public under the guarantee of the release.
+
+    ``number``: the step, from 1 on.
+    ``of``: number of steps.
+    ``candidates``: a frame of the distinct candidates.
+    ``votes``: the noisy votes of each.
+    ``shares``: the probabilities that records would be drawn with if this step were the last.
+    """
+
+    number: int
+    of: int
+    candidates: pl.DataFrame
+    votes: Integers
+    shares: Floats
+    _encoded: Records = field(repr=False)
+    _api: API = field(repr=False)
+
+    def __str__(self) -> str:
+        half = int(np.searchsorted(np.cumsum(np.sort(self.shares)[::-1]), 0.5)) + 1
+        return (
+            f"step {self.number} of {self.of}: {counted(len(self.votes), 'candidate')}, "
+            f"{counted(int(self.votes.sum()), 'noisy vote')}, half of the probability on {half:,}"
+        )
+
+    def records(self, count: int, *, seed: int = 0) -> pl.DataFrame:
+        """Return a frame of records drawn from the candidates: what a release would look like after this step."""
+        places = seeded(seed).choice(len(self.shares), size=positive_size("count", count), p=self.shares)
+        return self.candidates[places]
+
+    def closeness(self, reference: Any, *, neighbours: int = 3) -> Closeness:
+        """Return how near the candidates are to a **public** table.
+
+        A point lies among others if it is no farther from one of them than that one's ``neighbours``-th neighbour among
+        them (Kynkäänniemi, Karras, Laine, Lehtinen and Aila, 2019). For the same beside the confidential table give
+        :func:`discreet.utility.compare` the :meth:`records` and the ``api``: its result is confidential and comes
+        closed.
+
+        Raises ParameterError when the table does not fit the domain, or has no more rows than ``neighbours``.
+        """
+        integer("neighbours", neighbours, least=1, most=10**4)
+        theirs = self._api.embed(to_records(reference, self._api.domain, source="the public table"))
+        held = np.flatnonzero(self.shares > 0)
+        mine, shares = self._api.embed(self._encoded.take(held)), self.shares[held] / self.shares[held].sum()
+        if min(len(mine), len(theirs)) <= neighbours:
+            raise ParameterError(
+                f"the public table and the candidates must have more rows than neighbours={neighbours}"
+            )
+        even = np.full(len(theirs), 1.0 / len(theirs))
+        return closeness(mine, shares, theirs, even, neighbours=neighbours, norm=self._api.norm)

@@ -1,0 +1,407 @@
+r"""Votes of the private points for their nearest candidates: exact, and fast.
+
+**The definition.** A point :math:`x` votes for the smallest index among the candidates :math:`c` that minimise
+:math:`R(x, c)`, computed in double precision, one rounding an operation, coordinates from first to last:
+
+==========  ==================================================================
+norm        :math:`R(x, c)`
+==========  ==================================================================
+1           :math:`|x_1 - c_1| + |x_2 - c_2| + \dots`
+2           :math:`(x_1 - c_1)^2 + (x_2 - c_2)^2 + \dots`
+:math:`\infty`  :math:`\max_i |x_i - c_i|`
+==========  ==================================================================
+
+So the answer is the same on every machine and by every method. A search by a k-d tree or by matrix products rounds
+otherwise: it is only trusted to rule candidates out, by a margin proved below, and :math:`R` decides among those left.
+
+**Privacy** needs less: that each point votes for one candidate (or for its several nearest, in this order), as a
+function of that point and of the candidates, so that one record replaced moves one vote of each rank. Which method ran
+is a function of public facts alone. How long it ran is not: near-ties take longer.
+
+**Rounding.** Write :math:`u = 2^{-53}`, :math:`\gamma_k = k u/(1 - k u)` and :math:`D` for the exact distance. Each
+:math:`R` carries at most :math:`d + 2` roundings, so :math:`D(c^*)^2 \le (1 + 2.1 \gamma_{d+2})\, D(c)^2` for the
+answer :math:`c^*` and any candidate c (norm 2; for norm 1 without the squares; for the maximum exactly, up to one
+rounding). A search that knows every :math:`D` to a relative error :math:`e` thus has to keep what lies within
+:math:`2 e + 2.1 \gamma_{d+2}` of its best, to first order.
+
+*Direct distances* (``cdist``) have :math:`e \le \gamma_{d+3}`. *The tree* evaluates its leaves to the same error. It
+skips cells whose distance exceeds that of the last candidate it returns; a cell's distance is updated by a difference
+and a sum at each level, at most V levels, none of which exceeds the distance itself: an error of :math:`\gamma_{2V+d}`.
+Both stay within the relative margin :math:`8 (d + V + 8) u`; squares that underflow, within an absolute one of
+:math:`10^{-150}`.
+
+*Matrix products* (norm 2) compare :math:`S(c) = |c|^2/2 - x \cdot c`, after points and candidates were shifted by a
+public centre and scaled by a power of two, which leaves :math:`S(c) - S(c')` half the difference of the squared
+distances. With :math:`\alpha = |x|`, :math:`B = \max_c |c|` and a unit w of the products (:math:`2^{-24}` or
+:math:`2^{-53}`), the shift and the conversion cost :math:`(w + u)` of each factor, the products and the sum
+:math:`\gamma_{d+1}(w)` of :math:`\alpha |c| + |c|^2/2` in whatever order, fused or not. For :math:`d \le 2^{20}`
+that is less than :math:`1.2 (d + 6) w B (\alpha + B)`. What has to be kept thus lies within
+
+.. math:: 3 (d + 8) \left[ w B (\alpha + B) + u (\alpha + B)^2 + 2^{-126} (1 + \alpha + B) \right]
+
+of the best S: twice that error, the error of :math:`R`, and underflow. This holds for any library whose products are
+sums of d + 1 ordinary products in the precision of its arguments, and not for one set to round them to 16 bits.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial import cKDTree
+from scipy.spatial.distance import cdist
+
+from discreet._core.arrays import Booleans, Floats, Integers
+from discreet._core.checks import choice
+from discreet._core.errors import ParameterError
+from discreet.evolution.api import settled_norm
+
+Singles = npt.NDArray[np.float32]
+
+_LARGEST = 1e150
+"""Largest coordinate: the squared distance of two points still is a double."""
+
+_MOST_COORDINATES = 2**20
+_ROWS, _COLUMNS = 256, 2**14
+"""Points and candidates of one single-precision product: sixteen megabytes."""
+
+_PAIRS = 2**20
+"""Distances held at once elsewhere (by each thread): eight megabytes."""
+
+_TREE_COORDINATES = {1.0: (2.0, -2.0), 2.0: (2.0, -2.5), np.inf: (5.0, -8.0)}
+"""By norm, slope and offset in log10 V of the most coordinates at which a tree is measured to be the faster one."""
+
+
+class Voters(NamedTuple):
+    """Confidential points, how often each is held, by which unit (none where every record is one), and its label."""
+
+    points: Floats
+    frequencies: Integers
+    owners: Integers | None = None
+    labels: Integers | None = None
+
+    def of_label(self, label: int) -> Voters:
+        """Return the points of one label: all where they have none, or all have it."""
+        if self.labels is None or (self.labels == label).all():
+            return self
+        own = self.labels == label
+        owners = None if self.owners is None else self.owners[own]
+        return Voters(self.points[own], self.frequencies[own], owners, self.labels[own])
+
+
+class NearestCandidates:
+    r"""Candidates ready to be searched for the one nearest to each point.
+
+    The answer for a point is the smallest index among the candidates at the least distance, in the arithmetic that the
+    module states: the same by every method. Raises ParameterError if candidates, norm or method are not as stated.
+
+    ``candidates``, shape (V, d): public points, one per row; at least one, and of at most :math:`10^{150}` in every
+    coordinate. Repeated candidates are searched once, and the first gets the votes.
+    ``norm``, {1.0, 2.0, inf}: the norm of the distance.
+    ``method``, {"auto", "tree", "blocks"}: ``tree``: a k-d tree; ``blocks``: every distance, a block at a time, for
+    norm 2 by matrix products in single precision, so that no more than some tens of megabytes are held. ``auto`` goes
+    by d, V and the norm, as measured by the benchmark of nearest neighbours. A tree is also nearly twice as fast where
+    candidates of many coordinates lie near a surface of few dimensions: name it then.
+
+    References
+    ----------
+    Private Evolution's nearest-neighbour histogram ("Private Evolution Converges", Algorithm 4). Higham (2002),
+    *Accuracy and Stability of Numerical Algorithms*, section 3.1, for the errors of inner products.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> search = NearestCandidates(np.array([[0.0, 0.0], [2.0, 0.0], [2.0, 0.0]]))
+    >>> search.nearest(np.array([[1.0, 5.0], [1.5, 0.0]]))
+    array([0, 1])
+    """
+
+    def __init__(
+        self, candidates: Floats, *, norm: float = 2.0, method: Literal["auto", "tree", "blocks"] = "auto"
+    ) -> None:
+        norm = settled_norm(norm)
+        choice("method", method, ("auto", "tree", "blocks"))
+        points = _checked(candidates, "candidates")
+        if not len(points) or not 1 <= points.shape[1] <= _MOST_COORDINATES:
+            raise ParameterError(f"need at least one candidate, with 1 to {_MOST_COORDINATES:,} coordinates")
+        self._count = len(points)
+        self._first = _first_of_each(points)
+        self._candidates = points[self._first]
+        self._norm = float(norm)
+        count, d = self._candidates.shape
+        self._slack: float = 8 * (d + count + 8) * 2.0**-53
+        self.method: str = _chosen(d, count, self._norm) if method == "auto" else method
+        if self.method == "tree":
+            self._tree = cKDTree(self._candidates)
+        if self._norm == 2.0:
+            self._prepare_products()
+
+    def __len__(self) -> int:
+        """Return the number V of candidates, repeated ones included."""
+        return self._count
+
+    def nearest(self, points: Floats) -> Integers:
+        """Return the index of the nearest candidate of each point, the smallest where several are nearest.
+
+        Raises ParameterError if the points do not have the candidates' d coordinates, or some coordinate is not a
+        number of at most :math:`10^{150}`.
+
+        ``points``, shape (q, d): confidential points.
+        Returns, shape (q,): Integers into the candidates as they were given; confidential.
+        """
+        points = self._fitting(points)
+        if len(self._candidates) == 1:
+            return np.zeros(len(points), dtype=np.int64)
+        return self._first[self._by_tree(points) if self.method == "tree" else self._by_blocks(points)]
+
+    def several(self, points: Floats, count: int) -> Integers:
+        """Return the indices of the ``count`` nearest candidates of each point, nearest first, ties by their index.
+
+        Of candidates at one place the first stands for all; where there are fewer places than ``count``, it is all of
+        them. The answer is that of the module's arithmetic, like :meth:`nearest`, and takes every distance.
+
+        ``points``, shape (q, d): confidential points.
+        Returns, shape (q, min(count, places)): integers into the candidates as they were given; confidential.
+        """
+        count = min(count, len(self._candidates))
+        if count == 1:
+            return self.nearest(points)[:, None]
+        points = self._fitting(points)
+        metric = {1.0: "cityblock", 2.0: "euclidean"}.get(self._norm, "chebyshev")
+
+        def found(block: slice) -> Integers:
+            distances = cdist(points[block], self._candidates, metric)
+            last = np.partition(distances, count - 1, axis=1)[:, count - 1 : count]
+            return self._ranked(points[block], distances <= self._reach(last), count)
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            parts = list(pool.map(found, _blocks(len(points), _PAIRS // len(self._candidates))))
+        found_in: Integers = np.concatenate([np.zeros((0, count), dtype=np.int64), *parts])
+        return np.asarray(self._first[found_in])
+
+    def _ranked(self, points: Floats, near: Booleans, count: int) -> Integers:
+        """Return the ``count`` of least R among each row's near candidates, which are as many at least."""
+        rows, places = np.nonzero(near)
+        size = max(1, _PAIRS // points.shape[1])
+        parts = [_reference(points[rows[b]], self._candidates[places[b]], self._norm) for b in _blocks(len(rows), size)]
+        order: Integers = np.lexsort((places, np.concatenate(parts), rows))  # by row, then R, then index
+        starts = np.flatnonzero(np.diff(rows, prepend=-1))
+        found: Integers = places[order[starts[:, None] + np.arange(count)]]
+        return found
+
+    def _fitting(self, points: Floats) -> Floats:
+        points = _checked(points, "points")
+        if points.shape[1] != self._candidates.shape[1]:
+            raise ParameterError(
+                f"points must have as many coordinates as the candidates ({self._candidates.shape[1]})"
+            )
+        return points
+
+    def _by_tree(self, points: Floats) -> Integers:
+        """Two neighbours of each point, sixteen where the second is as near, all where the sixteenth is."""
+        found = np.empty(len(points), dtype=np.int64)
+        left, settled = np.arange(len(points)), np.zeros(len(points), dtype=np.bool_)
+        for count in (2, 16):
+            for block in _blocks(len(left), _PAIRS // count):
+                settled[left[block]] = self._settled(points, left[block], min(count, len(self._candidates)), found)
+            left = left[~settled[left]]
+        found[left] = self._by_blocks(points[left])
+        return found
+
+    def _settled(self, points: Floats, rows: Integers, count: int, found: Integers) -> Booleans:
+        """Fill in the rows for which the candidates that may be nearest are fewer than ``count``, and say which."""
+        distances, columns = self._tree.query(points[rows], k=count, p=self._norm, workers=-1)
+        near = distances <= self._reach(distances[:, :1])
+        found[rows] = columns[:, 0]
+        settled: Booleans = ~near[:, -1] | (count == len(self._candidates))
+        close = settled & near[:, 1]
+        found[rows[close]] = self._decided(points[rows[close]], near[close], columns[close])
+        return settled
+
+    def _by_blocks(self, points: Floats) -> Integers:
+        return self._by_products(points) if self._norm == 2.0 else self._by_distances(points)
+
+    def _by_distances(self, points: Floats) -> Integers:
+        """Measure every distance, for the norms that are no matrix product."""
+
+        def found(block: slice) -> Integers:
+            distances = cdist(points[block], self._candidates, "cityblock" if self._norm == 1.0 else "chebyshev")
+            return self._decided(points[block], distances <= self._reach(distances.min(axis=1, keepdims=True)))
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:  # cdist leaves the interpreter free while it runs
+            parts = list(pool.map(found, _blocks(len(points), _PAIRS // len(self._candidates))))
+        return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+
+    def _reach(self, least: Floats) -> Floats:
+        """Return up to which distance a candidate may be the nearest: the relative margin of the module."""
+        return least * (1 + self._slack) + 1e-150
+
+    def _prepare_products(self) -> None:
+        """Shift and scale the candidates, and put ``-c`` and ``|c|^2/2`` side by side: one product gives S."""
+        self._centre = self._candidates.mean(axis=0)
+        shifted = self._candidates - self._centre
+        self._scale = 2.0 ** np.clip(-np.frexp(np.abs(shifted).max())[1], -500, 400)
+        shifted *= self._scale
+        halves = (shifted * shifted).sum(axis=1, keepdims=True) / 2
+        self._largest = float(np.sqrt(2 * halves.max()))
+        self._terms = np.hstack((-shifted, halves))
+        blocks = _blocks(len(shifted), _COLUMNS)
+        self._tiles = [np.ascontiguousarray(self._terms[block].T, dtype=np.float32) for block in blocks]
+
+    def _factors(self, points: Floats, unit: float) -> tuple[Floats, Floats]:
+        """Return the points' side of the product, and the margin of each in S: beyond every S for points far away."""
+        factors = np.ones((len(points), points.shape[1] + 1))
+        factors[:, :-1] = (points - self._centre) * self._scale
+        far = np.abs(factors).max(axis=1) > 2.0**60
+        factors[far] = 0.0
+        lengths = np.where(far, 2.0**100, np.linalg.norm(factors[:, :-1], axis=1))
+        both = lengths + self._largest
+        margin = unit * self._largest * both + 2.0**-53 * both**2 + 2.0**-126 * (1 + both)
+        return factors, 3 * (points.shape[1] + 8) * margin
+
+    def _by_products(self, points: Floats) -> Integers:
+        """Single precision finds those whose nearest candidate stands clear, which is nearly all."""
+        found = np.empty(len(points), dtype=np.int64)
+        clear = np.empty(len(points), dtype=np.bool_)
+        for block in _blocks(len(points), _ROWS):
+            factors, margin = self._factors(points[block], 2.0**-24)
+            columns, least, second = _two_least(factors.astype(np.float32), self._tiles)
+            found[block], clear[block] = columns, second > least + margin
+        rest = np.flatnonzero(~clear)
+        found[rest] = self._by_exact_products(points[rest])
+        return found
+
+    def _by_exact_products(self, points: Floats) -> Integers:
+        """Double precision leaves few candidates to each of the others."""
+        found = np.empty(len(points), dtype=np.int64)
+        for block in _blocks(len(points), _PAIRS // len(self._candidates)):
+            factors, margin = self._factors(points[block], 2.0**-53)
+            score = factors @ self._terms.T
+            found[block] = self._decided(points[block], score <= score.min(axis=1, keepdims=True) + margin[:, None])
+        return found
+
+    def _decided(self, points: Floats, near: Booleans, columns: Integers | None = None) -> Integers:
+        """Return the smallest index of least R among each row's near candidates: those of ``columns``, or all."""
+        rows, places = np.nonzero(near)
+        if not len(rows):
+            return rows
+        chosen = places if columns is None else columns[rows, places]
+        size = max(1, _PAIRS // points.shape[1])
+        parts = [_reference(points[rows[b]], self._candidates[chosen[b]], self._norm) for b in _blocks(len(rows), size)]
+        distances = np.concatenate(parts)
+        starts = np.flatnonzero(np.diff(rows, prepend=-1))
+        least = np.minimum.reduceat(distances, starts)
+        return np.minimum.reduceat(np.where(distances == least[rows], chosen, len(self._candidates)), starts)
+
+
+def votes(chunks: Iterable[Voters], candidates: NearestCandidates, *, nearest: int = 1, of_unit: int = 0) -> Integers:
+    r"""Return how many votes each candidate gets.
+
+    Every record votes once for each of its ``nearest`` nearest candidates,
+
+    .. math:: h_j = \sum_i f_i \, 1\{j \in N(x_i)\},
+
+    so that one record replaced moves one vote for each of them. Where ``of_unit`` is above 0 it is units that vote:
+    each gives one vote to each of the ``of_unit`` candidates that most of its records would vote for, the smaller index
+    first where several are as many. Raises ParameterError if points, frequencies or owners are not as stated.
+
+    ``chunks``: confidential points, shape (q, d), their frequencies, at least 0, and the number of the unit that each
+    belongs to, needed where units vote; a unit lies within one chunk.
+    ``candidates``: the public candidates.
+    Returns, shape (V,): Exact, hence confidential, votes.
+
+    References
+    ----------
+    "Private Evolution Converges", Algorithm 4, before its division by the number of points, for one vote per record.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> search = NearestCandidates(np.array([[0.0], [1.0], [2.0]]))
+    >>> table = Voters(np.array([[0.5], [1.9]]), np.array([3, 4]), np.array([0, 0]))
+    >>> votes([table], search), votes([table], search, nearest=2), votes([table], search, of_unit=2)
+    (array([3, 0, 4]), array([3, 7, 4]), array([1, 0, 1]))
+    """
+    total = np.zeros(len(candidates), dtype=np.int64)
+    for points, frequencies, owners, _ in chunks:
+        if frequencies.shape != (len(points),) or (frequencies < 0).any():
+            raise ParameterError("each point must have one frequency of at least 0")
+        chosen = candidates.several(points, nearest)
+        times = np.repeat(frequencies, chosen.shape[1])
+        if not of_unit:
+            np.add.at(total, chosen.ravel(), times)
+        elif owners is None or owners.shape != (len(points),):
+            raise ParameterError("each point must have the number of its unit")
+        else:
+            np.add.at(total, _of_units(np.repeat(owners, chosen.shape[1]), chosen.ravel(), times, of_unit), 1)
+    return total
+
+
+def _of_units(owners: Integers, chosen: Integers, times: Integers, most: int) -> Integers:
+    """Return the candidates that units vote for: of each, those that most of its records chose."""
+    (owners, chosen), where = np.unique(np.stack((owners, chosen)), axis=1, return_inverse=True)
+    weights = np.zeros(len(owners), dtype=np.int64)
+    np.add.at(weights, where.ravel(), times)
+    order = np.lexsort((chosen, -weights, owners))
+    owners, chosen, weights = owners[order], chosen[order], weights[order]
+    starts = np.flatnonzero(np.diff(owners, prepend=owners[:1] - 1))
+    ranks = np.arange(len(owners)) - np.repeat(starts, np.diff(starts, append=len(owners)))
+    return np.asarray(chosen[(ranks < most) & (weights > 0)])
+
+
+def _reference(points: Floats, candidates: Floats, norm: float) -> Floats:
+    """Return R of each point and the candidate beside it: the definition."""
+    differences = np.abs(points - candidates)
+    if norm == np.inf:
+        return np.asarray(differences.max(axis=1))
+    # Accumulating adds from first to last; a plain sum is free to group the terms.
+    return np.add.accumulate(differences if norm == 1.0 else differences * differences, axis=1)[:, -1]
+
+
+def _two_least(factors: Singles, tiles: list[Singles]) -> tuple[Integers, Floats, Floats]:
+    """Return where each row's least score is, that score, and the second least, over all tiles of candidates."""
+    rows = np.arange(len(factors))
+    where, least = np.zeros(len(rows), dtype=np.int64), np.full(len(rows), np.inf)
+    second, start = least.copy(), 0
+    for tile in tiles:
+        score = factors @ tile
+        place = score.argmin(axis=1)
+        least_here = score[rows, place].astype(np.float64)
+        score[rows, place] = np.inf
+        second = np.minimum(np.maximum(least, least_here), np.minimum(second, score.min(axis=1)))
+        where = np.where(least_here < least, place + start, where)
+        least, start = np.minimum(least, least_here), start + tile.shape[1]
+    return where, least, second
+
+
+def _chosen(d: int, count: int, norm: float) -> Literal["tree", "blocks"]:
+    """Return the method measured to be the faster one on normal points."""
+    slope, offset = _TREE_COORDINATES[norm]
+    return "tree" if d <= slope * np.log10(count) + offset else "blocks"
+
+
+def _first_of_each(points: Floats) -> Integers:
+    """Return where each distinct row stands first, in order; by its bytes, so that 0 and -0 both stay."""
+    rows = np.ascontiguousarray(points).view(np.dtype((np.void, points.itemsize * points.shape[1]))).ravel()
+    return np.sort(np.unique(rows, return_index=True)[1])
+
+
+def _checked(points: Floats, name: str) -> Floats:
+    """Return the points as rows of doubles."""
+    rows = np.asarray(points)
+    if rows.ndim != 2 or rows.dtype.kind not in "fiu":
+        raise ParameterError(f"{name} must be an array of numbers, one point per row")
+    rows = rows.astype(np.float64, copy=False)
+    if not (np.abs(rows) <= _LARGEST).all():
+        raise ParameterError(f"the coordinates of {name} must be numbers of at most {_LARGEST:g} in size")
+    return rows
+
+
+def _blocks(total: int, size: int) -> Iterator[slice]:
+    """Yield consecutive slices of at most ``size``, and of at least one."""
+    for start in range(0, total, max(1, size)):
+        yield slice(start, start + max(1, size))

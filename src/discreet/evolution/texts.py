@@ -1,0 +1,277 @@
+"""Texts: a language model writes them, and varies one by masking words and refilling, or by continuing anew."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.arrays import Floats
+from discreet._core.checks import integer, real
+from discreet._core.errors import ParameterError
+from discreet._core.lazy import torch
+from discreet.domain import Domain, OpenLabels, Records
+from discreet.evolution.api import in_blocks, new_seed
+from discreet.evolution.callables import (
+    ModelAPI,
+    checked_points,
+    degrees_at,
+    inference,
+    needed,
+    settled_degrees,
+    settled_embedding,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Texts(ModelAPI):
+    """Texts of a language model: one column of open labels."""
+
+    domain: Domain
+    label: str
+    model: Any = field(repr=False)
+    tokenizer: Any = field(repr=False)
+    tokens: int = 64
+    degrees: Sequence[float] = (0.6, 0.4, 0.2)
+    shrink: float = 0.5
+    temperature: float = 1.0
+    embedding: Callable[[list[str]], npt.ArrayLike] | str | None = None
+    diameter: float = 2.0
+    batch: int = 16
+
+    def __post_init__(self) -> None:
+        needed("torch", "transformers")
+        (name, column), *others = self.domain.columns.items()
+        if others or not isinstance(column, OpenLabels) or column.nullable:
+            raise ParameterError(f"column {name!r}: the texts must be the only column, of open labels without nulls")
+        if self.embedding is not None:
+            object.__setattr__(self, "embedding", settled_embedding(self.embedding, self.domain))
+        object.__setattr__(self, "tokens", integer("tokens", self.tokens, least=2, most=10**5))
+        object.__setattr__(self, "batch", integer("batch", self.batch, least=1, most=10**6))
+        object.__setattr__(self, "degrees", settled_degrees(self.degrees, self.shrink))
+        object.__setattr__(self, "temperature", real("temperature", self.temperature, above=0))
+        object.__setattr__(self, "diameter", real("diameter", self.diameter, above=0))
+
+    def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
+        """Vary each text at each degree."""
+        texts = [self._ids(text)[: self.tokens] for text in records.columns[0].tolist()]
+        varied = []
+        for degree in degrees_at(self.degrees, self.shrink, step, steps):
+            seed = new_seed(rng)
+            parts = [self._varied(block, degree, seed + place) for place, block in enumerate(self._blocks(texts))]
+            varied.append(self._labels([ids for part in parts for ids in part]))
+        return in_blocks(records, [np.stack(varied, axis=1)])
+
+    def embed(self, records: Records) -> Floats:
+        """Return the direction of the mean word embedding of each text, or ``embedding`` of the texts.
+
+        Raises ParameterError when it fails, or gives something else than finite numbers, one row per text.
+        """
+        embedding = cast("Callable[[list[str]], npt.ArrayLike]", self.embedding or self._mean_words)
+        return checked_points(embedding, records.columns[0].tolist())
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what is not a function or a model."""
+        names = ("label", "tokens", "shrink", "temperature", "diameter")
+        own = self.embedding is not None
+        return {**{name: getattr(self, name) for name in names}, "degrees": list(self.degrees), "own_embedding": own}
+
+    @abstractmethod
+    def _varied(self, texts: list[list[int]], degree: float, seed: int) -> list[list[int]]:
+        """Return one variation of each text, as tokens without special ones."""
+
+    def _mean_words(self, texts: list[str]) -> Floats:
+        """Average the model's word embeddings over each text alone, and scale the mean to length 1."""
+        words = self.model.get_input_embeddings().weight.detach()
+        out = np.zeros((len(texts), words.shape[1]))
+        for row, text in enumerate(texts):
+            if ids := self._ids(text):
+                mean = words[ids].double().mean(dim=0).cpu().numpy()
+                out[row] = mean / max(float(np.linalg.norm(mean)), 1e-300)
+        return out
+
+    def _ids(self, text: str) -> list[int]:
+        return list(self.tokenizer.encode(text, add_special_tokens=False))
+
+    def _labels(self, texts: list[list[int]]) -> npt.NDArray[Any]:
+        """Return tokens as text; a text that would start with the column's reserved prefix loses it."""
+        (column,) = self.domain.columns.values()
+        prefix = column.prefix  # type: ignore[attr-defined]
+        labels = np.empty(len(texts), dtype=object)
+        labels[:] = [self.tokenizer.decode(ids, skip_special_tokens=True).removeprefix(prefix) for ids in texts]
+        return labels
+
+    def _blocks(self, texts: list[list[int]]) -> Iterator[list[list[int]]]:
+        return (texts[first : first + self.batch] for first in range(0, len(texts), self.batch))
+
+    def _padded(self, texts: list[list[int]], *, left: bool) -> tuple[Any, Any]:
+        """Return a batch of tokens and its attention mask."""
+        longest = max(map(len, texts))
+        fill = self.tokenizer.pad_token_id or 0
+        pads = [[fill] * (longest - len(ids)) for ids in texts]
+        ones = [[1] * len(ids) for ids in texts]
+        zeros = [[0] * len(pad) for pad in pads]
+        rows = [pad + ids if left else ids + pad for ids, pad in zip(texts, pads, strict=True)]
+        mask = [zero + one if left else one + zero for one, zero in zip(ones, zeros, strict=True)]
+        device = next(self.model.parameters()).device
+        return torch.tensor(rows, device=device), torch.tensor(mask, device=device)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MaskedTexts(_Texts):
+    """Texts of a masked language model of the library transformers (extra ``evolution``).
+
+    A variation of degree q masks the share q of a text's tokens, chosen at random (one at least), and has the model
+    draw them anew, half of the masks at a time. ``random`` draws texts of ``tokens`` tokens from masks alone. There is
+    one variation for each of ``degrees``; from the first step to the last they shrink by the factor ``shrink``.
+
+    The distance is the Euclidean one between the directions of the texts' mean word embeddings, or between the vectors
+    of an ``embedding``, such as a sentence transformer. **It has to be a function of each text alone**, see
+    :class:`Callables`. The model has to be public.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public. One column of open labels, without nulls.
+    label : str
+        Which model it is, for the certificate.
+    model, tokenizer : transformers model and tokenizer
+        Such as ``BertForMaskedLM``, in inference mode.
+    tokens : int
+        Length of random texts; longer texts are varied in their first tokens, and cut there.
+    degrees : sequence of float
+        Degrees of the variations in the first step, in (0, 1].
+    shrink : float
+        Factor of the degrees from the first to the last step, in (0, 1].
+    temperature : float
+        Of the draws.
+    embedding : callable or str, optional
+        ``embedding(texts)`` gives an array of shape (texts, d); or the folder or the name of a model of the library
+        model2vec (extra ``embeddings``), as for :class:`Callables`.
+    diameter : float
+        Upper bound on the distance of two embeddings; 2 for directions.
+    batch : int
+        Texts the model works on at a time.
+
+    Raises
+    ------
+    ParameterError
+        When torch is not installed, the domain is not one column of texts, or a parameter is out of range.
+    """
+
+    name: ClassVar[str] = "masked-texts"
+
+    def __post_init__(self) -> None:
+        _Texts.__post_init__(self)
+        if None in (self.tokenizer.mask_token_id, self.tokenizer.cls_token_id, self.tokenizer.sep_token_id):
+            raise ParameterError("the tokenizer has no mask, start or end token. Use ContinuedTexts for a causal model")
+
+    def random(self, count: int, *, rng: np.random.Generator) -> Records:
+        """Draw texts from masks alone."""
+        seed = new_seed(rng)
+        empty = [[self.tokenizer.mask_token_id] * self.tokens for _ in range(count)]
+        parts = [self._varied(block, 1.0, seed + place) for place, block in enumerate(self._blocks(empty))]
+        return Records(columns=(self._labels([ids for part in parts for ids in part]),))
+
+    def _varied(self, texts: list[list[int]], degree: float, seed: int) -> list[list[int]]:
+        start, end = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
+        ids, present = self._padded([[start, *text, end] for text in texts], left=False)
+        masked = torch.zeros_like(ids, dtype=torch.bool)
+        with inference(seed):
+            for row, text in enumerate(texts):
+                order = torch.randperm(len(text))[: max(1, round(degree * len(text)))]
+                masked[row, 1 + order.to(ids.device)] = True
+            ids[masked] = self.tokenizer.mask_token_id
+            while masked.any():
+                rows, places = masked.nonzero(as_tuple=True)
+                turn = torch.randperm(len(rows))[: (len(rows) + 1) // 2].to(ids.device)
+                rows, places = rows[turn], places[turn]
+                logits = self.model(input_ids=ids, attention_mask=present).logits[rows, places].double().cpu()
+                logits[:, self.tokenizer.all_special_ids] = -torch.inf
+                drawn = torch.multinomial(torch.softmax(logits / self.temperature, dim=1), 1)
+                ids[rows, places] = drawn[:, 0].to(ids.device)
+                masked[rows, places] = False
+        return [row[1 : 1 + len(text)].tolist() for row, text in zip(ids, texts, strict=True)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ContinuedTexts(_Texts):
+    """Texts of a causal language model of the library transformers (extra ``evolution``).
+
+    ``random`` continues a prompt drawn from ``prompts``. A variation of degree q cuts the last share q of a text's
+    tokens off (one at least, and one stays at least), and has the model go on from there, until it ends the text or
+    ``tokens`` is reached.
+
+    Parameters
+    ----------
+    prompts : sequence of str
+        Public beginnings of texts; random texts begin with one of them.
+    tokens : int
+        Most tokens of a text.
+    domain, label, model, tokenizer, degrees, shrink, temperature, embedding, diameter, batch
+        As for :class:`MaskedTexts`; the model such as ``GPT2LMHeadModel``.
+
+    Raises
+    ------
+    ParameterError
+        When torch is not installed, the domain is not one column of texts, or a parameter is out of range.
+    """
+
+    name: ClassVar[str] = "continued-texts"
+    prompts: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        _Texts.__post_init__(self)
+        if not self.prompts or isinstance(self.prompts, str):
+            raise ParameterError("prompts must be a list of at least one public beginning")
+        longest = max(len(self._ids(prompt)) for prompt in self.prompts)
+        if min(len(self._ids(prompt)) for prompt in self.prompts) < 1 or longest >= self.tokens:
+            raise ParameterError("prompts must have at least one token, and fewer than tokens")
+        if self.tokenizer.eos_token_id is None:
+            raise ParameterError("the tokenizer has no end token. Set its eos_token")
+        object.__setattr__(self, "prompts", tuple(self.prompts))
+
+    def random(self, count: int, *, rng: np.random.Generator) -> Records:
+        """Continue prompts."""
+        starts = [self._ids(self.prompts[place]) for place in rng.integers(len(self.prompts), size=count)]
+        seed = new_seed(rng)
+        parts = [self._continued(block, seed + place) for place, block in enumerate(self._blocks(starts))]
+        return Records(columns=(self._labels([ids for part in parts for ids in part]),))
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what is not a function or a model."""
+        return {**_Texts.parameters(self), "prompts": list(self.prompts)}
+
+    def sources(self) -> dict[str, Records]:
+        """Return the prompts."""
+        return {"prompts": Records(columns=(np.array(self.prompts, dtype=object),))}
+
+    def _varied(self, texts: list[list[int]], degree: float, seed: int) -> list[list[int]]:
+        kept = [ids[: max(1, len(ids) - max(1, round(degree * len(ids))))] for ids in texts]
+        return self._continued(kept, seed)
+
+    def _continued(self, starts: list[list[int]], seed: int) -> list[list[int]]:
+        begun = [ids or [self.tokenizer.eos_token_id] for ids in starts]
+        ids, present = self._padded(begun, left=True)
+        with inference(seed):
+            out = self.model.generate(
+                input_ids=ids,
+                attention_mask=present,
+                do_sample=True,
+                temperature=self.temperature,
+                top_k=0,
+                max_new_tokens=self.tokens - min(map(len, begun)),
+                eos_token_id=self.tokenizer.eos_token_id,
+                pad_token_id=self.tokenizer.eos_token_id,
+            )
+        width = ids.shape[1]
+        new = [self._until_end(row[width:].tolist()) for row in out]
+        return [(ids + more)[: self.tokens] for ids, more in zip(begun, new, strict=True)]
+
+    def _until_end(self, ids: list[int]) -> list[int]:
+        end = self.tokenizer.eos_token_id
+        return ids[: ids.index(end)] if end in ids else ids

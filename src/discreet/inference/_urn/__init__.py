@@ -1,1 +1,0 @@
-"""Dirichlet- and Pitman-Yor processes given records of their urn."""

@@ -1,0 +1,322 @@
+"""Cells of which a release tells nothing: bounds on what they hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.arrays import Booleans, Floats, Integers
+from discreet._core.errors import ParameterError
+from discreet._core.text import percent
+from discreet.domain import Domain, Numeric, Records
+from discreet.domain.column import Column
+from discreet.inference.functionals import ordered
+from discreet.inference.line import Draws, Line, at_ends, extremes
+from discreet.inference.prior import Noise
+from discreet.mechanisms.evidence import ThresholdedCounts
+
+# Cells that a release cannot tell from empty ones. Whether they are empty is not left to the prior.
+#
+# Theory: docs/theory/mechanism-aware-posterior.md.
+
+_FAR = 1.5  # standard deviations above 0, up to which a sum is not told from that of empty cells
+_POSITIVE = 1.0 / math.sqrt(2.0 * math.pi)  # mean of the positive part of noise, in standard deviations
+
+
+class Estimates(NamedTuple):
+    """Estimates of the counts of cells, neighbours in a tree of sets beside one another.
+
+    ``counts``, shape (k,): in records, the best linear ones that add up to the known number of records.
+    ``noise``: standard deviation of the noise in the count of one cell, or of one measured set.
+    ``sets``: for each level of the tree, from the smallest sets to the whole, the set that each cell is in, numbered in
+    order, and whether the sets of this level were measured too.
+    ``each``: how many records a released one stands for; 0 where counts were released.
+    ``stratified``: whether records were drawn so that the number in each set is its share, to within one.
+    ``least``: the fewest cells that a hidden set may have.
+    """
+
+    counts: Floats
+    noise: float
+    sets: Sequence[tuple[Integers, bool]]
+    each: float = 0.0
+    stratified: bool = False
+    least: int = 2
+
+    def hidden(self) -> Booleans:
+        """Return which cells are in hidden sets.
+
+        The largest sets that are at most one and a half standard deviations above 0 are sorted by this distance. The
+        first of them are hidden: as many as, taken together, are within that limit too. Their number is found by
+        bisection.
+        """
+        within = [np.arange(len(self.counts)), *(of for of, _ in self.sets)]  # the set of each cell, level by level
+        above = [upper[np.searchsorted(lower, np.arange(lower[-1] + 1))] for lower, upper in pairwise(within)]
+        own = [np.full(len(self.counts), self.noise**2)]  # variances of estimates from what lies in a set
+        for of, (_, measured) in zip(above, self.sets, strict=True):
+            variance = np.bincount(of, weights=own[-1])
+            own.append(1.0 / (1.0 / variance + 1.0 / self.noise**2) if measured else variance)
+        distances, held = np.empty(0), np.full(len(self.counts), -1)  # of sets that may be hidden, and each cell's
+        error = np.zeros(1)
+        for of, mine, level in zip(above[::-1], own[-2::-1], within[-2::-1], strict=True):
+            share = mine / np.bincount(of, weights=mine)[of]
+            error = share**2 * error[of] + mine * (1.0 - share)
+            far = np.bincount(level, weights=self.counts) / self._spread(error, 1)
+            small = (held < 0) & ((far <= _FAR) & (np.bincount(level) >= self.least))[level]
+            new, place = np.unique(level[small], return_inverse=True)
+            held[small] = len(distances) + place
+            distances = np.append(distances, far[new])
+        rank = np.append(np.argsort(np.argsort(distances, kind="stable")), len(distances))[held]
+        kept, tried = 0, len(distances)
+        while kept < tried:
+            number = (kept + tried + 1) // 2
+            spread = self._spread(self._variance(rank < number, above, own), number)
+            near = self.counts[rank < number].sum() <= _FAR * spread
+            kept, tried = (number, tried) if near else (kept, number - 1)
+        return np.asarray(rank < kept)
+
+    def _spread(self, variance: Any, sets: int) -> Floats:
+        """Return the standard deviation of the estimates of so many empty sets, from the variance of the noise."""
+        spread = np.sqrt(variance)
+        drawn = sets * self.each / 6.0 if self.stratified else self.each + _POSITIVE * spread
+        return np.asarray(np.sqrt(variance + self.each * drawn))
+
+    def _variance(self, cells: Booleans, above: Sequence[Integers], own: Sequence[Floats]) -> float:
+        """Return the variance of the sum of some cells' estimates."""
+        variance, parts = 0.0, cells.astype(np.float64)  # how much of a set's error is theirs
+        for of, mine in zip(above, own, strict=False):
+            among = np.bincount(of, weights=mine * parts) / np.bincount(of, weights=mine)
+            variance += float(mine @ (parts - among[of]) ** 2)
+            parts = among
+        return variance
+
+
+def halves(size: int) -> list[tuple[Integers, bool]]:
+    """Return sets of neighbouring cells, halved again and again, none of them measured."""
+    return [(np.arange(size) >> depth, False) for depth in range(1, (size - 1).bit_length() + 1)]
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """What bounds take as possible: hidden cells hold what the draws say, or are empty, all or on one side.
+
+    ``cells``, shape (S,): whether a record of the support is in such a cell.
+    """
+
+    cells: Booleans
+
+    def said(self, masses: Floats) -> str:
+        """Return what is assumed of these cells, in words.
+
+        ``masses``, shape (draws, S): of the cells.
+        """
+        share = percent(float(masses[:, self.cells].sum(axis=1).mean()))
+        return (
+            f"the release cannot tell some neighbouring cells from empty ones. On average the draws put about {share} "
+            "of the records there. Intervals also allow for these cells to be empty. In regressions and functions of "
+            "your own, the prior decides"
+        )
+
+    def of(self, kept: Booleans) -> Hidden:
+        """Return the same of a part of the support."""
+        return Hidden(self.cells[kept])
+
+    def lines(self, column: Column, codes: npt.NDArray[Any], draws: Draws) -> Iterator[tuple[Line, Line]]:
+        """Yield a column with values at the lower and at the upper ends of cells, for each case that bounds hold in.
+
+        The hidden cells hold what the draws say. Or all are empty. Or only those below the median of the mean draw
+        are empty, or only those above it.
+
+        ``column``, ``codes``: the column, and its part of the support.
+        """
+        values = extremes(column, codes)[0]
+        masses = np.where(np.isnan(values), 0.0, draws.weights)  # nulls are left out
+        empty = [np.zeros_like(self.cells), self.cells]
+        if ordered(column):
+            middle = _median(values, np.nan_to_num(masses).mean(axis=0))
+            empty += [self.cells & (values < middle), self.cells & (values > middle)]
+        for each in {one.tobytes(): one for one in empty}.values():
+            yield at_ends(column, codes, Draws(_without(masses, each)), 0)
+
+
+def _median(values: Floats, masses: Floats) -> float:
+    """Return the value at which half of the mass is reached."""
+    order = np.argsort(values, kind="stable")[: np.count_nonzero(~np.isnan(values))]
+    cumulated = np.cumsum(masses[order])
+    return float(values[order[np.searchsorted(cumulated, 0.5 * cumulated[-1])]]) if len(order) else np.nan
+
+
+def _without(masses: Floats, empty: Booleans) -> Floats:
+    """Return draws with empty cells, whose mass goes to the others in proportion. If there are none, they stay."""
+    rest = np.where(empty, 0.0, masses)
+    part = rest.sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(part > 0.0, rest * (masses.sum(axis=1, keepdims=True) / part), masses)
+
+
+# Records in cells that a threshold withheld: a release tells about how many there are, and not in which cells.
+
+_MISSED = 1e-3  # probability that some withheld cell holds more than is taken for possible
+_PARTS = 64  # of equal mass, in order of their values, into which the records are cut
+
+
+@dataclass(frozen=True)
+class Withheld:
+    """What bounds take as possible: each draw's mass of these cells lies in any of them, up to so much in each.
+
+    ``cells``, shape (S,): whether a record of the support is in such a cell.
+    ``most``: the mass that one cell has at most.
+    """
+
+    cells: npt.NDArray[np.bool_]
+    most: float
+
+    @classmethod
+    def below(cls, evidence: ThresholdedCounts, seen: Floats, records: int, *, population: bool) -> Withheld:
+        """Return the cells of which nothing was released.
+
+        ``evidence``: the noise, and the threshold.
+        ``seen``, shape (cells,): released counts (nan: not in the table), or numbers of released records.
+        ``records``: confidential ones.
+        ``population``: whether masses are the population's, of which the table is a sample.
+        """
+        from scipy.special import gammaincinv
+
+        cells = np.isnan(seen) | (seen == 0)
+        missed = _MISSED / max(1, int(cells.sum()))
+        noise = Noise.of(evidence.law, evidence.scale)
+        counts = np.arange(evidence.threshold + int(noise.reach) + 2)
+        most = int(counts[np.argmax(noise.below(evidence.threshold - counts) <= missed)])
+        whole = float(gammaincinv(most + 1.0, 1.0 - missed)) if population else float(most)
+        return cls(cells, min(1.0, whole / records))
+
+    def said(self, masses: Floats) -> str:
+        """Return what is assumed of these cells, in words.
+
+        ``masses``, shape (draws, S): of the cells.
+        """
+        share = percent(float(masses[:, self.cells].sum(axis=1).mean()))
+        return (
+            f"nothing was released of cells that hold about {share} of the records (posterior mean). Intervals hold "
+            f"wherever in these cells they lie, at most {percent(self.most)} in each. In groups, regressions and "
+            "functions of your own, the prior says where they lie"
+        )
+
+    def of(self, kept: npt.NDArray[np.bool_]) -> Withheld:
+        """Return the same of a part of the support, each of whose cells may hold all that lies in the part."""
+        return Withheld(self.cells[kept], 1.0)
+
+    def lines(self, column: Column, codes: npt.NDArray[Any], draws: Draws) -> Iterator[tuple[Line, Line]]:
+        """Yield a column where the values of these records are least, and where they are greatest: one case.
+
+        The part of them at a rank has at least the value at that rank where all are as low as they can be, and at most
+        that where they are as high. Nulls stay as they are.
+
+        ``column``, ``codes``: the column, and its part of the support.
+        """
+        values = extremes(column, codes)[0]
+        moved = self.cells & ~np.isnan(values)
+        whole, rest = draws.weights[:, moved].sum(axis=1), np.where(moved, 0.0, draws.weights)
+        labels, kinds = np.unique(np.asarray(codes)[moved], return_inverse=True)
+        room = self.most * np.bincount(kinds).astype(np.float64)
+        if not ordered(column):
+            yield _of_labels(column, np.asarray(codes), rest, whole, labels, room, ~np.isnan(values))
+            return
+        if not len(labels):
+            yield at_ends(column, codes, draws, 0)
+            return
+        by_value = np.argsort(extremes(column, labels)[0], kind="stable")
+        labels, room = labels[by_value], room[by_value]
+        room *= max(1.0, float(whole.max()) / float(room.sum()))
+        ranks = whole[:, None] * np.arange(_PARTS + 1) / _PARTS
+        lowest = _at_rank(np.cumsum(room), ranks[:, :-1])
+        highest = len(room) - 1 - _at_rank(np.cumsum(room[::-1]), whole[:, None] - ranks[:, 1:])
+        parts = np.repeat(whole[:, None] / _PARTS, _PARTS, axis=1)
+        yield (
+            Line(column, codes, Draws(rest, _column(labels[lowest]), parts), 0, "least"),
+            Line(column, codes, Draws(rest, _column(labels[highest]), parts), 0, "most"),
+        )
+
+
+def _of_labels(
+    column: Column,
+    codes: npt.NDArray[Any],
+    rest: Floats,
+    whole: Floats,
+    labels: npt.NDArray[Any],
+    room: Floats,
+    present: npt.NDArray[np.bool_],
+) -> tuple[Line, Line]:
+    """Return lines of a column without an order: the least share of each label, and the greatest.
+
+    The greatest shares are those of different distributions, and add up to more than one.
+    """
+    rest = rest[:, present]
+    with np.errstate(invalid="ignore", divide="ignore"):  # a draw of nulls only has no shares: NaN says so
+        total = (rest.sum(axis=1) + whole)[:, None]
+        least = Draws(rest / total, _column(np.full(len(whole), -1)), whole[:, None] / total)
+        most = np.minimum(whole[:, None], room) / total
+    greatest = Draws(rest / total, _column(np.broadcast_to(labels, most.shape)), most)
+    return Line(column, codes[present], least, 0, "least"), Line(column, codes[present], greatest, 0, "most")
+
+
+def _at_rank(cumulated: Floats, ranks: Floats) -> Integers:
+    """Return which cell is reached at each rank."""
+    return np.minimum(np.searchsorted(cumulated, ranks, side="right"), len(cumulated) - 1)
+
+
+def _column(codes: npt.NDArray[Any]) -> Records:
+    return Records(columns=(np.asarray(codes).ravel(),))
+
+
+# Shapes within cells: nothing was seen of them, so they are draws of the prior.
+
+MOST_PIECES = 1 << 26
+_LEFT = 1e-6  # expected share of a cell that the last value takes over from the infinitely many that follow
+
+
+def continuous_domain(domain: Domain) -> Domain:
+    """Return the domain whose only column is not cut into cells.
+
+    Raises ParameterError when the domain is not one numeric column of intervals.
+    """
+    column = next(iter(domain.columns.values()))
+    whole = isinstance(column, Numeric) and column.cells is not None and column.step is None and not column.nullable
+    if len(domain.columns) != 1 or not whole or column.dtype not in ("float64", "float32"):  # type: ignore[attr-defined]
+        raise ParameterError("shapes within cells need a single numeric column of intervals, without step or nulls")
+    open_column = Numeric(lower=column.lower, upper=column.upper)  # type: ignore[attr-defined]
+    return Domain(columns={domain.names[0]: open_column})
+
+
+def shapes(domain: Domain, alpha: Floats, masses: Floats, rng: np.random.Generator) -> tuple[Records, Floats]:
+    """Draw a Dirichlet process within each cell, uniform base, for each row of masses.
+
+    Raises ParameterError when they are too many to hold.
+
+    Returns
+    -------
+    records : Records
+        ``draws * T`` values, row by row.
+    weights : ndarray of float64, shape (draws, T)
+        Their masses.
+    """
+    (column,) = domain.columns.values()
+    low, high = (np.asarray(end, dtype=np.float64) for end in column.ends(np.arange(len(alpha))))
+    sticks = [max(1, math.ceil(math.log(_LEFT) / math.log(a / (1.0 + a)))) for a in alpha.tolist()]
+    if len(masses) * sum(sticks) > MOST_PIECES:
+        raise ParameterError("the shapes within cells do not fit in memory. Ask for fewer draws")
+    weights = []
+    for cell, count in enumerate(sticks):
+        broken = rng.beta(1.0, alpha[cell], size=(len(masses), count))
+        broken[:, -1] = 1.0
+        left = np.cumprod(1.0 - broken, axis=1)
+        left = np.concatenate((np.ones((len(masses), 1)), left[:, :-1]), axis=1)
+        weights.append(masses[:, cell, None] * broken * left)
+    place = np.repeat(np.arange(len(alpha)), sticks)
+    values = low[place] + (high - low)[place] * rng.random((len(masses), len(place)))
+    return Records(columns=(values.ravel(),)), np.concatenate(weights, axis=1)

@@ -1,0 +1,342 @@
+"""The confidential counts given records that were drawn from positive parts of noisy counts.
+
+Theory: docs/theory/mechanism-aware-posterior.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from discreet._core.arrays import Booleans, Floats, Integers
+from discreet.inference.lattice import Lattice
+from discreet.inference.prior import Noise, Prior
+from discreet.inference.sums import Level, LogWeights, Sums, both, nothing
+from discreet.mechanisms.evidence import NoisyCellCounts, ThresholdedCounts
+
+_HOPELESS = 30.0  # in logarithms, below the likeliest prior
+_LEFT, _MOST_NODES = 14.0, 12  # in logarithms below the largest; on each side
+_ROUNDING, _WHOLE = math.sqrt(1.0 / 6.0), 0.3  # standard deviations of what rounding changes: of shares, of counts
+
+
+class Positive:
+    """Records that were drawn from the positive parts of noisy counts, brought to the sum n.
+
+    ``(y_j - shift)^+ / Y``: either the shift is 0 and the sum ``Y`` unknown, or ``Y = n`` and the shift unknown. What
+    is unknown is integrated. Independent records: their likelihood with the sum as an exponential factor, which is
+    exact for an unknown sum. Stratified ones: each number is its share to within one, neighbours independently.
+    """
+
+    def __init__(self, evidence: NoisyCellCounts, prior: Prior, records: int, drawn: Integers) -> None:
+        self._evidence, self._records = evidence, records
+        self._drawn, self._size = np.asarray(drawn, dtype=np.int64), int(drawn.sum())
+        self._noise = Noise.of(evidence.law, evidence.scale)
+        self._each = records / self._size
+        self._stratified = evidence.sampling == "stratified"
+        self._least = evidence.threshold if isinstance(evidence, ThresholdedCounts) else None
+        spread = math.hypot(self._noise.spread, self._each / math.sqrt(6.0))
+        self._lattice = Lattice.fine(records, spread, self._tree_of(prior), self._each * self._drawn.astype(np.float64))
+        self._tilt: float | None = None  # of the sums that were made last
+        self._hopeless = False
+
+    def _tree_of(self, prior: Prior) -> Prior:
+        return prior
+
+    @property
+    def approximation(self) -> str:
+        if self._stratified:
+            return "the rounding of neighbouring cells' shares to whole records is taken as independent"
+        shifted = "the reading is taken as one shift of all noisy counts, cut off at 0"
+        return shifted if self._evidence.surplus == "shifted" else ""
+
+    @property
+    def step(self) -> int:
+        return self._lattice.step
+
+    @cached_property
+    def _levels(self) -> list[Level]:
+        return self._lattice.levels
+
+    @classmethod
+    def under(
+        cls, priors: Sequence[Prior], evidence: NoisyCellCounts, records: int, drawn: Integers
+    ) -> Sequence[Positive]:
+        """Return the posteriors under several priors.
+
+        The unknown number is looked for under the last one. What the others weigh there tells whether they can matter.
+        """
+        made = [cls(evidence, prior, records, drawn) for prior in priors]
+        if len(made) > 1:
+            peaks = [one._log(made[-1]._best) for one in made]
+            for one, peak in zip(made, peaks, strict=True):
+                one._hopeless = peak <= max(peaks) - _HOPELESS
+        return made
+
+    @property
+    def log(self) -> float:
+        """The logarithm of the weight of all counts, whatever the unknown number is."""
+        return -math.inf if self._hopeless else self._nodes[2]
+
+    def draw(self, draws: int, rng: np.random.Generator) -> Floats:
+        """Return draws of the counts: from each node of the unknown number as many as it has weight."""
+        nodes, weights, _ = self._nodes
+        held = rng.multinomial(draws, weights)
+        pairs = [(float(node), int(count)) for node, count in zip(nodes, held, strict=True) if count]
+        counts = np.concatenate([self._sums(node).draw(count, rng) for node, count in pairs])
+        return self._lattice.counts(counts[rng.permutation(draws)])
+
+    def _log(self, value: float) -> float:
+        sums = self._sums(value)
+        return sums.log if sums.log > -math.inf else -1e50 * (1.0 + sums.away)  # rising towards what explains the sum
+
+    @cached_property
+    def _scale(self) -> tuple[float, float, float]:
+        """Between what the unknown number lies, and about its standard deviation."""
+        k, spread = len(self._drawn), self._noise.spread
+        if self._evidence.surplus != "rescaled":
+            width = math.hypot(spread, self._each) / math.sqrt(k)
+            return -9.0 * width, 9.0 * spread, width
+        least = 1.0 if self._least is None else float(self._least)  # the logarithm of the sum of the positive parts
+        low = math.log(max(least, self._records - 9.0 * spread * math.sqrt(k) if self._least is None else 0.0))
+        width = math.hypot(spread * math.sqrt(k) / self._records, 1.0 / math.sqrt(self._size))
+        return low, math.log(self._records + 2.0 * spread * k), width
+
+    @cached_property
+    def _best(self) -> float:
+        """The likeliest value of the unknown number."""
+        from scipy.optimize import minimize_scalar
+
+        *bounds, width = self._scale
+        options = {"xatol": 0.2 * width}
+        return float(minimize_scalar(lambda v: -self._log(v), bounds=bounds, method="bounded", options=options).x)
+
+    @cached_property
+    def _nodes(self) -> tuple[Floats, Floats, float]:
+        """Return values of the unknown number, their probabilities, and the logarithm of the weight of all."""
+        (low, high, width), best = self._scale, self._best
+        logs = {0: self._log(best)}
+        curvature = max(0.05, sum(logs[0] - self._log(best + step * width) for step in (-1.0, 1.0)))
+        width /= math.sqrt(curvature)
+        for side in (-1, 1):  # outwards as far as there is any weight
+            while logs[at := max(logs, key=lambda i: side * i)] > logs[0] - _LEFT and abs(at) < _MOST_NODES:
+                value = best + (at + side) * width
+                logs[at + side] = self._log(value) if low <= value <= high else -math.inf
+        largest = max(logs.values())
+        weights = np.exp(np.array([logs[i] for i in sorted(logs)]) - largest)
+        whole = float(weights.sum())
+        return best + width * np.array(sorted(logs)), weights / whole, largest + math.log(whole * width)
+
+    def _sums(self, value: float) -> Sums:
+        rescaled = self._evidence.surplus == "rescaled"
+        total, shift = (math.exp(value), 0.0) if rescaled else (float(self._records), value)
+        kinds = [*zip(self._lattice.cells, self._drawn.tolist(), strict=True)]
+        told = {drawn: self._told(drawn, total / self._size, shift, self._noise) for drawn in {z for _, z in kinds}}
+        laws = self._lattice.laws({(cell, drawn): (cell, *told[drawn]) for cell, drawn in kinds})
+        sums = Sums([laws[kind] for kind in kinds], self._lattice.total, self._levels, tilt=self._tilt)
+        self._tilt = sums.tilt
+        return sums
+
+    def _told(self, drawn: int, each: float, shift: float, noise: Noise) -> tuple[Integers, Floats]:
+        """Return the counts that so many released records may come from, and their log-likelihood."""
+        lattice, step = self._lattice, self._lattice.step
+        spread = each * (_ROUNDING if self._stratified else math.sqrt(drawn + 1.0))
+        spacing = step if spread >= 2.0 * step else max(1, int(spread / 3.0))
+        least = max(shift, -math.inf if self._least is None else self._least)
+        low = max(least, shift + each * drawn - 9.0 * spread)
+        high = max(least, shift + each * drawn) + (6.0 if self._stratified else 20.0) * spread
+        if drawn == 0 and self._least is None:
+            low = shift - noise.reach
+        y = spacing * np.arange(math.floor(low / spacing), math.ceil(high / spacing) + 1)
+        log_read = self._log_read(drawn, np.maximum(y - shift, 0.0) / each, each)
+        if self._least is not None:
+            log_read = np.where(y >= self._least, log_read, -math.inf)
+        peak = float(log_read.max()) if drawn else 0.0
+        read = np.exp(log_read - peak)
+        numbers = lattice.numbers(y[0] - noise.reach, y[-1] + noise.reach)
+        if spacing == step:
+            first, last = y[0] // step, y[-1] // step
+            kernel = noise.log_pmf(step * np.arange(first - numbers[-1], last - numbers[0] + 1.0))
+            weights = np.convolve(read, np.exp(kernel)[::-1], mode="full")
+            weights = weights[len(y) - 1 : len(y) - 1 + len(numbers)]
+        else:
+            weights = np.exp(noise.log_pmf(y - float(step) * numbers[:, None])) @ read
+        weights = weights * (spacing * math.exp(-noise.log_whole))
+        if self._least is not None:
+            below = noise.below(self._least - step * numbers) if drawn == 0 else 0.0
+            weights = np.where(numbers > 0, weights + below, float(drawn == 0))
+        with np.errstate(divide="ignore"):
+            return numbers, np.log(weights) + peak
+
+    def _log_read(self, drawn: int, expected: Floats, each: float) -> Floats:
+        """Return the log-likelihood of released records of a cell, where so many are expected."""
+        if self._stratified:
+            return np.asarray((expected - drawn) ** 2 / (-2.0 * (_ROUNDING**2 + (_WHOLE / each) ** 2)))
+        with np.errstate(divide="ignore"):
+            log = drawn * np.log(expected / drawn) + drawn if drawn else np.zeros(len(expected))
+        return np.asarray(log - expected)
+
+
+class Moved(Positive):
+    """Records of a reading that sets the negative parts of noisy counts off against their positive neighbours.
+
+    What is left of a cell is then the sum of its own noisy count and of those that were set off against it. A cell
+    without released records is taken to be one of these, of the nearest cell that has some. The sum of such a block is
+    told, with the noise of all its counts, and of its cells on each side of the one with records, a run, that their
+    sum is no larger than this noise hides. In the prior, half of a block belongs to the cell with records.
+    """
+
+    @cached_property
+    def _block(self) -> Integers:
+        return _nearest_held(self._drawn)
+
+    @cached_property
+    def _run(self) -> Integers:
+        return _runs(self._drawn, self._block)
+
+    def _tree_of(self, prior: Prior) -> Prior:
+        if prior.base is None:
+            return prior
+        sets = _sets(self._run, self._block)  # its tree is cut where these sets end
+        base = _evenly(prior.base, self._block, self._drawn > 0)
+        return Prior.nested(base, sets, start=prior.start, wide=prior.wide, growth=prior.growth)
+
+    @property
+    def approximation(self) -> str:
+        return "the reading is taken to tell the sum of a cell with records and the nearest cells without, and no more"
+
+    @classmethod
+    def under(
+        cls, priors: Sequence[Prior], evidence: NoisyCellCounts, records: int, drawn: Integers
+    ) -> Sequence[Positive]:
+        """Return the posteriors under several priors."""
+        return [cls(evidence, prior, records, drawn) for prior in priors]
+
+    @property
+    def log(self) -> float:
+        """The logarithm of the weight of all counts."""
+        return self._cells.log
+
+    def draw(self, draws: int, rng: np.random.Generator) -> Floats:
+        """Return draws of the counts."""
+        return self._lattice.counts(self._cells.draw(draws, rng))
+
+    @cached_property
+    def _cells(self) -> Sums:
+        sizes, held = np.bincount(self._block).tolist(), self._drawn[self._drawn > 0].tolist()
+        blocks, lengths = [*zip(held, sizes, strict=True)], np.bincount(self._run)[self._run].tolist()
+        told = {block: self._told_of(*block) for block in {*blocks}}
+        hidden = {size: self._hidden(size) for size in {*sizes}}
+        kinds = zip(self._lattice.cells, self._block.tolist(), (self._drawn == 0).tolist(), lengths, strict=True)
+        keys = [(cell, *blocks[block], empty, run) for cell, block, empty, run in kinds]
+        laws = self._lattice.laws({key: (key[0], *self._of_a_cell(told[key[1:3]], *key[2:])) for key in keys})
+        first = np.searchsorted(self._run, np.arange(int(self._run[-1]) + 1)).tolist()
+        of_runs = [
+            hidden[size] if empty and run > 1 else nothing for *_, size, empty, run in (keys[at] for at in first)
+        ]
+        of_blocks = [_looked_up(*told[block]) if block[1] > 1 else nothing for block in blocks]
+        return Sums([laws[key] for key in keys], self._lattice.total, self._tree(of_runs, of_blocks))
+
+    def _wide(self, size: int) -> Noise:
+        """Return the noise of the sum of so many noisy counts."""
+        return self._noise if size == 1 else Noise("gaussian", self._noise.spread * math.sqrt(size))
+
+    def _told_of(self, drawn: int, size: int) -> tuple[Integers, Floats]:
+        return self._told(drawn, self._each, 0.0, self._wide(size))
+
+    @cached_property
+    def _unseen(self) -> float:
+        """What a run without records may hold: twice what one stands for, or what one in twenty times has none."""
+        return 2.0 * max(0, math.ceil(self._each) - 1) if self._stratified else 3.0 * self._each
+
+    def _hidden(self, size: int) -> LogWeights:
+        """Return how likely it is that a run of cells, of a block of this size, holds so many without showing it."""
+        noise = self._wide(size)
+        return lambda numbers: noise.log_pmf(np.maximum(self._lattice.counts(numbers) - self._unseen, 0.0))
+
+    def _of_a_cell(self, told: tuple[Integers, Floats], size: int, empty: bool, run: int) -> tuple[Integers, Floats]:
+        """Return a cell's counts and their weights: those without records are no more than the block's noise hides."""
+        lattice, (numbers, logs) = self._lattice, told
+        if size > 1:
+            most = lattice.numbers(0.0, self._unseen + self._wide(size).reach)
+            if empty:
+                numbers, logs = most, self._hidden(size)(most) if run == 1 else np.zeros(len(most))
+            else:
+                numbers = np.arange(max(0, int(numbers[0]) - 2 * int(most[-1])), int(numbers[-1]) + 1)
+                logs = np.zeros(len(numbers))
+        return numbers, logs
+
+    def _tree(self, runs: list[LogWeights], blocks: list[LogWeights]) -> list[Level]:
+        """Return the sets whose sums have weights: those of the prior, and those that are told of."""
+        told = {len(some): some for some in (runs, blocks) if 1 < len(some) < len(self._drawn)}
+        levels = self._levels or self._flat(told)
+        return [
+            level._replace(log_weights=list(map(both, level.log_weights, told[len(level.log_weights)])))
+            if len(level.log_weights) in told
+            else level
+            for level in levels
+        ]
+
+    def _flat(self, told: Container[int]) -> list[Level]:
+        """Return the sets of runs and blocks, without weights."""
+        levels, first = [], np.arange(len(self._drawn))
+        for part in (self._run, self._block):
+            number = int(part[-1]) + 1
+            if number in told and number < len(first):
+                levels.append(Level(part[first], [nothing] * number))
+                first = np.searchsorted(part, np.arange(number))
+        return levels
+
+
+def _nearest_held(drawn: Integers) -> Integers:
+    """Return, for each cell, which of those with released records is nearest, numbered from the left."""
+    held = np.flatnonzero(drawn)
+    ends = held[:-1] + 1 + (np.diff(held) - 1) // 2
+    return np.searchsorted(ends, np.arange(len(drawn)), side="right")
+
+
+def _evenly(base: Floats, block: Integers, held: Booleans) -> Floats:
+    """Return a base measure in which half of each block belongs to its cell with released records."""
+    whole, alone = np.bincount(block, weights=base), np.bincount(block) == 1
+    own = np.where(alone, whole, 0.5 * whole)
+    parts = base * ((whole - own) / np.where(alone, 1.0, whole - base[held]))[block]
+    parts[held] = own
+    return parts
+
+
+def _runs(drawn: Integers, block: Integers) -> Integers:
+    """Return the run of each cell: cells without released records of one block and side of the one that has some."""
+    held = drawn > 0
+    return np.cumsum(held | np.append(False, held[:-1]) | np.append(False, np.diff(block) > 0)) - int(held[0])
+
+
+def _sets(*parts: Integers) -> list[Integers]:
+    """Return the sets of a tree, from the smallest on: runs of cells are halved again and again, then blocks, then all.
+
+    ``parts``: partitions of the cells, each one finer than the next.
+    """
+    sets, first = [], np.arange(len(parts[0]))  # cell of each set
+    for part in [*parts, np.zeros_like(parts[0])]:
+        while int(part[-1]) + 1 < len(first):
+            of = part[first]
+            even = (np.arange(len(of)) - np.searchsorted(of, of)) % 2 == 0
+            sets.append(np.cumsum(even) - 1)
+            first = first[even]
+    return sets
+
+
+def _looked_up(numbers: Integers, logs: Floats) -> LogWeights:
+    """Return logarithms of weights by number; beyond the ends they fall as steeply as they do there."""
+    held = np.flatnonzero(np.isfinite(logs))
+    numbers, logs = numbers[held], logs[held]
+    ends = (float(logs[min(1, len(logs) - 1)] - logs[0]), float(logs[max(0, len(logs) - 2)] - logs[-1]))
+    rise, fall = (max(1.0, each) for each in ends)
+
+    def weight(wanted: Integers) -> Floats:
+        below, above = np.maximum(numbers[0] - wanted, 0), np.maximum(wanted - numbers[-1], 0)
+        inside = np.clip(wanted - numbers[0], 0, len(logs) - 1)
+        return np.asarray(logs[inside] - rise * below - fall * above)
+
+    return weight

@@ -1,0 +1,264 @@
+r"""Regressions in a population: the coefficients of each draw, in closed form or by Newton's method.
+
+Of a draw that gives mass :math:`w_l` to record ``l``, with the formula's row :math:`x_l` and outcome :math:`y_l`, the
+linear coefficients minimise :math:`\sum_l w_l (y_l - x_l^\top\beta)^2` and the logistic ones
+:math:`\sum_l w_l(\log(1+e^{x_l^\top\beta}) - y_l x_l^\top\beta)`: what a regression of the whole population would give,
+whether or not its model is true.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from discreet._core.arrays import Floats
+from discreet._core.checks import choice
+from discreet._core.errors import MissingExtra, ParameterError
+from discreet._core.text import counted, harmless
+from discreet.domain import Boolean, Category, Domain, OpenLabels, Records
+from discreet.domain.column import Column
+from discreet.inference.line import Draws
+
+_STEPS = 50
+_CLOSE = 1e-9
+_DEPENDENT = 1e-7
+
+
+class Regression(NamedTuple):
+    """What a formula gives.
+
+    ``names``: of the coefficients.
+    ``draws``, shape (draws, coefficients): NaN where a draw has none.
+    ``notes``: what they are, in words.
+    """
+
+    names: list[str]
+    draws: Floats
+    notes: tuple[str, ...]
+
+
+def regression(
+    domain: Domain, support: Records, blocks: Iterable[Draws], formula: str, kind: str | None = None
+) -> Regression:
+    """Return each draw's coefficients. For parameters and errors see ``Posterior.regress``."""
+    design = _Design(domain, formula)
+    asked = design.kind if kind is None else choice("kind", kind, ("linear", "logistic"))
+    found: list[Floats] = []
+    shared = basis = None
+    for draws in blocks:
+        if shared is None:
+            known = support if len(support) or draws.own is None else draws.own
+            shared = design.rows(known, levels=_levels(domain, support, draws)).first(len(support))
+        own = None if draws.own is None else design.rows(draws.own)
+        if basis is None:
+            basis = _basis(shared, own, draws, design.names)
+            shared = shared.within(basis)
+            _check_outcome(shared if own is None else shared.joined(own), asked, formula)
+        parts = None if own is None else own.within(basis).split(len(draws.own_weights))
+        for at, weights in enumerate(draws.weights):
+            rows = shared if parts is None else shared.joined(parts[at])
+            mass = weights if parts is None else np.concatenate((weights, draws.own_weights[at]))
+            found.append(_coefficients(rows, mass, basis, asked))
+    coefficients = np.array(found)
+    return Regression(design.names, coefficients, design.notes(asked, coefficients))
+
+
+def columns_of(domain: Domain, formula: str) -> list[str]:
+    """Return the columns that a formula uses. For errors see ``Posterior.regress``."""
+    return _Design(domain, formula).used
+
+
+class _Rows(NamedTuple):
+    """Records as a formula sees them: ``x``, shape (rows, coefficients), and ``y``; both 0 where there is a null."""
+
+    x: Floats
+    y: Floats
+
+    def joined(self, other: _Rows) -> _Rows:
+        return _Rows(*map(np.concatenate, zip(self, other, strict=True)))
+
+    def first(self, count: int) -> _Rows:
+        return _Rows(self.x[:count], self.y[:count])
+
+    def within(self, basis: Floats) -> _Rows:
+        from scipy.linalg import solve_triangular
+
+        return self._replace(x=solve_triangular(basis, self.x.T, trans="T").T)
+
+    def split(self, parts: int) -> list[_Rows]:
+        """Return the rows of each of so many draws."""
+        cut = (np.split(array, parts) for array in self)
+        return [_Rows(*part) for part in zip(*cut, strict=True)]
+
+
+class _Design:
+    """A formula on the columns of a domain: as formulaic reads it."""
+
+    def __init__(self, domain: Domain, formula: str) -> None:
+        try:
+            from formulaic import Formula
+            from formulaic.errors import FormulaicError
+        except ImportError:
+            raise MissingExtra("a formula needs formulaic", "formula") from None
+        self.domain, self.text, self._failed = domain, formula, FormulaicError
+        read = self._read(lambda: Formula(formula))
+        if not hasattr(read, "lhs") or not hasattr(read, "rhs"):
+            raise ParameterError(f"the formula {formula!r} has no outcome. Write it as 'outcome ~ column + C(column)'")
+        self._spec = read
+        self.used = sorted(map(str, read.required_variables))
+        if unknown := [name for name in self.used if name not in domain.columns]:
+            raise ParameterError(f"there is no column {unknown[0]!r}. The columns are: {', '.join(domain.names)}")
+        self.outcome = ", ".join(str(term) for term in read.lhs).strip("`")
+        self.binary = self.outcome in domain.columns and _two_values(domain.columns[self.outcome])
+        self.kind = "logistic" if self.binary else "linear"
+        self.names: list[str] = []
+
+    def rows(self, records: Records, *, levels: dict[str, Any] | None = None) -> _Rows:
+        """Return the rows of records; the first call settles how labels become numbers, by their levels."""
+        frame = self._frame(records, levels)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of pandas, about how formulaic uses it; of logarithms of zero
+            made = self._read(lambda: self._spec.get_model_matrix(frame, context={}, na_action="drop", output="pandas"))
+        if levels is not None:
+            self._spec, self._held, self.names = made.model_spec, levels, [str(name) for name in made.rhs.columns]
+        if made.lhs.shape[1] != 1:
+            raise ParameterError(f"the outcome {self.outcome!r} must be one column of numbers, or of two values")
+        held = np.zeros(len(frame), dtype=bool)
+        held[made.rhs.index.to_numpy()] = True
+        x, y = np.zeros((len(frame), len(self.names))), np.zeros(len(frame))
+        x[held], y[held] = made.rhs.to_numpy(dtype=np.float64), made.lhs.to_numpy(dtype=np.float64)[:, 0]
+        if not (np.isfinite(x).all() and np.isfinite(y).all()):
+            raise ParameterError(f"the formula {self.text!r} is not finite at every value that its columns can have")
+        return _Rows(x, y)
+
+    def notes(self, kind: str, coefficients: Floats) -> tuple[str, ...]:
+        """Say what the coefficients are, where values were put in for cells, and how many draws have none."""
+        of = {"linear": "the linear projection of", "logistic": "the logistic regression, log-odds of"}[kind]
+        outcome = f"{self.outcome} = {_second(self.domain.columns[self.outcome])}" if self.binary else self.outcome
+        told = [f"coefficients of {of} {outcome} in the population, whether or not the model is true"]
+        cells = [name for name in self.used if self.domain.columns[name].finite
+                 and self.domain.columns[name].interval(np.zeros(1, dtype=np.int64)) is not None]  # fmt: skip
+        if cells:
+            told.append(f"cells enter by their middles, which the intervals do not allow for: {', '.join(cells)}")
+        none = int(np.isnan(coefficients).any(axis=1).sum())
+        if none:
+            told.append(f"{counted(none, 'draw')} of {len(coefficients):,} have no coefficients, and are left out")
+        return tuple(told)
+
+    def _frame(self, records: Records, levels: dict[str, Any] | None) -> Any:
+        import pandas as pd
+
+        levels = self._held if levels is None else levels
+        made = {}
+        for name in self.used:
+            column, codes = self.domain.columns[name], records.columns[self.domain.names.index(name)]
+            if name == self.outcome and self.binary:
+                made[name] = np.where(np.asarray(codes) == 2, np.nan, np.asarray(codes, dtype=np.float64))
+            elif name in levels:
+                labels = np.append(_labels(column), [None])
+                made[name] = pd.Categorical(labels[np.asarray(codes, dtype=np.int64)], categories=levels[name])
+            elif isinstance(column, OpenLabels):
+                raise ParameterError(f"column {name!r} holds open labels, which a formula cannot use. Leave it out")
+            else:
+                made[name] = column.positions(codes)
+        return pd.DataFrame(made, index=range(len(records)))
+
+    def _read(self, action: Any) -> Any:
+        try:
+            return action()
+        except self._failed as problem:
+            said = harmless(str(problem).partition("\n")[0].rstrip("."))
+        raise ParameterError(f"the formula {self.text!r} cannot be used: {said}. Write 'outcome ~ column + C(column)'")
+
+
+def _levels(domain: Domain, support: Records, draws: Draws) -> dict[str, Any]:
+    """Return the labels of each column of labels that records can have: all of them, where draws have their own."""
+    found = {}
+    for (name, column), codes in zip(domain.columns.items(), support.columns, strict=True):
+        if isinstance(column, (Boolean, Category)):
+            labels = _labels(column)
+            held = np.isin(np.arange(len(labels)), np.asarray(codes, dtype=np.int64))
+            found[name] = labels if draws.own is not None else labels[held]
+    return found
+
+
+def _labels(column: Column) -> Any:
+    return np.array([*column.categories] if isinstance(column, Category) else [False, True], dtype=object)
+
+
+def _two_values(column: Column) -> bool:
+    return isinstance(column, (Boolean, Category)) and len(_labels(column)) == 2
+
+
+def _second(column: Column) -> str:
+    return "true" if isinstance(column, Boolean) else str(_labels(column)[1])
+
+
+def _check_outcome(rows: _Rows, kind: str, formula: str) -> None:
+    if kind == "logistic" and not np.isin(rows.y, (0.0, 1.0)).all():
+        raise ParameterError(f"the outcome of {formula!r} must be 0 or 1 in a logistic regression. Leave the kind out")
+
+
+def _basis(shared: _Rows, own: _Rows | None, draws: Draws, names: list[str]) -> Floats:
+    """Return ``R`` of the QR decomposition of the rows at mean weights: in it, sums of products stay small.
+
+    Raises ParameterError when a coefficient is not determined.
+    """
+    mass, rows = np.nan_to_num(draws.weights).mean(axis=0), shared
+    if own is not None:
+        rows = shared.joined(own)
+        mass = np.concatenate((mass, np.nan_to_num(draws.own_weights).ravel() / len(draws.own_weights)))
+    weighted = rows.x * np.sqrt(mass)[:, None]
+    r = np.asarray(np.linalg.qr(weighted, mode="r"), dtype=np.float64)
+    left = np.zeros(len(names))
+    left[: len(r)] = np.abs(np.diagonal(r))
+    undetermined = np.flatnonzero(left <= _DEPENDENT * np.linalg.norm(weighted, axis=0))
+    if len(undetermined):
+        raise ParameterError(
+            f"the coefficient of {names[int(undetermined[0])]!r} is not determined, given those before it. Leave it out"
+        )
+    return r
+
+
+def _coefficients(rows: _Rows, weight: Floats, basis: Floats, kind: str) -> Floats:
+    """Return the coefficients of one draw; NaN where they are not determined."""
+    from scipy.linalg import solve_triangular
+
+    try:
+        solved = (_linear if kind == "linear" else _logistic)(rows.x, rows.y, weight)
+    except np.linalg.LinAlgError:
+        return np.full(len(basis), np.nan)
+    return np.asarray(solve_triangular(basis, solved, check_finite=False), dtype=np.float64)
+
+
+def _solved(gram: Floats, right: Floats) -> Floats:
+    if not np.isfinite(gram).all() or np.linalg.cond(gram) > 1.0 / _DEPENDENT**2:
+        raise np.linalg.LinAlgError
+    return np.asarray(np.linalg.solve(gram, right), dtype=np.float64)
+
+
+def _linear(z: Floats, y: Floats, weight: Floats) -> Floats:
+    return _solved((z.T * weight) @ z, z.T @ (weight * y))
+
+
+def _logistic(z: Floats, y: Floats, weight: Floats) -> Floats:
+    """Newton's method with halved steps; NaN where there is no finite optimum."""
+    beta, loss = np.zeros(z.shape[1]), np.inf
+    for _ in range(_STEPS):
+        eta = z @ beta
+        mean = 1.0 / (1.0 + np.exp(-np.clip(eta, -500.0, 500.0)))
+        loss = _loss(eta, y, weight)
+        step = _solved((z.T * (weight * mean * (1.0 - mean))) @ z, z.T @ (weight * (y - mean)))
+        while _loss(z @ (beta + step), y, weight) > loss + _CLOSE * abs(loss) and np.abs(step).max() > _CLOSE:
+            step = step / 2
+        beta = beta + step
+        if np.abs(step).max() <= _CLOSE * (1.0 + np.abs(beta).max()):
+            return beta
+    return np.full(z.shape[1], np.nan)
+
+
+def _loss(eta: Floats, y: Floats, weight: Floats) -> float:
+    return float(weight @ (np.logaddexp(0.0, eta) - y * eta))

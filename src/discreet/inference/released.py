@@ -1,0 +1,129 @@
+"""A release as its analyst has it: a table or file, and a certificate or a domain."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet._core.arrays import Floats
+from discreet._core.boundary import quietly
+from discreet._core.errors import DataError
+from discreet.domain import Domain, OpenLabels, Records
+from discreet.domain.column import Column
+from discreet.mechanisms.evidence import ContinuedUrn
+from discreet.releases.reading import read_certificate, require_own
+from discreet.releases.release import Release
+from discreet.releases.step import certified_mechanism
+from discreet.releases.table import as_polars, scanned, unreadable
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Released:
+    """The distinct records of a release, and the public facts that came with it.
+
+    ``domain``: public.
+    ``records``: the ``k`` distinct released records.
+    ``counts``, shape (k,): how often each was released, or its weight.
+    ``urn``: the urn that the release continues, where its certificate says so.
+    ``certified``: whether there is a certificate.
+    ``held``: number of confidential records.
+    """
+
+    domain: Domain
+    records: Records
+    counts: Floats
+    urn: ContinuedUrn | None
+    certified: bool
+    held: int | None
+
+    @property
+    def size(self) -> float:
+        """Number of released records, ``m``."""
+        return float(self.counts.sum())
+
+
+def read_release(release: Any, facts: Any = None, *, weights: str | None = None) -> Released:
+    """Read a release.
+
+    ``release``: the released table; of a file, only its distinct rows come into memory.
+    ``facts``: the certificate found with the release by default.
+    ``weights``: column of positive weights: a row counts as that many records.
+
+    Raises
+    ------
+    DataError
+        When the table does not fit the domain.
+    FileProblem
+        When a file cannot be read, or is not the one that its certificate was written for.
+    ParameterError
+        When there is no certificate, or the release is of counts.
+    """
+    certificate = None if isinstance(facts, Domain) else read_certificate(release, facts)
+    if certificate is not None and weights is None:
+        require_own(certificate, release._source if isinstance(release, Release) else release)
+    domain = facts if certificate is None else Domain.from_dict(certificate.facts["domain"])
+    table = _distinct(release, domain, weights)
+    codes = [_encoded(table[name], name, column) for name, column in domain.columns.items()]
+    records, counts = _merged(codes, table["\0count"].to_numpy().astype(np.float64))
+    evidence = None if certificate is None else certified_mechanism(certificate.facts).evidence()
+    return Released(
+        domain=domain,
+        records=records,
+        counts=counts,
+        urn=evidence if isinstance(evidence, ContinuedUrn) else None,
+        certified=certificate is not None,
+        held=None if certificate is None else int(certificate.facts["records"]),
+    )
+
+
+def _distinct(release: Any, domain: Domain, weights: str | None) -> pl.DataFrame:
+    """Return the distinct rows and how often each occurs (or their weight), counted where the table is."""
+    import polars as pl
+
+    lazy = _table(release)
+    have = quietly(lambda: lazy.collect_schema().names(), unreadable())
+    for name in [*domain.names, *([] if weights is None else [weights])]:
+        if name not in have:
+            hint = "this is a table of counts, not of records" if "standard_error" in have else "check the certificate"
+            raise DataError(name, "is not in the release", hint)
+    count = pl.len() if weights is None else pl.col(weights).cast(pl.Float64).sum()
+    table = quietly(lambda: lazy.group_by(domain.names).agg(count.alias("\0count")).collect(), unreadable())
+    values = table["\0count"]
+    if not table.height or values.null_count() or not values.is_finite().all() or float(values.min()) <= 0:  # type: ignore[arg-type]
+        raise DataError(weights, "the release has no rows, or weights that are not positive", "check the file")
+    return table
+
+
+def _table(release: Any) -> pl.LazyFrame:
+    source = release._source if isinstance(release, Release) else release
+    return scanned(source) if isinstance(source, (str, os.PathLike)) else as_polars(source).lazy()
+
+
+def _encoded(values: pl.Series, name: str, column: Column) -> Any:
+    import polars as pl
+
+    if isinstance(column, OpenLabels):  # released labels may be of the reserved namespace, which encoding refuses
+        return np.array(values.cast(pl.String).to_list(), dtype=object)
+    texts = values.dtype == pl.String and not column._accepts(pl.String())
+    return column.encode(column.parse(values) if texts else values, name=name)
+
+
+def _merged(codes: list[Any], counts: Floats) -> tuple[Records, Floats]:
+    """Return distinct encoded records, in order: values of one cell are one record, whatever the order of the rows."""
+    import polars as pl
+
+    names = [str(i) for i in range(len(codes))]
+    columns = {name: pl.Series(part, dtype=pl.String) if part.dtype == object else part
+               for name, part in zip(names, codes, strict=True)}  # fmt: skip
+    merged = pl.DataFrame({**columns, "count": counts}).group_by(names).agg(pl.col("count").sum()).sort(names)
+    parts = tuple(
+        np.array(merged[name].to_list(), dtype=object) if part.dtype == object else merged[name].to_numpy()
+        for name, part in zip(names, codes, strict=True)
+    )
+    return Records(columns=parts), merged["count"].to_numpy().astype(np.float64)

@@ -1,0 +1,404 @@
+"""What a posterior says about some numbers, as a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.arrays import Floats
+from discreet._core.errors import MissingExtra, ParameterError
+from discreet._core.text import about, aligned, listing, percent_as_written, table
+from discreet.domain import Boolean, Category, Numeric, OpenLabels
+from discreet.domain.temporal import moment_text
+from discreet.inference.line import piece_ends
+
+if TYPE_CHECKING:
+    from discreet.inference.population import Posterior
+
+
+# How many independent draws a set of chains is worth, and whether the chains agree.
+#
+# Split chains, rank-normalised. With within-chain variance :math:`W` and between-chain variance :math:`B` of ``M`` half
+# chains of ``N`` draws, :math:`\widehat{var}^+ = (N-1)W/N + B/N`, :math:`\hat R = \sqrt{\widehat{var}^+/W}`, and with
+# the combined autocorrelations :math:`\hat\rho_t` summed over Geyer's initial monotone positive pairs, the first of the
+# next pair once, :math:`ESS = MN / (2\sum_t \hat\rho_t - 1)`. The numbers are those of Stan and ArviZ.
+
+
+def effective_sample_size(chains: npt.ArrayLike, *, ranked: bool = True) -> float:
+    """Return the effective sample size of draws, for their mean; by ranks ("bulk") unless told otherwise.
+
+    ``chains``, shape (chains, draws): draws of one number.
+    ``ranked``: Replace draws by the normal scores of their ranks first, which heavy tails need.
+    Returns: at most ``draws log10(draws)``; the number of draws where they are all equal.
+
+    References
+    ----------
+    Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), sections 3 and 4; Geyer (1992).
+
+    Examples
+    --------
+    >>> effective_sample_size([[0.0, 1.0] * 50])  # antithetic draws are worth more than independent ones
+    200.0
+    """
+    x = _split(np.asarray(chains, dtype=np.float64))
+    total = x.size
+    if x.shape[1] < 4 or np.ptp(x) == 0.0:
+        return float(total)
+    if ranked:
+        x = _normal_scores(x)
+    count, length = x.shape
+    centred = x - x.mean(axis=1, keepdims=True)
+    size = 1 << (2 * length - 1).bit_length()
+    spectrum = np.fft.rfft(centred, n=size, axis=1)
+    covariances = np.fft.irfft(np.abs(spectrum) ** 2, n=size, axis=1)[:, :length] / length
+    within = float((covariances[:, 0] * length / (length - 1)).mean())
+    plus = within * (length - 1) / length + (float(x.mean(axis=1).var(ddof=1)) if count > 1 else 0.0)
+    correlations = 1.0 - (within - covariances.mean(axis=0)) / plus
+    correlations[0] = 1.0
+    pairs = correlations[: (length - 1) // 2 * 2].reshape(-1, 2).sum(axis=1)
+    end = int(np.append(np.flatnonzero(pairs <= 0.0), len(pairs) - 1)[0])  # of this pair, the first counts once
+    first = float(correlations[2 * end])
+    kept = np.minimum.accumulate(pairs[:end])
+    time = 2.0 * float(kept.sum()) - 1.0 + (first if pairs[end] >= 0.0 else max(first, 0.0))
+    return float(total / max(time, 1.0 / math.log10(total)))
+
+
+def r_hat(chains: npt.ArrayLike) -> float:
+    """Return the rank-normalised split R-hat, the larger of location and scale: 1 where the chains agree.
+
+    ``chains``, shape (chains, draws): draws of one number.
+
+    References
+    ----------
+    Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), section 4.
+
+    Examples
+    --------
+    >>> r_hat([[0.0, 1.0] * 50, [10.0, 11.0] * 50]) > 1.1
+    True
+    """
+    x = _split(np.asarray(chains, dtype=np.float64))
+    if np.ptp(x) == 0.0:
+        return 1.0
+    return max(_r_hat(_normal_scores(x)), _r_hat(_normal_scores(np.abs(x - np.median(x)))))
+
+
+def _r_hat(x: Floats) -> float:
+    length = x.shape[1]
+    within = float(x.var(axis=1, ddof=1).mean())
+    if within == 0.0:
+        return 1.0 if np.ptp(x.mean(axis=1)) == 0.0 else math.inf
+    between = float(x.mean(axis=1).var(ddof=1))
+    return math.sqrt((within * (length - 1) / length + between) / within)
+
+
+def _split(x: Floats) -> Floats:
+    """Cut each chain in halves, so that a drift shows as disagreement."""
+    if x.ndim != 2 or not x.size or not np.isfinite(x).all():
+        raise ParameterError("chains must be finite numbers, one row per chain")
+    half = x.shape[1] // 2
+    return np.concatenate((x[:, :half], x[:, x.shape[1] - half :])) if half >= 2 else x
+
+
+def _normal_scores(x: Floats) -> Floats:
+    from scipy.special import ndtri
+    from scipy.stats import rankdata
+
+    ranks = rankdata(x, method="average").reshape(x.shape)
+    return np.asarray(ndtri((ranks - 0.375) / (x.size + 0.25)), dtype=np.float64)
+
+
+_SAME = 1e-12  # difference of two computations of one number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """The posterior of one number.
+
+    ``name``: the functional, as it was asked for.
+    ``mean``, ``sd``: Posterior mean and standard deviation.
+    ``lower``, ``upper``: Equal-tailed credible interval.
+    ``effective_draws``: Independent draws that the posterior draws are worth.
+    ``r_hat``: whether the chains agree (1: they do); None for independent draws.
+    ``unit``: "value" where the number is a value of the column, "length" where it is a difference of two, else
+    "number".
+    ``group``: which group it is about; None where it is about all.
+    ``share``: posterior mean of the group's share of the population.
+    ``bounds``: whether the interval allows for more than the draws, as where the question cuts a cell.
+    """
+
+    name: str
+    mean: float
+    sd: float
+    lower: float
+    upper: float
+    effective_draws: float
+    r_hat: float | None = None
+    unit: str = "number"
+    group: str | None = None
+    share: float | None = None
+    bounds: bool = False
+
+
+def estimated(name: str, found: Floats, *, level: float, chains: int, **about: Any) -> Estimate:
+    """Return the posterior of one number from its draws, chain after chain; those that are NaN do not have it.
+
+    ``found``, shape (draws, 1) or (draws, 3): the number, and the least and the greatest that it may be.
+    """
+    draws = found[:, 0]
+    kept = ~np.isnan(draws)
+    held, least, most = found[kept, 0], found[kept, -2 % found.shape[1]], found[kept, -1]
+    bounds = not np.allclose(least, most, rtol=_SAME, atol=_SAME)
+    ends = (least, most) if bounds else (held, held)
+    tails = ((1.0 - level) / 2.0, (1.0 + level) / 2.0)
+    lower, upper = map(np.quantile, ends, tails) if len(held) else (math.nan, math.nan)
+    chained = None
+    if chains and len(held):
+        chained = np.where(np.isnan(draws), held.mean(), draws).reshape(chains, -1)
+    return Estimate(
+        name=name,
+        mean=float(held.mean()) if len(held) else math.nan,
+        sd=float(held.std(ddof=1)) if len(held) > 1 else math.nan,
+        lower=float(lower),
+        upper=float(upper),
+        effective_draws=float(len(held)) if chained is None else effective_sample_size(chained),
+        r_hat=None if chained is None else r_hat(chained),
+        bounds=bounds,
+        **about,
+    )
+
+
+def bounded(rows: Iterable[Estimate]) -> tuple[str, ...]:
+    """Say which numbers have bounds."""
+    names = list(dict.fromkeys(row.name for row in rows if row.bounds))
+    if not names:
+        return ()
+    return (
+        "bounds: the interval allows for what the release does not tell, such as where in its cell each value lies: "
+        f"{', '.join(names)}",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Posteriors of some numbers, a row each; also its own text.
+
+    Parameters
+    ----------
+    rows : tuple of Estimate
+        In the order asked for, group by group.
+    level : float
+        Probability of the intervals.
+    kind : str
+        Kind of the column ("date" and "datetime" are written as such), or "" where there is none.
+    notes : tuple of str
+        What the posterior assumes.
+    by : str
+        The column of groups, or "" where there is none.
+    """
+
+    rows: tuple[Estimate, ...]
+    level: float
+    kind: str = ""
+    notes: tuple[str, ...] = ()
+    by: str = ""
+
+    def __getitem__(self, name: str | tuple[str, str]) -> Estimate:
+        wanted = (name, None) if isinstance(name, str) else name
+        for row in self.rows:
+            if (row.name, row.group) == wanted:
+                return row
+        raise KeyError(name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table as JSON values; a number that no draw has is None."""
+        rows = [{key: _plain(value) for key, value in asdict(row).items()} for row in self.rows]
+        return {"level": self.level, "by": self.by or None, "estimates": rows, "notes": list(self.notes)}
+
+    def plot(self) -> list[Any]:
+        """Draw each number as a point and its interval as a line: a panel per unit, or per functional of groups.
+
+        Needs the extra ``report``.
+
+        Returns
+        -------
+        list of matplotlib.axes.Axes
+            One per panel, in one figure.
+
+        Raises
+        ------
+        MissingExtra
+            When matplotlib is not installed.
+        """
+        return forest(self)
+
+    def __str__(self) -> str:
+        left = 2 if self.by else 1
+        return "\n".join([*aligned(self._cells(), left=left), *(f"- {note}" for note in self.notes)])
+
+    def _repr_html_(self) -> str:
+        head, *body = self._cells()
+        return table(head, body) + listing(self.notes)
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        """Return the table as texts, its header first."""
+        group = (self.by,) if self.by else ()
+        share = ("share",) if self.by else ()
+        lines = [(*group, "", *share, "mean", "sd", f"{percent_as_written(self.level)} from", "to", "effective draws")]
+        for row in self.rows:
+            named = (str(row.group), row.name, about(row.share or 0.0)) if self.by else (row.name,)
+            numbers = (self._text(row, row.mean), self._text(row, row.sd, length=True), self._text(row, row.lower),
+                       self._text(row, row.upper), f"{row.effective_draws:,.0f}")  # fmt: skip
+            lines.append((*named, *numbers))
+        return lines
+
+    def _text(self, row: Estimate, value: float, *, length: bool = False) -> str:
+        if length or row.unit != "value" or self.kind not in ("date", "datetime") or math.isnan(value):
+            return f"{value:,.6g}"
+        return moment_text(self.kind, value, sep=" ")
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# Pictures of a posterior: a distribution with its band, and a forest of estimates.
+
+_POINTS = 200
+_COLOUR, _GREY = "#4c78a8", "#888888"
+_PER_SECOND = {"date": 86_400.0, "datetime": 1.0}
+
+
+def distribution(posterior: Posterior, column: str | None, level: float, axes: Any = None) -> Any:
+    """Draw the posterior of a column's distribution. For parameters and errors see ``Posterior.plot``."""
+    names = posterior.domain.names
+    if column is None and len(names) != 1:
+        raise ParameterError(f"several columns are declared. Name one of: {', '.join(names)}")
+    name = names[0] if column is None else column
+    if name not in names:
+        raise ParameterError(f"there is no column {name!r}. The columns are: {', '.join(names)}")
+    held = posterior.domain.columns[name]
+    if isinstance(held, OpenLabels):
+        raise ParameterError(f"column {name!r} holds open labels, of which no picture is known. Name another column")
+    drawn = _new_axes((7.0, 4.0)) if axes is None else axes
+    if isinstance(held, (Boolean, Category)):
+        _draw_shares(drawn, posterior, name, level)
+    else:
+        _draw_function(drawn, posterior, name, level)
+    drawn.set_xlabel(name)
+    drawn.legend(frameon=False)
+    return drawn
+
+
+def _draw_function(axes: Any, posterior: Posterior, name: str, level: float) -> None:
+    """Draw the distribution function, its pointwise intervals and its simultaneous band."""
+    column = posterior.domain.columns[name]
+    band = posterior.cdf(points(posterior, name), column=name, level=level)
+    where, step = _as_values(band.at, column.kind), "post" if jumps(posterior, name) else None
+    said = percent_as_written(level)
+    axes.fill_between(where, band.simultaneous_lower, band.simultaneous_upper, step=step, color=_COLOUR, alpha=0.18,
+                      linewidth=0, label=f"{said} for the whole curve")  # fmt: skip
+    axes.fill_between(where, band.lower, band.upper, step=step, color=_COLOUR, alpha=0.4, linewidth=0,
+                      label=f"{said} at each value")  # fmt: skip
+    axes.plot(where, band.mean, color=_COLOUR, drawstyle="steps-post" if step else "default", label="posterior mean")
+    axes.set(ylabel="share at or below", ylim=(0.0, 1.0))
+    if isinstance(column, Numeric) and column.spacing == "log" and band.at[0] > 0.0:
+        axes.set_xscale("log")
+
+
+def _draw_shares(axes: Any, posterior: Posterior, name: str, level: float) -> None:
+    """Draw the share of each category among the values that are not null."""
+    column = posterior.domain.columns[name]
+    labels = list(column.categories) if isinstance(column, Category) else ["false", "true"]
+    rows = posterior.summary([f"P(={label})" for label in labels], column=name, level=level).rows
+    at = np.arange(len(labels))
+    axes.bar(at, [row.mean for row in rows], color=_COLOUR, alpha=0.4, width=0.7, label="posterior mean")
+    axes.vlines(at, [row.lower for row in rows], [row.upper for row in rows], color=_COLOUR, linewidth=2,
+                label=f"{percent_as_written(level)} for each")  # fmt: skip
+    upright = sum(len(str(label)) for label in labels) > 60
+    axes.set_xticks(
+        at, [_literal(label) for label in labels], rotation=60 if upright else 0, ha="right" if upright else "center"
+    )
+    axes.set(ylabel="share")
+    axes.set_ylim(0.0, 1.3 * max(row.upper for row in rows))  # with room for the legend
+
+
+def forest(summary: Summary) -> list[Any]:
+    """Draw a point and an interval per row. For errors see ``Summary.plot``."""
+    panels: dict[str, list[Estimate]] = {}
+    for row in summary.rows:
+        panels.setdefault(row.name if summary.by else row.unit, []).append(row)
+    tallest = max(map(len, panels.values()), default=1)
+    figure = _pyplot().figure(figsize=(1.5 + 4.2 * len(panels), 1.3 + 0.32 * tallest), layout="constrained")
+    drawn = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axes, (title, rows) in zip(drawn, panels.items(), strict=True):
+        at = np.arange(len(rows))
+        dated = summary.kind if rows[0].unit == "value" else ""
+        low, middle, high = (_as_values(np.array([getattr(row, end) for row in rows]), dated)
+                             for end in ("lower", "mean", "upper"))  # fmt: skip
+        axes.hlines(at, low, high, color=_COLOUR, linewidth=2)
+        axes.plot(middle, at, "o", color=_COLOUR)
+        axes.set_yticks(at, [_literal(row.group if summary.by else row.name) for row in rows])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_title(_literal(title) if summary.by else "", fontsize=11)
+        axes.set_xlabel(f"posterior mean and {percent_as_written(summary.level)} interval")
+        axes.grid(axis="x", color=_GREY, alpha=0.25)
+    if summary.by:
+        drawn[0].set_ylabel(_literal(summary.by))
+    return list(drawn)
+
+
+def _new_axes(size: tuple[float, float]) -> Any:
+    return _pyplot().figure(figsize=size, layout="constrained").subplots()
+
+
+def _pyplot() -> Any:
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise MissingExtra("a picture needs matplotlib", "report") from None
+    return pyplot
+
+
+def points(posterior: Posterior, name: str) -> Floats:
+    """Return where the distribution function is drawn: all ends of pieces, or some that stand for them."""
+    low, high = _ends(posterior, name)
+    ends = np.unique(np.concatenate((low, high)))
+    ends = ends[~np.isnan(ends)]
+    if not len(ends):
+        raise ParameterError(f"column {name!r} has no values that are not null. Name another column")
+    if len(ends) <= _POINTS:
+        before = ends[0] - (ends[-1] - ends[0] or 1.0) * 0.02 if jumps(posterior, name) else ends[0]
+        return np.unique(np.append(ends, before))
+    return np.unique(ends[np.linspace(0, len(ends) - 1, _POINTS).astype(np.intp)])
+
+
+def _ends(posterior: Posterior, name: str) -> tuple[Floats, Floats]:
+    at, column = posterior.domain.names.index(name), posterior.domain.columns[name]
+    own = posterior.block(0).own
+    parts = [posterior.support.columns[at], *([] if own is None else [own.columns[at]])]
+    found = [piece_ends(column, codes)[:2] for codes in parts]
+    return np.concatenate([low for low, _ in found]), np.concatenate([high for _, high in found])
+
+
+def jumps(posterior: Posterior, name: str) -> bool:
+    """Whether the mass lies on few values, so that the function is drawn with its jumps."""
+    low, high = _ends(posterior, name)
+    return bool(np.array_equal(low, high, equal_nan=True)) and len(np.unique(low)) <= _POINTS
+
+
+def _as_values(at: Floats, kind: str) -> Any:
+    """Return positions as they are drawn: dates as dates."""
+    if kind not in _PER_SECOND:
+        return at
+    return (at * _PER_SECOND[kind] * 1e6).astype("datetime64[us]")
+
+
+def _literal(label: Any) -> str:
+    """Return a label that matplotlib shows as it is: it reads a dollar sign as the beginning of a formula."""
+    return str(label).replace("$", r"\$")

@@ -1,0 +1,428 @@
+"""Dirichlet- and Pitman-Yor-process posteriors given released records.
+
+Theory: docs/theory/posterior-from-a-release.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.arrays import Floats
+from discreet._core.checks import integer, positive_size, real
+from discreet._core.errors import ParameterError
+from discreet._core.numeric import log_rising
+from discreet._core.random import seeded
+from discreet._core.text import counted
+from discreet.domain import Records
+from discreet.inference.line import Draws
+from discreet.inference.population import Posterior
+from discreet.inference.released import Released, read_release
+
+# Strength and discount of a process prior: known, or learned from a release.
+#
+# The likelihood of ``m`` records with ``k`` distinct values and frequencies :math:`m_l` is the exchangeable partition
+# probability function :math:`\frac{\prod_{i=1}^{k-1}(\theta+i\sigma)}{(\theta+1)_{m-1}}\prod_l(1-\sigma)_{m_l-1}`; on a
+# finite domain, with :math:`\sigma=0`, it is :math:`\prod_l(\theta H(l))_{m_l}/(\theta)_m`. It is evaluated on a grid.
+
+Hyperprior = Callable[[Floats, Floats], Any]
+
+_STRENGTHS, _DISCOUNTS = 600, 120
+_SPAN = (-12.0, 18.0)  # of log(strength + discount)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prior:
+    """Strength and discount of each draw.
+
+    ``strength``, ``discount``, shape (draws,): ``strength > -discount``, ``0 <= discount < 1``.
+    """
+
+    strength: Floats
+    discount: Floats
+
+
+def known_prior(z: Released, strength: float, discount: float, *, draws: int) -> Prior:
+    """Return the same parameters for every draw.
+
+    Raises ParameterError when they are out of range, or the discount is above 0 on a finite domain.
+    """
+    _check(z, discount)
+    real("strength", strength, above=0.0 - discount)
+    if discount > 0.0 and float(z.counts.min()) <= discount:
+        raise ParameterError("with a discount above 0 every distinct record must weigh more than the discount")
+    return Prior(strength=np.full(draws, strength), discount=np.full(draws, discount))
+
+
+def _check(z: Released, discount: float) -> None:
+    if real("discount", discount, least=0, below=1) > 0.0 and z.domain.finite:
+        raise ParameterError(
+            "with a finite domain a discount above 0 has no closed form, since equal records need not share a table. "
+            "Take discount 0"
+        )
+
+
+def log_partition(counts: npt.ArrayLike, strength: Floats, discount: Floats) -> Floats:
+    """Return the log-probability (nats) of a partition under Pitman-Yor parameters, up to nothing: the exact EPPF.
+
+    ``counts``, shape (k,): frequencies.
+    ``strength``, ``discount``: of one shape, ``strength > -discount``.
+
+    Examples
+    --------
+    >>> round(float(np.exp(log_partition([1, 1], np.array([1.0]), np.array([0.5]))[0])), 12)
+    0.75
+    """
+    sizes, times = np.unique(np.asarray(counts, dtype=np.float64), return_counts=True)
+    k, m = float(times.sum()), float((sizes * times).sum())
+    theta, sigma = np.asarray(strength, dtype=np.float64), np.asarray(discount, dtype=np.float64)
+    safe = np.where(sigma > 0.0, sigma, 1.0)
+    opened = np.where(
+        sigma > 0.0,
+        (k - 1.0) * np.log(safe) + log_rising(np.where(sigma > 0.0, theta / safe + 1.0, 1.0), k - 1.0),
+        (k - 1.0) * np.log(np.where(theta > 0.0, theta, 1.0)),
+    )
+    total = opened - log_rising(theta + 1.0, m - 1.0)
+    levels, place = np.unique(sigma, return_inverse=True)
+    within = np.zeros(len(levels))
+    for size, number in zip(sizes, times, strict=True):
+        within += number * log_rising(1.0 - levels, size - 1.0)
+    return np.asarray(total + within[place].reshape(sigma.shape), dtype=np.float64)
+
+
+def learned_prior(
+    z: Released,
+    strength: float | str,
+    discount: float | str,
+    *,
+    draws: int,
+    hyperprior: Hyperprior | None,
+    rng: np.random.Generator,
+) -> Prior:
+    """Draw parameters from their posterior given the release, on a grid, spread evenly within its cells.
+
+    Raises ParameterError when weights are not whole numbers, or a parameter that is given is out of range.
+    """
+    if not np.array_equal(z.counts, np.rint(z.counts)):
+        raise ParameterError("strength and discount are learned from whole records, not from weights")
+    width = (_SPAN[1] - _SPAN[0]) / _STRENGTHS
+    if discount == "learned" and not z.domain.finite:
+        sigmas, step = (np.arange(_DISCOUNTS) + 0.5) / _DISCOUNTS, 1.0 / _DISCOUNTS
+    else:
+        only = 0.0 if discount == "learned" else float(discount)
+        _check(z, only)
+        sigmas, step = np.array([only]), 0.0
+    if strength == "learned":
+        logs = _SPAN[0] + (np.arange(_STRENGTHS) + 0.5) * width
+        sums, sigma = (part.ravel() for part in np.meshgrid(np.exp(logs), sigmas, indexing="ij"))
+        theta, stretch = sums - sigma, width
+    else:
+        sigma, stretch = sigmas[float(strength) > -sigmas], 0.0
+        theta = np.full(len(sigma), float(strength))
+        if not len(sigma) or sigma.max() == 0.0:
+            real("strength", float(strength), above=0.0 - sigmas[-1])
+    log = _likelihood(z, theta, sigma)
+    if hyperprior is not None:
+        log = log + np.asarray(hyperprior(theta, sigma), dtype=np.float64)
+    else:
+        log = log - 2.0 * np.log1p(theta + sigma)
+    log = log + (np.log(theta + sigma) if stretch else 0.0)  # the grid is even in the logarithm of strength + discount
+    mass = np.exp(log - log.max())
+    picked = rng.choice(len(mass), size=draws, p=mass / mass.sum())
+    found = np.clip(sigma[picked] + step * (rng.random(draws) - 0.5), 0.0, 1.0 - 1e-9)
+    shown = (theta + sigma)[picked] * np.exp(stretch * (rng.random(draws) - 0.5))
+    return Prior(strength=shown - found if stretch else theta[picked], discount=found)
+
+
+def _likelihood(z: Released, theta: Floats, sigma: Floats) -> Floats:
+    if not z.domain.finite:
+        return log_partition(z.counts, theta, sigma)
+    base = np.exp(z.domain.log_base(z.records))
+    total = -log_rising(theta, z.size)
+    for share, count in zip(base, z.counts, strict=True):
+        total = total + log_rising(theta * share, count)
+    return np.asarray(total, dtype=np.float64)
+
+
+# The part of a Pitman-Yor process that no released value shows, as finitely many values drawn from the base measure.
+#
+# :math:`F=\sum_i V_i\prod_{l<i}(1-V_l)\,\delta_{\phi_i}` with :math:`V_i\sim\mathrm{Beta}(1-\sigma,\theta+i\sigma)` and
+# :math:`\phi_i` from :math:`H`. After ``T`` sticks what is left is :math:`\rho F'`, with :math:`F'\sim
+# PY(\sigma,\theta+T\sigma,H)`; we put it on ``M`` values with symmetric Dirichlet weights whose parameter
+# :math:`a=(1-v)/(Mv-1)`, :math:`v=(1-\sigma)/(\theta+T\sigma+1)`, gives every :math:`F'(g)` its exact mean and
+# variance.
+
+_MOST_STICKS = 256
+_MOST_REST = 1024
+
+
+class TailPlan(NamedTuple):
+    """How a tail is cut off.
+
+    ``sticks``, ``rest``: ``T`` and ``M``.
+    ``left``: Expected mass, of the whole distribution, left after the sticks: the part of which only the first two
+    moments are exact.
+    """
+
+    sticks: int
+    rest: int
+    left: float
+
+
+def tail_plan(strength: float, discount: float, *, mass: float, tolerance: float) -> TailPlan:
+    """Choose the number of sticks such that less than ``tolerance`` is left, or 256 of them.
+
+    ``strength``, ``discount``: of the tail's own process (the largest ones, where draws differ).
+    ``mass``: the tail's expected share of the whole.
+    ``tolerance``: what may be left.
+    """
+    steps = np.arange(1, _MOST_STICKS + 1)
+    left = mass * np.cumprod((strength + steps * discount) / (strength + 1.0 + (steps - 1) * discount))
+    enough = np.flatnonzero(left <= tolerance)
+    if mass <= tolerance:
+        return TailPlan(0, 1, mass)
+    if len(enough):
+        return TailPlan(int(enough[0]) + 1, 1, float(left[enough[0]]))
+    spread = (1.0 - discount) / (strength + _MOST_STICKS * discount + 1.0)
+    return TailPlan(_MOST_STICKS, int(min(_MOST_REST, np.ceil(2.0 / spread))), float(left[-1]))
+
+
+def tail_weights(strength: Floats, discount: Floats, plan: TailPlan, rng: np.random.Generator) -> Floats:
+    """Draw the weights of a tail, which sum to one in each row.
+
+    ``strength``, ``discount``, shape (D,): of each draw; ``strength > -discount``.
+    ``plan``: where to stop.
+    ``rng``: source of the draws.
+    Returns ndarray of float64, shape (D, plan.sticks + plan.rest).
+    """
+    theta, sigma = strength[:, None], discount[:, None]
+    steps = np.arange(1, plan.sticks + 1)
+    a = rng.standard_gamma(np.broadcast_to(1.0 - sigma, (len(theta), plan.sticks)))
+    b = rng.standard_gamma(theta + steps * sigma)
+    broken = a / np.maximum(a + b, np.finfo(float).tiny)
+    remaining = np.cumprod(1.0 - broken, axis=1)
+    before = np.concatenate((np.ones_like(theta), remaining), axis=1)
+    spread = (1.0 - sigma) / (theta + plan.sticks * sigma + 1.0)
+    room = plan.rest * spread - 1.0  # with too few values for the variance, equal weights come nearest
+    parameter = np.where(room > 1e-6, (1.0 - spread) / np.maximum(room, 1e-6), 1e6)
+    rest = rng.standard_gamma(np.broadcast_to(parameter, (len(theta), plan.rest)))
+    total = rest.sum(axis=1, keepdims=True)
+    rest = np.where(total > 0.0, rest / np.where(total > 0.0, total, 1.0), 1.0 / plan.rest)
+    return np.concatenate((before[:, :-1] * broken, before[:, -1:] * rest), axis=1)
+
+
+_BLOCK = 2_000_000
+_MOST_CELLS = 65_536
+_NEW = 10**11  # labels from here on are in no release
+
+
+def process_posterior(
+    release: Any,
+    facts: Any = None,
+    *,
+    strength: float | Literal["learned"] | None = None,
+    discount: float | Literal["learned"] | None = None,
+    n: int | None = None,
+    draws: int = 1000,
+    seed: int = 0,
+    weights: str | None = None,
+    hyperprior: Hyperprior | None = None,
+    tolerance: float = 1e-6,
+) -> Posterior:
+    r"""Return the posterior of the population given records released by a Pitman-Yor urn.
+
+    The model: :math:`p\sim PY(\sigma,\theta,H)`; the ``n`` confidential records are independent draws of ``p``; the
+    ``m`` released ones continue their urn. Each draw is made in two exact steps. First the confidential records given
+    the release: :math:`(W_1..W_k,R)\sim\mathrm{Dir}(m_1-\sigma,..,m_k-\sigma,\theta+k\sigma)` and
+    :math:`F\sim PY(\sigma,\theta+k\sigma,H)`, then counts :math:`\mathrm{Multinomial}(n,(W,RF))`. Then ``p`` given
+    those counts, in the same way. With ``n`` unknown the first step's measure is returned: the limit of large
+    ``n``, and the posterior that PY26 writes down, whose intervals are too short by about
+    :math:`\sqrt{1+2m/n}` otherwise.
+
+    Parameters
+    ----------
+    release : Release, dataframe or path
+        The released table.
+    facts : Certificate, path of one, or Domain, optional
+        The certificate found with the release by default. A certificate states strength, discount and ``records``.
+    strength : float or "learned", optional
+        :math:`\theta`, above ``-discount``; the mechanism's by default.
+    discount : float or "learned", optional
+        :math:`\sigma` in ``[0, 1)``; the mechanism's by default. Above 0 the base measure must not be finite.
+    n : int, optional
+        The number of confidential records; the certificate's by default.
+    draws : int
+        Number of independent draws.
+    seed : int
+        Everything here is public: a seed makes the numbers reproducible and does no harm.
+    weights : str, optional
+        Column of positive weights: a row counts as that many records.
+    hyperprior : callable, optional
+        ``f(strength, discount)``, the log-density of the prior where one is learned (arrays in, array out). By default
+        ``u = (strength + discount) / (1 + strength + discount)`` and the discount are uniform on (0, 1).
+    tolerance : float
+        Expected mass that a truncated tail may leave to moments-matched values; ``facts`` state what was left.
+
+    Returns
+    -------
+    Posterior
+        Independent draws.
+
+    Raises
+    ------
+    ParameterError
+        When strength or discount are missing or out of range.
+    DataError, FileProblem
+        When the release cannot be read.
+
+    References
+    ----------
+    Pitman (1996), Corollary 20; PY26, Proposition 1 and section 4.1; BNP24, section 6.1.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet.domain import Domain, Numeric
+    >>> unit = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
+    >>> table = pl.DataFrame({"x": [0.25, 0.25, 0.75, 0.5]})
+    >>> posterior = process_posterior(table, unit, strength=1.0, discount=0.0, draws=500)
+    >>> 0.3 < posterior.summary(["mean"])["mean"].mean < 0.6
+    True
+    """
+    z = read_release(release, facts, weights=weights)
+    held = z.held if n is None else n
+    if held is not None:
+        positive_size("n", held)
+    integer("draws", draws, least=1)
+    theta, sigma = given_parameter(z, "strength", strength), given_parameter(z, "discount", discount)
+    children = seeded(seed)
+    if "learned" in (theta, sigma):
+        prior = learned_prior(z, theta, sigma, draws=draws, hyperprior=hyperprior, rng=children)
+    else:
+        prior = known_prior(z, float(theta), float(sigma), draws=draws)
+    notes = _notes(z, prior, held, theta, sigma)
+    finite = z.domain.finite and (z.domain.size or 0) <= _MOST_CELLS
+    sampler = _Cells(z, prior, held) if finite else _Values(z, prior, held, tolerance)
+    block = max(1, min(draws, _BLOCK // sampler.width))
+    starts = range(0, draws, block)
+    seeds = children.integers(2**62, size=len(starts)).tolist()
+
+    def make(index: int) -> Draws:
+        rows = slice(starts[index], min(draws, starts[index] + block))
+        return sampler.draw(prior.strength[rows], prior.discount[rows], seeded(seeds[index]))
+
+    return Posterior(
+        domain=z.domain,
+        support=sampler.support,
+        draws=draws,
+        block=make,
+        blocks=len(starts),
+        notes=notes,
+        facts={
+            "strength": float(prior.strength.mean()),
+            "discount": float(prior.discount.mean()),
+            "released": z.size,
+            "records": "unknown" if held is None else held,
+            "truncated": sampler.left,
+        },
+    )
+
+
+def given_parameter(z: Released, name: str, value: float | str | None) -> float | str:
+    """Return a parameter as given, or the mechanism's own."""
+    if value is not None:
+        return value
+    if z.urn is not None:
+        return float(getattr(z.urn, name))
+    if name == "discount" and z.certified:
+        return 0.0
+    raise ParameterError(f"the {name} of the prior is not known. Give a number, or 'learned'")
+
+
+def _notes(z: Released, prior: Prior, held: int | None, theta: Any, sigma: Any) -> tuple[str, ...]:
+    law = "Dirichlet" if float(prior.discount.max()) == 0.0 else "Pitman-Yor"
+    learned = "learned" in (theta, sigma)
+    numbers = ", its parameters learned from the release" if learned else f" of strength {float(prior.strength[0]):g}"
+    if not learned and law == "Pitman-Yor":
+        numbers += f" and discount {float(prior.discount[0]):g}"
+    origin = f"drawn from {held:,} confidential ones that are independent draws of" if held else "a sample of"
+    notes = [
+        f"given {counted(z.size, 'released record')}, taken as {origin} the population, with a {law} process "
+        f"prior{numbers}"
+    ]
+    if held is None:
+        notes.append("right only where far fewer records were released than are held. Otherwise say how many are held")
+    elif z.urn is None or (theta, sigma) != (z.urn.strength, z.urn.discount):
+        notes.append(
+            "the release is taken to have been drawn with this prior's own parameters, which is an approximation of "
+            "the order m/n otherwise"
+        )
+    return tuple(notes)
+
+
+class _Cells:
+    """A finite domain: Dirichlet masses of all its cells."""
+
+    def __init__(self, z: Released, prior: Prior, held: int | None) -> None:
+        self.width, self.left, self._held = z.domain.size or 1, 0.0, held
+        self.support = z.domain.unflat(np.arange(self.width))
+        self._base = np.exp(z.domain.log_base(self.support))
+        self._counts = np.zeros(self.width)
+        self._counts[z.domain.flat(z.records)] = z.counts
+
+    def draw(self, theta: Floats, sigma: Floats, rng: np.random.Generator) -> Draws:
+        alpha = theta[:, None] * self._base
+        masses = _normalised(rng.standard_gamma(alpha + self._counts))
+        if self._held is not None:
+            masses = _normalised(rng.standard_gamma(alpha + rng.multinomial(self._held, masses)))
+        return Draws(masses)
+
+
+class _Values:
+    """A base measure without atoms (or too many cells): the released values and a tail drawn from the base measure."""
+
+    def __init__(self, z: Released, prior: Prior, held: int | None, tolerance: float) -> None:
+        self.support, self._counts, self._domain, self._held = z.records, z.counts, z.domain, held
+        k, total = len(z.counts), z.size
+        mass = float(((prior.strength + k * prior.discount) / (prior.strength + total)).max())
+        most = float((prior.strength + k * prior.discount).max()), float(prior.discount.max())
+        self._shown = tail_plan(*most, mass=mass, tolerance=tolerance)
+        self.left = self._shown.left
+        self._hidden: TailPlan | None = None
+        if held is not None:
+            # At most every confidential record has a value of its own.
+            new = float((prior.strength + min(held, k + self._shown.sticks + self._shown.rest) * prior.discount).max())
+            share = float((new / (prior.strength + held)).max())
+            self._hidden = tail_plan(new, most[1], mass=min(1.0, share), tolerance=tolerance)
+            self.left = max(self.left, self._hidden.left)
+        self.width = k + sum(plan.sticks + plan.rest for plan in (self._shown, self._hidden) if plan)
+
+    def draw(self, theta: Floats, sigma: Floats, rng: np.random.Generator) -> Draws:
+        k = len(self._counts)
+        strength = theta + k * sigma
+        shown = _normalised(rng.standard_gamma(np.column_stack((self._counts - sigma[:, None], strength))))
+        tail = tail_weights(strength, sigma, self._shown, rng)
+        masses = np.concatenate((shown[:, :k], shown[:, k:] * tail), axis=1)
+        own = [self._domain.draw_base(tail.size, rng, first=_NEW)]
+        if self._held is not None and self._hidden is not None:
+            counts = rng.multinomial(self._held, _normalised(masses))
+            strength = theta + (counts > 0).sum(axis=1) * sigma
+            shapes = np.where(counts > 0, counts - sigma[:, None], 0.0)
+            kept = _normalised(rng.standard_gamma(np.column_stack((shapes, strength))))
+            more = tail_weights(strength, sigma, self._hidden, rng)
+            masses = np.concatenate((kept[:, :-1], kept[:, -1:] * more), axis=1)
+            own.append(self._domain.draw_base(more.size, rng, first=_NEW + tail.size))
+        rows = len(theta)
+        columns = [
+            np.concatenate([part.columns[at].reshape(rows, -1) for part in own], axis=1).ravel()
+            for at in range(len(own[0].columns))
+        ]
+        return Draws(masses[:, :k], Records(columns=tuple(columns)), masses[:, k:])
+
+
+def _normalised(gammas: Floats) -> Floats:
+    return np.asarray(gammas / gammas.sum(axis=1, keepdims=True))

@@ -1,0 +1,335 @@
+"""Events of a ledger, and the book that they make."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Self
+
+from discreet._core.errors import ParameterError
+from discreet._core.random import fresh_identity
+from discreet.ledger.filters import CURRENCIES, Cost, Currency
+from discreet.ledger.store import Store, Transaction
+from discreet.privacy import Budget
+
+# What a ledger is made of: events, each with the hash of the one before.
+#
+# Rows are only ever appended. What an event is *about* is an entry: one release, or several that were declared
+# together. Its state is that of its last event.
+#
+# =========== =================================================================================== ======
+# state       what it means                                                                       counts
+# =========== =================================================================================== ======
+# RESERVED    its cost is set aside; the table was not opened                                     yes
+# OPENED      the table may have been read                                                        yes
+# COMMITTED   what is released is complete on the disk, and its hashes are here                   yes
+# VOID        given up before the table was opened                                                no
+# FORFEITED   opened, and not committed: spent for ever                                           yes
+# =========== =================================================================================== ======
+#
+# Three more events change no state: CREATED is the first of a ledger, NOTED keeps something in mind (a step that is
+# done, a report for the custodian), DELIVERED and LOST say what became of committed files.
+
+STATES = ("RESERVED", "OPENED", "COMMITTED", "VOID", "FORFEITED")
+REMARKS = ("NOTED", "DELIVERED", "LOST")
+AFTER: Mapping[str | None, tuple[str, ...]] = {
+    None: ("RESERVED",),
+    "RESERVED": ("OPENED", "VOID"),
+    "OPENED": ("COMMITTED", "FORFEITED"),
+    "COMMITTED": (),
+    "VOID": (),
+    "FORFEITED": (),
+}
+"""Which states an entry may have next."""
+
+FREE = "VOID"
+"""The only state that does not count."""
+
+BEGINNING = "0" * 64
+"""What stands in place of a hash before the first event."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One row of a ledger.
+
+    ``number``: 0 for the first.
+    ``at``: when, by the machine's clock, in ISO form: for people. Nothing is decided by it.
+    ``entry``: what it is about; None for what concerns the whole ledger.
+    ``state``: see above.
+    ``cost``: what the entry costs from now on.
+    ``spent``: the sum over all entries that count, after this event.
+    ``counts``: how many entries are in each state, after this event.
+    ``facts``: public facts as JSON values.
+    ``previous``: the hash of the event before.
+    """
+
+    number: int
+    at: str
+    dataset: str
+    entry: str | None
+    state: str
+    cost: Cost
+    spent: Cost
+    counts: Mapping[str, int]
+    facts: Mapping[str, Any]
+    previous: str
+
+    @property
+    def body(self) -> str:
+        """The event as it is stored and hashed: JSON with sorted keys and no spaces."""
+        return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the body, which holds the hash of the event before: the chain up to here."""
+        return hashlib.sha256(self.body.encode()).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as JSON values; costs as exact decimals."""
+        return {
+            "number": self.number,
+            "at": self.at,
+            "dataset": self.dataset,
+            "entry": self.entry,
+            "state": self.state,
+            "cost": self.cost.to_dict(),
+            "spent": self.spent.to_dict(),
+            "counts": dict(self.counts),
+            "facts": dict(self.facts),
+            "previous": self.previous,
+        }
+
+    @classmethod
+    def of(cls, body: str) -> Self:
+        """Read an event as it was stored.
+
+        Raises ParameterError when the text is none.
+        """
+        try:
+            found = _shaped(json.loads(body))
+            return cls(**{**found, "cost": Cost.of(found["cost"]), "spent": Cost.of(found["spent"])})
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise ParameterError("a row of the ledger is not an event") from None
+
+
+def _shaped(found: Any) -> dict[str, Any]:
+    """Return the parts of an event. Raises TypeError where one is of the wrong kind."""
+    texts = all(isinstance(found[key], str) for key in ("at", "dataset", "state", "previous"))
+    entry, counts, facts = found["entry"], found["counts"], found["facts"]
+    whole = isinstance(counts, dict) and all(type(counts.get(state)) is int for state in STATES)
+    named = entry is None or isinstance(entry, str)
+    if not (texts and whole and named and type(found["number"]) is int and isinstance(facts, dict)):
+        raise TypeError
+    return dict(found)
+
+
+def following(
+    last: Event,
+    *,
+    at: str,
+    entry: str | None,
+    state: str,
+    before: Event | None,
+    cost: Cost,
+    facts: Mapping[str, Any],
+) -> Event:
+    """Return the event that comes after the last one of a ledger.
+
+    ``before``: the last event of the entry that says its state; None where it is new.
+    ``cost``: what the entry costs from now on.
+    """
+    spent, counts = last.spent, dict(last.counts)
+    if state in STATES:
+        if before is not None:
+            counts[before.state] -= 1
+            spent = spent if before.state == FREE else spent - before.cost
+        counts[state] += 1
+        spent = spent if state == FREE else spent + cost
+    return Event(
+        number=last.number + 1,
+        at=at,
+        dataset=last.dataset,
+        entry=entry,
+        state=state,
+        cost=cost,
+        spent=spent,
+        counts=counts,
+        facts=facts,
+        previous=last.hash,
+    )
+
+
+# The book: the events of one data set, read and appended to within transactions of a store.
+
+_IN_STATES = ", ".join(f"'{state}'" for state in STATES)
+
+
+_COVERS = ("relation", "unit", "max_records", "kinds")
+
+
+class Page:
+    """The events of a data set within one transaction.
+
+    ``book``: whose.
+    ``run``: the transaction.
+    """
+
+    def __init__(self, book: Book, run: Transaction) -> None:
+        self._book, self._run = book, run
+
+    @property
+    def last(self) -> Event:
+        """The last event: it holds all sums."""
+        return self._one("ORDER BY number DESC LIMIT 1")
+
+    @property
+    def first(self) -> Event:
+        """The event that made the ledger."""
+        return self._one("AND number = 0")
+
+    def _one(self, where: str) -> Event:
+        found = self._events(where)
+        if not found:
+            raise ParameterError("the first event of the ledger is missing, or all of them. Restore it from a copy")
+        return found[0]
+
+    def all(self) -> list[Event]:
+        """Return all events, the oldest first."""
+        return self._events("ORDER BY number")
+
+    def stored(self) -> Sequence[Any]:
+        """Return the rows as they are stored: number, entry, state, body, hash."""
+        return self._run(
+            "SELECT number, entry, state, body, hash FROM discreet_event WHERE dataset = :dataset ORDER BY number",
+            dataset=self._book.dataset,
+        )
+
+    def state(self, entry: str) -> Event | None:
+        """Return the last event that says the state of an entry; None where there is no such entry."""
+        found = self._events(
+            f"AND entry = :entry AND state IN ({_IN_STATES}) ORDER BY number DESC LIMIT 1", entry=entry
+        )
+        return found[0] if found else None
+
+    def of(self, entry: str) -> list[Event]:
+        """Return all events of an entry, the oldest first."""
+        return self._events("AND entry = :entry ORDER BY number", entry=entry)
+
+    def about(self, state: str) -> list[Event]:
+        """Return all events that say one state, the oldest first."""
+        return self._events("AND state = :state ORDER BY number", state=state)
+
+    def append(self, entry: str | None, state: str, *, facts: Mapping[str, Any], cost: Cost | None = None) -> Event:
+        """Append an event; the cost of an entry is what it was where none is given.
+
+        Raises ParameterError when the entry cannot have this state now.
+        """
+        before = None if entry is None else self.state(entry)
+        if state in STATES and state not in AFTER[None if before is None else before.state]:
+            found = "unknown" if before is None else before.state
+            raise ParameterError(f"the entry {entry} of the ledger is {found} and cannot become {state}")
+        kept = Cost() if before is None else before.cost
+        event = following(
+            self.last,
+            at=now(),
+            entry=entry,
+            state=state,
+            before=before,
+            cost=kept if cost is None else cost,
+            facts=facts,
+        )
+        insert(self._run, event)
+        return event
+
+    def _events(self, where: str, **values: Any) -> list[Event]:
+        rows = self._run(
+            f"SELECT body FROM discreet_event WHERE dataset = :dataset {where}",  # noqa: S608  # our own words
+            dataset=self._book.dataset,
+            **values,
+        )
+        return [Event.of(body) for (body,) in rows]
+
+
+class Book:
+    """The events of one data set in a store.
+
+    ``store``: where.
+    ``dataset``: whose.
+
+    Raises ParameterError when the store has no such data set.
+    """
+
+    def __init__(self, store: Store, dataset: str) -> None:
+        self._store, self.dataset = store, dataset
+        with self.reading() as page:
+            facts = page.first.facts
+        try:
+            self.currency: Currency = CURRENCIES[facts["currency"]]
+            self.whole = Budget(**facts["budget"])
+            self.limit = Cost.of(facts["limit"])
+            self.facts = {**facts, "covers": {key: facts["covers"][key] for key in _COVERS}}
+        except (KeyError, TypeError):
+            raise ParameterError("the first event of the ledger was changed. Restore it from a copy") from None
+
+    @contextmanager
+    def reading(self) -> Iterator[Page]:
+        """Give the events as they are now."""
+        with self._store.reading() as run:
+            yield Page(self, run)
+
+    @contextmanager
+    def appending(self) -> Iterator[Page]:
+        """Give the events while nobody else appends; what is appended is durable when the block ends."""
+        with self._store.appending(self.dataset) as run:
+            yield Page(self, run)
+
+
+def datasets(store: Store) -> list[str]:
+    """Return the names of the data sets that a store has ledgers of."""
+    with store.reading() as run:
+        return [name for (name,) in run("SELECT name FROM discreet_dataset ORDER BY name")]
+
+
+def begin(store: Store, dataset: str, facts: Mapping[str, Any]) -> None:
+    """Make the book of a data set. Raises ParameterError when there is one."""
+    nothing = Cost()
+    first = Event(
+        number=0,
+        at=now(),
+        dataset=dataset,
+        entry=None,
+        state="CREATED",
+        cost=nothing,
+        spent=nothing,
+        counts=dict.fromkeys(STATES, 0),
+        facts={"ledger": fresh_identity(), **facts},
+        previous=BEGINNING,
+    )
+    with store.appending(dataset) as run:
+        if run("SELECT name FROM discreet_dataset WHERE name = :name", name=dataset):
+            raise ParameterError(f"there is a ledger of the data set {dataset!r} already. Use it, or give another name")
+        run("INSERT INTO discreet_dataset VALUES (:name)", name=dataset)
+        insert(run, first)
+
+
+def insert(run: Transaction, event: Event) -> None:
+    """Store an event."""
+    run(
+        "INSERT INTO discreet_event VALUES (:dataset, :number, :entry, :state, :body, :hash)",
+        dataset=event.dataset,
+        number=event.number,
+        entry=event.entry,
+        state=event.state,
+        body=event.body,
+        hash=event.hash,
+    )
+
+
+def now() -> str:
+    """Return the time, for people."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -1,0 +1,484 @@
+"""The ledger of a data set: what was promised in all, what is spent, and who may spend what is left."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from discreet._core.checks import choice, integer
+from discreet._core.errors import ParameterError, Refused
+from discreet._core.random import fresh_identity
+from discreet._core.text import as_written, harmless, rounded_down
+from discreet._core.writing import canonical, file_sha256
+from discreet.domain import Domain
+from discreet.ledger.events import Book, Event, Page, begin, datasets
+from discreet.ledger.filters import CURRENCIES, Cost
+from discreet.ledger.payment import Payment, hash_of, require_covered, require_unseeded
+from discreet.ledger.status import LedgerStatus, in_words, status_of
+from discreet.ledger.store import also_named, shown, store_at
+from discreet.ledger.verification import lease, problems_of, recovered
+from discreet.privacy import Budget, Guarantee, Profile, Relation
+
+_KINDS = ("unconditional", "asymptotic", "empirical")
+
+
+class Declared(Protocol):
+    """Several releases that are fixed before the first of them is seen."""
+
+    @property
+    def budget(self) -> Budget:
+        """What they satisfy together."""
+        ...
+
+    @property
+    def profile(self) -> Profile:
+        """The composed profile."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan's document."""
+        ...
+
+
+class Ledger:
+    """The ledger of a confidential data set: all of its releases together keep one budget.
+
+    A release reserves what it costs before the table is opened, and has spent it from then on, whatever becomes of it.
+    Rows are only appended, each with the hash of the one before, and every certificate holds the hash that the ledger
+    had when its table was opened: that a ledger was edited, cut or rolled back shows where the certificates are given.
+
+    Parameters
+    ----------
+    place : path or str
+        A file of SQLite on a local disk, or the address of a PostgreSQL database, ``postgresql://...``.
+    dataset : str, optional
+        The name that the custodian gave the data set; the only one in the ledger by default.
+    fingerprints : path, optional
+        Confidential. The custodian's own notes of which file was released from under which name, made where there are
+        none. A file that goes by another name too is then announced. Tables in memory are not noted.
+
+    Raises
+    ------
+    FileProblem
+        When there is no ledger, it lies on a network file system, or its file has two names.
+    ParameterError
+        When it has no such data set, or several and none is named.
+
+    Notes
+    -----
+    What the budget promises: the releases in the ledger, chosen one after the other and each by looking at all before,
+    satisfy it together, where every release of the data set is made with the ledger. The currency says by which
+    theorem: ``sums`` adds up pairs of epsilon and delta (Rogers, Roth, Ullman and Vadhan, 2016, Theorem 3.6), ``zcdp``
+    adds up approximate zero-concentrated costs (Whitehouse, Ramdas, Rogers and Wu, 2023, Theorem 1). A ledger holds
+    public facts alone: names, budgets, parameters, hashes of what was released.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import polars as pl
+    >>> from discreet import Ledger, release
+    >>> from discreet.domain import Domain, Integer
+    >>> place = pathlib.Path(tempfile.mkdtemp()) / "ages.ledger"
+    >>> _ = Ledger.create(place, dataset="ages", epsilon=1.0, delta=1e-6)
+    >>> ages = pl.DataFrame({"age": [34, 35, 36, 37] * 5000})
+    >>> domain = Domain(columns={"age": Integer(lower=0, upper=99)})
+    >>> with Ledger(place) as ledger:
+    ...     made = release(ages, domain, epsilon=0.4, delta=1e-9, size=100, ledger=ledger)
+    ...     print(ledger.status().left["epsilon"])
+    0.6
+    """
+
+    def __init__(
+        self,
+        place: str | os.PathLike[str],
+        dataset: str | None = None,
+        *,
+        fingerprints: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.place, self.fingerprints = place, fingerprints
+        self._store = store_at(place)
+        names = datasets(self._store)
+        if dataset is None and len(names) != 1:
+            raise ParameterError(f"the ledger {shown(place)} has {len(names)} data sets. Name one: dataset=...")
+        self.dataset = names[0] if dataset is None else dataset
+        if self.dataset not in names:
+            raise ParameterError(
+                f"the ledger {shown(place)} is not of a data set {harmless(self.dataset)!r}. It has: "
+                f"{harmless(', '.join(names))}"
+            )
+        self._book = Book(self._store, self.dataset)
+
+    @classmethod
+    def create(
+        cls,
+        place: str | os.PathLike[str],
+        *,
+        dataset: str,
+        epsilon: float,
+        delta: float = 0.0,
+        currency: str = "sums",
+        relation: str = "replacement",
+        unit: str | None = None,
+        max_records: int = 1,
+        kinds: Collection[str] = ("unconditional",),
+    ) -> Ledger:
+        """Make the ledger of a data set.
+
+        Parameters
+        ----------
+        place : path or str
+            Where; an existing ledger takes a further data set.
+        dataset : str
+            The name of the data set: whatever the custodian calls it. It stands in the certificates.
+        epsilon, delta : float
+            The budget of all releases together.
+        currency : {"sums", "zcdp"}
+            By which theorem releases are added up. ``zcdp`` needs ``delta > 0``, and allows more releases with noise
+            on counts.
+        relation : {"replacement", "add-remove"}
+            Between which tables all guarantees hold.
+        unit : str, optional
+            The column that names the person, or other privacy unit, behind the rows.
+        max_records : int
+            The most records of a unit.
+        kinds : collection of str
+            The kinds of guarantee that may be added up.
+
+        Returns
+        -------
+        Ledger
+            The new one.
+
+        Raises
+        ------
+        ParameterError, BudgetError
+            When an argument is out of range, or the ledger has such a data set already.
+        FileProblem
+            When the file cannot be made, or lies on a network file system.
+        """
+        budget = Budget(epsilon=epsilon, delta=delta)
+        adds_up = CURRENCIES[choice("currency", currency, tuple(CURRENCIES))]
+        between = Relation(
+            name=choice("relation", relation, ("replacement", "add-remove")),
+            group=integer("max_records", max_records, least=1, most=10_000),
+        )
+        if not isinstance(dataset, str) or not dataset.strip() or not dataset.isprintable():
+            raise ParameterError("dataset must be a name of printable characters")
+        unknown = [kind for kind in kinds if kind not in _KINDS]
+        if isinstance(kinds, str) or unknown or not kinds:
+            raise ParameterError(f"kinds must be among {', '.join(_KINDS)}")
+        facts = {
+            "currency": adds_up.name,
+            "budget": {"epsilon": budget.epsilon, "delta": budget.delta},
+            "limit": adds_up.limit(budget).to_dict(),
+            "covers": {
+                "relation": between.name,
+                "unit": unit,
+                "max_records": between.group,
+                "kinds": [kind for kind in _KINDS if kind in kinds],
+            },
+        }
+        store = store_at(place, new=True)
+        try:
+            begin(store, dataset, facts)
+        finally:
+            store.close()
+        return cls(place, dataset)
+
+    # -- what is there --------------------------------------------------------------------------------------------
+
+    def status(self) -> LedgerStatus:
+        """Return what is spent, what is left, and how many entries are in each state."""
+        with self._book.reading() as page:
+            return status_of(self._book, page.first, page.last)
+
+    def log(self) -> list[dict[str, Any]]:
+        """Return all events, the oldest first, as JSON values, each with its hash."""
+        with self._book.reading() as page:
+            return [{**event.to_dict(), "hash": event.hash} for event in page.all()]
+
+    def verify(self, certificates: Iterable[str | os.PathLike[str]] = ()) -> list[str]:
+        """Recompute the whole ledger; return what is wrong, a sentence each.
+
+        Parameters
+        ----------
+        certificates : iterable of path
+            Certificates of releases of this data set. That the ledger was rolled back to before one of them, or another
+            copy of it was used, is seen only so.
+        """
+        return problems_of(self._book, [Path(one) for one in certificates])
+
+    # -- what is spent --------------------------------------------------------------------------------------------
+
+    def reserve(
+        self,
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        guarantee: Guarantee | None = None,
+        relation: str = "replacement",
+        unit: str | None = None,
+        max_records: int = 1,
+        kind: str | None = None,
+        seeded: bool = False,
+        domain: Domain | None = None,
+        what: str = "release",
+        checkpoint: str | os.PathLike[str] | None = None,
+        steps: int = 0,
+        part: str | None = None,
+        out: Iterable[str | os.PathLike[str]] = (),
+    ) -> Payment:
+        """Set aside what a release will cost, before its table is opened.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The budget of the release.
+        guarantee : Guarantee, optional
+            Its guarantee, where it is known already. The cost is then that of its exact profile, else of the budget.
+        relation, unit, max_records, kind
+            What the guarantee is about, as in :meth:`create`.
+        seeded : bool
+            Whether a seed is used: such releases are refused.
+        domain : Domain, optional
+            Public. Its hash is kept.
+        what : str
+            What asks: "release", "synthesize".
+        checkpoint : path, optional
+            Of a mechanism that works in steps. A run that goes on after the steps of one that died pays for none twice.
+            It must read this very file: the entry holds its SHA-256, and the kernel refuses another one.
+        steps : int
+            How many steps the checkpoint holds.
+        part : str, optional
+            The name of the release in a plan that was declared (:meth:`declare`): it is paid for already, once.
+        out : iterable of path
+            The files, or the folder, that the release goes to.
+
+        Returns
+        -------
+        Payment
+            A context. Call its ``open`` before the table is opened, and give it to :func:`discreet.publish`.
+
+        Raises
+        ------
+        Refused
+            When not as much is left, the ledger does not add up such releases, or the checkpoint that holds ``steps``
+            is not there. Nothing was spent.
+        """
+        budget, currency = Budget(epsilon=epsilon, delta=delta), self._book.currency
+        max_records = integer("max_records", max_records, least=1, most=10_000)
+        steps = integer("steps", steps, least=0)
+        require_unseeded(seeded)
+        kind = kind if guarantee is None else guarantee.kind
+        require_covered(self._book, relation=relation, unit=unit, group=max_records, kind=kind)
+        if guarantee is None:
+            cost = currency.of_budget(budget)
+        else:
+            cost = currency.of_profile(guarantee.profile, asked=budget, whole=self._book.whole)
+        facts: dict[str, Any] = {
+            "what": what,
+            "budget": {"epsilon": budget.epsilon, "delta": budget.delta},
+            "relation": relation,
+            "unit": unit,
+            "group": max_records,
+            "domain": None if domain is None else hash_of(domain),
+            "out": [os.fspath(canonical(Path(one))) for one in out],
+            **({"checkpoint": None} if checkpoint is None else _held(Path(checkpoint), steps)),
+            "lease": lease(),
+        }
+        with self._book.appending() as page:
+            before = _continued(page, facts, steps)
+            if before is not None:
+                cost, facts = Cost(), {**facts, "continues": before, "free": True}
+            elif part is not None:
+                cost, facts = Cost(), {**facts, "part": _declared(page, part, facts), "free": True}
+            self._require_left(page, cost)
+            return Payment(self._book, page.append(fresh_identity()[:12], "RESERVED", facts=facts, cost=cost))
+
+    def declare(self, plan: Declared) -> str:
+        """Pay at once for several releases that were planned together.
+
+        Parameters
+        ----------
+        plan : Together
+            What :func:`discreet.planner.plan_together` returned, or its document read again. The cost is that of the
+            tight composed profile: valid since the releases are fixed before the first of them is seen.
+
+        Returns
+        -------
+        str
+            The name of the entry. Each release is then made with ``part=...``, its name in the plan, and costs no more.
+
+        Raises
+        ------
+        Refused
+            When not as much is left, the ledger does not add up such releases, or has a plan with such a name.
+        """
+        document = plan.to_dict()
+        parts = [
+            {
+                "name": one["name"],
+                "mechanism": one["mechanism"],
+                "domain": one["domain_sha256"],
+                "cells": hash_of(Domain.from_dict(one["domain"])),
+                "records": one["records"],
+                "size": one["size"],
+                "group": one["max_records"],
+                "budget": {"epsilon": one["epsilon"], "delta": one["delta"]},
+            }
+            for one in document["releases"]
+        ]
+        covers = self._book.facts["covers"]
+        for one in parts:
+            require_covered(
+                self._book, relation=document["relation"], unit=covers["unit"], group=one["group"], kind="unconditional"
+            )
+        cost = self._book.currency.of_profile(plan.profile, asked=plan.budget, whole=self._book.whole)
+        budget = {"epsilon": plan.budget.epsilon, "delta": plan.budget.delta}
+        facts = {"what": "plan", "budget": budget, "parts": parts, "out": [], "lease": lease()}
+        with self._book.appending() as page:
+            names = {one["name"] for one in parts} & {one["name"] for one in _parts(page)}
+            if names:
+                raise Refused(f"the ledger has a planned release {min(names)!r} already. Give it another name")
+            self._require_left(page, cost)
+            entry = fresh_identity()[:12]
+            page.append(entry, "RESERVED", facts=facts, cost=cost)
+            for state in ("OPENED", "COMMITTED", "DELIVERED"):  # paid from now on, whatever is released
+                page.append(entry, state, facts={"files": []})
+        return entry
+
+    def note(self, what: str, facts: Mapping[str, Any] | None = None) -> None:
+        """Keep in mind that the table was opened for the custodian's eyes, which costs nothing and is never public."""
+        with self._book.appending() as page:
+            page.append(None, "NOTED", facts={"what": what, **(facts or {})})
+
+    def also_named(self, data: Any) -> list[str]:
+        """Return the other names by which a file was released from, where there are fingerprints.
+
+        There are none of a dataframe, of a folder, nor of a table in a database file.
+
+        Parameters
+        ----------
+        data : path or dataframe
+            Confidential, and opened already.
+        """
+        is_file = isinstance(data, (str, os.PathLike)) and Path(data).is_file()
+        if self.fingerprints is None or not is_file:
+            return []
+        return also_named(self.fingerprints, data, self.dataset)
+
+    # -- after a failure ------------------------------------------------------------------------------------------
+
+    def recover(self, entries: Collection[str] = ()) -> list[dict[str, Any]]:
+        """Settle the entries of processes that are gone. Nothing is run again.
+
+        A reservation is given back. What was opened is forfeited: it stays spent. What was committed gets its names
+        where the files are there as they were, and is reported as lost where they are not.
+
+        Parameters
+        ----------
+        entries : collection of str
+            Entries of other machines, of which you know that nobody works on them.
+
+        Returns
+        -------
+        list of dict
+            One per entry: ``entry``, ``was``, ``now``, and ``why`` where something is left to do.
+        """
+        return recovered(self._book, frozenset(entries))
+
+    # -- a session ------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of the store; a further call opens it again."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Ledger {shown(self.place)} of {harmless(self.dataset)!r}>"
+
+    # -- inside ---------------------------------------------------------------------------------------------------
+
+    def _require_left(self, page: Page, cost: Cost) -> None:
+        spent, book = page.last.spent, self._book
+        if book.currency.allows(spent, cost, book.limit):
+            return
+        found = status_of(book, page.first, page.last)
+        rest, whole = found.left, found.budget
+        raise Refused(
+            f"the ledger of {harmless(self.dataset)!r} does not allow this release, which costs {in_words(book, cost)}"
+            f". It has epsilon {rounded_down(rest['epsilon'], 6)} and delta {rounded_down(rest['delta'], 6)} left, of "
+            f"epsilon {as_written(whole['epsilon'])} and delta {as_written(whole['delta'])}. Ask for less. Nothing was "
+            "opened or spent"
+        )
+
+
+def _held(path: Path, steps: int) -> dict[str, Any]:
+    """Return which checkpoint a run goes on from, as it is now. Raises Refused when it has steps and is not there."""
+    if steps and not path.is_file():
+        raise Refused(f"there is no checkpoint {path}, so no steps can be continued. Write steps=0, and pay for all")
+    held = {"steps": steps, "sha256": file_sha256(path) if steps else None}
+    return {"checkpoint": os.fspath(canonical(path)), "held": held}
+
+
+def _parts(page: Page) -> list[dict[str, Any]]:
+    """Return the releases that were declared, of all plans."""
+    return [part for event in page.about("RESERVED") for part in event.facts.get("parts", ())]
+
+
+def _declared(page: Page, name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a declared release that was not made yet. Raises Refused when it was, or is not as it was declared."""
+    part = next((one for one in _parts(page) if one["name"] == name), None)
+    if part is None:
+        raise Refused(f"no plan in the ledger has a release {name!r}. Declare one: discreet ledger declare")
+    if any(part[key] != facts[key] for key in ("budget", "domain", "group")):
+        asked = part["budget"]
+        raise Refused(
+            f"the release {name!r} was declared with epsilon {as_written(asked['epsilon'])}, delta "
+            f"{as_written(asked['delta'])} another domain or another max_records. Use exactly those"
+        )
+    made = [one for one in page.about("RESERVED") if one.facts.get("part", {}).get("name") == name]
+    for one in made:
+        state = page.state(str(one.entry))
+        if state is not None and state.state != "VOID":
+            raise Refused(f"the release {name!r} has been used already, and a plan pays for each release once")
+    return part
+
+
+def _continued(page: Page, facts: Mapping[str, Any], steps: int) -> str | None:
+    """Return the entry whose run goes on from its checkpoint, whose cost is paid; None where this is a new one.
+
+    The checkpoint has to hold all steps that the ledger knows of: an older copy of it would draw the later ones again.
+    """
+    if facts["checkpoint"] is None or not steps:
+        return None
+    asked = ("checkpoint", "budget", "relation", "unit", "group", "domain")
+    same = [
+        one
+        for one in page.about("RESERVED")
+        if all(one.facts.get(key) == facts[key] for key in asked) and _was_opened(page, one)
+    ]
+    if not same:
+        return None
+    first = str(same[-1].facts.get("continues", same[-1].entry))
+    run = [
+        event for one in same if first in (one.entry, one.facts.get("continues")) for event in page.of(str(one.entry))
+    ]
+    noted = [event.facts for event in run if event.state == "NOTED" and "step" in event.facts]
+    done = max((one["step"] for one in noted), default=0)
+    return first if done <= steps else None
+
+
+def _was_opened(page: Page, reserved: Event) -> bool:
+    state = page.state(str(reserved.entry))
+    return state is not None and state.state in ("OPENED", "COMMITTED", "FORFEITED")

@@ -1,0 +1,100 @@
+"""Before a release: which ledger pays, and what would be left in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from discreet._core.errors import ParameterError
+from discreet._core.reading import bounded_text, parsed_toml
+from discreet.ledger.ledger import Ledger
+from discreet.ledger.payment import require_covered
+from discreet.ledger.status import LedgerStatus, status_of
+from discreet.privacy import Budget, Guarantee
+
+# Which ledger pays: the one that is given, else the domain file's, else the environment's.
+
+VARIABLE = "DISCREET_LEDGER"
+_KEYS = {"file", "dataset", "fingerprints"}
+
+
+def ledger_for(
+    given: Ledger | str | os.PathLike[str] | None, domain: Any, *, dataset: str | None = None
+) -> Ledger | None:
+    """Return the ledger that pays for a release; None where nobody keeps one.
+
+    ``given``: by the caller.
+    ``domain``: its TOML file may name a ledger in ``[ledger]``, as ``file`` (beside it), ``dataset`` and
+    ``fingerprints``. Anything but a path is passed over.
+    ``dataset``: the name of the data set in the ledger.
+
+    Raises ParameterError when ``[ledger]`` is wrong, or a data set is named and no ledger.
+    """
+    if isinstance(given, Ledger):
+        return given
+    if given is not None:
+        return Ledger(given, dataset)
+    named = _declared(domain) if isinstance(domain, (str, os.PathLike)) else None
+    if named is not None:
+        place, name, fingerprints = named
+        return Ledger(place, dataset or name, fingerprints=fingerprints)
+    if os.environ.get(VARIABLE):
+        return Ledger(os.environ[VARIABLE], dataset)
+    if dataset is not None:
+        raise ParameterError("a data set is named and no ledger. Write ledger=..., where it is kept")
+    return None
+
+
+def _declared(path: str | os.PathLike[str]) -> tuple[str, str | None, Path | None] | None:
+    facts = parsed_toml(bounded_text(path, missing="check the path", remedy="check that it is a readable TOML file"))
+    found = facts.get("ledger")
+    if found is None:
+        return None
+    if not isinstance(found, Mapping) or not _texts(found) or "file" not in found or set(found) - _KEYS:
+        raise ParameterError(
+            '[ledger] in the domain must have file = "...", and may have dataset = "..." and fingerprints = "..."'
+        )
+    place, folder = str(found["file"]), Path(path).parent
+    notes = found.get("fingerprints")
+    return (
+        place if "://" in place else str(folder / Path(place).expanduser()),
+        found.get("dataset"),
+        None if notes is None else folder / Path(notes).expanduser(),
+    )
+
+
+def _texts(found: Mapping[str, Any]) -> bool:
+    return all(isinstance(value, str) and value for value in found.values())
+
+
+# What would be left in a ledger after a release that is only thought of: from its own sums and public facts.
+
+Left = tuple[float, float] | None
+"""Epsilon and delta, rounded down; None where the release would not be allowed."""
+
+
+def left_after(ledger: Ledger, releases: Sequence[tuple[Guarantee, Budget]]) -> tuple[LedgerStatus, list[Left]]:
+    """Return where a ledger stands, and for each of some releases what would be left after that one alone.
+
+    ``ledger``: of the table.
+    ``releases``: what each would promise, and what it would ask for. A release sets its whole budget aside before its
+    table is opened, and pays for its profile: both have to be left.
+
+    Raises Refused when the ledger does not add up such releases.
+    """
+    book = ledger._book
+    with book.reading() as page:
+        status, spent = status_of(book, page.first, page.last), page.last.spent
+    found: list[Left] = []
+    for guarantee, asked in releases:
+        relation = guarantee.relation
+        unit = status.covers["unit"]  # a plan has none: what the ledger's is, is up to the release
+        require_covered(book, relation=relation.name, unit=unit, group=relation.group, kind=guarantee.kind)
+        if not book.currency.allows(spent, book.currency.of_budget(asked), book.limit):
+            found.append(None)
+            continue
+        cost = book.currency.of_profile(guarantee.profile, asked=asked, whole=book.whole)
+        found.append(book.currency.left(spent + cost, book.whole))
+    return status, found

@@ -1,0 +1,446 @@
+"""Where a ledger is kept: SQLite of the standard library, or PostgreSQL through SQLAlchemy.
+
+Both are asked the same few statements, within transactions of which one at a time may append. What is written is on the
+disk when a transaction ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import json
+import os
+import re
+import secrets
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from discreet._core.errors import FileProblem, MissingExtra, ParameterError
+from discreet._core.reading import read_json
+from discreet._core.text import harmless
+from discreet._core.writing import file_sha256, locked, together
+
+# Where a ledger must not be: on a network file system, or at a mount point, which gives a file a second name.
+
+_MOUNTS = Path("/proc/self/mountinfo")
+_ESCAPED = re.compile(rb"\\([0-7]{3})")
+_KINDS = frozenset({
+    "9p", "acfs", "afs", "beegfs", "ceph", "cifs", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4",
+    "ocfs2", "orangefs", "panfs", "smb2", "smb3", "smbfs", "virtiofs", "vboxsf", "davfs",
+})  # fmt: skip
+
+
+def on_network(path: Path) -> bool:
+    """Return whether a file lies on a network file system; where the system does not say, it is taken for local."""
+    folder, found, kind = _resolved(path).parent, -1, ""
+    for mount, its_kind in _mounts() or ():
+        if folder.is_relative_to(mount) and len(mount.parts) >= found:
+            found, kind = len(mount.parts), its_kind
+    return kind in _KINDS or (
+        kind.startswith("fuse.") and kind.removeprefix("fuse.") in {"sshfs", "s3fs", "rclone", *_KINDS}
+    )
+
+
+def is_mount_point(path: Path) -> bool:
+    """Return whether a file is a mount point, as of a container that is given the file alone.
+
+    Where the system has no list of mount points, only one from another file system is known.
+    """
+    file, mounts = _resolved(path), _mounts()
+    if mounts is None:
+        return file.stat().st_dev != file.parent.stat().st_dev
+    return any(mount == file for mount, _ in mounts)
+
+
+def _resolved(path: Path) -> Path:
+    """Return where a file is, whatever links lead to it."""
+    return Path(os.path.realpath(path))
+
+
+def _mounts() -> list[tuple[Path, str]] | None:
+    """Return every mount point with its kind of file system; None where the system does not say."""
+    try:
+        lines = _MOUNTS.read_bytes().split(b"\n")
+    except OSError:
+        return None
+    return [_mount(line) for line in lines if line]
+
+
+def _mount(line: bytes) -> tuple[Path, str]:
+    before, _, after = line.partition(b" - ")
+    place = _ESCAPED.sub(lambda code: bytes([int(code[1], 8)]), before.split(b" ")[4])
+    return Path(os.fsdecode(place)), os.fsdecode(after.split(b" ")[0])
+
+
+MIGRATIONS: tuple[Mapping[str, tuple[str, ...]], ...] = (
+    {
+        "both": (
+            "CREATE TABLE discreet_dataset (name TEXT NOT NULL PRIMARY KEY)",
+            "CREATE TABLE discreet_event (dataset TEXT NOT NULL, number INTEGER NOT NULL, entry TEXT, "
+            "state TEXT NOT NULL, body TEXT NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (dataset, number))",
+            "CREATE INDEX discreet_entry ON discreet_event (dataset, entry, number)",
+        ),
+    },
+    {
+        "sqlite": tuple(
+            f"CREATE TRIGGER discreet_no_{act.lower()} BEFORE {act} ON discreet_event "
+            "BEGIN SELECT RAISE(ABORT, 'a ledger is only appended to'); END"
+            for act in ("UPDATE", "DELETE")
+        ),
+        "postgresql": (
+            "CREATE FUNCTION discreet_append_only() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE EXCEPTION 'a ledger is only appended to'; END $$",
+            "CREATE TRIGGER discreet_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON discreet_event "
+            "FOR EACH STATEMENT EXECUTE FUNCTION discreet_append_only()",
+        ),
+    },
+)
+"""What makes each version of the tables from the one before."""
+
+_WAIT = 60.0  # seconds for other runs
+_PAUSE = 0.005  # seconds between two looks
+
+_ONE_AT_A_TIME = threading.RLock()
+"""Held by the thread whose transaction is under way: if another one closed the same file meanwhile, the system would
+drop the locks of SQLite. No process is forked meanwhile either, so no child keeps a lock."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_ONE_AT_A_TIME.acquire,
+        after_in_parent=_ONE_AT_A_TIME.release,
+        after_in_child=_ONE_AT_A_TIME.release,
+    )
+
+
+class Transaction(Protocol):
+    """What can be asked within a transaction: statements with ``:names``, and their values."""
+
+    def __call__(self, statement: str, /, **values: Any) -> Sequence[Any]:
+        """Run a statement; return its rows."""
+        ...
+
+
+class Store(Protocol):
+    """A place for ledgers."""
+
+    def reading(self) -> contextlib.AbstractContextManager[Transaction]:
+        """Give a transaction that sees one state of the store."""
+        ...
+
+    def appending(self, dataset: str) -> contextlib.AbstractContextManager[Transaction]:
+        """Give a transaction, while no other one appends to the data set; it is durable when the block ends."""
+        ...
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        ...
+
+
+def store_at(place: str | os.PathLike[str], *, new: bool = False) -> Store:
+    """Return the store of a ledger; ``new`` makes it where there is none.
+
+    Raises FileProblem when it is none, cannot be read, has two names, or lies on a network file system; ParameterError
+    when its tables are of a later version; MissingExtra when SQLAlchemy is needed.
+    """
+    if isinstance(place, str) and place.startswith(("postgresql:", "postgresql+")):
+        return _Postgres(place, new=new)
+    return _File(Path(place), new=new)
+
+
+def shown(place: str | os.PathLike[str]) -> str:
+    """Return a place as messages name it: a database's without its password."""
+    text = os.fspath(place)
+    scheme, sign, rest = str(text).partition("://")
+    user, at, host = rest.rpartition("@")
+    return harmless(f"{scheme}{sign}{user.partition(':')[0]}{at}{host}" if sign else str(text))
+
+
+def _migrate(run: Transaction, place: str, kind: str, version: int | None) -> None:
+    """Bring the tables to the present version; None where there are none."""
+    if version is None:
+        run("CREATE TABLE discreet_version (version INTEGER NOT NULL)")
+        run("INSERT INTO discreet_version VALUES (0)")
+        version = 0
+    if version > len(MIGRATIONS):
+        raise ParameterError(f"the ledger {place} was written by a later version of discreet. Update discreet")
+    for step in MIGRATIONS[version:]:
+        for statement in (*step.get("both", ()), *step.get(kind, ())):
+            run(statement)
+    if version < len(MIGRATIONS):
+        run("UPDATE discreet_version SET version = :version", version=len(MIGRATIONS))
+
+
+# -- a file -----------------------------------------------------------------------------------------------------------
+
+
+class _File:
+    """A file of SQLite: one connection per transaction, so that nothing is shared by threads or after a fork.
+
+    Before SQLite opens the file, it is locked itself, whatever name leads to it. Its journal is a file beside it, which
+    another name would not find if a run died. So a ledger has one name.
+    """
+
+    def __init__(self, path: Path, *, new: bool) -> None:
+        self._path = path
+        if on_network(path):
+            raise FileProblem(
+                path,
+                "it lies on a network file system, which does not keep two writers apart reliably",
+                "keep the ledger on a local disk, or in PostgreSQL",
+            )
+        if new and not os.path.lexists(path):
+            self._make()
+        if path.is_file() and path.stat().st_nlink != 1:
+            raise FileProblem(
+                path,
+                "it has two names, under which SQLite would not know it for one file",
+                "remove the other name, which leaves the ledger as it is",
+            )
+        if not path.is_file():
+            raise FileProblem(path, "there is no ledger", "make one with discreet ledger init")
+        if is_mount_point(path):
+            raise FileProblem(
+                path,
+                "it is a mount point, so it has two names, under which SQLite would not know it for one file",
+                "mount the folder that holds the ledger, not the file",
+            )
+        with self._connected() as run, _transaction(run, "IMMEDIATE"):
+            _migrate(run, shown(path), "sqlite", _version(run))
+
+    def _make(self) -> None:
+        """Make a file with all tables, which appears whole; one that appeared meanwhile is kept."""
+        memory = sqlite3.connect(":memory:", isolation_level=None)
+        try:
+            _migrate(_asking(memory), shown(self._path), "sqlite", None)
+            content = memory.serialize()
+        finally:
+            memory.close()
+        with together(self._path, private=True, check=self._require_free) as (file,):
+            file.write(content)
+
+    def _require_free(self) -> None:
+        if os.path.lexists(self._path):
+            raise FileProblem(self._path, "another run has just made it", "run the command again")
+        for left in (f"{self._path}-journal", f"{self._path}-wal"):
+            if os.path.lexists(left):  # SQLite would write what is in it into the new ledger
+                raise FileProblem(left, "it is of a ledger that is gone", "move it to where that is, or remove it")
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """See :class:`Store`."""
+        with self._connected() as run, _transaction(run, "DEFERRED"):
+            yield run
+
+    @contextmanager
+    def appending(self, dataset: str) -> Iterator[Transaction]:
+        """See :class:`Store`: SQLite has one writer for the whole file."""
+        with self._connected() as run, _transaction(run, "IMMEDIATE"):
+            yield run
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+    @contextmanager
+    def _connected(self) -> Iterator[Transaction]:
+        place = f"{self._path.absolute().as_uri()}?mode=rw"
+        try:
+            with _locked(self._path):
+                connection = sqlite3.connect(place, uri=True, timeout=_WAIT, isolation_level=None)
+                try:
+                    connection.execute("PRAGMA synchronous = EXTRA")  # the journal's removal is on the disk too
+                    # Earlier versions kept a write-ahead log: what is in it moves into the file, once they let go.
+                    _patiently(lambda: connection.execute("PRAGMA journal_mode = DELETE"))
+                    yield _asking(connection)
+                finally:
+                    connection.close()
+        except (sqlite3.Error, OSError) as error:
+            raise self._problem(error) from None
+
+    def _problem(self, error: Exception) -> FileProblem:
+        text = str(error)
+        if _is_busy(error):
+            return FileProblem(self._path, "another run has kept the ledger busy for a minute", "wait for it")
+        if "not a database" in text or "malformed" in text:
+            return FileProblem(self._path, "it is not a ledger, or is damaged", "restore it from a copy")
+        if "append" in text:
+            return FileProblem(self._path, "a ledger is only appended to", "leave its rows as they are")
+        return FileProblem(
+            self._path, f"the ledger cannot be read or written ({_reason(error)})", "check the disk and permissions"
+        )
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Lock a file itself against every other process, and against the other threads of this one."""
+    import fcntl
+
+    if not _ONE_AT_A_TIME.acquire(timeout=_WAIT):
+        raise sqlite3.OperationalError("locked by another thread")
+    try:
+        with path.open("rb") as file:
+            _patiently(lambda: fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB))
+            yield
+    finally:
+        _ONE_AT_A_TIME.release()
+
+
+def _patiently(act: Callable[[], object]) -> None:
+    """Do something as soon as no other run is in the way; raise its error when one stays there."""
+    until = time.monotonic() + _WAIT
+    while True:
+        try:
+            act()
+        except (BlockingIOError, sqlite3.OperationalError) as error:
+            if not _is_busy(error) or time.monotonic() > until:
+                raise
+        else:
+            return
+        time.sleep(_PAUSE)
+
+
+def _is_busy(error: Exception) -> bool:
+    return isinstance(error, BlockingIOError) or "locked" in str(error)
+
+
+def _asking(connection: sqlite3.Connection) -> Transaction:
+    return lambda statement, /, **values: connection.execute(statement, values).fetchall()
+
+
+@contextmanager
+def _transaction(run: Transaction, kind: str) -> Iterator[None]:
+    run(f"BEGIN {kind}")
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            run("ROLLBACK")
+        raise
+    run("COMMIT")
+
+
+def _version(run: Transaction) -> int:
+    """Return the version of the tables of a SQLite file."""
+    if not run("SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'discreet_version'"):
+        raise sqlite3.DatabaseError("file is not a database of ours")
+    found = run("SELECT version FROM discreet_version")
+    if len(found) != 1:
+        raise sqlite3.DatabaseError("file is not a database of ours")
+    return int(found[0][0])
+
+
+def _reason(error: Exception) -> str:
+    return os.strerror(error.errno).lower() if isinstance(error, OSError) and error.errno else str(error)
+
+
+# -- a server ---------------------------------------------------------------------------------------------------------
+
+
+class _Postgres:
+    """PostgreSQL: a row per data set is locked by whoever appends."""
+
+    def __init__(self, url: str, *, new: bool) -> None:
+        try:
+            import psycopg  # noqa: F401
+            import sqlalchemy
+        except ImportError:
+            raise MissingExtra("a ledger in PostgreSQL needs SQLAlchemy and psycopg", "postgresql") from None
+        self._place = shown(url)
+        self._text, self._error = sqlalchemy.text, sqlalchemy.exc.SQLAlchemyError
+        try:
+            made = sqlalchemy.make_url(url)
+            self._engine = sqlalchemy.create_engine(
+                made.set(drivername="postgresql+psycopg"), poolclass=sqlalchemy.NullPool, hide_parameters=True
+            )
+        except (self._error, ValueError):
+            raise FileProblem(self._place, "it is not the address of a database", "check it") from None
+        with self._connected() as run:
+            run("SELECT pg_advisory_xact_lock(7165391804)")  # two may come first
+            found = run("SELECT to_regclass('discreet_version')")[0][0]
+            if found is None and not new:
+                raise FileProblem(self._place, "there is no ledger", "make one with discreet ledger init")
+            version = None if found is None else int(run("SELECT version FROM discreet_version")[0][0])
+            _migrate(run, self._place, "postgresql", version)
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """See :class:`Store`."""
+        with self._connected() as run:
+            run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield run
+
+    @contextmanager
+    def appending(self, dataset: str) -> Iterator[Transaction]:
+        """See :class:`Store`."""
+        with self._connected() as run:
+            run("SET LOCAL synchronous_commit = on")
+            run("SELECT name FROM discreet_dataset WHERE name = :name FOR UPDATE", name=dataset)
+            yield run
+
+    def close(self) -> None:
+        """Let go of the engine."""
+        self._engine.dispose()
+
+    @contextmanager
+    def _connected(self) -> Iterator[Transaction]:
+        try:
+            with self._engine.begin() as connection:
+
+                def run(statement: str, /, **values: Any) -> Sequence[Any]:
+                    found = connection.execute(self._text(statement), values)
+                    return found.fetchall() if found.returns_rows else []
+
+                yield run
+        except self._error as error:
+            raise self._problem(error) from None
+
+    def _problem(self, error: Exception) -> FileProblem:
+        if "append" in str(error):
+            return FileProblem(self._place, "a ledger is only appended to", "leave its rows as they are")
+        kind = type(getattr(error, "orig", None) or error).__name__
+        return FileProblem(self._place, f"the ledger cannot be reached or written ({kind})", "check the server")
+
+
+# Which files were released from under which names: a custodian's own notes, to notice one table under two names.
+#
+# A file is known by an HMAC of its bytes under a key that never leaves these notes. A plain hash could be tested
+# against guesses of the table by whoever reads it; this one cannot without the key. The notes are confidential (mode
+# 0600), they are no part of a ledger, and nothing of them is exported.
+
+_VERSION = 1
+
+
+def also_named(notes: str | os.PathLike[str], data: str | os.PathLike[str], name: str) -> list[str]:
+    """Note that a file goes by a name, and return the other names that it goes by.
+
+    ``notes``: the custodian's own; made where there are none.
+    ``data``: confidential.
+    ``name``: of the data set.
+
+    Raises FileProblem when one of the files cannot be read, or the notes are something else.
+    """
+    path = Path(notes)
+    with locked(path):
+        held = _read(path)
+        mark = hmac.new(bytes.fromhex(held["key"]), bytes.fromhex(file_sha256(data)), "sha256").hexdigest()
+        names = held["names"].setdefault(mark, [])
+        if name not in names:
+            names.append(name)
+            with together(path, inputs=(data,), private=True, held=True) as (file,):
+                file.write(json.dumps(held, indent=2).encode())
+    return [other for other in names if other != name]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not os.path.lexists(path):
+        return {"discreet_fingerprints": _VERSION, "key": secrets.token_hex(32), "names": {}}
+    found = read_json(path, remedy="name the notes that discreet keeps, or a file that does not exist")
+    names, key = found.get("names"), found.get("key")
+    texts = isinstance(names, dict) and all(isinstance(each, list) for each in names.values())
+    if found.get("discreet_fingerprints") != _VERSION or not texts or not isinstance(key, str) or len(key) != 64:
+        raise FileProblem(path, "it does not hold fingerprints", "name another file")
+    return found

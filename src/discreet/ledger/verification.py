@@ -1,0 +1,256 @@
+"""Entries of a ledger against certificates, and releases whose run was cut short."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+from discreet._core.errors import DiscreetError, FileProblem, ParameterError
+from discreet._core.reading import read_json
+from discreet._core.text import harmless
+from discreet._core.writing import Move, break_promises, file_sha256, keep_folder, keep_promise
+from discreet.ledger.events import AFTER, BEGINNING, REMARKS, STATES, Book, Event, Page, following
+
+# Recomputing a ledger: its chain, its sums, its budget, and that certificates are in it.
+
+_KEPT = ("mechanism", "guarantee", "records", "size", "identity")
+_GUARANTEE = ("epsilon", "delta", "kind", "theorem", "statement")
+
+
+def problems_of(book: Book, certificates: Iterable[Path]) -> list[str]:
+    """Return what is wrong with a ledger, a sentence each; nothing where all agrees."""
+    with book.reading() as page:
+        rows = page.stored()
+    try:
+        events = _events(rows)
+    except ParameterError as problem:
+        return [str(problem)]
+    wrong = [*_chain(events, book.dataset)]
+    if not wrong:
+        wrong = [*_sums(events, book)]
+    return wrong + [line for path in certificates for line in _certificate(path, events, book.dataset)]
+
+
+def _events(rows: Sequence[Any]) -> list[Event]:
+    """Read the rows; each has to be stored as what it says it is."""
+    events = []
+    for number, entry, state, body, held in rows:
+        event = Event.of(body)
+        if (event.number, event.entry, event.state, event.hash) != (number, entry, state, held) or event.body != body:
+            raise ParameterError(f"event {number} was changed: it is not what its hash was computed from")
+        events.append(event)
+    return events
+
+
+def _chain(events: Sequence[Event], dataset: str) -> Iterator[str]:
+    if not events or events[0].state != "CREATED":
+        yield "its first event is missing"
+        return
+    before = BEGINNING
+    for place, event in enumerate(events):
+        if event.number != place or event.previous != before:
+            yield f"event {place} is missing, or one before it was changed"
+            return
+        if event.dataset != dataset:
+            yield f"event {place} is of another data set"
+        before = event.hash
+
+
+def _sums(events: Sequence[Event], book: Book) -> Iterator[str]:
+    """Recompute every sum and state; and that no event came while there was too little left."""
+    if not book.limit.within(book.currency.limit(book.whole)):
+        yield "its limit is above what its budget allows"
+    states: dict[str, Event] = {}
+    for last, event in pairwise(events):
+        entry = event.entry
+        before = None if entry is None else states.get(entry)
+        if event.state not in (*STATES, *REMARKS):
+            yield f"event {event.number} says {harmless(event.state)!r}, which no ledger says"
+            continue
+        if event.state in STATES:
+            if entry is None or event.state not in AFTER[None if before is None else before.state]:
+                yield f"event {event.number} gives an entry a state that it cannot have"
+                continue
+            if before is not None and not event.cost.within(before.cost):
+                yield f"event {event.number} makes an entry cost more than was reserved"
+            states[entry] = event
+        again = following(
+            last, at=event.at, entry=entry, state=event.state, before=before, cost=event.cost, facts=event.facts
+        )
+        if again.spent != event.spent or dict(again.counts) != dict(event.counts):
+            yield f"the sums of event {event.number} are not those of the events"
+        if not event.spent.within(book.limit):
+            yield f"after event {event.number} more was spent than the budget"
+
+
+def _certificate(path: Path, events: Sequence[Event], dataset: str) -> Iterator[str]:
+    name = harmless(str(path))
+    try:
+        facts = read_json(path, remedy="give the certificate of a release")
+        stamp, sha256 = facts.get("ledger"), file_sha256(path)
+    except (DiscreetError, FileProblem) as problem:
+        yield str(problem)
+        return
+    if not isinstance(stamp, dict):
+        yield f"{name}: it names no ledger, so its release was not paid for here"
+        return
+    if stamp.get("dataset") != dataset:
+        yield f"{name}: it is of another data set"
+        return
+    of = [event for event in events if event.entry == stamp.get("entry")]
+    if not any(event.state == "OPENED" and event.hash == stamp.get("head") for event in of):
+        yield f"{name}: its release is not in the ledger, which was cut or rolled back, or is another copy"
+        return
+    committed = next((event for event in of if event.state == "COMMITTED"), None)
+    if committed is None:
+        yield f"{name}: its release was never committed"
+    elif (written := _written(committed.facts)) and sha256 not in written:
+        yield f"{name}: it is not the certificate that was committed"
+    elif not written and any(_stated(facts, key) != committed.facts.get(key) for key in _KEPT):
+        yield f"{name}: it does not state what was committed"
+
+
+def _stated(facts: Mapping[str, Any], key: str) -> Any:
+    """Return what a certificate says of something that a ledger keeps."""
+    found = facts.get(key)
+    return {part: found.get(part) for part in _GUARANTEE} if key == "guarantee" and isinstance(found, dict) else found
+
+
+def _written(facts: Mapping[str, Any]) -> list[str]:
+    """Return the hashes of what was committed; none of tables that were handed over in memory."""
+    folder = facts.get("folder") or {"files": {}}
+    return [*(one["sha256"] for one in facts["files"]), *folder["files"].values()]
+
+
+# Who works on an entry: a process of a machine that was started once. Clocks play no part in it.
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+def lease() -> dict[str, Any]:
+    """Return what names this process among all that ever run on its machine."""
+    pid = os.getpid()
+    return {"machine": platform.node(), "boot": _boot(), "process": pid, "started": _started(pid)}
+
+
+def holder(held: Mapping[str, Any]) -> Literal["alive", "dead", "elsewhere"]:
+    """Return whether the process of a lease works on, as far as this machine can tell.
+
+    Where the system does not tell when a process was started, one that got the number of a dead one counts as alive.
+    """
+    boot, process = held.get("boot"), held.get("process")
+    if held.get("machine") != platform.node():
+        return "elsewhere"
+    if boot != _boot():
+        return "dead"
+    if not isinstance(process, int) or not _runs(process):
+        return "dead"
+    return "alive" if held.get("started") == _started(process) else "dead"
+
+
+def _boot() -> str | None:
+    try:
+        return _BOOT.read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+
+
+def _started(process: int) -> str | None:
+    """Return when a process was started, in ticks since the machine was; None where the system does not say."""
+    try:
+        text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    return text.rpartition(")")[2].split()[19]
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    try:  # a process that ended and was not waited for
+        state = (
+            Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
+        )
+    except OSError:
+        return True
+    return state not in {"Z", "X"}
+
+
+# After a failure: what becomes of the entries of processes that are gone. Nothing is ever run again.
+
+_NEXT = {"RESERVED": "VOID", "OPENED": "FORFEITED"}
+
+
+def recovered(book: Book, known_gone: Collection[str]) -> list[dict[str, Any]]:
+    """Settle every entry whose process is gone; return what became of each.
+
+    ``known_gone``: entries of other machines that nobody works on.
+    """
+    with book.reading() as page:
+        waiting = _waiting(page)
+    return [_settled(book, event, known_gone) for event in waiting]
+
+
+def _waiting(page: Page) -> list[Event]:
+    """Return the last state of each entry that is not settled."""
+    last: dict[str, Event] = {}
+    done = set()
+    for event in page.all():
+        if event.entry is None or event.state == "NOTED":
+            continue
+        if event.state in ("DELIVERED", "LOST"):
+            done.add(event.entry)
+        else:
+            last[event.entry] = event
+    return [event for entry, event in last.items() if event.state in (*_NEXT, "COMMITTED") and entry not in done]
+
+
+def _settled(book: Book, event: Event, known_gone: Collection[str]) -> dict[str, Any]:
+    entry = str(event.entry)
+    with book.reading() as page:
+        reserved = page.of(entry)[0]
+    held = "dead" if entry in known_gone else holder(reserved.facts["lease"])
+    told: dict[str, Any] = {"entry": entry, "was": event.state, "now": event.state, "why": None}
+    if held == "alive":
+        return told | {"why": "a process works on it"}
+    if held == "elsewhere":
+        return told | {
+            "why": "it was begun on another machine. Run discreet ledger recover there, or name the entry if it is gone"
+        }
+    try:
+        if event.state == "COMMITTED":
+            after = "DELIVERED" if _delivered(event) else "LOST"
+        else:
+            break_promises([Path(one) for one in reserved.facts["out"]], entry)
+            after = _NEXT[event.state]
+    except FileProblem as problem:
+        return told | {"why": str(problem)}
+    return told | {"now": _to(book, entry, event, after)}
+
+
+def _to(book: Book, entry: str, seen: Event, state: str) -> str:
+    """Append a state, unless somebody else did something meanwhile; return the state that holds."""
+    with book.appending() as page:
+        last = page.of(entry)[-1]
+        if last.number != seen.number and last.state != "NOTED":
+            return last.state
+        page.append(entry, state, facts={"recovered": True})
+    return state
+
+
+def _delivered(event: Event) -> bool:
+    """Give committed files their names, where they are at hand as they were; return whether they have them."""
+    files, folder = event.facts["files"], event.facts.get("folder")
+    if folder is not None:
+        return keep_folder(Path(folder["path"]), folder["write"], folder["files"])
+    if not files:
+        return False  # handed over in memory, to a process that is gone
+    return keep_promise([Move(Path(one["path"]), one["sha256"], one["replaces"], one["write"]) for one in files])

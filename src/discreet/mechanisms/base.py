@@ -1,0 +1,470 @@
+"""The seam: what every mechanism is.
+
+A mechanism is a frozen dataclass. Its **fields are public facts; its call arguments are secret.** Its *private step* is
+``kernel``, the only method that reads confidential data in a release, with its law (``log_prob``, ``outputs``) and what
+is promised of it (``guarantee``). Its *reading* is public: ``finish``, ``estimates`` and ``evidence`` see what the
+kernel gave, never the table. What planning asks is in ``mechanism.py``, what steps need in ``steps.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from itertools import product
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from discreet._core.arrays import Floats, Integers
+from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError, RelationNotSupported
+from discreet._core.text import counted
+from discreet.domain import Counts, Domain, Records
+from discreet.domain.records import Parts
+from discreet.privacy import Budget, Guarantee, Relation
+from discreet.privacy.guarantee import RelationName
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.draws import Expansion
+    from discreet.mechanisms.evidence import Evidence
+
+
+MOST_LISTED = 2_000_000
+"""Outcomes that may be listed."""
+
+MOST_CELLS = 1 << 62
+"""Cells of a domain that can be numbered."""
+
+CellCounts = Integers
+"""Noisy counts, one per cell (or node) of a finite domain."""
+
+
+class Votes(NamedTuple):
+    """What one step of a mechanism that works in steps releases.
+
+    Parameters
+    ----------
+    candidates : Records
+        Distinct records that confidential ones could vote for: public given the steps before.
+    votes : ndarray of int64, shape (len(candidates),)
+        Noisy number of votes of each.
+    """
+
+    candidates: Records
+    votes: CellCounts
+
+
+class KeptLabels(NamedTuple):
+    """The labels of an open column that are kept, in ascending order.
+
+    Parameters
+    ----------
+    labels : tuple of str
+        Public once they are released.
+    counts : ndarray of int64, shape (len(labels),)
+        Noisy, each multiplied by the units of its table.
+    """
+
+    labels: tuple[str, ...]
+    counts: CellCounts
+
+
+class LabelledTables(NamedTuple):
+    """What a mechanism on tables of one and two columns releases where columns are open.
+
+    Parameters
+    ----------
+    kept : tuple of KeptLabels
+        One an open column, in the order of the domain.
+    tables : ndarray of int64
+        Noisy counts and scores, on the labels that are kept.
+    """
+
+    kept: tuple[KeptLabels, ...]
+    tables: CellCounts
+
+
+Output = Iterator[Records] | CellCounts | Counts | LabelledTables | Sequence[Votes]
+"""What a kernel gives: records in chunks, noisy counts, noisy counts of the records that are kept, or steps."""
+
+NEIGHBOURS = Relation()
+"""One record replaced: the default relation."""
+
+
+class Outputs(NamedTuple):
+    """Everything a kernel can give for some tiny tables.
+
+    Parameters
+    ----------
+    values : sequence
+        In the kernel's own type; records up to their order.
+    neglected : float
+        A bound on the probability left out, under any of the tables.
+    """
+
+    values: Sequence[Any]
+    neglected: float = 0.0
+
+
+def listed(*ranges: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    """Return every combination of one item from each range, for :meth:`PrivateStep.outputs`.
+
+    Raises ParameterError when there are more than two million.
+    """
+    count = math.prod(map(len, ranges))
+    if count > MOST_LISTED:
+        raise ParameterError(f"{count:,} outcomes are too many to enumerate. Take a smaller universe")
+    return product(*ranges)
+
+
+class Estimates(NamedTuple):
+    """A public table of counts.
+
+    Parameters
+    ----------
+    records : Records
+        The cells or labels.
+    counts : ndarray of float64, shape (len(records),)
+        Estimated number of confidential records of each.
+    standard_errors : ndarray of float64, shape (len(records),)
+        Standard deviation of each estimate's noise, in records.
+    labels : mapping of str to sequence of str or None, optional
+        What each count is of, by the name of a text column, where it is not the cell or label of ``records``.
+    """
+
+    records: Records
+    counts: Floats
+    standard_errors: Floats
+    labels: Mapping[str, Sequence[str | None]] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateStep(ABC):
+    """A private step, its law and its guarantee; and a public reading of what it gives.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public. What a mechanism adds to it are public facts too.
+
+    Attributes
+    ----------
+    name : str
+        Registry and command name.
+    free : tuple of str
+        Parameters that ``calibrated`` can solve for, the preferred one first.
+    relations : tuple of str
+        Between which tables it has a theorem.
+    keeps_declared : bool
+        Whether what it releases always agrees with the domain's ``impossible``, ``implies`` and ``totals``. Others are
+        refused on a domain that declares any.
+    by_value : bool
+        Whether what :meth:`expansion` counts, where there is one, can be divided by the values of a column.
+    """
+
+    name: ClassVar[str]
+    free: ClassVar[tuple[str, ...]]
+    relations: ClassVar[tuple[RelationName, ...]] = ("replacement",)
+    keeps_declared: ClassVar[bool] = False
+    by_value: ClassVar[bool] = True
+
+    domain: Domain
+
+    # -- the private step ---------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> Output:
+        """Take the private step: the only method that reads confidential data.
+
+        Parameters
+        ----------
+        x : Counts
+            Confidential.
+        rng : numpy.random.Generator
+            Source of the randomness the guarantee rests on.
+        """
+
+    @abstractmethod
+    def log_prob(self, y: Any, x: Counts) -> float:
+        """Return the kernel's exact log-probability (nats) of output ``y`` given ``x``.
+
+        Raises
+        ------
+        LawNotAvailable
+            When there is no closed form.
+        """
+
+    @property
+    def step_identity(self) -> tuple[Any, ...]:
+        """What the private step is, up to its reading: mechanisms for which it is equal differ in public only."""
+        return (type(self), *((item.name, getattr(self, item.name)) for item in fields(self) if item.compare))
+
+    def outputs(self, *tables: Counts) -> Outputs:
+        """Return everything that the kernel can give for some tiny tables.
+
+        Raises
+        ------
+        LawNotAvailable
+            When it cannot be listed.
+        """
+        raise LawNotAvailable(f"the outputs of {self.name} cannot be listed")
+
+    def public_inputs(self) -> dict[str, Records]:
+        """Return the public records that the mechanism was made of, by name.
+
+        A release refuses the confidential table there, and its certificate records the hash of each.
+        """
+        return {}
+
+    # -- its reading --------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
+        """Turn the kernel's output into ``size`` records, in chunks. Public post-processing: never sees ``x``."""
+
+    def expansion(self, y: Output, *, size: int, rng: np.random.Generator) -> Expansion | None:
+        """Return what says each of ``size`` records by its position, with the law of :meth:`finish` but for the order.
+
+        Where records come only one after the other (``by_position`` is false) it is None. Public post-processing.
+        """
+        return None
+
+    @property
+    def by_position(self) -> bool:
+        """Whether :meth:`expansion` says each record by its position."""
+        return self.expands()
+
+    @classmethod
+    def expands(cls) -> bool:
+        """Return whether it has an expansion of its own :meth:`finish`: who overrides that alone has none."""
+        own = next(kind for kind in cls.__mro__ if {"finish", "expansion"} & vars(kind).keys())
+        return own is not PrivateStep and "expansion" in vars(own)
+
+    @abstractmethod
+    def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
+        """Return what is promised for a table of ``n`` records. Never looks at data.
+
+        Raises
+        ------
+        RelationNotSupported
+            When the mechanism has no theorem for the relation.
+        """
+
+    def guarantee_by(self, theorem: str, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
+        """Return what a certificate that names a theorem promises.
+
+        That is the guarantee, unless a closer theorem has replaced the one that is named, which still holds.
+        """
+        return self.guarantee(relation, n=n)
+
+    def estimates(self, y: Output) -> Estimates:
+        """Return the counts that the kernel's output estimates: public post-processing, never sees ``x``.
+
+        Raises
+        ------
+        ParameterError
+            When the mechanism releases records only.
+        """
+        raise ParameterError(f"{self.name} releases records, not counts. Ask for records")
+
+    @classmethod
+    def gives_counts(cls) -> bool:
+        """Return whether :meth:`estimates` gives a table of counts."""
+        return cls.estimates is not PrivateStep.estimates
+
+    def evidence(self) -> Evidence | None:
+        """Return how a release's likelihood depends on the confidential counts; None where no posterior is known."""
+        return None
+
+    def no_evidence(self) -> str:
+        """Return why no posterior is known where :meth:`evidence` gives none, and what to do, from public facts."""
+        return "how its likelihood depends on the confidential counts is not known"
+
+    # -- its parameters -----------------------------------------------------------------------------------------
+
+    @classmethod
+    def known(cls) -> tuple[str, ...]:
+        """Return the names of the parameters, without the domain and the numbers of records."""
+        return tuple(item.name for item in fields(cls) if item.init and item.name not in ("domain", "records", "size"))
+
+    @classmethod
+    def refuse_unknown(cls, given: Mapping[str, Any], *others: str) -> None:
+        """Refuse parameters that are not its own, nor among the others.
+
+        Raises
+        ------
+        ParameterError
+            When there are any.
+        """
+        known = (*cls.known(), *others)
+        if left := sorted(set(given) - set(known)):
+            raise ParameterError(f"unknown parameter {left[0]!r}. Parameters of {cls.name}: {', '.join(known)}")
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters under their public names, as JSON values, without domain and numbers of records."""
+        values = {name: getattr(self, name) for name in self.known()}
+        return {name: _plain(value) for name, value in values.items() if value is not None}
+
+    @property
+    def made_for(self) -> int | None:
+        """The number of records that it was made for, where that is one of its parameters."""
+        number: int | None = getattr(self, "records", None)
+        return number
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
+        """Build the mechanism from what :meth:`parameters` returns, and the numbers of records held and released.
+
+        Raises
+        ------
+        ParameterError
+            When a parameter is missing, unknown or out of range.
+        """
+        known = [item.name for item in fields(cls) if item.init and item.name != "domain"]
+        given = {"records": records, "size": size}
+        values = {**parameters, **{name: value for name, value in given.items() if name in known and value is not None}}
+        for name in cls.free:
+            if name in known and name not in values:
+                missing = ", since its guarantee depends on the number of records released" if name == "size" else ""
+                raise ParameterError(f"{cls.name} needs {name}=...{missing}")
+        for item in fields(cls):
+            if item.name in known and item.name not in values and item.default is item.default_factory is MISSING:
+                raise ParameterError(f"{cls.name} needs {item.name}=...")
+        if unknown := sorted(set(values) - set(known)):
+            named = ", ".join(name for name in known if name not in given)
+            raise ParameterError(f"unknown parameter {unknown[0]!r}. Parameters of {cls.name}: {named}")
+        return cls(domain=domain, **values)
+
+    def twin(self, size: int | None) -> Self:
+        """Return an equal mechanism, built anew from public parameters: what a release reads the kernel's output with.
+
+        ``size``: number of records to release; None for counts.
+        """
+        return type(self).of(
+            json.loads(json.dumps(self.parameters())),
+            domain=Domain.from_dict(self.domain.to_dict()),
+            records=self.made_for or 0,
+            size=getattr(self, "size", size),
+        )
+
+    @classmethod
+    @abstractmethod
+    def calibrated(
+        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
+    ) -> Self:
+        """Return the mechanism whose one free parameter is solved for, on the safe side of the optimum.
+
+        Parameters
+        ----------
+        budget : Budget
+            What may be spent.
+        domain : Domain
+            Public.
+        n : int
+            Number of records, public.
+        size : int, optional
+            Number of records to release. When absent it is the free parameter, if the mechanism spends by size.
+        group : int
+            Records a privacy unit holds.
+        **fixed
+            Parameters that are given.
+
+        Raises
+        ------
+        Infeasible
+            When no value of the free parameter meets the budget; it names the nearest numbers that do.
+        """
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter as a JSON value."""
+    if hasattr(value, "to_json"):
+        return value.to_json()
+    return list(value) if isinstance(value, tuple) else value
+
+
+class PartsMechanism(PrivateStep):
+    """A mechanism whose kernel reads a table in parts (:class:`~discreet.domain.Parts`), counts or rows."""
+
+    @property
+    def by_unit(self) -> bool:
+        """Whether the table has to say which records are of one privacy unit."""
+        return False
+
+    @abstractmethod
+    def kernel(self, x: Parts, *, rng: np.random.Generator) -> Output:
+        """Take the private step on a table that may be read more than once, a part at a time."""
+
+
+def finite_cells(domain: Domain, name: str) -> int:
+    """Return the number of cells of a domain, however large, for a mechanism that needs it to be finite.
+
+    Raises ParameterError when it is not.
+    """
+    if domain.size is None:
+        raise ParameterError(f"{name} needs a finite domain. Declare cells, a grid or categories")
+    return domain.size
+
+
+def numbered_cells(domain: Domain, name: str) -> int:
+    """Return the number of cells of a finite domain that is small enough for cells to be numbered.
+
+    Raises ParameterError when it is not.
+    """
+    cells = finite_cells(domain, name)
+    if cells > MOST_CELLS:
+        raise ParameterError(
+            f"{name} needs the cells of the domain to be numbered, and the product of its columns has "
+            f"{shown_cells(cells)}, too many for that. Declare fewer columns or fewer cells"
+        )
+    return cells
+
+
+def shown_cells(cells: int) -> str:
+    """Write a number of cells, by its order of magnitude where it is long."""
+    digits = len(str(cells)) if cells < 10**300 else round(cells.bit_length() * math.log10(2.0))
+    return counted(cells, "cell") if digits <= 16 else f"about 1e{digits - 1} cells"
+
+
+def held_frequencies(domain: Domain, x: Counts, cells: Integers) -> Floats:
+    """Return how often each of the cells of a finite domain is held."""
+    held = dict(zip(domain.flat(x.records).tolist(), x.frequencies.tolist(), strict=True))
+    return np.array([held.get(cell, 0) for cell in cells.tolist()], dtype=np.float64)
+
+
+def require_relation(mechanism: PrivateStep | type[PrivateStep], relation: str) -> None:
+    """Refuse a relation that a mechanism, or a class of mechanisms, has no theorem for.
+
+    Raises RelationNotSupported naming both.
+    """
+    if relation not in mechanism.relations:
+        raise RelationNotSupported(mechanism.name, relation, "its law depends on the number of records")
+
+
+def require_made_for(records: int | None, n: int) -> None:
+    """Refuse a table that has not the number of records for which a mechanism was made.
+
+    Raises ParameterError naming both.
+    """
+    if records not in (None, n):
+        raise ParameterError(
+            f"the table must have {counted(records or 0, 'record')}, for which the mechanism was made, got {n:,}"
+        )
+
+
+def feasible(guarantee: Guarantee, budget: Budget, request: str, **nearest: float) -> None:
+    """Raise :class:`~discreet.errors.Infeasible` unless the guarantee meets the budget.
+
+    Raises Infeasible with the budget that the guarantee does meet, beside ``nearest``.
+    """
+    if guarantee.meets(budget):
+        return
+    numbers: dict[str, float] = dict(nearest)
+    epsilon = guarantee.epsilon(budget.delta)
+    if epsilon <= 100:  # a budget beyond is refused
+        numbers["epsilon >="] = epsilon
+    if (delta := guarantee.delta(budget.epsilon)) < 1:
+        numbers["delta >="] = delta
+    raise Infeasible(request, numbers)

@@ -1,0 +1,417 @@
+"""What planning, warnings and certificates ask of a mechanism: what share of a release is from the data, and its error.
+
+All of it is computed from public numbers and invented tables.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
+
+import numpy as np
+
+from discreet._core.arrays import Floats
+from discreet._core.errors import Infeasible, ParameterError
+from discreet._core.numeric import least_integer, least_real
+from discreet._core.text import as_written, counted, rounded_up
+from discreet.domain import Counts, Domain, Records
+from discreet.domain.records import Commonness
+from discreet.mechanisms.base import Output, PrivateStep, feasible, numbered_cells
+from discreet.privacy import Budget, Guarantee, Relation
+from discreet.privacy.instance import HeldTable
+
+Remedy = Literal[
+    "cells",
+    "columns",
+    "points",
+    "size",
+    "fewer steps",
+    "more steps",
+    "smaller population",
+    "larger population",
+    "discount",
+    "mixing",
+    "epsilon",
+    "delta",
+]
+"""What may lower the share of released records that is not from the data: see :meth:`Mechanism.remedies`."""
+
+
+class Outcome(NamedTuple):
+    """What the output of a kernel tells about its use: public post-processing.
+
+    Parameters
+    ----------
+    text : str
+        In words.
+    share_from_data : float or None
+        Estimated share of the released records that carries information from the table, in [0, 1]; None where the
+        output tells no more of it than was known beforehand.
+    facts : mapping, optional
+        What else the certificate says of what was released, by the names of its schema.
+    """
+
+    text: str
+    share_from_data: float | None = None
+    facts: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mechanism(PrivateStep):
+    """A mechanism of which it can be said beforehand what its releases will be worth.
+
+    Attributes
+    ----------
+    needs_cells : bool
+        Whether the domain has to be finite.
+    cells_cost : bool
+        Whether the guarantee depends on the number of cells.
+    random_size : bool
+        Whether the kernel may release fewer records than asked for.
+    leaves_out : bool
+        Whether rare records are left out, of which no public number tells how many there are.
+    verbatim : bool
+        Whether released records are confidential records themselves, where the domain is continuous or open.
+    least_columns : int
+        Number of columns from which on a plan considers it.
+    cells_each : int or None
+        Cells that each continuous column gets where none are declared, if its error does not depend on their product.
+    tried_out : bool
+        Whether calibration tries many settings out, so that a plan for a wide table leaves it to be asked for by name.
+    most_draws : int
+        How many draws of :meth:`predictive` a prediction takes at most.
+    share_is : {"expectation", "bound", "prediction"}
+        What :meth:`share_not_from_data` is: the expectation for every table; a bound on it for every table; or the
+        expectation for tables like a public or an invented one, or under a stated model.
+    share_is_of : str
+        What the released records of that share have in common, after "of the released records".
+    helped_by : tuple of Remedy
+        What may lower that share.
+    """
+
+    needs_cells: ClassVar[bool] = True
+    cells_cost: ClassVar[bool] = True
+    random_size: ClassVar[bool] = False
+    leaves_out: ClassVar[bool] = False
+    verbatim: ClassVar[bool] = False
+    least_columns: ClassVar[int] = 1
+    cells_each: ClassVar[int | None] = None
+    tried_out: ClassVar[bool] = False
+    most_draws: ClassVar[int] = 32
+    share_is: ClassVar[Literal["expectation", "bound", "prediction"]]
+    share_is_of: ClassVar[str]
+    helped_by: ClassVar[tuple[Remedy, ...]]
+
+    @property
+    def _cells(self) -> int:
+        """Number of cells of the domain, which must be finite, and small enough for cells to be numbered."""
+        return numbered_cells(self.domain, self.name)
+
+    @property
+    def counted_cells(self) -> int | None:
+        """Number of counts that it releases, where that is known beforehand."""
+        return self._cells if self.needs_cells else None
+
+    @property
+    def count_labels(self) -> tuple[str, ...]:
+        """Names of the text columns that say what each count is of; none where it is a cell or label of the domain."""
+        return ()
+
+    @property
+    def predictable(self) -> bool:
+        """Whether :meth:`predictive` takes seconds."""
+        return True
+
+    @property
+    def stratified(self) -> bool:
+        """Whether records are drawn systematically, with less sampling error than independent ones."""
+        return getattr(self, "sampling", "iid") == "stratified"
+
+    @property
+    def several(self) -> int | None:
+        """How many tables a release has, each a draw of :meth:`finish` from a posterior; None for the one of a file."""
+        tables: int | None = getattr(self, "tables", None)
+        return tables
+
+    @property
+    def single_record(self) -> bool:
+        """Whether it was made to release one record only."""
+        return getattr(self, "size", 2) == 1
+
+    def share_released(self, n: int) -> float:
+        """Return the expected share of the records asked for that are released: below 1 where the kernel drops some."""
+        return 1.0
+
+    def outcome(self, y: Output, n: int) -> Outcome | None:
+        """Return what the output itself tells about its use: public post-processing.
+
+        Parameters
+        ----------
+        y : Output
+            What the kernel gave.
+        n : int
+            Number of records, public.
+
+        Returns
+        -------
+        Outcome or None
+            None where there is nothing that was not known beforehand.
+        """
+        return None
+
+    def pairs_measured(self, y: Output) -> Sequence[tuple[int, int]] | None:
+        """Return the pairs of columns that an output has a table of, as their numbers; None where it has records."""
+        return None
+
+    def pairs_in_words(self, n: int) -> list[str]:
+        """Return what is known beforehand of how columns are kept together in a release of ``n`` records."""
+        return ["All columns are worked on together, so that no pair of columns is left out."]
+
+    @abstractmethod
+    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
+        """Return the share of the released records that carries nothing of a table of ``n`` records.
+
+        An expectation, a bound on it, or a prediction: ``share_is`` says which. It does not fall when the domain gets a
+        further column and the mechanism is calibrated anew.
+
+        Parameters
+        ----------
+        n : int
+            Number of records, public.
+        like : Commonness, optional
+            How common the records of tables like this one are; by default those of an invented one. Only predictions
+            depend on it, and not all of them.
+        """
+
+    def most_not_from_data(self, n: int) -> float:
+        """Return a bound on that share that holds for every table of ``n`` records; 1 where none is known."""
+        return 1.0 if self.share_is == "prediction" else self.share_not_from_data(n)
+
+    def share_in_words(self, n: int, like: Commonness | None = None) -> str:
+        """Return the share that is not from the data in a sentence that says what it is."""
+        share = f"{rounded_up(100.0 * self.share_not_from_data(n, like))} %"
+        if self.share_is == "expectation":
+            return f"{share} of the released records {self.share_is_of}, on average"
+        if self.share_is == "bound":
+            return f"at most {share} of the released records {self.share_is_of}, on average"
+        most = self.most_not_from_data(n)
+        worst = "all" if most >= 1.0 else f"at most {rounded_up(100.0 * most)} %"
+        return f"about {share} of the released records {self.share_is_of}; in the worst case, {worst}"
+
+    def remedies(self, n: int) -> tuple[Remedy, ...]:
+        """Return what would lower the share that is not from the data, were the mechanism calibrated with it."""
+        sizes = [column.size for column in self.domain.columns.values()]
+        never = {
+            "cells": not any(size is not None and size > 2 for size in sizes),
+            "columns": len(sizes) == 1,
+            "size": self.single_record,
+        }
+        return tuple(remedy for remedy in self.helped_by if not never.get(remedy, False))
+
+    @classmethod
+    def equivalent(cls, numbers: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Return the registry name and the parameters that plain numbers stand for: ``cells`` and its own parameters.
+
+        Another mechanism's where numbers outside this one's range say that. Raises ParameterError when they contradict
+        each other.
+        """
+        return cls.name, dict(numbers)
+
+    @abstractmethod
+    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
+        """Draw the probabilities that records would be drawn with, for an invented table: for predictions only.
+
+        Parameters
+        ----------
+        shares : ndarray of float64, shape (len(support),)
+            Share of the invented table's records on each record of ``support``.
+        support : Records
+            Distinct records; all cells in flat order where the domain has few enough.
+        n : int
+            Number of records of the invented table.
+        rng : numpy.random.Generator
+            Source of the noise, in floating point.
+
+        Returns
+        -------
+        ndarray of float64, shape (len(support) + 1,)
+            Sums to one; the last entry is the probability of a draw from the base measure.
+        """
+
+
+# Mechanisms whose kernel draws the records themselves, and the search for what they can afford.
+
+_MOST_HELD = 1 << 20
+
+
+class Looked(NamedTuple):
+    """Where the value of a free parameter is looked for, and the value that stands for the most private one.
+
+    Privacy improves with the value where it is ``rising``, so that the least one is sought; else the largest one is
+    sought, and values are above 0.
+    """
+
+    between: tuple[float, float]
+    usual: float
+    rising: bool = True
+
+
+class DrawnMechanism(Mechanism):
+    """A mechanism whose kernel draws the records themselves, so that their number costs privacy.
+
+    Attributes
+    ----------
+    size : int
+        Number of records to release.
+    """
+
+    size: int
+
+    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
+        """Return the kernel's records as they are."""
+        if size != self.size:
+            raise ParameterError(f"this mechanism was calibrated for {counted(self.size, 'record')}, not {size}")
+        return cast(Iterator[Records], y)
+
+    @classmethod
+    def _looked(cls, domain: Domain) -> Looked:
+        """Return where the free parameter's value is looked for."""
+        raise NotImplementedError
+
+    @classmethod
+    def _sized(cls, size: int, value: float, *, domain: Domain, n: int, **fixed: Any) -> Self:
+        """Return the mechanism at a size and a value of the free parameter."""
+        (free,) = (name for name in cls.free if name != "size")
+        return cls(domain=domain, size=size, **{free: value}, **fixed)  # type: ignore[call-arg]  # of the subclass
+
+    def _searched(self, relation: Relation, n: int, budget: Budget) -> Guarantee:
+        """Return a guarantee for the search: at least as pessimistic as :meth:`guarantee`, and quick."""
+        return self.guarantee(relation, n=n)
+
+    @classmethod
+    def calibrated(
+        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
+    ) -> Self:
+        """Solve for the free parameter's value that costs least utility at a size, or the largest size at a value."""
+        cls.refuse_unknown(fixed)
+        (free,) = (name for name in cls.free if name != "size")
+        relation, value = Relation(group=group), fixed.pop(free, None)
+        search_for = _DrawnSearch(
+            lambda m, v: cls._sized(m, v, domain=domain, n=n, **fixed),
+            lambda made: made._searched(relation, n, budget),
+            budget,
+            cls._looked(domain),
+        )
+        made = _solved(search_for, free, lambda made: made.guarantee(relation, n=n), size=size, value=value)
+        return cast(Self, made)
+
+
+class HeldMechanism(DrawnMechanism):
+    """A mechanism whose law at one confidential table is known in closed form: what an instance-level audit asks."""
+
+    @abstractmethod
+    def held_table(self, x: Counts) -> HeldTable:
+        """Return what the law of the kernel at a table depends on: as confidential as the table.
+
+        Raises
+        ------
+        ParameterError
+            Where it has no closed form.
+        """
+
+
+def held_cells(domain: Domain, x: Counts, *, size: int, strength: float) -> HeldTable:
+    """Hold the cells of a table and the empty ones; where all weigh the same, two empty ones stand for all.
+
+    Raises ParameterError for more than 2^20 cells of unequal weight.
+    """
+    cells = int(domain.size or 0)
+    if set(domain.least_weights()) == {Fraction(1, cells)}:
+        held = np.arange(x.distinct + min(2, cells - x.distinct)) < x.distinct
+        mass = np.full(len(held), strength / cells)
+        mass[held] += x.frequencies
+    elif cells <= _MOST_HELD:
+        mass = strength * np.exp(domain.log_base(domain.unflat(np.arange(cells))))
+        held = np.zeros(cells, dtype=np.bool_)
+        held[domain.flat(x.records)] = True
+        mass[domain.flat(x.records)] += x.frequencies
+    else:
+        raise ParameterError(f"instance-level deltas with unequal weights are for at most {_MOST_HELD:,} cells")
+    return HeldTable.dirichlet(mass, held, size=size, total=strength + x.n)
+
+
+def _solved(
+    search_for: _DrawnSearch,
+    parameter: str,
+    promise: Callable[[Any], Guarantee],
+    *,
+    size: int | None,
+    value: float | None,
+) -> Any:
+    """Solve for the value of a parameter that costs the least utility at a size, or for the largest size at a value.
+
+    Raises Infeasible with the nearest numbers that meet the budget, and ParameterError when neither is given.
+    """
+    make, search, budget, looked = search_for
+    if size is None:
+        if value is None:
+            raise ParameterError(f"give a size or a {parameter}, since only one of the two can be solved for")
+        most = search_for.largest_size(value)
+        if most == 0:
+            feasible(search(make(1, value)), budget, f"{budget} with {parameter} {as_written(value)}")
+        return make(most, value)
+    if value is None:
+        found = search_for.value(size)
+        if found is None:
+            delta = search(make(size, looked.usual)).delta(budget.epsilon)
+            raise Infeasible(f"{budget} at size {size}", {"delta >=": delta})
+        return make(size, found)
+    made = make(size, value)
+    guarantee = promise(made)
+    if not guarantee.meets(budget):
+        nearest = search_for.nearest(parameter, size, value)
+        feasible(guarantee, budget, f"{budget} at size {size} with {parameter} {as_written(value)}", **nearest)
+    return made
+
+
+class _DrawnSearch(NamedTuple):
+    """Two one-sided searches, given ``make(size, value)`` and a guarantee as pessimistic as its own, or more."""
+
+    make: Callable[[int, float], Any]
+    search: Callable[[Any], Guarantee]
+    budget: Budget
+    looked: Looked
+
+    def excess(self, size: int, value: float) -> float:
+        """Return by how much the pessimistic guarantee is above the budget: at most 0 where it meets it."""
+        return self.search(self.make(size, value))._excess(self.budget)
+
+    def largest_size(self, value: float) -> int:
+        """Return the largest size within the budget, 0 where there is none."""
+        beyond = least_integer(lambda m: self.excess(m, value) > 0, 1, 10**10)
+        return 10**10 if beyond is None else beyond - 1
+
+    def value(self, size: int) -> float | None:
+        """Return the value within the budget that costs the least utility, None where there is none."""
+        low, high = self.looked.between
+        if self.looked.rising:
+            return least_real(lambda v: self.excess(size, v), low, high, relative=1e-6)
+
+        def inverse_of(u: float) -> float:
+            return min(high, max(low, 1.0 / u))
+
+        inverse = least_real(lambda u: self.excess(size, inverse_of(u)), 1.0 / high, 1.0 / low, relative=1e-6)
+        return None if inverse is None else inverse_of(inverse)
+
+    def nearest(self, parameter: str, size: int, value: float) -> dict[str, float]:
+        """Return the nearest size and value that meet the budget, by name."""
+        nearest: dict[str, float] = {}
+        if most := self.largest_size(value):
+            nearest["size <="] = most
+        if (found := self.value(size)) is not None:
+            nearest[f"{parameter} {'>=' if self.looked.rising else '<='}"] = found
+        return nearest

@@ -1,0 +1,310 @@
+"""Laws of discrete noise: exact draws, probabilities, and the privacy profile of counts that have it.
+
+A law is added by its class and its line in ``LAWS``; every mechanism of noisy counts, its calibration, its prediction
+and its posterior then know it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from discreet._core.arrays import Floats, Integers
+from discreet._core.checks import choice, real
+from discreet._core.random import SecureGenerator
+from discreet.privacy import DiscreteGaussianPair, DiscreteLaplacePair, Profile
+
+# What every law of noise says, and exact draws from a generator's bytes.
+#
+# OpenDP draws from the operating system and cannot be seeded: it draws the noise of releases. Seeded runs draw from the
+# same law with integers, by Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020),
+# algorithms 1 to 3: rejection with Bernoulli(exp(-p/q)) trials made of uniform integers. That is slower, and is never
+# used for a publishable release.
+
+
+class NoiseLaw(ABC):
+    """Independent integers, symmetric about zero, with one scale in records.
+
+    Attributes
+    ----------
+    name : str
+        Public name.
+    largest_scale : float
+        That may be asked for; the least is ``2^-10``.
+    pure : bool
+        Whether a pure epsilon can be had.
+    """
+
+    name: ClassVar[str]
+    largest_scale: ClassVar[float]
+    pure: ClassVar[bool] = False
+
+    def checked(self, scale: Any) -> float:
+        """Return a scale as a number.
+
+        Raises
+        ------
+        ParameterError
+            When it is out of range.
+        """
+        return real("scale", scale, least=2.0**-10, most=self.largest_scale)
+
+    def draw(self, scale: float, count: int, *, rng: np.random.Generator) -> Integers:
+        """Draw independent integers whose law is exact for the rational number that the scale is.
+
+        Parameters
+        ----------
+        scale : float
+            Positive.
+        count : int
+            Number of draws.
+        rng : numpy.random.Generator
+            A secure generator selects OpenDP's sampler, fed by the operating system; any other one feeds ours.
+        """
+        if isinstance(rng, SecureGenerator):
+            return self._secure(scale, count)
+        draws, exact = ExactDraws(rng), Fraction(scale)
+        return np.array([self._exact(exact, draws) for _ in range(count)], dtype=np.int64)
+
+    @abstractmethod
+    def _secure(self, scale: float, count: int) -> Integers:
+        """Draw with OpenDP."""
+
+    @abstractmethod
+    def _exact(self, scale: Fraction, draws: ExactDraws) -> int:
+        """Draw one integer exactly."""
+
+    @abstractmethod
+    def approximate(self, scale: float, count: int, *, rng: np.random.Generator) -> Integers:
+        """Draw integers of nearly the same law, quickly, in floating point: for predictions, never for a release."""
+
+    @abstractmethod
+    def log_pmf(self, scale: float, z: Any) -> Floats:
+        """Return the log-probabilities of noise values ``z``."""
+
+    @abstractmethod
+    def reach(self, scale: float) -> int:
+        """Return how far from zero all but 1e-14 of the noise lies."""
+
+    @abstractmethod
+    def standard_deviation(self, scale: float) -> float:
+        """Return the standard deviation or, at scales of a few records, a number above it."""
+
+    @abstractmethod
+    def mean_absolute(self, scale: float) -> float:
+        """Return ``E|Z|`` or, at scales of a few records, a number above it: what is stated of a release is a bound."""
+
+    @abstractmethod
+    def profile(self, scale: float, *, group: int, counts: int) -> Profile:
+        """Return the profile of ``counts`` counts that change by ``group`` each, some up and some down.
+
+        It bounds every change of so many records, those too in which they leave one cell for several others. Where no
+        tables attain it, it is not exact.
+
+        Parameters
+        ----------
+        scale : float
+            Of the noise.
+        group : int
+            Records that are replaced, added or removed.
+        counts : int
+            Counts that change.
+        """
+
+
+class ExactDraws:
+    """Exact integer sampling from a generator's bytes."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+
+    def below(self, bound: int) -> int:
+        """Return a uniform integer in ``[0, bound)``."""
+        bits = (bound - 1).bit_length()
+        if bits <= 62:
+            return int(self._rng.integers(0, bound))
+        while True:
+            size = (bits + 7) // 8
+            candidate = int.from_bytes(self._rng.bytes(size), "little") >> (8 * size - bits)
+            if candidate < bound:
+                return candidate
+
+    def bernoulli_exp(self, numerator: int, denominator: int) -> bool:
+        """Return true with probability ``exp(-numerator/denominator)``, for a non-negative ratio."""
+        while numerator > denominator:
+            if not self.bernoulli_exp(1, 1):
+                return False
+            numerator -= denominator
+        k = 1
+        while self.below(denominator * k) < numerator:
+            k += 1
+        return k % 2 == 1
+
+
+def opendp_vector() -> Any:
+    """Return OpenDP's domain of integer vectors; not through its prelude, which loads every optional package."""
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    return vector_domain(atom_domain(T="i64"))
+
+
+# Discrete Laplace noise: ``P(z)`` proportional to ``e^(-|z|/scale)``.
+#
+# Theory: docs/theory/perturbed-histogram.md (theorem T6).
+
+
+class DiscreteLaplace(NoiseLaw):
+    """Pure ``epsilon = counts * group / scale``."""
+
+    name: ClassVar[str] = "laplace"
+    largest_scale: ClassVar[float] = 1e9
+    pure: ClassVar[bool] = True
+
+    def _secure(self, scale: float, count: int) -> Integers:
+        vector = opendp_vector()
+        from opendp.measurements import make_laplace
+        from opendp.metrics import l1_distance
+
+        return np.asarray(make_laplace(vector, l1_distance(T="i64"), scale)([0] * count), dtype=np.int64)
+
+    def _exact(self, scale: Fraction, draws: ExactDraws) -> int:
+        return laplace_draw(scale, draws)
+
+    def approximate(self, scale: float, count: int, *, rng: np.random.Generator) -> Integers:
+        """Return the difference of two geometric variables."""
+        success = -math.expm1(-1.0 / scale)
+        return rng.geometric(success, size=count) - rng.geometric(success, size=count)
+
+    def log_pmf(self, scale: float, z: Any) -> Floats:
+        """Return ``log tanh(1 / (2 scale)) - |z| / scale``."""
+        return np.asarray(math.log(math.tanh(0.5 / scale)) - np.abs(np.asarray(z, dtype=np.float64)) / scale)
+
+    def log_below(self, scale: float, below: int) -> float:
+        """Return ``log P(Z < below)``."""
+        r = math.exp(-1.0 / scale)
+        if below > 0:
+            return math.log1p(-math.exp(-below / scale) / (1.0 + r))
+        return -(1 - below) / scale - math.log1p(r)
+
+    def reach(self, scale: float) -> int:
+        """Return about 34 scales."""
+        return math.ceil(scale * 34.0) + 1
+
+    def standard_deviation(self, scale: float) -> float:
+        """Return the exact one."""
+        return math.sqrt(0.5) / math.sinh(0.5 / scale) if scale > 0.002 else 0.0
+
+    def mean_absolute(self, scale: float) -> float:
+        """Return the exact ``1 / sinh(1 / scale)``."""
+        return 1.0 / math.sinh(1.0 / scale) if scale > 0.002 else 0.0
+
+    def profile(self, scale: float, *, group: int, counts: int) -> Profile:
+        """Return the profile of T6."""
+        return DiscreteLaplacePair(scale=scale, group=group, counts=counts)
+
+
+def laplace_draw(scale: Fraction, draws: ExactDraws) -> int:
+    """Draw exactly."""
+    t, s = scale.numerator, scale.denominator
+    while True:
+        u = draws.below(t)
+        if not draws.bernoulli_exp(u, t):
+            continue
+        v = 0
+        while draws.bernoulli_exp(1, 1):
+            v += 1
+        magnitude = (u + t * v) // s
+        negative = bool(draws.below(2))
+        if not (negative and magnitude == 0):
+            return -magnitude if negative else magnitude
+
+
+LAPLACE = DiscreteLaplace()
+
+
+# Discrete Gaussian noise: ``P(z)`` proportional to ``e^(-z^2/(2 scale^2))``.
+#
+# Theory: docs/theory/perturbed-histogram.md (theorem T6).
+
+
+class DiscreteGaussian(NoiseLaw):
+    """Less noise than Laplace where delta is above 0 and several counts change."""
+
+    name: ClassVar[str] = "gaussian"
+    largest_scale: ClassVar[float] = 1e6
+
+    def _secure(self, scale: float, count: int) -> Integers:
+        vector = opendp_vector()
+        from opendp.measurements import make_gaussian
+        from opendp.metrics import l2_distance
+
+        return np.asarray(make_gaussian(vector, l2_distance(T="f64"), scale)([0] * count), dtype=np.int64)
+
+    def _exact(self, scale: Fraction, draws: ExactDraws) -> int:
+        variance = scale * scale
+        t = math.floor(scale) + 1
+        while True:
+            y = laplace_draw(Fraction(t), draws)
+            gamma = (abs(y) - variance / t) ** 2 / (2 * variance)
+            if draws.bernoulli_exp(gamma.numerator, gamma.denominator):
+                return y
+
+    def approximate(self, scale: float, count: int, *, rng: np.random.Generator) -> Integers:
+        """Return rounded normal variables."""
+        return np.rint(rng.normal(0.0, scale, size=count)).astype(np.int64)
+
+    def log_pmf(self, scale: float, z: Any) -> Floats:
+        """Return ``-z^2 / (2 scale^2)`` less the logarithm of the sum over all integers."""
+        values = np.asarray(z, dtype=np.float64)
+        if scale < 20.0:
+            reach = math.ceil(40.0 * scale) + 1
+            grid = np.arange(-reach, reach + 1, dtype=np.float64)
+            log_total = math.log(np.exp(-(grid * grid) / (2.0 * scale * scale)).sum())
+        else:
+            log_total = math.log(scale) + 0.5 * math.log(2.0 * math.pi)  # relative error below e^(-2 pi^2 400)
+        return np.asarray(-(values * values) / (2.0 * scale * scale) - log_total)
+
+    def log_below(self, scale: float, below: int) -> float:
+        """Return ``log P(Z < below)``: all but a relative 1e-20 of it is summed."""
+        reach = math.ceil(10.0 * scale) + 1
+        return float(np.logaddexp.reduce(self.log_pmf(scale, np.arange(min(below, -reach) - reach, below))))
+
+    def reach(self, scale: float) -> int:
+        """Return 8.5 scales."""
+        return math.ceil(scale * 8.5) + 1
+
+    def standard_deviation(self, scale: float) -> float:
+        """Return ``scale``, at least the true one."""
+        return scale
+
+    def mean_absolute(self, scale: float) -> float:
+        """Return the normal variable's, above the true one by about ``1/(12 scale^2)`` of it."""
+        return scale * math.sqrt(2.0 / math.pi)
+
+    def profile(self, scale: float, *, group: int, counts: int) -> Profile:
+        """Return the profile of T6."""
+        return DiscreteGaussianPair(scale=scale, group=group, counts=counts)
+
+
+GAUSSIAN = DiscreteGaussian()
+
+
+LAWS: dict[str, NoiseLaw] = {law.name: law for law in (LAPLACE, GAUSSIAN)}
+"""Laws by their public names."""
+
+
+def law_named(name: object) -> NoiseLaw:
+    """Return the law of a name.
+
+    Raises
+    ------
+    ParameterError
+        When there is none.
+    """
+    return LAWS[choice("noise", name, LAWS)]

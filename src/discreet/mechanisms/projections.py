@@ -1,0 +1,275 @@
+"""Readings of noisy counts: public post-processing that turns them into probabilities.
+
+A projection is added by its class and its line in ``PROJECTIONS``: every mechanism of noisy counts can be asked for it
+(``perturbed-histogram`` by its ``projection``), and its posterior comes with it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from discreet._core.arrays import Floats, Integers
+from discreet._core.text import counted
+from discreet.mechanisms.base import CellCounts
+from discreet.mechanisms.cells import Cells
+from discreet.mechanisms.line_transport import isotonic
+from discreet.mechanisms.tree import Tree, consistent, error_variances, upward
+
+# What a projection is: noisy counts in, probabilities out.
+
+Surplus = Literal["rescaled", "shifted", "moved"]
+"""What is done with what positive parts have above the total: divided out, taken off all of them alike, or set off
+against the negative parts of neighbours."""
+
+
+@dataclass(frozen=True)
+class Projection(ABC):
+    """Probabilities of cells from their noisy counts: public post-processing.
+
+    Parameters
+    ----------
+    cells : Cells
+        Public.
+    total : int
+        The public number of records.
+    """
+
+    name: ClassVar[str]
+    surplus: ClassVar[Surplus] = "shifted"
+    """What is done with it, nearly or exactly: inference asks."""
+    cells: Cells
+    total: int
+
+    @classmethod
+    def unsuited(cls, cells: Cells) -> str | None:
+        """Return what is needed that these cells do not have, after "needs"; None where they have it."""
+        return None
+
+    @property
+    def at_once(self) -> bool:
+        """Whether many rows are projected in the time of a few."""
+        return True
+
+    @abstractmethod
+    def probabilities(self, y: CellCounts) -> Floats:
+        """Return probabilities, leaving ``y`` as it is.
+
+        Counts without noise, whose sum is ``total``, come back as their shares. The expected total variation from these
+        shares is at most what mechanisms state of it (``projection_error``): it is, where the probabilities are nowhere
+        above, or nowhere below, the positive part of ``y / total``, shifted onto a sum of one or not.
+
+        Parameters
+        ----------
+        y : ndarray of int64, shape (.., k)
+            Noisy counts of the cells: one vector, or rows of them where :attr:`at_once`.
+
+        Returns
+        -------
+        ndarray of float64, shape (.., k)
+            Non-negative; each row sums to one.
+        """
+
+
+# Clip at zero and normalise: the papers' way (PY26, Appendix A.2).
+
+
+class Clip(Projection):
+    """``max(y, 0)`` divided by its sum; the base measure where nothing is left."""
+
+    name: ClassVar[str] = "clip"
+    surplus: ClassVar[Surplus] = "rescaled"
+
+    def probabilities(self, y: CellCounts) -> Floats:
+        """Return the positive parts, normalised."""
+        positive = np.maximum(y, 0).astype(np.float64)
+        sums = positive.sum(axis=-1, keepdims=True)
+        if (sums > 0.0).all():
+            return np.asarray(positive / sums)
+        return np.where(sums > 0.0, positive / np.where(sums > 0.0, sums, 1.0), self.cells.base())
+
+
+# Projection onto the simplex in L1, of the many nearest ones that which keeps the largest cells' shares.
+
+
+class L1(Projection):
+    """Probabilities nearest to the noisy shares in L1.
+
+    Notes
+    -----
+    Probabilities are nearest exactly when they are nowhere above ``max(counts, 0) / total``, or nowhere below it. So
+    clipping and the Euclidean projection give a nearest one too; both take what positive noise has added to empty cells
+    from all cells. Here a surplus of the sum of the counts is taken from all cells alike, and what clipping adds to it
+    from the smallest positive cells, which are the likeliest to be noise; equal cells stay equal. A lack is given to
+    all cells alike. Proof: docs/theory/laplace-projection-sampler.md.
+    """
+
+    name: ClassVar[str] = "l1"
+
+    def probabilities(self, y: CellCounts) -> Floats:
+        """Return the projections of ``y / total``."""
+        k = y.shape[-1]
+        positive = np.maximum(y - np.maximum(0.0, (y.sum(axis=-1, keepdims=True) - self.total) / k), 0.0)
+        order = np.argsort(positive, axis=-1)
+        values = np.take_along_axis(positive, order, axis=-1)
+        sums = np.cumsum(values, axis=-1)
+        surplus = sums[..., -1:] - self.total
+        # Cells of one value are a group: its first and last place in the order, and what it holds.
+        place = np.arange(k)
+        new = np.diff(values, axis=-1, prepend=-1.0) > 0.0
+        first = np.maximum.accumulate(np.where(new, place, 0), axis=-1)
+        ends = np.append(new[..., 1:], np.ones((*values.shape[:-1], 1), np.bool_), axis=-1)
+        last = np.minimum.accumulate(np.where(ends, place, k)[..., ::-1], axis=-1)[..., ::-1]
+        upto = np.take_along_axis(sums, last, axis=-1)
+        mass = values * (last - first + 1)
+        share = np.divide(upto - surplus, mass, out=np.zeros_like(mass), where=values > 0.0)
+        kept = np.empty_like(values)
+        np.put_along_axis(kept, order, values * np.clip(share, 0.0, 1.0), axis=-1)
+        projected = np.where(surplus < 0.0, positive - surplus / k, kept)
+        return np.asarray(projected / projected.sum(axis=-1, keepdims=True))
+
+
+# Euclidean projection onto the probability simplex (Held, Wolfe and Crowder, 1974).
+
+
+class Simplex(Projection):
+    """The nearest probabilities in Euclidean distance: ``max(v - tau, 0)`` with ``tau`` such that they sum to one."""
+
+    name: ClassVar[str] = "simplex"
+
+    def probabilities(self, y: CellCounts) -> Floats:
+        """Return the projections of ``y / total``."""
+        return nearest_probabilities(y / self.total)
+
+
+def nearest_probabilities(v: Floats) -> Floats:
+    """Return the nearest probabilities to each row of numbers, in Euclidean distance."""
+    descending = np.sort(v, axis=-1)[..., ::-1]
+    excess = (np.cumsum(descending, axis=-1) - 1.0) / np.arange(1, v.shape[-1] + 1)
+    last = v.shape[-1] - 1 - np.argmax((descending > excess)[..., ::-1], axis=-1)
+    projected = np.maximum(v - np.take_along_axis(excess, last[..., None], axis=-1), 0.0)
+    return np.asarray(projected / projected.sum(axis=-1, keepdims=True))
+
+
+# Wasserstein-1 projection on the line (theorem T14).
+
+
+class W1(Projection):
+    """The nearest probabilities in Wasserstein-1 distance, for the cells of one ordered column.
+
+    Notes
+    -----
+    The counts are first shifted, each by as much, onto the public total: the noise of their sums is then a bridge tied
+    down at both ends, not a walk that wanders off towards the last cells. What is nearest to the shifted counts is what
+    filling their deficits from their supplies keeps (T14).
+    """
+
+    name: ClassVar[str] = "w1"
+    surplus: ClassVar[Surplus] = "moved"
+
+    @classmethod
+    def unsuited(cls, cells: Cells) -> str | None:
+        """Return what is needed, unless the cells lie on a line."""
+        return None if cells.line() is not None else "a single ordered column without a null cell"
+
+    def probabilities(self, y: CellCounts) -> Floats:
+        """Return the projections of ``y / total``."""
+        shifted = y + (self.total - y.sum(axis=-1, keepdims=True)) / y.shape[-1]
+        walk = np.cumsum(shifted / self.total, axis=-1)
+        sums = np.clip(isotonic(walk[..., :-1], np.diff(self.cells.line())), 0.0, walk[..., -1:])  # type: ignore[arg-type]
+        kept = np.maximum(np.diff(sums, axis=-1, prepend=0.0, append=walk[..., -1:]), 0.0)
+        return np.asarray(kept / kept.sum(axis=-1, keepdims=True))
+
+
+# Projection in bounded-Lipschitz distance, in the ground metric of the domain (theorem T14).
+
+_MOST_ON_A_LINE = 1 << 20
+_MOST_WORK = 1 << 31  # cells squared times coordinates: some seconds of projection
+
+
+class BoundedLipschitz(Projection):
+    """The probabilities nearest to the noisy shares, once these are shifted onto a total of one.
+
+    On one ordered column it is the projection ``w1``, and takes no time.
+    """
+
+    name: ClassVar[str] = "bounded-lipschitz"
+    surplus: ClassVar[Surplus] = "moved"
+
+    @classmethod
+    def unsuited(cls, cells: Cells) -> str | None:
+        """Return what is needed: a metric, and few enough cells to be projected in seconds."""
+        if cells.diameter == 0.0:
+            return "a metric. Give a column of the domain a weight above 0"
+        most = _MOST_ON_A_LINE if cells.coordinates == 1 else math.isqrt(_MOST_WORK // cells.coordinates)
+        if cells.count <= most:
+            return None
+        return (
+            f"at most {counted(most, 'cell')} in {cells.coordinates} coordinates (one per ordered column, one per "
+            f"category of the others), got {cells.count:,}. Declare fewer cells, give fewer points, or use "
+            "hierarchical-histogram"
+        )
+
+    @property
+    def at_once(self) -> bool:
+        """Whether the cells lie on a line."""
+        return self._on_a_line is not None
+
+    @cached_property
+    def _on_a_line(self) -> W1 | None:
+        return W1(self.cells, self.total) if self.cells.line() is not None and self.cells.coordinates == 1 else None
+
+    def probabilities(self, y: CellCounts) -> Floats:
+        """Return the projection."""
+        if self._on_a_line is not None:
+            return self._on_a_line.probabilities(y)
+        from discreet.mechanisms.bounded_lipschitz import bounded_lipschitz_projection
+
+        masses = (y + (self.total - int(y.sum())) / self.cells.count) / self.total
+        diameter = self.cells.diameter
+        return bounded_lipschitz_projection(masses, self.cells.points(), diameter=diameter, norm=1.0).probabilities
+
+
+PROJECTIONS: dict[str, type[Projection]] = {kind.name: kind for kind in (Clip, Simplex, L1, W1, BoundedLipschitz)}
+"""Projections by their public names."""
+
+
+# Consistent counts of a tree: the best linear unbiased estimate given all noisy counts, kept non-negative (T9).
+
+
+@dataclass(frozen=True)
+class Consistent:
+    """What fits the noisy counts of a tree's nodes best, given the exact total.
+
+    ``tree``: down to the leaves.
+    ``measured``: the levels that have noisy counts, increasing.
+    ``total``: the public number of records, or an estimate of it.
+    """
+
+    tree: Tree
+    measured: tuple[int, ...]
+    total: float
+
+    def upward(self, y: Integers | Floats) -> tuple[list[Floats], list[Floats]]:
+        """Return each node's estimate from what lies below it, and its variance."""
+        ends = np.cumsum([self.tree.nodes(level) for level in self.measured])
+        parts = np.split(np.asarray(y, dtype=np.float64), ends[:-1])
+        pairs = zip(self.measured, parts, strict=True)
+        return upward(self.tree, {level: part.reshape(self.tree.shape(level)) for level, part in pairs})
+
+    def probabilities(self, y: Integers | Floats) -> Floats:
+        """Return the leaves' probabilities: the estimates, kept non-negative from the root downwards."""
+        if not self.measured:
+            return np.ones(1)
+        return consistent(self.tree, *self.upward(y), total=self.total, positive=True).ravel() / self.total
+
+    def counts(self, y: Integers | Floats) -> tuple[Floats, Floats]:
+        """Return the leaves' unbiased counts, and their variances in units of the noise's."""
+        values, variances = self.upward(y)
+        counts = consistent(self.tree, values, variances, total=self.total, positive=False)
+        return counts.ravel(), error_variances(self.tree, variances).ravel()

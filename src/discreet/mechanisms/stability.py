@@ -1,0 +1,262 @@
+"""The private step for labels that nobody declared: noise on the labels that are held, released above a threshold (T8).
+
+What distinguishes the mechanisms that share it is public post-processing of the labels and noisy counts that remain.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, cast
+
+import numpy as np
+
+from discreet._core.arrays import Floats
+from discreet._core.checks import integer, positive_size
+from discreet._core.errors import Infeasible, RelationNotSupported
+from discreet._core.numeric import least_integer, least_real
+from discreet._core.text import counted, rounded_down, rounded_up
+from discreet.domain import Counts, Domain, Records
+from discreet.domain.records import Commonness
+from discreet.mechanisms.base import NEIGHBOURS, Estimates, Output, Outputs, feasible, listed
+from discreet.mechanisms.mechanism import Mechanism, Outcome, Remedy
+from discreet.mechanisms.noise import LAPLACE
+from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
+from discreet.privacy.guarantee import RelationName
+from discreet.privacy.noise import ThresholdedLaplace
+
+_MOST = 1 << 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class StableCounts(Mechanism):
+    """Discrete Laplace noise on the counts of the labels that are held; those that reach the threshold are released.
+
+    Attributes
+    ----------
+    scale : float
+        Of the noise, in records.
+    threshold : int
+        Least noisy count that is released.
+    """
+
+    free: ClassVar[tuple[str, ...]] = ("threshold", "scale")
+    needs_cells: ClassVar[bool] = False
+    cells_cost: ClassVar[bool] = False
+    leaves_out: ClassVar[bool] = True
+    share_is: ClassVar[Literal["prediction"]] = "prediction"
+    share_is_of: ClassVar[str] = "stand for records whose labels are too rare to be kept, or for noise"
+    helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "epsilon", "delta")
+
+    domain: Domain
+    scale: float
+    threshold: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", LAPLACE.checked(self.scale))
+        object.__setattr__(self, "threshold", integer("threshold", self.threshold, least=2, most=_MOST))
+
+    @property
+    def step_identity(self) -> tuple[Any, ...]:
+        """The noise and the threshold: what reads the labels that remain is public."""
+        return ("labels above a threshold", self.domain, self.scale, self.threshold)
+
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> Counts:
+        """Return the labels that reach the threshold, in a random order, with their noisy counts.
+
+        The order has to be made here: that of ``x`` may depend on labels that are left out.
+        """
+        noisy = x.frequencies + LAPLACE.draw(self.scale, x.distinct, rng=rng)
+        kept = rng.permutation(np.flatnonzero(noisy >= self.threshold))
+        return Counts(records=x.records.take(kept), frequencies=noisy[kept])
+
+    def log_prob(self, y: Counts, x: Counts) -> float:
+        """Return the log-probability of the labels and noisy counts ``y``, whatever their order.
+
+        ``sum over labels held of log P(Z = d - c)`` where the label is released with noisy count ``d``, and of
+        ``log P(Z < t - c)`` where it is not.
+        """
+        released = dict(zip(y.records.rows(), y.frequencies.tolist(), strict=True))
+        total = 0.0
+        for row, held in zip(x.records.rows(), x.frequencies.tolist(), strict=True):
+            if row in released:
+                count = released.pop(row)
+                if count < self.threshold:
+                    return -math.inf
+                total += float(LAPLACE.log_pmf(self.scale, np.array([count - held]))[0])
+            else:
+                total += LAPLACE.log_below(self.scale, self.threshold - held)
+        return -math.inf if released else total
+
+    def outputs(self, *tables: Counts) -> Outputs:
+        """Return every set of the tables' labels with every noisy count that all but 1e-14 of the noise gives."""
+        most: dict[tuple[Any, ...], int] = {}
+        for x in tables:
+            for row, held in zip(x.records.rows(), x.frequencies.tolist(), strict=True):
+                most[row] = max(held, most.get(row, 0))
+        everything = Records.concatenate([x.records for x in tables])
+        place = {row: i for i, row in enumerate(everything.rows())}
+        labels = everything.take(np.array([place[row] for row in most], dtype=np.intp))
+        reach = LAPLACE.reach(self.scale)
+        values = []
+        for counts in listed(*([0, *range(self.threshold, held + reach + 1)] for held in most.values())):
+            noisy = np.array(counts, dtype=np.int64)
+            values.append(Counts(records=labels.take(np.flatnonzero(noisy)), frequencies=noisy[noisy > 0]))
+        return Outputs(values, 1e-14 * len(most))
+
+    def estimates(self, y: Output) -> Estimates:
+        """Return the noisy counts with the noise's standard deviation.
+
+        Labels below the threshold are absent, and those near it are there only if their noise was positive: their
+        counts are too large on average.
+        """
+        kept = cast(Counts, y)
+        error = LAPLACE.standard_deviation(self.scale)
+        return Estimates(kept.records, kept.frequencies.astype(np.float64), np.full(kept.distinct, error))
+
+    def outcome(self, y: Output, n: int) -> Outcome:
+        """Return how many labels were kept, and about what share of the records holds one of them."""
+        kept = cast(Counts, y)
+        share = min(1.0, float(kept.frequencies.sum()) / n)
+        if kept.distinct == 0:
+            return Outcome(
+                "no label was kept, since none reached the threshold: every released record comes from the base "
+                "measure, none from the table",
+                0.0,
+            )
+        were = "was" if kept.distinct == 1 else "were"
+        return Outcome(
+            f"{counted(kept.distinct, 'label')} {were} kept. The noisy counts add up to about "
+            f"{rounded_down(100.0 * share)} % of the table's records ({n:,}). The others have rarer labels",
+            share,
+        )
+
+    def _expected_counts(self, shares: Floats, *, n: int, rng: np.random.Generator) -> Floats:
+        """Return noisy counts of an invented table, 0 where they are not released: for predictions."""
+        counts = np.rint(n * shares).astype(np.int64)
+        noisy = counts + LAPLACE.approximate(self.scale, len(counts), rng=rng)
+        return np.where((counts > 0) & (noisy >= self.threshold), noisy, 0).astype(np.float64)
+
+    def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
+        """Return theorem T8 for a table of ``n`` records.
+
+        Raises
+        ------
+        RelationNotSupported
+            For add/remove.
+        """
+        if relation.name != "replacement":
+            raise RelationNotSupported(self.name, relation.name, "T8 is proved for replacement")
+        n = positive_size("n", n)
+        group, cells = min(relation.group, n), self.domain.size
+        profile: Profile = ConstantProfile(value=0.0)
+        if cells != 1:
+            enough = n >= 2 * self.threshold - 2 + group and (cells is None or cells >= 2 * group)
+            profile = ThresholdedLaplace(scale=self.scale, threshold=self.threshold, group=group, tight=enough)
+        alone = -math.expm1(LAPLACE.log_below(self.scale, self.threshold - 1))
+        return Guarantee.proved(
+            profile,
+            relation=relation,
+            n=n,
+            theorem="T8",
+            chosen="the scale and the threshold",
+            caveats=(
+                f"labels that fewer than about {counted(self.threshold, 'record')} hold are left out; how many "
+                "records have such labels depends on the data and is not known beforehand",
+                f"a label that only one record holds is released, verbatim, with probability {rounded_up(alone)}",
+                "any number of records may be drawn from the noisy counts at no further cost",
+            ),
+        )
+
+    @classmethod
+    def calibrated(
+        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
+    ) -> Self:
+        """Solve for the least scale that any threshold allows, then for the least threshold."""
+        cls.refuse_unknown(fixed)
+        scale, threshold = fixed.pop("scale", None), fixed.pop("threshold", None)
+        return solve_threshold(
+            lambda b, t: cls.of({**fixed, "scale": b, "threshold": t}, domain=domain, records=n, size=None),
+            budget,
+            n=n,
+            group=group,
+            scale=scale,
+            threshold=threshold,
+        )
+
+    def _kept(self, n: int, like: Commonness | None) -> tuple[float, float]:
+        """Return, for a table like that one, the expected share of its records whose label is kept, and of labels.
+
+        Records are counted without the share that noise has in labels held as often; labels as a share of ``n``.
+        """
+        common = Commonness.invented(self.domain) if like is None else like
+        held, place = np.unique(np.rint(common.held(n)).astype(np.int64), return_inverse=True)
+        above = np.array([-math.expm1(LAPLACE.log_below(self.scale, self.threshold - c)) for c in held.tolist()])
+        noise = np.minimum(1.0, 0.5 * LAPLACE.mean_absolute(self.scale) / held)
+        records, labels = (above * (1.0 - noise))[place], (above / held)[place]
+        return float(common.weight @ records), float(common.weight @ labels)
+
+
+class Thresholded(Protocol):
+    """A mechanism with noise of some scale and a threshold."""
+
+    def guarantee(self, relation: Relation, *, n: int) -> Guarantee:
+        """Return what is promised."""
+
+
+Solved = TypeVar("Solved", bound=Thresholded)
+
+
+def solve_threshold(
+    make: Callable[[float, int], Solved],
+    budget: Budget,
+    *,
+    n: int,
+    group: int,
+    scale: float | None,
+    threshold: int | None,
+    relation: RelationName = "replacement",
+    composed: bool = False,
+) -> Solved:
+    """Solve for the least scale of the noise that any threshold allows, then for the least threshold.
+
+    Raises Infeasible with the nearest numbers that meet the budget.
+
+    ``make``: ``make(scale, threshold)``.
+    ``budget``: what may be spent.
+    ``n``, ``group``: numbers of records, and of records a privacy unit holds.
+    ``scale``, ``threshold``: what is given.
+    ``relation``, {"replacement", "add-remove"}: between which tables the budget is to hold.
+    ``composed``: whether the guarantee is that of several releases: what the scale and the threshold cost then adds up.
+    """
+    between = Relation(name=relation, group=group)
+    if budget.delta == 0.0:
+        raise Infeasible(
+            f"{budget} with undeclared labels at delta 0 (give a delta above 0, such as 1e-9, since a label that "
+            "only one record holds could never be released otherwise, nor, one record at a time, any other)",
+            {},
+        )
+
+    def promise(b: float, t: int) -> Guarantee:
+        return make(b, t).guarantee(between, n=n)
+
+    # With the bound for large groups, and over several releases, the two parts of delta add up: each gets half.
+    parts = 2.0 if composed or min(group, n) > ThresholdedLaplace.largest_exact else 1.0
+    share = Budget(epsilon=budget.epsilon, delta=budget.delta / parts)
+    least = least_real(lambda b: promise(b, _MOST)._excess(share), 2.0**-10, LAPLACE.largest_scale, relative=1e-9)
+    if least is None:
+        delta = parts * promise(LAPLACE.largest_scale, _MOST).delta(budget.epsilon)
+        raise Infeasible(f"{budget} with noise of any scale", {"delta >=": delta})
+    noise = least if scale is None else scale
+    enough = least_integer(lambda t: promise(noise, t).meets(budget), 2, _MOST)
+    nearest = {"scale >=": least} if enough is None else {"threshold >=": enough}
+    reached = _MOST if enough is None else enough
+    chosen = reached if threshold is None else threshold
+    feasible(
+        promise(noise, chosen),
+        budget,
+        f"{budget} with scale {rounded_up(noise, 6)} and threshold {chosen:,}",
+        **nearest,
+    )
+    return make(noise, chosen)

@@ -1,0 +1,315 @@
+"""A binary tree over the cells of a finite product domain, level by level, and estimates that are consistent on it.
+
+A level cuts each column's codes into blocks of neighbouring codes; its nodes are the products of blocks, held as one
+array of that shape. The next level cuts the blocks of one column in two. Sizes need not be powers of two: a column of
+``s`` codes has ``min(2^j, s)`` blocks after ``j`` cuts, and no node is ever without cells. All passes work on arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.arrays import Floats, Integers
+from discreet._core.errors import DomainError
+from discreet.domain import Domain, Records
+from discreet.domain.column import Column
+from discreet.mechanisms.noise import NoiseLaw
+
+DEEPEST = 22
+"""Levels below the root: at most ``2^22`` leaves."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The cuts of each level.
+
+    ``sizes``: number of codes of each column.
+    ``cuts``: how often each column has been cut at levels ``0 .. depth``.
+    """
+
+    sizes: tuple[int, ...]
+    cuts: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, domain: Domain) -> Tree:
+        """Cut, at each level, the column whose blocks are longest: metric weight times share of its codes.
+
+        The tree ends when every leaf is a cell, or at level 22. Categories are cut in their declared order, a null
+        is the last code.
+        """
+        sizes = tuple(int(column.size or 1) for column in domain.columns.values())
+        weights = tuple((domain.metric_weights or {}).get(name, 1.0) for name in domain.columns)
+        return _whole(sizes, weights)
+
+    def down_to(self, depth: int) -> Tree:
+        """Return the tree without the levels below ``depth``."""
+        return Tree(self.sizes, self.cuts[: depth + 1])
+
+    @property
+    def depth(self) -> int:
+        """Number of levels below the root."""
+        return len(self.cuts) - 1
+
+    def shape(self, level: int) -> tuple[int, ...]:
+        """Return the number of blocks of each column at a level."""
+        return tuple(min(2**j, size) for j, size in zip(self.cuts[level], self.sizes, strict=True))
+
+    def nodes(self, level: int) -> int:
+        """Return the number of nodes of a level."""
+        return prod(self.shape(level))
+
+    def edges(self, level: int) -> list[Integers]:
+        """Return, for each column, the first codes of the blocks of a level, and the number of codes."""
+        return [_edges(size, j) for size, j in zip(self.sizes, self.cuts[level], strict=True)]
+
+    def column_cut(self, level: int) -> int:
+        """Return the column that a level (from 1) cuts."""
+        return next(c for c, (a, b) in enumerate(zip(self.cuts[level - 1], self.cuts[level], strict=True)) if a != b)
+
+    def leaf_of(self, records: Records) -> Integers:
+        """Return the leaf each record lies in, numbered in row-major order."""
+        leaves = np.zeros(len(records), dtype=np.int64)
+        for edges, codes in zip(self.edges(self.depth), records.columns, strict=True):
+            leaves = leaves * (len(edges) - 1) + np.searchsorted(edges, codes, side="right") - 1
+        return leaves
+
+    def cells_per_leaf(self) -> Integers:
+        """Return the number of cells of each leaf."""
+        count = np.ones(1, dtype=np.int64)
+        for edges in self.edges(self.depth):
+            count = np.multiply.outer(count, np.diff(edges)).ravel()
+        return count
+
+    def largest_leaf(self) -> int:
+        """Return the number of cells of the largest leaf."""
+        return prod(-(-size // 2**j) for size, j in zip(self.sizes, self.cuts[-1], strict=True))
+
+    def records_in(self, leaves: Integers, rng: np.random.Generator) -> Records:
+        """Draw a record in each leaf, uniform over its cells."""
+        columns = []
+        for edges in reversed(self.edges(self.depth)):
+            leaves, block = np.divmod(leaves, len(edges) - 1)
+            width = np.diff(edges)
+            code = edges[block]
+            columns.append(code if width.max() == 1 else code + rng.integers(0, width[block]))
+        return Records(columns=tuple(reversed(columns)))
+
+    def in_order(self) -> Integers:
+        """Return the leaves' numbers from left to right in the tree: every node's leaves follow one another."""
+        place = np.zeros((1,) * len(self.sizes), dtype=np.int64)
+        for level in range(1, self.depth + 1):
+            axis, starts, count = self._family(level)
+            second = np.arange(count.sum()) - np.repeat(starts, count)
+            place = 2 * np.repeat(place, count, axis=axis) + np.expand_dims(
+                second, tuple(c for c in range(place.ndim) if c != axis)
+            )
+        return np.argsort(place, axis=None)
+
+    def up(self, level: int, values: Floats) -> Floats:
+        """Return the sums of children: an array of ``level`` becomes one of the level above."""
+        axis, starts, _ = self._family(level)
+        return np.asarray(np.add.reduceat(values, starts, axis=axis))
+
+    def down(self, level: int, values: Floats) -> Floats:
+        """Give every child its parent's value: an array of the level above becomes one of ``level``."""
+        axis, _, count = self._family(level)
+        return np.repeat(values, count, axis=axis)
+
+    def _family(self, level: int) -> tuple[int, Integers, Integers]:
+        """Return the axis a level cuts, each parent's first child along it, and its number of children, 1 or 2."""
+        axis = self.column_cut(level)
+        above, below = (
+            _edges(self.sizes[axis], self.cuts[level - 1][axis]),
+            _edges(self.sizes[axis], self.cuts[level][axis]),
+        )
+        first = np.searchsorted(below, above)
+        return axis, first[:-1], np.diff(first)
+
+
+@lru_cache(maxsize=64)
+def _whole(sizes: tuple[int, ...], weights: tuple[float, ...]) -> Tree:
+    """Return the tree of columns of these sizes and metric weights."""
+    cuts = [(0,) * len(sizes)]
+    while len(cuts) <= DEEPEST:
+        last = cuts[-1]
+        divisible = [c for c, size in enumerate(sizes) if 2 ** last[c] < size]
+        if not divisible:
+            break
+        longest = max(divisible, key=lambda c: weights[c] * 2.0 ** -last[c])
+        cuts.append(tuple(j + (c == longest) for c, j in enumerate(last)))
+    return Tree(sizes, tuple(cuts))
+
+
+@lru_cache(maxsize=64)
+def _edges(size: int, cuts: int) -> Integers:
+    """Return the edges ``floor(i size / 2^cuts)`` of a column's blocks, those without codes left out."""
+    whole, rest = divmod(size, 2**cuts)
+    i = np.arange(2**cuts + 1, dtype=np.int64)
+    edges = np.unique(i * whole + i * rest // 2**cuts)
+    edges.flags.writeable = False
+    return edges
+
+
+def upward(tree: Tree, noisy: Mapping[int, Integers | Floats]) -> tuple[list[Floats], list[Floats]]:
+    """Estimate each node's count from the noisy counts in its subtree, with the least variance.
+
+    ``tree``: its leaves are among the levels measured.
+    ``noisy``: noisy counts of the measured levels, with noise of one variance.
+
+    Returns
+    -------
+    values, variances : list of ndarray
+        For levels ``0 .. depth`` (the root's is not used); variances in units of the noise's.
+
+    Notes
+    -----
+    A node's own noisy count (variance 1) and the sum over its children (variance ``s``) are independent: their best
+    combination has weights ``s/(1+s)`` and ``1/(1+s)`` and variance ``s/(1+s)``.
+    """
+    values, variances = [np.asarray(noisy[tree.depth], dtype=np.float64)], [np.ones(tree.shape(tree.depth))]
+    for level in range(tree.depth - 1, -1, -1):
+        value, variance = tree.up(level + 1, values[-1]), tree.up(level + 1, variances[-1])
+        if level in noisy:
+            gain = variance / (1.0 + variance)
+            value, variance = value + gain * (noisy[level] - value), gain
+        values.append(value)
+        variances.append(variance)
+    return values[::-1], variances[::-1]
+
+
+def consistent(
+    tree: Tree, values: Sequence[Floats], variances: Sequence[Floats], *, total: float, positive: bool
+) -> Floats:
+    """Return the leaves' counts from the upward pass: what is missing from a sum is shared by variance, from the root.
+
+    ``tree``: the tree.
+    ``values``, ``variances``: from :func:`upward`.
+    ``total``: the root's count, exact.
+    ``positive``: whether counts are kept at least 0 on the way, and so at most their parent's; without, the result is
+    the best linear unbiased estimate.
+    """
+    node = np.full((1,) * len(tree.sizes), float(total))
+    for level in range(1, tree.depth + 1):
+        missing = (node - tree.up(level, values[level])) / tree.up(level, variances[level])
+        child = values[level] + variances[level] * tree.down(level, missing)
+        node = np.clip(child, 0.0, tree.down(level, node)) if positive else child
+    return node
+
+
+def error_variances(tree: Tree, variances: Sequence[Floats]) -> Floats:
+    """Return the variances of the leaves' best linear unbiased estimates, in units of the noise's."""
+    node = np.zeros((1,) * len(tree.sizes))
+    for level in range(1, tree.depth + 1):
+        share = variances[level] / tree.down(level, tree.up(level, variances[level]))
+        node = variances[level] * (1.0 - share) + share**2 * tree.down(level, node)
+    return node
+
+
+def node_counts(tree: Tree, levels: Sequence[int], leaves: Floats) -> Integers:
+    """Return the counts of the nodes of some levels, one level after the other, from those of the leaves."""
+    node = leaves.reshape(tree.shape(tree.depth))
+    parts = []
+    for level in range(tree.depth, 0, -1):
+        if level in levels:
+            parts.append(np.rint(node).astype(np.int64).ravel())
+        node = tree.up(level, node)
+    return np.concatenate([*parts[::-1], np.empty(0, dtype=np.int64)])
+
+
+# Which levels of a tree to add noise to: a prediction of the error from public facts alone, and a search.
+
+_WIDEST = 4  # of the steps between levels
+_OCCUPIED = 0.125  # share of the nodes that hold records: tables are more concentrated than their bounds
+
+
+def predicted_error(domain: Domain, n: int, law: NoiseLaw, scale: float, levels: Sequence[int]) -> float:
+    """Predict how far a record is displaced on average, as a share of the domain's diameter.
+
+    ``domain``: public.
+    ``n``: number of records.
+    ``law``, ``scale``: the noise of every node.
+    ``levels``: That get noise.
+
+    Notes
+    -----
+    Splitting a node into halves whose counts are known with variance ``v`` each, given what is below, moves
+    ``E|N(0, v/2)|`` records by the distance of the halves, and never more than half of the node's. That half is counted
+    for the levels below the last measured one, whose halves are taken for even. Categories without an order are all at
+    distance 1: an even block of ``b`` of them misplaces ``1 - 1/b`` at most, of which its own halving is ``1/b``.
+    """
+    tree = Tree.of(domain)
+    measured = np.zeros((1, tree.depth), dtype=bool)
+    measured[0, [level - 1 for level in levels]] = True
+    spread = np.array([law.standard_deviation(scale)])
+    return float(_errors(tree, domain, n, measured, spread, 1.0)[0])
+
+
+def chosen_levels(domain: Domain, n: int, law: NoiseLaw, scales: Sequence[float]) -> tuple[int, ...]:
+    """Return the levels with the least predicted error, what lies within leaves included.
+
+    ``domain``: public.
+    ``n``: number of records.
+    ``law``: of the noise.
+    ``scales``: the scales that the budget asks for with one level and with all of them; between, a power of the number.
+
+    Notes
+    -----
+    The best of: every level, every second, third or fourth one, upwards from any deepest one. Freer choices predict a
+    little less error by leaving the upper levels out, and measure worse: those show where nothing is.
+    """
+    tree = Tree.of(domain)
+    depth = tree.depth
+    power = math.log(scales[1] / scales[0]) / math.log(depth) if depth > 1 else 0.0
+    spread = np.array([0.0] + [law.standard_deviation(scales[0] * s**power) for s in range(1, depth + 1)])
+    level = np.arange(1, depth + 1)
+    options = np.array(
+        [(level <= last) & ((last - level) % step == 0) for step in range(1, _WIDEST + 1) for last in level]
+    )
+    found = _errors(tree, domain, n, options, spread[options.sum(axis=1)], _OCCUPIED)
+    return tuple(level[options[found.argmin()]].tolist())
+
+
+def _errors(
+    tree: Tree, domain: Domain, n: int, measured: npt.NDArray[np.bool_], spread: Floats, occupied: float
+) -> Floats:
+    """Return the predicted error for each row of measured levels, with noise of standard deviations ``spread``."""
+    weights = [(domain.metric_weights or {}).get(name, 1.0) for name in domain.columns]
+    diameter = sum(weights) or 1.0
+    ordered = [_ordered(column) for column in domain.columns.values()]
+    spread = np.maximum(spread, 1e-300)
+    precision = np.zeros(len(measured))  # of a node's count, from its children
+    uncut = 0.0
+    for c, cuts in enumerate(tree.cuts[-1]):
+        whole = max(0.0, 1.0 - 2.0**cuts / tree.sizes[c])
+        uncut += weights[c] / diameter * whole * (0.5 * 2.0**-cuts if ordered[c] else 1.0)
+    levels = [np.full(len(measured), uncut)]  # what the tree does not cut, were it cut further
+    for level in range(measured.shape[1], 0, -1):
+        precision = precision + measured[:, level - 1]
+        splits = occupied * (tree.nodes(level) - tree.nodes(level - 1))
+        c = tree.column_cut(level)
+        cuts, weight = tree.cuts[level][c], weights[c] / diameter
+        apart = 2.0**-cuts if ordered[c] else 1.0
+        most = 0.5 * apart if ordered[c] else min(0.5, 2.0 ** (cuts - 1) / tree.sizes[c])
+        with np.errstate(divide="ignore"):
+            moved = splits * spread * np.sqrt(1.0 / (math.pi * precision))  # E|N(0, v/2)| = sqrt(v/pi)
+        levels.append(weight * np.minimum(apart * moved / n, most))
+        precision = 0.5 * precision
+    if len(weights) == 1 and ordered[0]:
+        return np.asarray(math.sqrt(4.0 / 3.0) * np.sqrt(np.square(levels).sum(axis=0)))
+    return np.asarray(np.sum(levels, axis=0))
+
+
+def _ordered(column: Column) -> bool:
+    """Return whether the column's codes have positions; without, any two are at distance 1."""
+    try:
+        column.positions(np.zeros(1, dtype=np.int64))
+    except DomainError:
+        return False
+    return True

@@ -1,0 +1,257 @@
+"""The exact urn: every draw a uniform integer, no floating-point probability anywhere.
+
+Masses are integers, in units of ``1/unit`` records. The urn holds ``masses[v]`` units of each value ``v`` and
+``strength`` units that open a new value; every draw adds ``unit`` units of the value drawn. With a discount, the first
+``discount`` units of each value (its founder's) open a new value instead of repeating it.
+
+Draws come in blocks. Within a block a draw falls either on the urn as it stood before the block, or on an earlier draw
+of the block, whose value it repeats: that is a forest of pointers, resolved by pointer jumping. Between blocks only the
+masses are kept, so memory is the block's and the values', whatever the number of draws; and the sequence is
+exchangeable as it comes, so it needs no shuffle.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.arrays import Indices, Integers
+from discreet._core.checks import positive_size, real
+from discreet._core.errors import ParameterError
+from discreet._core.numeric import log_rising, up
+from discreet.domain import Counts, Domain, Records
+from discreet.domain.records import Commonness
+from discreet.mechanisms.draws import locate
+from discreet.mechanisms.mechanism import HeldMechanism, Looked, Remedy
+from discreet.privacy import Budget
+from discreet.privacy.instance import HeldTable
+
+BLOCK = 1 << 17
+
+
+def draw_blocks(
+    masses: Integers, *, unit: int, strength: int, discount: int, size: int, rng: np.random.Generator
+) -> Iterator[Integers]:
+    """Yield ``size`` draws from the urn, as value numbers, in blocks.
+
+    ``masses``, shape (j,): units of each value at the start, positive where ``discount`` is.
+    ``unit``: units that one record weighs.
+    ``strength``: units that open a new value; may be negative, above ``-discount``, when there is a value to carry it.
+    ``discount``: units of each value, old or new, that open a new value instead; below ``unit``.
+    ``size``: number of draws.
+    ``rng``: source of uniform integers.
+    Yields: values ``0 .. j-1`` are those of ``masses``; ``j, j+1, ..`` are new ones, numbered in order of first
+    appearance.
+
+    Notes
+    -----
+    A draw is a uniform unit among all. With negative strength the first ``|strength|`` units of the first value's
+    founder do not exist, so that its founder weighs ``unit + strength``.
+    """
+    masses = masses.astype(np.int64, copy=True)
+    missing = max(0, -strength)
+    opening = max(0, strength)
+    places = np.arange(min(BLOCK, size), dtype=np.int64)
+    all_steps = places * unit
+    done = 0
+    while done < size:
+        length = min(BLOCK, size - done)
+        edges = np.cumsum(masses)
+        held = int(edges[-1]) if len(edges) else 0
+        # Layout: [values' units | this block's earlier draws | opening units]; the last move up as draws are added.
+        # One bound for all is quicker to draw below; what falls beyond a draw's own bound is drawn again below that.
+        steps = all_steps[:length]
+        below = held + opening + int(steps[-1])
+        position = rng.integers(missing, below, size=length)
+        late = np.flatnonzero(position >= held)  # few, so that each one's own bound is looked at for these
+        beyond = late[position[late] >= held + opening + steps[late]]
+        position[beyond] = rng.integers(missing, held + opening + steps[beyond])
+        value = locate(edges, position, below=below)
+        late = late[position[late] >= held]
+        opening_late = position[late] >= held + steps[late]
+        opens = np.zeros(length, dtype=bool)
+        opens[late[opening_late]] = True
+        if discount:
+            old = np.flatnonzero(position < held)
+            found = value[old]
+            opens[old] = position[old] - (edges[found] - masses[found]) < discount
+        child = late[~opening_late]
+        if len(child):
+            parent = (position[child] - held) // unit
+            if discount:
+                on_founder_unit = (position[child] - held) % unit < discount
+                opens = _inherit_opening(opens, child[on_founder_unit], parent[on_founder_unit])
+            root = places[:length]
+            root[child] = parent
+            root[opens] = np.flatnonzero(opens)
+            root = _jump(root, child)
+        opened = np.flatnonzero(opens)
+        value[opened] = len(masses) + np.arange(len(opened))
+        if len(child):
+            value[child] = value[root[child]]
+            root[child] = child  # the places again, for the next block
+        masses = np.concatenate((masses, np.zeros(len(opened), dtype=np.int64)))
+        masses += np.bincount(value, minlength=len(masses)) * unit
+        yield value
+        done += length
+
+
+def records_of(blocks: Iterator[Integers], x: Counts, domain: Domain, *, rng: np.random.Generator) -> Iterator[Records]:
+    """Turn blocks of value numbers into records: the held ones, then new ones from the base measure as they open."""
+    known, held = x.records, x.distinct
+    for values in blocks:
+        opened = int(values.max()) + 1 - len(known)
+        if opened > 0:
+            known = Records.concatenate((known, domain.draw_base(opened, rng, first=len(known) - held + 1)))
+        yield known.take(values)
+
+
+def _inherit_opening(opens: npt.NDArray[np.bool_], child: Indices, parent: Integers) -> npt.NDArray[np.bool_]:
+    """Mark the draws that fell on an earlier draw's founder units: each opens a value if that draw did."""
+    link = np.arange(len(opens))
+    link[child] = parent
+    return opens[_jump(link, child)]
+
+
+def _jump(link: Indices, child: Indices) -> Indices:
+    """Follow every pointer to its end, doubling the reach each round; only ``child`` points elsewhere than to itself.
+
+    These are few where the urn holds more than a block.
+    """
+    while True:
+        further = link[link[child]]
+        if np.array_equal(further, link[child]):
+            return link
+        link[child] = further
+
+
+# What the mechanisms that continue the confidential table's urn share: parameters, their units, and their calibration.
+#
+# The masses are kept as integers, in units of ``1/UNIT`` records, so that the kernel's law is exact; the guarantees are
+# computed for the rounded values.
+
+UNIT = 1 << 20
+"""Strength and discount are multiples of 2^-20 of a record."""
+
+
+def strength_units(strength: float) -> int:
+    """Return a strength in units of 2^-20, rounded up, which only adds privacy."""
+    return math.ceil(Fraction(strength) * UNIT)
+
+
+def discount_units(discount: float) -> int:
+    """Return the nearest discount, in units of 2^-20; the guarantee is that of the rounded one."""
+    return min(round(Fraction(discount) * UNIT), UNIT - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PitmanYorUrn(HeldMechanism):
+    """An urn that starts from the confidential table; parameters: see PitmanYor."""
+
+    free: ClassVar[tuple[str, ...]] = ("size", "strength")
+    needs_cells: ClassVar[bool] = False
+    verbatim: ClassVar[bool] = True
+    share_is: ClassVar[Literal["expectation", "prediction"]] = "prediction"
+    share_is_of: ClassVar[str] = "come from the prior"
+    helped_by: ClassVar[tuple[Remedy, ...]] = ("discount", "size", "delta")
+
+    domain: Domain
+    size: int
+    strength: float = 1.0
+    discount: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "strength", real("strength", self.strength))
+        remedy = "For a discount below 0, use dirichlet-multinomial with prior |discount|"
+        object.__setattr__(self, "discount", real("discount", self.discount, least=0, below=1, remedy=remedy))
+        object.__setattr__(self, "size", positive_size("size", self.size))
+        if not -self.discount < self.strength <= 2**40 or (self.discount == 0 and self.strength <= 0):
+            raise ParameterError(f"strength must be above -discount, and above 0 at discount 0, got {self.strength!r}")
+        object.__setattr__(self, "discount", discount_units(self.discount) / UNIT)
+        object.__setattr__(self, "strength", max(strength_units(self.strength), 1 - self.discount_units) / UNIT)
+
+    @property
+    def strength_units(self) -> int:
+        """The strength, in units."""
+        return strength_units(self.strength)
+
+    @property
+    def discount_units(self) -> int:
+        """The discount, in units."""
+        return discount_units(self.discount)
+
+    def _urn(self, x: Counts, rng: np.random.Generator) -> Iterator[Integers]:
+        """Draw value numbers in blocks, integers only."""
+        return draw_blocks(
+            x.frequencies * UNIT,
+            unit=UNIT,
+            strength=self.strength_units,
+            discount=self.discount_units,
+            size=self.size,
+            rng=rng,
+        )
+
+    def _held_urn(self, x: Counts, *, filtered: bool) -> HeldTable:
+        """Return what the law of the urn at a table depends on, where new values differ from all others."""
+        return HeldTable.pitman_yor(
+            x.frequencies,
+            size=self.size,
+            strength=self.strength,
+            discount=self.discount,
+            filtered=filtered,
+            fresh=self.domain.size is None or x.distinct < self.domain.size,
+        )
+
+    def _expected_new(self, n: int, like: Commonness | None = None) -> float:
+        """Return the expected probability of a new value, ``(theta + sigma E k) / (theta + n)``, ``k`` distinct values.
+
+        ``k`` of a table like another one, or, by default, under the urn's own prior: then it is
+        ``(theta + sigma)_n / (theta + 1)_n``, or less where the domain has fewer cells.
+        """
+        theta, sigma = self.strength, self.discount
+        if sigma == 0.0 or like is not None:
+            distinct = 0.0 if like is None else like.distinct(n)
+            return max(0.0, theta + sigma * distinct) / (theta + n)
+        own = math.exp(float(log_rising(theta + sigma, n)) - float(log_rising(theta + 1.0, n)))
+        return min(own, self._most_new(n))
+
+    def _most_new(self, n: int) -> float:
+        """Return that probability for a table of as many distinct values as it can have."""
+        theta, sigma = self.strength, self.discount
+        distinct = n if self.domain.size is None else min(n, self.domain.size)
+        return max(0.0, theta + sigma * distinct) / (theta + n)
+
+    @classmethod
+    def _looked(cls, domain: Domain) -> Looked:
+        return Looked((1.0, 2.0**40), usual=1.0)
+
+    @classmethod
+    def calibrated(
+        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
+    ) -> Self:
+        """Solve for the largest size at the given strength (1 by default), or for the least strength at a size."""
+        if size is None and fixed.get("strength") is None:
+            fixed["strength"] = 1.0
+        return super().calibrated(budget, domain=domain, n=n, size=size, group=group, **fixed)
+
+
+def moved_mass(size: int, strength: float, n: int, group: int) -> float:
+    """Return ``1 - prod_{i<m} (1 - g/(theta+n+i))``, the probability that a draw descends from ``g`` records.
+
+    The product telescopes to ``prod_{i<g} (theta+n-g+i) / (theta+n+m-g+i)``, ``g`` factors. For ``g = 1`` this is
+    ``m / (theta + n + m - 1)``.
+    """
+    if group == 1:
+        below = strength + n + size - 1.0
+        return up(min(1.0, size / below)) if below > 0 else 1.0
+    first = strength + n - group
+    if first <= 0:
+        return 1.0
+    below_all = first + size + np.arange(group, dtype=np.float64)
+    return up(-math.expm1(float(np.log1p(-size / below_all).sum())) * (1.0 + 1e-14 * group))

@@ -1,0 +1,415 @@
+"""One mechanism of a plan: calibrated, with the error that is predicted of it, or why it cannot be."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
+
+from discreet._core.errors import DiscreetError, MissingExtra, Refused
+from discreet._core.numeric import least_integer
+from discreet._core.text import about, counted, percent
+from discreet.domain import Domain
+from discreet.mechanisms import Mechanism, named, require_kept
+from discreet.mechanisms.draws import DEFAULT_SAMPLING, check_sampling
+from discreet.mechanisms.evidence import no_posterior
+from discreet.mechanisms.noise import LAWS, law_named
+from discreet.mechanisms.noisy_counts import BareNoise, projection_error, solve_scale
+from discreet.planner.cells import with_cells
+from discreet.planner.predicted import Reference, predicted_errors, sampling_errors, summed
+from discreet.privacy import Budget, Guarantee, Relation
+from discreet.releases.step import POOR_UTILITY
+
+_HOPELESS = 0.9  # share that is not from the data, from which on the error is not predicted where that takes long
+_MANY_CELLS = 1 << 20
+_WITHIN = 0.01  # of the largest size
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a plan was asked for: public facts.
+
+    ``domain``: as it was declared.
+    ``n``, ``size``, ``group``: numbers of records held, released, and held by a privacy unit.
+    ``budget``: what may be spent.
+    ``reference``: the public table that predictions are about.
+    ``mechanisms``: names of those to consider; None for all.
+    ``sampling``, ``given``: how records are drawn, and parameters, where they were given.
+    ``files``: what the domain and the reference were read from, where they were files.
+    """
+
+    domain: Domain
+    n: int
+    size: int
+    budget: Budget
+    group: int
+    reference: Reference
+    mechanisms: Sequence[str] | None = None
+    sampling: str | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def declared(self) -> bool:
+        """Whether the domain declares what only some mechanisms keep."""
+        return any((self.domain.impossible, self.domain.implies, self.domain.totals))
+
+    @cached_property
+    def without_privacy(self) -> float:
+        """The W1 that a sample of the same size is predicted to have that is drawn from the table without privacy."""
+        return summed(self.domain, self.errors_without_privacy)
+
+    @cached_property
+    def errors_without_privacy(self) -> dict[str, float]:
+        """The same of each column, in its own unit."""
+        return sampling_errors(self.domain, self.size, self.reference)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """One mechanism calibrated to the budget, or why it cannot be.
+
+    Parameters
+    ----------
+    name : str
+        Registry name.
+    request : Request
+        What it was calibrated for.
+    mechanism : Mechanism or None
+        Calibrated; None where the budget or the domain rules it out.
+    refused : str or None
+        Why, in words.
+    extra : str or None
+        The extra of this package that it needs and that is not installed.
+    share_not_from_data : float or None
+        Share of the released records that carries nothing of the data: an expectation, a bound or a prediction, as
+        ``share_in_words`` says.
+    w1 : float or None
+        Predicted Wasserstein-1 distance to the confidential table, in the column's unit for a single numeric or
+        temporal column, else on the scaled ground metric.
+    errors : mapping of str to float, or None
+        The same of each column, in its own unit: what ``w1`` is the sum of.
+    fixed : mapping
+        Parameters that were given.
+    sized : bool
+        Whether :attr:`largest_size` was asked for.
+    """
+
+    name: str
+    request: Request = field(repr=False)
+    mechanism: Mechanism | None = None
+    refused: str | None = None
+    extra: str | None = None
+    share_not_from_data: float | None = None
+    w1: float | None = None
+    errors: Mapping[str, float] | None = None
+    fixed: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    sized: bool = field(default=False, repr=False)
+
+    @property
+    def poor(self) -> bool:
+        """Whether a release would be refused as mostly not from the data."""
+        return (self.share_not_from_data or 0.0) > POOR_UTILITY
+
+    @property
+    def analysed(self) -> bool:
+        """Whether :func:`discreet.inference.posterior` knows how its releases depend on the table."""
+        return self.mechanism is not None and not no_posterior(self.mechanism)
+
+    @property
+    def times_sampling(self) -> float | None:
+        """The predicted W1 in units of that of a sample of the same size without privacy."""
+        sample = self.request.without_privacy if self.w1 is not None else 0.0
+        return None if self.w1 is None or sample <= 0.0 else self.w1 / sample
+
+    @cached_property
+    def _guarantee(self) -> Guarantee | None:
+        relation = Relation(group=self.request.group)
+        return None if self.mechanism is None else self.mechanism.guarantee(relation, n=self.request.n)
+
+    @property
+    def epsilon(self) -> float | None:
+        """The budget's."""
+        return None if self.mechanism is None else self.request.budget.epsilon
+
+    @cached_property
+    def delta(self) -> float | None:
+        """The exact guarantee at the budget's epsilon."""
+        return None if self._guarantee is None else self._guarantee.delta(self.request.budget.epsilon)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What the guarantee does not promise."""
+        return () if self._guarantee is None else self._guarantee.caveats
+
+    @property
+    def share_at_most(self) -> float | None:
+        """A bound on the share that is not from the data for every table; 1 where none is known."""
+        return None if self.mechanism is None else self.mechanism.most_not_from_data(self.request.n)
+
+    @property
+    def share_in_words(self) -> str | None:
+        """The share that is not from the data, and its bound, in a sentence."""
+        if self.mechanism is None:
+            return None
+        return self.mechanism.share_in_words(self.request.n, self.request.reference.commonness(self.mechanism.domain))
+
+    @cached_property
+    def largest_size(self) -> int | None:
+        """The most records it can release within the budget of which at most a fifth are not from the data.
+
+        Found to within 1 % below, up to 100 times the number of records held; None where it was not asked for.
+        """
+        return _largest_size(self) if self.mechanism is not None and self.sized else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the option as JSON values."""
+        return {
+            "mechanism": self.name,
+            "parameters": None if self.mechanism is None else self.mechanism.parameters(),
+            "refused": self.refused,
+            "extra": self.extra,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "largest_size": self.largest_size,
+            "share_not_from_data": self.share_not_from_data,
+            "share_at_most": self.share_at_most,
+            "share_in_words": self.share_in_words,
+            "predicted_w1": self.w1,
+            "predicted_errors": None if self.errors is None else dict(self.errors),
+            "times_sampling": self.times_sampling,
+            "posterior": self.analysed,
+            "caveats": list(self.caveats),
+        }
+
+
+def same_private_step(one: Option, other: Option) -> bool:
+    """Return whether two options ask the same of the table, and differ in what is made of the answer in public."""
+    if one.mechanism is None or other.mechanism is None:
+        return False
+    return bool(one.mechanism.step_identity == other.mechanism.step_identity)
+
+
+def with_sampling(kind: type[Mechanism], fixed: dict[str, Any], sampling: str | None) -> dict[str, Any]:
+    """Return the parameters that are given, with the sampling where the mechanism has one: the default if not given.
+
+    Raises ParameterError when there is no such sampling.
+    """
+    chosen = DEFAULT_SAMPLING if sampling is None else sampling
+    check_sampling(chosen)
+    has_one = any(item.name == "sampling" for item in fields(kind))
+    return {"sampling": chosen, **fixed} if has_one else fixed
+
+
+def considered(name: str, request: Request, fixed: dict[str, Any], *, sized: bool) -> Option:
+    """Calibrate a mechanism and predict its error with a few draws of its noise, or say why not."""
+    kind = named(name)
+    n, size, budget, group = request.n, request.size, request.budget, request.group
+    if len(request.domain.columns) < kind.least_columns and not request.declared:
+        fewer = f"is for tables of {kind.least_columns} columns or more, since with fewer all cells can get noise"
+        return Option(name=name, request=request, refused=f"{fewer}. Ask for it by name")
+    try:
+        require_kept(name, request.domain, keeps=kind.keeps_declared)
+        domain = with_cells(request.domain, kind, n=n, budget=budget, size=size, group=group, **fixed)
+        mechanism = kind.calibrated(budget, domain=domain, n=n, size=size, group=group, **fixed)
+    except DiscreetError as error:
+        if fixed.keys() - {"sampling"} and not isinstance(error, Refused):
+            raise
+        extra = error.extra if isinstance(error, MissingExtra) else None
+        return Option(name=name, request=request, refused=str(error).removeprefix(f"{name} "), extra=extra)
+    share = mechanism.share_not_from_data(n, request.reference.commonness(domain))
+    option = Option(
+        name=name, request=request, mechanism=mechanism, share_not_from_data=share, fixed=fixed, sized=sized
+    )
+    wide = (domain.size or 0) > _MANY_CELLS
+    why = None
+    if share >= _HOPELESS and wide:
+        why = option.share_in_words
+    elif not mechanism.predictable:
+        why = "its error would take minutes to predict. Ask for it by name"
+    elif (expected := size * mechanism.share_released(n)) < 1.0:
+        why = f"{about(expected, 2)} of {counted(size, 'draw')} would be released within the budget"
+    if why is not None:
+        return Option(name=name, request=request, refused=why)
+    hopeless = share > POOR_UTILITY and wide  # its error takes seconds to predict, and it would be refused
+    return option if hopeless else predicted(option, max(2, mechanism.most_draws // 8))
+
+
+def predicted(option: Option, draws: int | None = None) -> Option:
+    """Return an option with its error predicted from so many draws of the noise; by default as many as it takes."""
+    if option.mechanism is None:
+        return option
+    request = option.request
+    made, like = option.mechanism, request.reference
+    errors = predicted_errors(made, n=request.n, size=request.size, reference=like, draws=draws)
+    return replace(option, w1=summed(made.domain, errors), errors=errors)
+
+
+def _largest_size(option: Option) -> int:
+    """Return, to within 1 % below, the most records within the budget of which a fifth are not from the data.
+
+    Between a number that fits and one that does not, the next is where the odds of that share would be reached if they
+    grew by a power of the number, as those of a prior do.
+    """
+    request, made = option.request, option.mechanism
+    if made is None:
+        return 0
+    like = request.reference.commonness(made.domain)
+    kind, domain = type(made), made.domain
+
+    def odds(m: int) -> float:
+        try:
+            mechanism = kind.calibrated(
+                request.budget, domain=domain, n=request.n, size=m, group=request.group, **option.fixed
+            )
+        except DiscreetError:  # too many for the budget, or for the mechanism at all
+            return math.inf
+        share = mechanism.share_not_from_data(request.n, like)
+        return share / (1.0 - share) if share < 1.0 else math.inf
+
+    least = POOR_UTILITY / (1.0 - POOR_UTILITY)
+    beyond = min(10**10, 100 * request.n)
+    if (above := odds(beyond)) <= least:
+        return beyond
+    if all(item.name != "size" for item in fields(kind)) or (below := odds(1)) > least:  # any number is too many
+        return 0
+    fits, tries = 1, 0
+    while beyond - fits > max(1.0, _WITHIN * fits):
+        middle = math.isqrt(fits * beyond) if beyond > 4 * fits else (fits + beyond) // 2
+        if tries % 3 and 0.0 < below < least < above < math.inf:
+            power = math.log(least / below) / math.log(above / below)
+            guess = fits * (beyond / fits) ** power
+            middle = round(guess * (1.0 + (_WITHIN / 3.0 if tries % 3 == 2 else -_WITHIN / 3.0)))
+        middle = min(max(middle, fits + 1), beyond - 1)
+        found, tries = odds(middle), tries + 1
+        if found > least:
+            beyond, above = middle, found
+        else:
+            fits, below = middle, found
+    return fits
+
+
+# What to do instead where a table has too many cells: how many a budget carries, and which columns have no more.
+
+_MOST = 1 << 40
+_NAMED = 6  # columns
+
+
+def carried_cells(n: int, budget: Budget, group: int = 1) -> int:
+    """Return the most cells that independent noise leaves at most a fifth of the records out of place in.
+
+    ``n``: number of records, public.
+    ``budget``: what may be spent.
+    ``group``: records a privacy unit holds.
+    Returns: 0 where the budget allows no noise of any scale.
+
+    Examples
+    --------
+    >>> carried_cells(10_000, Budget(epsilon=1.0, delta=1e-6))
+    2018
+    """
+    try:
+        noisy = solve_scale(BareNoise, budget, n=n, group=group, laws=tuple(LAWS), scale=None)
+    except DiscreetError:
+        return 0
+
+    def too_many(cells: int) -> bool:
+        return projection_error(law_named(noisy.noise), noisy.scale, cells=cells, total=n) > POOR_UTILITY
+
+    beyond = least_integer(too_many, 1, _MOST)
+    return _MOST if beyond is None else beyond - 1
+
+
+def fewer_cells(domain: Domain, n: int, budget: Budget, group: int = 1) -> str | None:
+    """Say how many cells would do and which columns have no more together; None where cells are not what is wrong."""
+    most = carried_cells(n, budget, group)
+    if domain.size is not None and domain.size <= most:
+        return None
+    if most < 2:
+        return f"{budget} is too little for {counted(n, 'record')}, whatever the cells. Allow a larger epsilon or delta"
+    return (
+        f"{counted(n, 'record')} at {budget} can support about {most:,} cells in all. With more, "
+        f"noise puts more than {percent(POOR_UTILITY, 0)} of the records out of place. {_within(domain, most)}"
+    )
+
+
+def _within(domain: Domain, most: int) -> str:
+    """Return the columns of the fewest cells that have no more together."""
+    finite = [(column.size, name) for name, column in domain.columns.items() if column.size is not None]
+    sizes = sorted(finite, key=lambda pair: pair[0])
+    kept, cells = [], 1
+    for size, name in sizes:
+        if cells * size > most:
+            break
+        kept.append(name)
+        cells *= size
+    if not kept:
+        return "Declare fewer cells, or coarser labels"
+    some = ", ".join(map(repr, kept[:_NAMED])) + (", ..." if len(kept) > _NAMED else "")
+    alone = "alone has" if len(kept) == 1 else "together have"
+    return f"Release fewer columns ({some} {alone} {cells:,}), or declare fewer cells"
+
+
+# A plan as text, no wider than the terminal (or ``COLUMNS``).
+
+_PIPED = 100
+_NARROWEST = 40
+
+Row = Sequence[str]
+
+
+def shown_options(head: str, header: Row, rows: Sequence[Row], notes: Sequence[str]) -> str:
+    """Write options as a table whose last column stands below each row, and what was refused as sentences.
+
+    What was refused for the same reason stands in one sentence.
+
+    ``head``: the first line.
+    ``header``: names of the columns; the first is that of the option, the last that of what is wrapped.
+    ``rows``: the cells; a row without anything between the first and the last was refused, and the last says why.
+    ``notes``: Sentences that follow.
+    """
+    width = _width()
+    table = [row for row in rows if any(row[1:-1])]
+    lines = _wrapped(head, width)
+    if table:
+        widths = [max(len(row[i]) for row in (header, *table)) for i in range(len(header) - 1)]
+        beside = ["  ".join(map(str.ljust, row[:-1], widths)).rstrip() for row in (header, *table)]
+        fits = max(map(len, beside)) <= width
+        for row, line in zip((header, *table), beside, strict=True):
+            lines += [line] if fits else _stacked(header, row, width)
+            lines += [] if row is header else _wrapped(row[-1], width, "    ")
+    refused: dict[str, list[str]] = {}
+    for row in rows:
+        if not any(row[1:-1]):
+            refused.setdefault(row[-1], []).append(row[0])
+    for why, names in refused.items():
+        lines += _wrapped(f"{', '.join(names)}: {why}", width)
+    for note in notes:
+        lines += _wrapped(note, width)
+    return "\n".join(lines)
+
+
+def wrapped(sentences: Sequence[str]) -> list[str]:
+    """Return the lines of sentences, each begun on a new one."""
+    return [line for sentence in sentences for line in _wrapped(sentence, _width())]
+
+
+def _width() -> int:
+    return max(_NARROWEST, shutil.get_terminal_size((_PIPED, 24)).columns)
+
+
+def _stacked(header: Row, row: Row, width: int) -> list[str]:
+    """Return a row too long for a line as its name and what the others are, in words."""
+    if row is header:
+        return []
+    facts = [f"{name} {cell}" for name, cell in zip(header[1:-1], row[1:-1], strict=True) if cell]
+    return [row[0], *_wrapped(", ".join(facts), width, "    ")]
+
+
+def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    after = indent + "  "
+    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=after, break_on_hyphens=False)

@@ -1,0 +1,457 @@
+"""Which mechanism, with which parameters, with what error: from public facts alone. No data is read here."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from discreet._core.checks import integer, positive_size
+from discreet._core.errors import Infeasible
+from discreet._core.text import about, alarm, counted, listing, percent, rounded_up, sentence, table
+from discreet.domain import Domain
+from discreet.ledger import Ledger
+from discreet.mechanisms import Mechanism, first_names, named
+from discreet.mechanisms.base import shown_cells
+from discreet.planner.cells import chosen_cells
+from discreet.planner.options import (
+    Option,
+    Request,
+    considered,
+    fewer_cells,
+    predicted,
+    same_private_step,
+    shown_options,
+    with_sampling,
+    wrapped,
+)
+from discreet.planner.predicted import Reference
+from discreet.privacy import Budget
+from discreet.releases.step import poor_utility
+
+_HEADER = ("mechanism", "delta", "not from data", "predicted W1", "times a sample's", "largest size", "parameters")
+_NOT_TRIED = "not tried out, which takes long for a wide table. Ask for it by name"
+_UNLIKE = 0.05  # of the range of a column
+_CLOSE = 2.0  # times the least predicted error, up to which it is predicted again with all draws
+_CHEAP = 16  # draws a prediction takes at most, from which on each of them is quick
+_NEAR = 0.05  # of the least predicted error and of a sample's: that much more where a release can be analysed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Every mechanism for one request, best predicted utility first.
+
+    Mechanisms that release confidential records verbatim, and without a public reference table those that leave out
+    rare records, come after the others, where one of these would be released without asking.
+
+    Parameters
+    ----------
+    request : Request
+        What was asked for: domain, numbers of records, budget, reference.
+    options : tuple of Option
+        Feasible ones by predicted error, those that would be refused as mostly not from the data last; then the others.
+    """
+
+    request: Request
+    options: Sequence[Option]
+
+    @property
+    def rows_of_steps(self) -> list[tuple[Option, list[str]]]:
+        """The best option of each private step, with the names of the others that take the same one."""
+        found: list[tuple[Option, list[str]]] = []
+        for option in self.options:
+            same = next((names for best, names in found if same_private_step(best, option)), None)
+            if same is None:
+                found.append((option, []))
+            else:
+                same.append(option.name)
+        return found
+
+    @property
+    def missing(self) -> str | None:
+        """Which mechanisms were not compared because an extra of this package is not installed."""
+        extras = {o.extra for o in self.options if o.extra is not None}
+        if not extras:
+            return None
+        names = ", ".join(o.name for o in self.options if o.extra is not None)
+        return f"not compared: {names}. Install what they need: pip install 'discreet[{','.join(sorted(extras))}]'"
+
+    @property
+    def feasible(self) -> list[Option]:
+        """The options that meet the budget, in the plan's order."""
+        return [o for o in self.options if o.mechanism is not None]
+
+    @property
+    def best(self) -> Mechanism:
+        """The first mechanism of the plan that meets the budget.
+
+        Raises
+        ------
+        Infeasible
+            When there is none.
+        """
+        for option in self.feasible:
+            if option.mechanism is not None:
+                return option.mechanism
+        reasons = "; ".join([*self.verdict[1:], *(f"{o.name}: {o.refused}" for o in self.options)])
+        raise Infeasible(
+            f"{self.request.budget} for {counted(self.request.size, 'record')} on this domain ({reasons})", {}
+        )
+
+    @property
+    def _sample(self) -> str:
+        """How the best option's error compares with that of a sample."""
+        times = self.feasible[0].times_sampling
+        sample = f"a sample of {counted(self.request.size, 'record')} without privacy"
+        return "" if times is None else f", {about(times, 2)} times that of {sample}"
+
+    @property
+    def why(self) -> str:
+        """Why the best option was chosen, from public facts alone."""
+        best, *others = self.feasible
+        lower = [o for o in others if _rank(o.w1) < _rank(best.w1)]
+        near = best.analysed and any(map(_not_analysed, lower))
+        behind = bool(lower) and not near
+        those = "mechanisms that keep rare records, repeat none verbatim and" if behind else "mechanisms that"
+        if best.w1 is None:
+            reason = f"{best.name}: errors are not predicted for records that are mostly not from the data"
+            return reason if self.missing is None else f"{reason}. {sentence(self.missing)}"
+        if best.poor:
+            those = "mechanisms, each mostly not from the data, that"
+        least = "near the least predicted W1, and its records can be analysed; W1" if near else "least predicted W1"
+        reason = f"{best.name}: {least} ({about(best.w1, 4)}{self._sample}) of the {those} meet {self.request.budget}"
+        if others:
+            reason += (
+                f". Next: {others[0].name} ({'not predicted' if others[0].w1 is None else about(others[0].w1, 4)})"
+            )
+        reason += f". Predicted from public facts alone{_unlike(self.request.domain, best.w1)}"
+        return reason if self.missing is None else f"{reason}. {sentence(self.missing)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as JSON values."""
+        return {
+            "records": self.request.n,
+            "size": self.request.size,
+            "epsilon": self.request.budget.epsilon,
+            "delta": self.request.budget.delta,
+            "verdict": self.verdict,
+            "notes": self.notes,
+            "chosen": self.feasible[0].name if self.feasible else None,
+            "options": [o.to_dict() for o in self.options],
+        }
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about the best option: cells that were chosen, what is not promised; what was not compared.
+
+        The other options' caveats are in :attr:`options`.
+        """
+        notes = [] if self.missing is None else [self.missing]
+        if not self.feasible:
+            return notes
+        best = self.feasible[0]
+        caveats = [f"{best.name}: {caveat}" for caveat in best.caveats]
+        return [*chosen_cells(self.request.domain, self.best.domain), *caveats, *notes]
+
+    @property
+    def verdict(self) -> list[str]:
+        """Why the best option would be refused, or that there is none, and what to do instead; empty where all is well.
+
+        Each is a sentence or two.
+        """
+        if self.feasible and not self.feasible[0].poor:
+            return []
+        if self.feasible:
+            why = poor_utility(self.best, self.request.n, self.request.reference.commonness(self.best.domain))
+            verdict = [f"a release by {self.best.name}, the best, would be refused: {why}"]
+        else:
+            verdict = ["no mechanism can release this table: each says why below"]
+        instead = fewer_cells(self.request.domain, self.request.n, self.request.budget, self.request.group)
+        return verdict if instead is None else [*verdict, instead]
+
+    def write_page(
+        self,
+        out: str | os.PathLike[str],
+        *,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+        dataset: str | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Path:
+        """Write a page to choose a budget by: one HTML file that needs no network, made from public facts alone.
+
+        It plans the same request at up to seventeen epsilons around its own. For each it shows what the best attacker
+        reaches, the predicted error of each column, what is promised and what is not, and the release as a command.
+
+        Parameters
+        ----------
+        out : path
+            The page to write; ends in ``.html``.
+        ledger, dataset : optional
+            Ledger of the table, and the data set's name in it. The page then shows what each release would leave. By
+            default the ledger of the domain's ``[ledger]``, else of ``DISCREET_LEDGER``, else none.
+        progress : callable, optional
+            Called with how many mechanisms are planned so far, and how many there are, over all budgets.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        FileProblem
+            When the file cannot be written, is one of the inputs, or exists and was not written by this package.
+        ParameterError
+            When Jinja2 is not installed, epsilon is 0, or there is no such ledger.
+        Refused
+            When the ledger does not add up such releases.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from discreet.domain import Domain, Integer
+        >>> ages = Domain(columns={"age": Integer(lower=0, upper=99)})
+        >>> made = plan(ages, records=500, epsilon=1.0, mechanisms=["perturbed-histogram"])
+        >>> made.write_page(Path(tempfile.mkdtemp()) / "plan.html").name
+        'plan.html'
+        """
+        from discreet.planner.budget_page import write_budget_page  # which plans at further budgets
+
+        return write_budget_page(self, out, ledger=ledger, dataset=dataset, progress=progress)
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return the table's cells as text, one row for each private step with its best reading.
+
+        Mechanism, delta, share not from the data, predicted W1, that in units of what a sample of the same size without
+        privacy would have, largest size, parameters. The share is marked ``<=`` where it is a bound, and ``~`` where it
+        is a prediction.
+        """
+        rows: list[tuple[str, ...]] = []
+        for o, same in self.rows_of_steps:
+            if o.mechanism is None:
+                rows.append((o.name, *[""] * (len(_HEADER) - 2), o.refused or ""))
+                continue
+            parameters = ", ".join(f"{k}={_shown(v)}" for k, v in o.mechanism.parameters().items())
+            if o.mechanism.domain != self.request.domain:
+                parameters += f"; {_cells(o.mechanism.domain)}"
+            if same:
+                parameters += f"; the same private step, read otherwise: {', '.join(same)}"
+            largest = "" if o.largest_size is None else f"{o.largest_size:,}"
+            largest += "+" if o.largest_size == min(10**10, 100 * self.request.n) else ""
+            mark = {"expectation": "", "bound": "<= ", "prediction": "~ "}[o.mechanism.share_is]
+            rows.append(
+                (
+                    o.name,
+                    rounded_up(o.delta or 0.0),
+                    mark + percent(o.share_not_from_data or 0.0),
+                    "-" if o.w1 is None else about(o.w1, 4),
+                    "-" if o.times_sampling is None else about(o.times_sampling, 2),
+                    largest,
+                    parameters,
+                )
+            )
+        return rows
+
+    def __str__(self) -> str:
+        return "\n".join([*wrapped(self.verdict), self.text])
+
+    @property
+    def text(self) -> str:
+        """The table and what follows it, without :attr:`verdict`, no wider than the terminal or ``COLUMNS``."""
+        asked = self.request
+        head = f"{counted(asked.size, 'record')} from {asked.n:,}, {asked.budget}, {_cells(asked.domain)}"
+        chosen = f"Chosen: {self.why}." if self.feasible else "No mechanism meets this request."
+        return shown_options(head, _HEADER, self.rows(), [*self.notes, chosen])
+
+    def _repr_html_(self) -> str:
+        return "".join(map(alarm, self.verdict)) + table(_HEADER, self.rows()) + listing(self.notes)
+
+
+def plan(
+    domain: Domain | str | os.PathLike[str],
+    *,
+    records: int,
+    epsilon: float,
+    delta: float = 0.0,
+    size: int | None = None,
+    group: int = 1,
+    mechanisms: Sequence[str] | None = None,
+    largest_sizes: bool = True,
+    reference: Any = None,
+    sampling: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    **fixed: Any,
+) -> Plan:
+    """Calibrate every mechanism to a budget and predict its error, from public facts alone.
+
+    Parameters
+    ----------
+    domain : Domain or path
+        Public, or the TOML file that declares it.
+    records : int
+        The public number of records, ``n``.
+    epsilon, delta : float
+        The budget.
+    size : int, optional
+        Number of records to release; ``records`` by default.
+    group : int
+        Records a privacy unit holds, the ``max_records`` of a release; ``records`` is then units times slots.
+    mechanisms : sequence of str, optional
+        Registry names to consider; all by default.
+    largest_sizes : bool
+        Whether to solve for each mechanism's largest size too, which takes most of the time.
+    reference : dataframe or path, optional
+        A **public** table that the confidential one is expected to look like: an earlier release, last year's published
+        sample. Predictions are then about tables like it; without one, about tables distributed as the inner half of
+        the base measure: right for comparing mechanisms, rough as a number.
+    sampling : {"iid", "stratified"}, optional
+        How the mechanisms whose records are post-processing draw them; stratified by default, which costs no privacy
+        and has less error.
+    progress : callable, optional
+        Called after each mechanism with how many are done, and how many there are.
+    **fixed
+        Parameters that are given, for the mechanisms named.
+
+    Returns
+    -------
+    Plan
+        Options, best first.
+
+    Raises
+    ------
+    BudgetError, ParameterError
+        When a number is out of range.
+
+    Examples
+    --------
+    >>> from discreet.domain import Domain, Integer
+    >>> ages = Domain(columns={"age": Integer(lower=0, upper=99)})
+    >>> plan(ages, records=50_000, epsilon=1.0, delta=1e-9, size=50_000).best.name
+    'hierarchical-histogram'
+    """
+    files = {
+        what: os.fspath(given)
+        for what, given in (("domain", domain), ("reference", reference))
+        if isinstance(given, (str, os.PathLike))
+    }
+    domain = domain if isinstance(domain, Domain) else Domain.read(domain)
+    budget = Budget(epsilon=epsilon, delta=delta)
+    n = positive_size("records", records)
+    request = Request(
+        domain=domain,
+        n=n,
+        size=n if size is None else positive_size("size", size),
+        budget=budget,
+        group=integer("group", group, least=1, most=10_000),
+        reference=Reference.of(reference, domain),
+        mechanisms=mechanisms,
+        sampling=sampling,
+        given=fixed,
+        files=files,
+    )
+    return planned(request, largest_sizes=largest_sizes, progress=progress)
+
+
+def planned(request: Request, *, largest_sizes: bool, progress: Callable[[int, int], None] | None = None) -> Plan:
+    """Return the plan of a request."""
+    names = first_names() if request.mechanisms is None else list(request.mechanisms)
+    options: list[Option] = []
+    for name in names:
+        given = with_sampling(named(name), dict(request.given), request.sampling)
+        wide = request.mechanisms is None and any(map(_for_wide_tables, options))
+        if wide and named(name).tried_out and not request.declared:
+            options.append(Option(name=name, request=request, refused=_NOT_TRIED))
+        else:
+            options.append(considered(name, request, given, sized=largest_sizes))
+        if progress is not None:
+            progress(len(options), len(names))
+    least = min((o.w1 for o in options if o.w1 is not None), default=0.0)
+    close = [predicted(o) if _in_detail(o, _CLOSE * least) else o for o in options]
+    return Plan(request=request, options=_ranked(close))
+
+
+def _for_wide_tables(option: Option) -> bool:
+    """Return whether an option is good for a table of many columns."""
+    return named(option.name).least_columns > 1 and option.mechanism is not None and not option.poor
+
+
+def _in_detail(option: Option, most: float) -> bool:
+    """Return whether an option's error is to be predicted from all draws: it is a contender, and they take no time."""
+    cheap = option.mechanism is not None and option.mechanism.most_draws >= _CHEAP
+    return cheap and option.w1 is not None and option.w1 <= most
+
+
+def _ranked(options: Sequence[Option]) -> tuple[Option, ...]:
+    """Return the options, best first: by predicted error, but one that can be analysed before one that cannot.
+
+    The first that can be analysed goes first where its predicted error is no more than 5 % of the least one, and of
+    that of a sample without privacy, above the least one, and it is no last resort.
+    """
+    last = {o.name: _last_resort(named(o.name), o.request.reference) for o in options}
+    enough = any(o.mechanism is not None and not last[o.name] and not o.poor for o in options)
+
+    def after(o: Option) -> tuple[bool, bool, bool]:
+        return o.mechanism is None, o.poor, enough and last[o.name]
+
+    ranked = sorted(options, key=lambda o: (*after(o), _rank(o.w1), _share(o)))
+    first = ranked[0]
+    if first.analysed or first.w1 is None:
+        return tuple(ranked)
+    most = (1.0 + _NEAR) * first.w1 + _NEAR * first.request.without_privacy
+    for option in ranked:
+        if option.analysed and after(option) == after(first) and option.w1 is not None and option.w1 <= most:
+            return (option, *(o for o in ranked if o is not option))
+    return tuple(ranked)
+
+
+def _not_analysed(option: Option) -> bool:
+    """Return whether an option comes later for no other reason than that it cannot be analysed."""
+    return not (option.analysed or option.poor or _last_resort(named(option.name), option.request.reference))
+
+
+def _unlike(domain: Domain, w1: float) -> str:
+    """Say so where the predicted error of a numeric column is a good part of its range."""
+    (column, *others) = domain.columns.values()
+    low, high = getattr(column, "lower", None), getattr(column, "upper", None)
+    if others or not isinstance(low, (int, float)) or not isinstance(high, (int, float)) or w1 < _UNLIKE * (high - low):
+        return ""
+    return (
+        f". That is {percent(w1 / (high - low), 0)} of the column's range, so the records will hardly be like the "
+        "table's. Ask for a larger epsilon or declare a narrower range"
+    )
+
+
+def _rank(w1: float | None) -> float:
+    """Return a prediction to three digits: those that agree in them are ties, and the registry's order decides."""
+    return math.inf if w1 is None else float(about(w1, 3))
+
+
+def _share(option: Option) -> float:
+    """Return what ranks options whose error was not predicted: the share that is not from the data, where poor."""
+    return (option.share_not_from_data or 0.0) if option.w1 is None else 0.0
+
+
+def _last_resort(kind: type[Mechanism], reference: Reference) -> bool:
+    """Return whether a mechanism is only chosen where nothing else would do.
+
+    Those whose records are confidential ones; and, without a reference, those that leave out rare records: an invented
+    table has none, so that they look too good.
+    """
+    return bool(kind.verbatim or (kind.leaves_out and reference.table is None))
+
+
+def _shown(value: Any) -> str:
+    """Write a parameter shortly: a list by its ends, an API by its name."""
+    if isinstance(value, dict):
+        return str(value.get("name", value))
+    if isinstance(value, list) and len(value) > 3:
+        return f"{_shown(value[0])}..{_shown(value[-1])}"
+    return about(value, 4) if isinstance(value, float) else str(value)
+
+
+def _cells(domain: Domain) -> str:
+    return "no finite cells" if domain.size is None else shown_cells(domain.size)

@@ -1,0 +1,248 @@
+"""Exact profile of the urn for a small group of records: the maximum over how the group splits on both sides.
+
+A group of ``g`` records may leave one cell or several, and enter one or several; no split is always the worst. For each
+pair of partitions of ``g`` the two laws are Dirichlet-multinomial on the cells involved. The sources' likelihood ratio
+depends on their draws alone and the targets' on theirs, so the sum over outcomes is taken over the sources' draws, with
+the targets sorted by their ratio and summed up to the one where the loss falls to epsilon.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations_with_replacement, permutations, product
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from discreet._core.arrays import Floats, Integers
+from discreet._core.numeric import LogRatio, log_beta_binomial, log_error, log_rising, not_above, up
+from discreet.privacy.profile import Profile
+
+_MOST_ENTRIES = 1_000_000
+_LARGEST_GROUP = 3
+_ROUNDING = 1e-13  # of a loss, and of a sum of probabilities
+_TAILS = (1e-18, 1e-14, 1e-11)  # probability of the outcomes that are counted in full: the first that is affordable
+
+
+class _Side(NamedTuple):
+    """The draws of one side's cells: their total, log-weight, and log-likelihood ratio."""
+
+    total: Integers
+    log_weight: Floats
+    log_ratio: Floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupUrn(Profile):
+    """Profile of the Dirichlet-multinomial release between tables that differ in up to ``group`` records.
+
+    ``size``: number of records drawn.
+    ``prior``: Prior mass of every cell.
+    ``cells``: number of cells.
+    ``n``: number of records.
+    ``group``: 2 or 3.
+    ``bound``: an upper bound, returned where the exact sum would be too long.
+
+    Notes
+    -----
+    For the partitions ``(g_1, ..)`` of the group among source cells and ``(h_1, ..)`` among target cells, the loss on
+    draws ``s`` and ``t`` is ``sum_i log((a+s_i)_{g_i}/(a)_{g_i}) - sum_j log((a+t_j)_{h_j}/(a)_{h_j})``. It is largest
+    where all draws fall in the sources, as evenly as their sum of concave functions wants: the pure epsilon, exact for
+    any number of cells. Where outcomes with more draws in these cells than are summed are left, of probability 1e-18
+    to 1e-11, they are counted in full: deltas well above that are within 1 %, smaller ones are not, and the profile
+    calls itself an upper bound.
+    """
+
+    _near: ClassVar[float] = 1e-9
+
+    size: int
+    prior: float
+    cells: int
+    n: int
+    group: int
+    bound: Profile
+
+    @property
+    def exact(self) -> bool:
+        """Whether every outcome is summed, and there are cells enough for every split beside an undisturbed one."""
+        if not 2 <= self.group <= _LARGEST_GROUP or self.cells <= 2 * self.group:
+            return False
+        splits = [tuple(parts) for moved in range(1, self.group + 1) for parts in _partitions(moved)]
+        return all(_entries(self.size, s, t) <= _MOST_ENTRIES for s, t in product(splits, repeat=2) if sum(s) == sum(t))
+
+    @property
+    def pure(self) -> float:
+        """The largest loss over all splits, rounded up; the bound's for groups above 3."""
+        return self.bound.pure if self._end is None else self._end.ceiling()
+
+    @cached_property
+    def _end(self) -> LogRatio | None:
+        if not 2 <= self.group <= _LARGEST_GROUP:
+            return None
+        splits = (parts for moved in range(1, self.group + 1) for parts in _partitions(moved))
+        ratios = [_largest_ratio(self.size, Fraction(self.prior), parts) for parts in splits if len(parts) < self.cells]
+        return LogRatio(max(ratios))
+
+    @cached_property
+    def _pairs(self) -> list[_Pair]:
+        if not 2 <= self.group <= _LARGEST_GROUP:
+            return []
+        pairs = []
+        for moved in range(1, self.group + 1):
+            for sources in _partitions(moved):
+                for targets in _partitions(moved):
+                    if len(sources) + len(targets) <= self.cells:
+                        pair = _Pair.of(self.size, self.prior, self.cells, self.n, sources, targets)
+                        if pair is None:
+                            return []
+                        pairs.append(pair)
+        return pairs
+
+    def _delta(self, epsilon: float) -> float:
+        if not self._pairs:
+            return self.bound.delta(epsilon)
+        epsilon = not_above(epsilon)
+        slack = math.exp(log_error(self.size, self.n + self.prior * self.cells)) * (1.0 + 1e-9)
+        exact = max(pair.delta(epsilon) for pair in self._pairs)
+        return up(exact * slack) if self.exact else min(self.bound.delta(epsilon), up(exact * slack))
+
+
+class _Pair:
+    """One pair of partitions, with the sums over targets prepared for every epsilon."""
+
+    def __init__(self, rows: list[tuple[Floats, Floats, Floats, Floats, Floats]], beyond: float) -> None:
+        self._rows = rows
+        self._beyond = beyond
+
+    @classmethod
+    def of(
+        cls, size: int, prior: float, cells: int, n: int, sources: tuple[int, ...], targets: tuple[int, ...]
+    ) -> _Pair | None:
+        """Prepare a pair; None where there are too many outcomes to keep."""
+        moved = sum(sources)
+        inside = (len(sources) + len(targets)) * prior + moved
+        rest = n + cells * prior - inside
+        for tail in (0.0, *_TAILS):
+            reach, beyond = _reach(size, inside, rest, tail) if tail else (size, 0.0)
+            if _entries(reach, sources, targets) <= _MOST_ENTRIES:
+                break
+        else:
+            return None
+        source = _side(reach, prior, sources, start=sources)
+        target = _side(reach, prior, targets, start=(0,) * len(targets))
+        order = np.argsort(target.log_ratio, kind="stable")
+        total, weight, ratio = target.total[order], target.log_weight[order], target.log_ratio[order]
+        log_outside = _log_outside(size, inside, rest, reach)
+        rows = []
+        for v in range(reach + 1):
+            mine = source.total == v
+            keep = total <= reach - v
+            log_mass = weight[keep] + log_outside[v + total[keep]]
+            top = float(log_mass.max())
+            mass = np.exp(log_mass - top)
+            lower = ratio[keep]
+            rows.append(
+                (
+                    np.exp(source.log_weight[mine] + top),
+                    source.log_ratio[mine],
+                    lower,
+                    np.append(0.0, np.cumsum(mass)),
+                    np.append(0.0, np.cumsum(mass * np.exp(lower))),
+                )
+            )
+        return cls(rows, beyond)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the profile of this pair, outcomes beyond the reach counted in full."""
+        value, rounding = 0.0, _ROUNDING * (1.0 + epsilon)
+        for mass, high, lower, plain, tilted in self._rows:
+            place = np.searchsorted(lower, high - epsilon + 0.2 * rounding, side="left")  # ties are counted
+            gain = plain[place] - np.exp(np.minimum(700.0, epsilon - high)) * tilted[place] + rounding * plain[place]
+            value += float(mass @ np.maximum(gain, 0.0))
+        return value + self._beyond
+
+
+def _entries(reach: int, sources: tuple[int, ...], targets: tuple[int, ...]) -> int:
+    """Return how many sums a pair of partitions keeps, up to a number of draws in the cells involved."""
+    kept = math.comb(reach + len(targets), len(targets)) * (reach + 1)
+    return max(kept, math.comb(reach + len(sources), len(sources)))
+
+
+def _largest_ratio(size: int, prior: Fraction, parts: tuple[int, ...]) -> Fraction:
+    """Return the largest of ``prod_i (a+s_i)_{g_i}/(a)_{g_i}`` over draws ``s`` that sum to the size.
+
+    Every factor's logarithm is concave in its draws: between two parts, one more draw is worth less and less.
+    """
+    held = [size // len(parts) + (i < size % len(parts)) for i in range(len(parts))]
+
+    def factor(part: int, draws: int) -> Fraction:
+        return math.prod(((prior + draws + i) / (prior + i) for i in range(part)), start=Fraction(1))
+
+    def value(draws: list[int]) -> Fraction:
+        return math.prod(map(factor, parts, draws), start=Fraction(1))
+
+    step = size if len(set(parts)) > 1 else 0  # between equal parts, an even split is the largest
+    while step:
+        moves = [
+            [count + step * ((i == to) - (i == source)) for i, count in enumerate(held)]
+            for source, to in permutations(range(len(parts)), 2)
+            if held[source] >= step
+        ]
+        best = max(moves, key=value, default=held)
+        if value(best) > value(held):
+            held = best
+        else:
+            step //= 2
+    return value(held)
+
+
+def _partitions(total: int) -> Iterator[tuple[int, ...]]:
+    """Give the partitions of a small integer."""
+    for parts in range(1, total + 1):
+        for candidate in combinations_with_replacement(range(1, total + 1), parts):
+            if sum(candidate) == total:
+                yield candidate
+
+
+def _side(reach: int, prior: float, parts: tuple[int, ...], *, start: tuple[int, ...]) -> _Side:
+    """List the draws of one side's cells up to a total of ``reach``."""
+    total = np.zeros(1, dtype=np.int64)
+    log_weight, log_ratio = np.zeros(1), np.zeros(1)
+    draws = np.arange(reach + 1, dtype=np.float64)
+    for part, held in zip(parts, start, strict=True):
+        cell_weight = log_rising(prior + held, draws) - log_rising(1.0, draws)
+        cell_ratio = log_rising(prior + draws, np.full(reach + 1, float(part))) - float(log_rising(prior, float(part)))
+        joint = total[:, None] + np.arange(reach + 1)
+        keep = joint <= reach
+        total = joint[keep]
+        log_weight = (log_weight[:, None] + cell_weight)[keep]
+        log_ratio = (log_ratio[:, None] + cell_ratio)[keep]
+    return _Side(total, log_weight, log_ratio)
+
+
+def _log_outside(size: int, inside: float, rest: float, reach: int) -> Floats:
+    """Return ``log( m!/(m-u)! (rest)_{m-u} / (inside+rest)_m )`` for ``u = 0 .. reach``: the rest of the urn's part."""
+    u = np.arange(reach + 1, dtype=np.float64)
+    # P(U = u) = outside(u) (inside)_u / u!
+    log_ancillary = log_beta_binomial(u, float(size), inside, rest) if rest > 0 else np.where(u == size, 0.0, -np.inf)
+    result: Floats = log_ancillary - (log_rising(inside, u) - log_rising(1.0, u))
+    return result
+
+
+def _reach(size: int, inside: float, rest: float, most_beyond: float) -> tuple[int, float]:
+    """Return how many draws in the cells involved are summed, and the probability of more."""
+    if rest <= 0:
+        return size, 0.0
+    most = min(size, 2000)
+    u = np.arange(most + 1, dtype=np.float64)
+    mass = np.exp(log_beta_binomial(u, float(size), inside, rest))
+    ratio = mass[-1] / mass[-2] if most >= 1 and mass[-2] > 0 else 0.0
+    tail = 0.0 if most == size else (mass[-1] * ratio / (1.0 - ratio) if ratio < 1.0 else 1.0)
+    beyond = np.append(np.cumsum(mass[::-1])[::-1][1:], 0.0) + tail  # P(U > u)
+    small = np.flatnonzero(beyond <= most_beyond)
+    reach = int(small[0]) if len(small) else most
+    return reach, float(beyond[reach])

@@ -1,0 +1,283 @@
+"""What is promised: budget, neighbouring relation, guarantee."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from discreet._core.arrays import Floats
+from discreet._core.checks import choice, integer, real
+from discreet._core.errors import BudgetError, GuaranteeKindError
+from discreet._core.numeric import log_ratio
+from discreet._core.text import as_written, counted, listing, paragraph, rounded_up, table
+from discreet.privacy.algebra import fallen_to
+from discreet.privacy.profile import Profile, keeps_shape
+
+Kind = Literal["unconditional", "instance", "asymptotic", "empirical"]
+RelationName = Literal["replacement", "add-remove"]
+_SHOWN = (0.1, 0.5, 1.0, 2.0, 4.0)  # epsilons, in a notebook
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """A privacy budget ``(epsilon, delta)``.
+
+    Any real number of Python or NumPy is taken and kept as a float. One that no float is written as, such as
+    ``Fraction(1, 3)``, is rounded down, so that never more is spent than was asked for. ``Decimal("0.1")`` is 0.1.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0 and finite.
+    delta : float
+        In ``[0, 1)``; 0 (the default) asks for pure differential privacy.
+
+    Raises
+    ------
+    BudgetError
+        When either is outside its range.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        remedy = "Beyond 100 it promises nothing."
+        epsilon = real("epsilon", self.epsilon, least=0, most=100, down=True, remedy=remedy, error=BudgetError)
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "delta", real("delta", self.delta, least=0, below=1, down=True, error=BudgetError))
+        if self.epsilon == 0 and self.delta == 0:
+            raise BudgetError("epsilon and delta are both 0, which allows no release that depends on the data")
+
+    def __str__(self) -> str:
+        return f"epsilon {as_written(self.epsilon)}" + (f", delta {as_written(self.delta)}" if self.delta else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation:
+    """Which tables count as neighbours.
+
+    Parameters
+    ----------
+    name : {"replacement", "add-remove"}
+        Replacement: the same number of records, ``group`` of them changed arbitrarily.
+    group : int
+        Number of records that one privacy unit holds, 1 to 10,000.
+    """
+
+    name: RelationName = "replacement"
+    group: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", choice("the relation", self.name, ("replacement", "add-remove")))
+        object.__setattr__(self, "group", integer("group", self.group, least=1, most=10_000))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guarantee:
+    """What a mechanism promises for one release.
+
+    Parameters
+    ----------
+    relation : Relation
+        Between which tables.
+    n : int
+        Number of records, public under replacement.
+    profile : Profile
+        The privacy profile, or an upper bound on it.
+    kind : {"unconditional", "instance", "asymptotic", "empirical"}
+        ``unconditional``: for every pair of neighbours. Only this kind may be published without the caller writing
+        that they accept less.
+    theorem : str
+        The theorem's id in the theory pages.
+    assumptions, caveats : tuple of str
+        What it rests on, and what it does not promise, in plain words.
+    """
+
+    relation: Relation
+    n: int
+    profile: Profile
+    kind: Kind
+    theorem: str
+    assumptions: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
+
+    @classmethod
+    def proved(
+        cls, profile: Profile, *, relation: Relation, n: int, theorem: str, chosen: str, caveats: tuple[str, ...] = ()
+    ) -> Self:
+        """Return the unconditional guarantee of a theorem; it says of itself whether delta is an upper bound.
+
+        Parameters
+        ----------
+        profile, relation, n, theorem
+            As for the class.
+        chosen : str
+            What has to be chosen without looking at the data, such as "the cells and the noise".
+        caveats : tuple of str
+            What it does not promise.
+        """
+        bound = () if profile.exact else ("the delta is an upper bound",)
+        return cls(
+            relation=relation,
+            n=n,
+            profile=profile,
+            kind="unconditional",
+            theorem=theorem,
+            assumptions=(f"{chosen} were chosen without looking at the data",),
+            caveats=(*caveats, *bound),
+        )
+
+    @property
+    def exact(self) -> bool:
+        """Whether the profile is the mechanism's own, rather than an upper bound: it says so, and has its shape."""
+        return self.profile.exact and keeps_shape(self.profile)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the delta at ``epsilon``, never below the truth."""
+        return self.profile.delta(epsilon)
+
+    def epsilon(self, delta: float) -> float:
+        """Return the least epsilon found with ``delta(epsilon) <= delta``, never below the truth."""
+        return self.profile.epsilon(delta)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what does not depend on a budget, as JSON values; an infinite pure epsilon is None."""
+        pure = self.profile.pure
+        return {
+            "pure_epsilon": pure if math.isfinite(pure) else None,
+            "kind": self.kind,
+            "theorem": self.theorem,
+            "exact": self.exact,
+            "assumptions": list(self.assumptions),
+            "caveats": list(self.caveats),
+        }
+
+    def _repr_html_(self) -> str:
+        protected = counted(self.relation.group, "record")
+        said = f"{self.kind}, by {self.theorem}: {self.relation.name} of {protected}, {counted(self.n, 'record')}"
+        deltas = [(as_written(e), rounded_up(self.delta(e))) for e in _SHOWN]
+        assumed = [f"it assumes: {one}" for one in self.assumptions]
+        return paragraph(said) + table(("epsilon", "delta"), deltas) + listing([*assumed, *self.caveats])
+
+    def meets(self, budget: Budget) -> bool:
+        """Return whether the guarantee is at least as strong as ``budget``."""
+        return self._excess(budget) <= 0.0
+
+    def _excess(self, budget: Budget) -> float:
+        """Return by what log-ratio the guarantee is above a budget, in delta, or in epsilon where delta is 0."""
+        if budget.delta == 0.0:
+            return log_ratio(self.profile.pure, budget.epsilon)
+        return log_ratio(self.delta(budget.epsilon), budget.delta)
+
+
+def require_kind(guarantee: Guarantee, accept: frozenset[str]) -> None:
+    """Refuse a guarantee that is neither unconditional nor of a kind the caller wrote that they accept.
+
+    Raises GuaranteeKindError when the kind is not accepted; always where it is ``instance``.
+    """
+    if guarantee.kind == "instance":
+        raise GuaranteeKindError(
+            "an instance-level guarantee is computed from the data. It is as confidential as they are, and no "
+            "certificate can hold it"
+        )
+    if guarantee.kind != "unconditional" and guarantee.kind not in accept:
+        raise GuaranteeKindError(
+            f"the guarantee is {guarantee.kind}, not unconditional: {'; '.join(guarantee.assumptions)}. "
+            f"To publish it all the same, write accept={{{guarantee.kind!r}}}"
+        )
+
+
+# What a profile allows the best attacker: the trade-off function, on the safe side.
+
+LEVELS = (
+    *(1e-4, 2e-4, 5e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05),
+    *(0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
+)
+"""False-alarm rates that a report lists."""
+
+_FURTHEST = -math.log(LEVELS[0])  # beyond, e^eps times the least level is above 1
+_SMALLEST = 1e-15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TradeOff:
+    r"""Lower bound on the trade-off function of a profile: the least type II error of a test at each level.
+
+    .. math:: f(\alpha) = \sup_{\varepsilon \ge 0} \max\{0,\; 1 - \delta(\varepsilon) - e^\varepsilon \alpha,\;
+        e^{-\varepsilon} (1 - \delta(\varepsilon) - \alpha)\}
+
+    The profile holds for neighbours in both orders, which gives the two terms (Wasserman and Zhou, 2010, Theorem 2.4;
+    Dong, Roth and Su, 2022, on the duality of profile and trade-off function). Here the supremum is over finitely many
+    epsilons, and each delta is rounded up by the profile: the error that is returned is never above the least one, and
+    the power ``1 - f`` never below the greatest one.
+
+    ``epsilons``, ``deltas``, shape (k,): points of the profile.
+
+    Examples
+    --------
+    >>> from discreet.privacy import ConstantProfile
+    >>> curve = TradeOff.of(ConstantProfile(value=0.1))
+    >>> [round(float(p), 6) for p in curve.power(np.array([0.0, 0.01, 0.95]))]
+    [0.1, 0.11, 1.0]
+    """
+
+    epsilons: Floats
+    deltas: Floats
+
+    @classmethod
+    def of(cls, profile: Profile, *, upto: float = 1.0, among: float = 0.0) -> Self:
+        """Take some 150 points of a profile, since each may take a tenth of a second.
+
+        ``profile``: of a release, or of several together.
+        ``upto``: how far a picture of the profile goes.
+        ``among``: an epsilon that is one of the points.
+        """
+        # Beyond where delta is negligible, and where e^eps times the least level exceeds 1, nothing is gained.
+        top = min(profile.pure, _FURTHEST, 1.05 * _end(profile))
+        shown = min(profile.pure, upto)
+        steep = shown * (1.0 - np.geomspace(1e-9, 0.1, 12))  # a profile falls steeply where it ends
+        parts = (np.geomspace(1e-4, 1.0, 25) * top, np.linspace(0.0, top, 75), np.linspace(0.0, shown, 40), steep)
+        epsilons = np.unique(np.concatenate(([among], *parts)))
+        return cls(epsilons=epsilons, deltas=np.array([profile.delta(float(e)) for e in epsilons]))
+
+    def power(self, level: Floats) -> Floats:
+        """Return an upper bound on the power of every test with these false-alarm rates."""
+        alpha = np.asarray(level, dtype=np.float64)[:, None]
+        above = np.exp(np.minimum(self.epsilons, 700.0)) * alpha + self.deltas  # beyond 700 any level gives 1
+        below = 1.0 - np.exp(-self.epsilons) * (1.0 - self.deltas - alpha)
+        # The last factor covers the rounding of these few operations.
+        return np.asarray(np.clip(np.minimum(above, below).min(axis=1) * (1.0 + 1e-12), alpha[:, 0], 1.0))
+
+    def points(self, *, upto: float) -> list[tuple[float, float]]:
+        """Return the points of the profile for a picture; those where delta is 0 are left out."""
+        both = zip(self.epsilons.tolist(), self.deltas.tolist(), strict=True)
+        return [(epsilon, delta) for epsilon, delta in both if delta > 0.0 and epsilon <= upto]
+
+
+def against_guessing(level: float, power: float) -> str:
+    """Say how much better than guessing a power is at a false-alarm rate.
+
+    Examples
+    --------
+    >>> against_guessing(0.05, 0.13)
+    'That is at most 2.6 times as often as by guessing.'
+    """
+    if power >= 0.999:
+        return "No protection is promised at this rate."
+    if power <= 1.05 * level:
+        return "That is hardly better than guessing."
+    return f"That is at most {rounded_up(power / level)} times as often as by guessing."
+
+
+def furthest(profile: Profile, headline: float) -> float:
+    """Return how far a picture of a profile goes: to where delta falls no more, the headline epsilon always within."""
+    return max(1.3 * headline, min(1.05 * _end(profile), 5.0 * headline), 1e-3)
+
+
+def _end(profile: Profile) -> float:
+    """Return about where delta becomes negligible, or falls no more."""
+    return fallen_to(profile, max(_SMALLEST, 1.5 * profile.delta(min(0.999 * profile.pure, 700.0))), within=0.01)

@@ -1,0 +1,470 @@
+"""Deltas of one table: urns that hold it, and all its neighbours."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from discreet._core.arrays import Booleans, Floats, Integers
+from discreet._core.checks import real
+from discreet._core.errors import BudgetError, ParameterError
+from discreet._core.numeric import log_beta_binomial, log_error, log_rising, up
+from discreet._core.text import about
+from discreet.privacy.pitman_yor import Divergence, OpeningPair, beta_binomial_range, beyond, singular
+from discreet.privacy.urn import UrnPair
+
+# What the law of an urn started from a table depends on, and the changes of one record it can suffer.
+#
+# Why this is here. An instance-level guarantee compares one table with all its neighbours. Up to data processing, a
+# neighbour is one of: a record moved between two values that both tables hold, a pair of plain urns; a change of which
+# values are held at all, a pair of :mod:`~discreet.privacy.pitman_yor`; a value held once that is exchanged for
+# another. Which of these there are, and with which masses, is stated here (theorem T11).
+#
+# Edge cases: one or two distinct values; equal frequencies, where two values are needed to move a record between them;
+# no value that the table does not hold.
+
+
+class Reading(NamedTuple):
+    """One delta of one table. Confidential.
+
+    Parameters
+    ----------
+    delta : float
+        Never below the truth.
+    exact : bool
+        Whether it is the value itself, rather than an upper bound.
+    change : str
+        The worst change of one record, in words.
+    pair : UrnPair, OpeningPair or None
+        The pair of laws it leads to; None for an exchange of values held once.
+    forward : bool
+        Whether the divergence is of the pair's first law from its second.
+    """
+
+    delta: float
+    exact: bool
+    change: str
+    pair: UrnPair | OpeningPair | None = None
+    forward: bool = True
+
+
+class Opening(NamedTuple):
+    """A change of which values are held: the pair, which of its laws is this table's or comes first, and words."""
+
+    pair: OpeningPair
+    forward: bool
+    change: str
+    rarest: bool
+    """Whether no other change of this kind moves a rarer value: then none is worse, in the tight reading."""
+
+    @property
+    def named(self) -> tuple[str, OpeningPair, bool]:
+        """What a reading says of the change."""
+        return self.change, self.pair, self.forward
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class HeldTable:
+    """What the law of an urn started from a table depends on. Confidential.
+
+    Parameters
+    ----------
+    size : int
+        Number of draws, ``m``.
+    total : float
+        Mass of the whole urn, ``theta + n``.
+    mass : ndarray of float64, shape (k,)
+        Distinct masses of values, ascending.
+    losing, gaining : ndarray of int64, shape (k,)
+        How many values of that mass may lose a record and stay, and how many may gain one.
+    frequencies, multiplicities : ndarray of int64, shape (j,)
+        Distinct frequencies, ascending, and how many values have each; empty on a finite domain.
+    strength, discount : float
+        Of the Pitman-Yor urn.
+    filtered : bool
+        Whether draws of new values are dropped from the release.
+    fresh : bool
+        Whether there is a value that the table does not hold.
+    """
+
+    size: int
+    total: float
+    mass: Floats
+    losing: Integers
+    gaining: Integers
+    frequencies: Integers
+    multiplicities: Integers
+    strength: float = 0.0
+    discount: float = 0.0
+    filtered: bool = False
+    fresh: bool = True
+
+    @classmethod
+    def pitman_yor(
+        cls,
+        frequencies: Integers,
+        *,
+        size: int,
+        strength: float,
+        discount: float = 0.0,
+        filtered: bool = False,
+        fresh: bool = True,
+    ) -> HeldTable:
+        """Return the table of a Pitman-Yor release from the frequencies of its values.
+
+        Raises ParameterError when there are none.
+        """
+        distinct, count = np.unique(np.asarray(frequencies, dtype=np.int64), return_counts=True)
+        if len(distinct) == 0 or distinct[0] < 1:
+            raise ParameterError("frequencies must be integers of at least 1")
+        return cls(
+            size=size,
+            total=strength + int((distinct * count).sum()),
+            mass=(distinct - discount).astype(np.float64),
+            losing=np.where(distinct > 1, count, 0).astype(np.int64),
+            gaining=count.astype(np.int64),
+            frequencies=distinct,
+            multiplicities=count.astype(np.int64),
+            strength=strength,
+            discount=discount,
+            filtered=filtered,
+            fresh=fresh,
+        )
+
+    @classmethod
+    def dirichlet(cls, mass: Floats, held: Booleans, *, size: int, total: float) -> HeldTable:
+        """Return the table of a Dirichlet-multinomial release.
+
+        Parameters
+        ----------
+        mass : ndarray of float64, shape (cells,)
+            Prior mass and records of each cell, of some cells that include the lightest.
+        held : ndarray of bool, shape (cells,)
+            Whether the cell holds a record.
+        size : int
+            Number of draws.
+        total : float
+            Mass of all cells.
+        """
+        distinct, place = np.unique(mass, return_inverse=True)
+        none = np.empty(0, dtype=np.int64)
+        return cls(
+            size=size,
+            total=total,
+            mass=distinct,
+            losing=np.bincount(place, weights=held, minlength=len(distinct)).astype(np.int64),
+            gaining=np.bincount(place, minlength=len(distinct)).astype(np.int64),
+            frequencies=none,
+            multiplicities=none,
+        )
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return int((self.frequencies * self.multiplicities).sum())
+
+    @property
+    def distinct(self) -> int:
+        """Number of distinct values."""
+        return int(self.multiplicities.sum())
+
+    @property
+    def singletons(self) -> int:
+        """Number of values held once."""
+        return int(self.multiplicities[0]) if len(self.frequencies) and self.frequencies[0] == 1 else 0
+
+    def pair(self, i: int, j: int) -> UrnPair:
+        """Return the pair of a record that leaves a value of the i-th mass for one of the j-th."""
+        a, b = float(self.mass[i]) - 1.0, float(self.mass[j])
+        return UrnPair(size=self.size, a=a, b=b, rest=max(0.0, self.total - a - b - 1.0))
+
+    def openings(self, *, two_sided: bool) -> Iterator[Opening]:
+        """Yield every change of the number of distinct values; from the neighbour's side too where asked."""
+        j, sigma = self.distinct, self.discount
+        pair_of = partial(OpeningPair, size=self.size, discount=sigma, filtered=self.filtered)
+        several = self.frequencies[self.frequencies > 1].tolist() if self.fresh else []
+        for r in several:  # this table is the P of its pair
+            words = f"a record moves from a value held {r} times to one that is not held"
+            others = (self.n - r) - (j - 1) * sigma
+            pair = pair_of(a=r - 1 - sigma, phi=self.strength + j * sigma, others=others)
+            yield from _directions(pair, words, r == several[0], first=True, two_sided=two_sided)
+        targets = self.frequencies[(self.frequencies > 1) | (self.multiplicities > 1)].tolist()
+        for r in targets if self.singletons else []:  # this table is the Q of its pair
+            words = "the record of a value held once moves to " + _held(r, other=True)
+            others = (self.n - 1 - r) - (j - 2) * sigma
+            pair = pair_of(a=r - sigma, phi=self.strength + (j - 1) * sigma, others=others)
+            yield from _directions(pair, words, r == targets[0], first=False, two_sided=two_sided)
+
+    @property
+    def exchange(self) -> Reading:
+        """What drawing a value held once reveals, if its record could be of one that is not held."""
+        if not (self.singletons and self.fresh):
+            return Reading(0.0, True, "no record can change")
+        alone = singular(self.size, 1.0 - self.discount, self.total)
+        return Reading(alone, True, "the record of a value held once moves to one that is not held")
+
+    def value(self, i: int) -> str:
+        """Describe a value of the i-th mass."""
+        return _held(int(self.frequencies[i])) if len(self.frequencies) else f"a cell of mass {about(self.mass[i], 6)}"
+
+    def may_pair(self, i: int, j: int) -> bool:
+        """Return whether a record can leave a value of the i-th mass for another one of the j-th."""
+        return bool(self.losing[i] > 0 and self.gaining[j] > 0 and (i != j or self.gaining[i] > 1))
+
+
+def _directions(pair: OpeningPair, words: str, rarest: bool, *, first: bool, two_sided: bool) -> Iterator[Opening]:
+    yield Opening(pair, first, words, rarest)
+    if two_sided:
+        yield Opening(pair, not first, words, rarest)
+
+
+def _held(r: int, *, other: bool = False) -> str:
+    return f"{'another' if other else 'a value'} held {'once' if r == 1 else f'{r} times'}"
+
+
+# The papers' instance-level delta: the largest probability that the privacy loss exceeds epsilon.
+#
+# Why this is here. The probability jumps with the integers, so unlike the tight delta it is not largest at the rarest
+# values: every distinct frequency, and every pair of them, is a candidate. Each has a bound that costs nothing, the
+# tail of one beta-binomial law; candidates are evaluated in the order of their bounds, until no bound exceeds the
+# largest value found. What is left when the work allowed is spent is covered by its bound, labelled as one.
+
+Known = dict[tuple[OpeningPair, bool], Divergence]
+"""Opening pairs that were summed already."""
+
+_Search = Callable[[float], tuple[Reading, int]]
+"""Given the largest value so far: the probability, and the terms it took."""
+
+_WORK = 30_000_000  # terms that a search may add up
+
+
+def divergence(opening: Opening, epsilon: float, known: Known) -> Divergence:
+    """Return one direction of an opening pair, summed once."""
+    key = (opening.pair, opening.forward)
+    if key not in known:
+        known[key] = opening.pair.forward(epsilon) if opening.forward else opening.pair.backward(epsilon)
+    return known[key]
+
+
+class _Candidate(NamedTuple):
+    words: str
+    refine: Callable[[], float]
+    """Gives a closer bound on the probability."""
+    evaluate: _Search
+
+
+def event_reading(table: HeldTable, epsilon: float, known: Known, *, two_sided: bool) -> Reading:
+    """Return the largest probability, under this table or also under its neighbours, that the loss exceeds epsilon.
+
+    All changes are searched, best bound first.
+    """
+    best = table.exchange
+    candidates = list(_candidates(table, epsilon, known, two_sided=two_sided))
+    heap = [(-bound, number, 0) for number, (bound, _) in enumerate(candidates)]
+    heapq.heapify(heap)
+    work = 0
+    while heap and -heap[0][0] > best.delta:
+        negative, number, stage = heapq.heappop(heap)
+        candidate = candidates[number][1]
+        if work > _WORK:
+            return Reading(-negative, False, candidate.words)
+        if stage == 0:
+            heapq.heappush(heap, (max(negative, -candidate.refine()), number, 1))
+            work += 1024
+            continue
+        reading, terms = candidate.evaluate(best.delta)
+        work += terms
+        if reading.delta > best.delta:
+            best = reading
+    return best
+
+
+def _candidates(
+    table: HeldTable, epsilon: float, known: Known, *, two_sided: bool
+) -> Iterator[tuple[float, _Candidate]]:
+    """Yield bounds and candidates: a change that opens or closes a value, or all moves from, or to, one mass."""
+    # A loss above epsilon needs S > (e^eps - 1) a draws of the value that weighs a + 1 here, whatever else happens.
+    grow = math.expm1(epsilon) * (1.0 - 1e-12)
+    reach = [
+        beyond(table.size, a + 1.0, table.total, np.ceil(grow * np.maximum(a, 0.0)))[1]
+        for a in (table.mass - 1.0, table.mass)
+    ]
+
+    def tail(a: float) -> Callable[[], float]:
+        return partial(_tail, table.size, a + 1.0, table.total, math.ceil(grow * a))
+
+    def opens(opening: Opening, _: float) -> tuple[Reading, int]:
+        value = divergence(opening, epsilon, known)
+        terms = 4096 if table.discount == 0.0 else 64 * table.size
+        return Reading(value.event, value.exact, *opening.named), terms
+
+    listed = list(table.openings(two_sided=two_sided))
+    masses = np.array([opening.pair.a for opening in listed])
+    one_sided = beyond(table.size, masses + 1.0, table.total, np.ceil(grow * masses))[1].tolist()
+    new_values: dict[float, float] = {}  # bounds that depend on the kind of change only
+    for opening, bound in zip(listed, one_sided, strict=True):
+        pair = opening.pair
+        if opening.forward:
+            yield bound, _Candidate(opening.change, tail(pair.a), partial(opens, opening))
+        else:
+            if pair.phi not in new_values:
+                new_values[pair.phi] = pair.backward_event_bound(epsilon)
+            known_bound = new_values[pair.phi]
+            yield known_bound, _Candidate(opening.change, partial(float, known_bound), partial(opens, opening))
+    # Without a discount, moving a record to a value that is not held is at least as bad (the paper's Corollary 1).
+    covered = table.discount == 0.0 and table.fresh and len(table.frequencies) > 0
+    for i in [] if covered else np.flatnonzero(table.losing).tolist():
+        search = _moves(table, epsilon, i, backwards=False)
+        words = f"a record moves from {table.value(i)} to another that is held"
+        yield float(reach[0][i]), _Candidate(words, tail(float(table.mass[i]) - 1.0), search)
+    for j in np.flatnonzero(table.gaining).tolist() if two_sided and table.losing.any() else []:
+        search = _moves(table, epsilon, j, backwards=True)
+        words = f"a record moves to {table.value(j)} from another held more than once"
+        yield float(reach[1][j]), _Candidate(words, tail(float(table.mass[j])), search)
+
+
+def _moves(table: HeldTable, epsilon: float, fixed: int, *, backwards: bool) -> _Search:
+    """Return the search over the moves from a mass or, seen from the neighbours, to it."""
+
+    def search(least: float) -> tuple[Reading, int]:
+        a = float(table.mass[fixed]) - (not backwards)
+        whole = _tail(table.size, a + 1.0, table.total, math.ceil(math.expm1(epsilon) * a * (1.0 - 1e-12)))
+        best, work = Reading(0.0, True, f"a record moves at {table.value(fixed)}"), 0
+        for partner in np.flatnonzero(table.losing if backwards else table.gaining).tolist():
+            i, j = (partner, fixed) if backwards else (fixed, partner)
+            if not table.may_pair(i, j):
+                continue
+            if max(best.delta, least) >= whole:
+                break
+            if work > _WORK:  # what is not searched is bounded by the whole
+                return best._replace(delta=whole, exact=False), work
+            b = float(table.mass[partner]) - backwards
+            chance, terms = _moved_event(table.size, a, b, table.total, epsilon)
+            work += terms
+            if chance > best.delta:
+                pair = UrnPair(size=table.size, a=a, b=b, rest=max(0.0, table.total - a - b - 1.0))
+                best = Reading(chance, True, f"a record moves from {table.value(i)} to {table.value(j)}", pair)
+        return best, work
+
+    return search
+
+
+def _tail(size: int, mass: float, total: float, first: int) -> float:
+    """Return ``P(S >= first)`` for ``S ~ BetaBin(size; mass, total - mass)``, rounded up."""
+    if first <= 0:
+        return 1.0
+    low, high = beta_binomial_range(size, mass, total - mass)
+    if first > size:
+        return 0.0
+    s = np.arange(max(first, low), high + 1, dtype=np.float64)
+    law = log_beta_binomial(s, float(size), mass, total - mass) if total > mass else np.where(s == size, 0.0, -np.inf)
+    return min(1.0, up(float(np.exp(law).sum()) * math.exp(log_error(size, total))) + 1e-45)
+
+
+def _moved_event(size: int, a: float, b: float, total: float, epsilon: float) -> tuple[float, int]:
+    """Return ``P((a+S)/a * b/(b+T) > e^eps)``, ``(S, T) ~ DirMult(size; a+1, b, rest)``, rounded up; and the terms."""
+    rest = total - a - b - 1.0
+    rest = rest if rest > 1e-9 else 0.0
+    least, most = beta_binomial_range(size, a + 1.0, b + rest)
+    s = np.arange(max(least, math.ceil(math.expm1(epsilon) * a * (1.0 - 1e-12))), most + 1, dtype=np.float64)
+    if len(s) == 0:
+        return 1e-45, 1
+    fewest, highest = beta_binomial_range(size, b, a + 1.0 + rest)
+    t = np.arange(fewest, highest + 1, dtype=np.float64)
+    # The law is a product of a term in s, one in t and one in s + t.
+    held = log_rising(a + 1.0, s) - log_rising(1.0, s)
+    other = log_rising(b, t) - log_rising(1.0, t)
+    used = np.arange(int(s[0] + t[0]), min(size, int(s[-1] + t[-1])) + 1, dtype=np.float64)
+    left = size - used
+    outside = (log_rising(rest, left) if rest > 0.0 else np.where(left == 0.0, 0.0, -np.inf)) - log_rising(1.0, left)
+    outside += log_rising(1.0, float(size)) - log_rising(total, float(size))
+    # For each s, the largest t that still exceeds: b (a + s) > e^eps a (b + t).
+    last = np.floor(b * ((a + s) / a * math.exp(-epsilon) - 1.0) + 1e-9 * (1.0 + b))
+    value = 0.0
+    for draws, term, bound in zip(s.tolist(), held.tolist(), last.tolist(), strict=True):
+        count = int(min(bound, size - draws, t[-1]) - t[0]) + 1
+        if count > 0:
+            at = int(draws + t[0] - used[0])
+            value += float(np.exp(term + other[:count] + outside[at : at + count]).sum())
+    terms = len(s) * (64 + len(t))
+    return min(1.0, up(value * math.exp(log_error(size, total))) + 1e-45), terms
+
+
+# Instance-level guarantees: what a release of *this* table reveals, against all its neighbours (theorem T11).
+#
+# Why this is here. Definition 2 of the Pitman-Yor paper asks for the inequality of differential privacy at one table
+# only, with all its neighbours. The result depends on the table, so it is confidential, and no certificate holds it.
+#
+# Two deltas: the tight one, the largest hockey-stick divergence, and the papers', the largest probability that the loss
+# exceeds epsilon, which is larger. Two readings: the papers' (the release has the law of this table) and the definition
+# of Soria-Comas et al. (of either table).
+#
+# For the tight delta the splitting lemma leaves a handful of changes: the rarest values are the worst. The papers'
+# delta has no such order, as it jumps with the integers: all distinct frequencies are searched, best bound first, and
+# what could not be searched within the work allowed is covered by its bound, labelled as one.
+
+
+def instance_readings(table: HeldTable, epsilon: float) -> dict[str, dict[str, Reading]]:
+    """Return both deltas of a table in both readings.
+
+    Raises BudgetError when epsilon is not positive and finite.
+
+    ``table``: confidential.
+    ``epsilon``: positive.
+    Returns: ``{"one-sided": {"tight": Reading, "event": Reading}, "two-sided": {..}}``. One-sided: the release has the
+    law of this table (Definition 2 of the paper). Two-sided: of this table or of its neighbour (Soria-Comas et al.).
+    ``tight`` is the hockey-stick delta, ``event`` the probability that the loss exceeds epsilon.
+
+    Notes
+    -----
+    Theorem T11. Exact up to rounding, which only adds; where a sum or search would be too long, an upper bound,
+    labelled ``exact=False``. An outcome whose loss equals epsilon up to rounding counts as exceeding it.
+
+    References
+    ----------
+    PY26, Definition 2, Theorem 1, Corollary 1; BNP24, Proposition 4.2; Soria-Comas et al. (2017).
+
+    Examples
+    --------
+    >>> table = HeldTable.pitman_yor(np.array([2, 3]), size=2, strength=1.0)
+    >>> readings = instance_readings(table, 0.5)
+    >>> round(readings["one-sided"]["tight"].delta, 12), round(readings["two-sided"]["tight"].delta, 12)
+    (0.13125684031, 0.285714285714)
+    """
+    epsilon = real("epsilon", epsilon, above=0, most=700, error=BudgetError)
+    known: Known = {}
+    readings = {}
+    for name, two_sided in (("one-sided", False), ("two-sided", True)):
+        readings[name] = {
+            "tight": _tight(table, epsilon, known, two_sided=two_sided),
+            "event": event_reading(table, epsilon, known, two_sided=two_sided),
+        }
+    return readings
+
+
+def _tight(table: HeldTable, epsilon: float, known: Known, *, two_sided: bool) -> Reading:
+    """Return the largest divergence: by splitting, among the rarest values."""
+    found = [table.exchange]
+    for i, j in _lightest_pairs(table):
+        pair = table.pair(i, j)
+        words = f"a record moves from {table.value(i)} to {table.value(j)}"
+        pairs = [pair] if not two_sided else [pair, UrnPair(size=pair.size, a=pair.b, b=pair.a, rest=pair.rest)]
+        found += [Reading(p.delta(epsilon), p.exact, words, p) for p in pairs]
+    for opening in table.openings(two_sided=two_sided):
+        if opening.rarest:
+            value = divergence(opening, epsilon, known)
+            found.append(Reading(value.hockey_stick, value.exact, *opening.named))
+    return max(found, key=lambda reading: reading.delta)
+
+
+def _lightest_pairs(table: HeldTable) -> list[tuple[int, int]]:
+    """Return the pairs that no other dominates: the lightest that can lose with the lightest that can gain."""
+    losing, gaining = np.flatnonzero(table.losing)[:2].tolist(), np.flatnonzero(table.gaining)[:2].tolist()
+    pairs = [(i, j) for i in losing for j in gaining if table.may_pair(i, j)]
+    return [p for p in pairs if not any(q != p and q[0] <= p[0] and q[1] <= p[1] for q in pairs)]

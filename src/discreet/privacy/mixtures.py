@@ -1,0 +1,268 @@
+"""Exact profiles of records drawn from a mixture with a public law, and of subsampled randomised response."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from discreet._core.arrays import Floats
+from discreet._core.numeric import LogRatio, log_binomial, log_error, not_above, up
+from discreet.privacy.algebra import power
+from discreet.privacy.profile import ConstantProfile, Profile
+from discreet.privacy.urn import MixturePair
+
+# Exact divergences of a mixture with the uniform distribution whose weight depends on the smallest count (T7).
+#
+# With ``q_i`` the weight at smallest count ``i`` and ``N = n/k``, a cell of ``a`` records has the probability
+# ``f(a, q) / n``, ``f(a, q) = a (1-q) + N q``. The pairs of neighbours fall into a few types for each ``i``
+# (docs/theory/data-specific-reveal-or-obscure.md), and nothing is assumed about the weights.
+
+_LARGEST_LOSS = 600.0
+_COMPOSED = 1000  # draws up to which the one-draw profile is composed; it takes half a second
+_ROUNDING = 4e-15  # relative, of a loss: a dozen operations
+_TOLD_APART = 4096  # weights of a schedule: among more, losses differ by less than their rounding
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MinimumPairs(Profile):
+    """Profile of ``size`` draws with a weight that depends on the smallest count.
+
+    ``n``, ``cells``: numbers of records and of cells, at least 2 cells.
+    ``weights``, shape (at most n // cells + 1,): ``q_i``; zero for the smallest counts that are left out.
+    ``size``: number of draws.
+
+    Notes
+    -----
+    One draw: the maximum over the types, exact. More: the least of two upper bounds. The first composes the one-draw
+    profile, up to 1,000 draws. The second is the m-fold product of the pair ``(b+s, b, rest)``, ``(b, b+s, rest)`` with
+    the one-draw total variation ``s`` and pure epsilon ``log(1 + s/b)``: as a function of ``e^eps`` its profile is the
+    chord of the convex one-draw profile, so it dominates one draw and hence ``m``.
+    """
+
+    n: int
+    cells: int
+    weights: Floats
+    size: int = 1
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is one draw, of a schedule short enough for no two types to be confused by rounding."""
+        return self.size == 1 and len(self.weights) <= _TOLD_APART
+
+    @property
+    def pure(self) -> float:
+        """The largest loss of a draw, times the number of draws."""
+        return math.inf if self._end is None else LogRatio(self._end.ratio, self.size).ceiling()
+
+    @property
+    def loss(self) -> float:
+        """The largest loss of one draw, rounded up: its pure epsilon."""
+        return math.inf if self._end is None else self._end.ceiling()
+
+    @cached_property
+    def _end(self) -> LogRatio | None:
+        """The largest loss of one draw: of the cells that come near it in floating point, in rational numbers."""
+        found = [(np.abs(self._loss(*pair)), pair) for pair in self._pairs()]
+        largest = max(float(loss.max(initial=0.0)) for loss, _ in found)
+        if largest == math.inf:
+            return None
+        ratio = Fraction(1)
+        for loss, pair in found:
+            for a, q, b, r in set(zip(*(v[loss >= largest * (1.0 - 1e-13)].tolist() for v in pair), strict=True)):
+                left, right = self._exactly(a, q), self._exactly(b, r)
+                ratio = max(ratio, left / right, right / left)
+        return LogRatio(ratio)
+
+    def chord(self, group: int = 1) -> Profile:
+        """Return the profile that dominates the draws for a group of records, from total variation and loss alone.
+
+        A chain of ``g`` neighbours has ``g`` times both, and no two laws of loss ``g eps`` are farther apart than
+        ``tanh(g eps / 2)``. A loss above 600 is taken for infinite.
+        """
+        loss = up(group * self.loss)
+        moved = min(group * self._one(0.0), math.tanh(0.5 * loss))
+        if loss > _LARGEST_LOSS:
+            apart = 1.0 if moved > 0.999999 else up(-math.expm1(self.size * math.log1p(-moved)), 8)
+            return ConstantProfile(value=apart, tight=False)
+        return MixturePair(size=self.size, base=moved / math.expm1(loss), moved=moved, tight=False)
+
+    def _delta(self, epsilon: float) -> float:
+        if self.size == 1:
+            return self._one(not_above(epsilon))
+        bound = self.chord().delta(epsilon)
+        return min(bound, self._composed.delta(epsilon)) if self.size <= _COMPOSED else bound
+
+    @cached_property
+    def _composed(self) -> Profile:
+        return power(MinimumPairs(n=self.n, cells=self.cells, weights=self.weights), self.size)
+
+    # --- one draw ---------------------------------------------------------------------------------------------------
+
+    def _f(self, a: Any, q: Any) -> Any:
+        """Return ``k f(a, q)``."""
+        return self.cells * a * (1.0 - q) + self.n * q
+
+    def _exactly(self, a: int, q: float) -> Fraction:
+        """Return ``k f(a, q)`` as a rational number."""
+        return self.cells * a * (1 - Fraction(q)) + self.n * Fraction(q)
+
+    def _loss(self, a: Any, q: Any, b: Any, r: Any) -> Any:
+        """Return ``log f(a, q)/f(b, r)`` to a few units in the last place, from ``f(a, q) - f(b, r)`` in two terms."""
+        apart = self.cells * (a - b) * (1.0 - r) + (q - r) * (self.n - self.cells * a)
+        with np.errstate(divide="ignore"):
+            return np.log1p(apart / self._f(b, r))
+
+    @cached_property
+    def _weights(self) -> Floats:
+        """Two zeros more: at larger counts still, with zeros alone, neighbours are closer."""
+        return np.append(self.weights, (0.0, 0.0))
+
+    @cached_property
+    def _same(self) -> tuple[Any, Any]:
+        """Smallest counts (and weights) that both of two neighbours can have: in three cells, or two that swap."""
+        counts = np.arange(len(self._weights))
+        able = self.n > self.cells * counts if self.cells > 2 else self.n == 2 * counts + 1
+        return counts[able], self._weights[able]
+
+    @cached_property
+    def _next(self) -> tuple[Any, Any, Any, Any]:
+        """Smallest counts ``i`` of a table and ``i - 1`` of its neighbour, their weights, and the largest cell."""
+        i = np.arange(1, min(len(self._weights) - 1, self.n // self.cells) + 1)
+        return i, self._weights[i], self._weights[i - 1], self.n - (self.cells - 1) * i
+
+    def _pairs(self) -> Iterator[tuple[Any, Any, Any, Any]]:
+        """Yield counts and weights of a cell under two neighbours, where the ratio of its probabilities can be extreme.
+
+        As ``a, q, b, r``, for ``f(a, q)`` and ``f(b, r)``.
+        """
+        i, q = self._same
+        yield i + 1, q, i, q
+        i, q, r, top = self._next
+        yield i, q, i - 1, r  # the cell that lost the record
+        yield top, q, top + 1, r  # the one that gained it, the largest
+        if self.cells > 2:
+            yield i, q, i + 1, r  # or the smallest
+            yield i, q, i, r  # a cell that changed nothing but its weight
+            yield top, q, top, r
+
+    def _one(self, epsilon: float) -> float:
+        """Return the exact delta of one draw at ``epsilon``, rounded up."""
+        e, k = math.exp(epsilon), self.cells
+
+        def excess(a: Any, q: Any, b: Any, r: Any) -> Any:
+            """Return ``(k f(a, q) - e^eps k f(b, r))_+``, without cancellation but next to the loss itself."""
+            loss = self._loss(a, q, b, r)
+            gap = loss - epsilon + _ROUNDING * (np.abs(loss) + epsilon)
+            return self._f(b, r) * e * np.expm1(np.maximum(0.0, gap))
+
+        i, q = self._same
+        best = float(excess(i + 1, q, i, q).max(initial=0.0))
+        i, q, r, top = self._next
+        for turned in (False, True):
+
+            def of(a: Any, b: Any, turned: bool = turned) -> Any:
+                return excess(b, r, a, q) if turned else excess(a, q, b, r)
+
+            lost, least = of(i, i - 1), of(i, i)
+            deltas = [lost + of(top, top + 1) + (k - 2) * least]
+            if k > 2:
+                deltas.append(lost + of(i, i + 1) + of(top, top) + (k - 3) * least)
+            best = max(best, *(float(d.max(initial=0.0)) for d in deltas))
+        return min(1.0, up(best / (float(k) * self.n) * (1.0 + 1e-14), 4))
+
+
+# Profile of distinct records, each through randomised response (theorem T13).
+#
+# The dominating pair reveals how many of the ``m`` draws are uniform. With ``G`` the number of others, ``S`` and ``T``
+# the uniform draws in the two cells, ``(S, T, G)`` multinomial with probabilities ``(b, b, 1-q)``, the likelihoods
+# relative to that law are ``(n - G + lambda S) / n`` and ``(n - G + lambda T) / n``, ``lambda = k (1-q) / q``. So
+#
+# ``delta(eps) = (lambda / n) E[(S - e^eps T - (n - G) (e^eps - 1) / lambda)_+]``.
+
+_SUMMED = 64  # sizes up to which G is summed over; beyond, it is replaced by a high quantile
+_SLACK = 1e-11  # relative error of a binomial tail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubsampledPair(Profile):
+    """Profile of ``size`` distinct records of ``n``, each replaced by a uniform cell with probability ``mixing``.
+
+    ``n``, ``size``, ``cells``: numbers of records held and drawn, ``m <= n``, and of cells, at least 2.
+    ``mixing``: ``q``, in ``(0, 1]``.
+
+    Notes
+    -----
+    An upper bound, since the pair reveals more than a release, and attained at delta = 0. Above 64 draws ``G`` is
+    replaced by a high quantile, and what lies beyond is added.
+    """
+
+    n: int
+    size: int
+    cells: int
+    mixing: float
+
+    @property
+    def _odds(self) -> float:
+        return self.cells * (1.0 - self.mixing) / self.mixing
+
+    @property
+    def pure(self) -> float:
+        """``log(1 + (m/n) k (1-q)/q)``, rounded up."""
+        return up(math.log1p(self.size / self.n * self._odds), 8)
+
+    def _delta(self, epsilon: float) -> float:
+        epsilon = not_above(epsilon)
+        q, m, h = self.mixing, self.size, math.expm1(epsilon)
+        share = 1.0 / self.cells
+        if m <= _SUMMED:
+            total = 0.0
+            for g in range(m):
+                chance = math.exp(float(log_binomial(float(m), float(g)) + (m - g) * math.log(q))) * (1.0 - q) ** g
+                total += chance * _excess(m - g, share, (self.n - g) * h / self._odds, math.exp(epsilon))
+            return up(min(1.0, self._odds / self.n * total), 64)
+        mean = m * (1.0 - q)
+        reach, chance = _reach(mean * q)
+        most = min(m, math.ceil(mean + reach))
+        total = _excess(m, q * share, (self.n - most) * h / self._odds, math.exp(epsilon))
+        return up(min(1.0, (self._odds * total + h * m * chance) / self.n), 64)
+
+
+def _excess(m: int, p: float, offset: float, factor: float) -> float:
+    """Return ``E[(S - factor T - offset)_+]``, rounded up: ``S``, ``T`` count two outcomes of chance ``p`` in ``m``.
+
+    ``T`` is summed over; given it, ``S`` is binomial, and the mean of its excess is a difference of two of its tails.
+    """
+    mean = m * p
+    reach, chance = _reach(mean)
+    low, high = max(0, math.floor(mean - reach)), min(m, math.ceil(mean + reach))
+    t = np.arange(low, high + 1, dtype=np.float64)
+    t = t[factor * t + offset < m - t]
+    total = 0.0
+    if len(t):
+        log_chance = log_binomial(float(m), t) + t * math.log(p) + (m - t) * math.log1p(-p)
+        level = factor * t + offset
+        excess = _above(m - t, min(1.0, p / (1.0 - p)), level)
+        total = float((np.exp(log_chance) * excess).sum()) * math.exp(log_error(m, m))
+    return total + (2.0 * m * chance if low > 0 or high < m else 0.0)
+
+
+def _reach(variance: float) -> tuple[float, float]:
+    """Return a distance from a binomial mean, and Bernstein's bound on the probability beyond it on one side."""
+    distance = 12.0 * math.sqrt(variance) + 40.0
+    return distance, math.exp(-(distance**2) / (2.0 * (variance + distance / 3.0)))
+
+
+def _above(draws: Floats, p: float, level: Floats) -> Any:
+    """Return ``E[(S - level)_+]`` for binomial ``S``, rounded up."""
+    from scipy.special import betainc
+
+    first = np.floor(level) + 1.0  # the least value above: 1 to draws
+    upper = draws * p * np.where(first > 1.0, betainc(np.maximum(first - 1.0, 1.0), draws - first + 1.0, p), 1.0)
+    lower = level * betainc(first, draws - first + 1.0, p)
+    return np.maximum(0.0, upper - lower) + _SLACK * (upper + lower)

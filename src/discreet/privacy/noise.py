@@ -1,0 +1,336 @@
+"""Exact profiles of additive noise, Laplace and Gaussian, with and without a threshold."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.numeric import above, up, written
+from discreet.privacy.profile import Profile
+
+# Exact profiles of counts with discrete noise of which some change by ``g``: two of them (T6), or several (T9, T16).
+#
+# The continuous Laplace and Gaussian profiles are not used: on integers they understate the loss (discrete Gaussian of
+# scale 0.6, one replacement, eps = 1: 0.662 against 0.627). See docs/theory/perturbed-histogram.md and, for more than
+# two counts, docs/theory/hierarchical-histogram.md.
+
+_NOTHING = 60.0  # standard deviations beyond which no noise is left in a float
+_FINEST = 64  # losses kept apart in one count, where more than two are convolved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscreteLaplacePair(Profile):
+    """Profile of counts with discrete Laplace noise, ``P(Z = z) = (1-r)/(1+r) r^|z|``, ``r = e^(-1/scale)``.
+
+    Parameters
+    ----------
+    scale : float
+        Scale of the noise in records, positive.
+    group : int
+        Number ``g`` of records that change, at least 1.
+    counts : int
+        Number of counts that change by ``g``, each up or down, at least 1: two where a record is replaced.
+
+    Notes
+    -----
+    One count's loss is ``(g - 2i)/scale`` with probability ``P(Z <= 0) = 1/(1+r)`` for ``i = 0``, ``P(Z = i)`` for
+    ``0 < i < g``, ``P(Z >= g) = r^g/(1+r)`` for ``i = g``; the counts' losses are independent. For ``g = 1`` and two
+    counts: ``delta(eps) = (1 - e^(eps - 2/scale))_+ / (1+r)^2``. With more counts and ``g > 64``, a count's loss is
+    rounded up to one of at most 65 values: an upper bound.
+    """
+
+    furthest: ClassVar[float] = 1e18
+
+    scale: float
+    group: int = 1
+    counts: int = 2
+
+    @property
+    def exact(self) -> bool:
+        """Unless losses are rounded: the sum is finite."""
+        return self._step == 1
+
+    @property
+    def pure(self) -> float:
+        """``g counts / scale``, a rational number: the least float whose decimal it does not exceed."""
+        return _quotient(self.group * self.counts, self.scale)
+
+    @property
+    def _step(self) -> int:
+        return 1 if self.counts <= 2 else -(-self.group // _FINEST)
+
+    def _delta(self, epsilon: float) -> float:
+        g, step = self.group, self._step
+        # index i stands for the loss of step * (i // step), which is at least its own
+        one = np.add.reduceat(laplace_losses(self.scale, g), np.arange(0, g + 1, step))
+        law = one
+        for _ in range(self.counts - 1):
+            law = np.convolve(law, one)
+        # the losses above epsilon, (counts g - 2 step i)/scale: the last of them, counted back from there
+        last, gap = last_above(epsilon, self.counts * g, 2 * step, Fraction(self.scale))
+        last = min(last, len(law) - 1)
+        loss_less_epsilon = gap + np.arange(last, -1, -1) * (2.0 * step / self.scale)
+        # of the further convolutions: all terms are positive
+        rounding = 1.0 + 2.0**-52 * len(one) * max(0, self.counts - 2)
+        return up(float(law[: last + 1] @ -np.expm1(-loss_less_epsilon)) * rounding, 8 * (g + 1))
+
+
+@lru_cache(maxsize=1024)
+def _quotient(numerator: int, scale: float) -> float:
+    return above(numerator / Fraction(scale))
+
+
+def last_above(epsilon: float, top: int | Fraction, step: int, per: Fraction) -> tuple[int, float]:
+    """Return the last ``i`` with ``(top - step i)/per > epsilon``, and by how much: exactly, then rounded."""
+    room = (top - written(epsilon) * per) / step
+    last = -(-room.numerator // room.denominator) - 1  # the largest integer below
+    return last, float((room - last) * step / per)
+
+
+def laplace_losses(scale: float, shift: int) -> npt.NDArray[np.float64]:
+    """Return the probabilities of the losses ``(shift - 2i)/scale``, ``i = 0 .. shift``, of one shifted cell."""
+    if shift == 0:
+        return np.ones(1)
+    r = math.exp(-1.0 / scale)
+    one = np.exp(-np.arange(shift + 1) / scale) / (1.0 + r)
+    one[1:shift] *= -math.expm1(-1.0 / scale)
+    return one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscreteGaussianPair(Profile):
+    """Profile of counts with discrete Gaussian noise, ``P(Z = z)`` proportional to ``e^(-z^2 / (2 scale^2))``.
+
+    Parameters
+    ----------
+    scale : float
+        The parameter ``sigma`` of the noise in records, positive.
+    group : int
+        Number ``g`` of records that change, at least 1.
+    counts : int
+        Number of counts that change by ``g``, each up or down, at least 1: two where a record is replaced.
+    tight : bool
+        Whether some neighbours attain it.
+
+    Notes
+    -----
+    The loss is ``(K g^2/2 - g W)/scale^2`` with ``W`` the sum of the ``K`` counts' noises:
+    ``P(W = w) = Theta_(w mod K) e^(-w^2/(2 K scale^2))``, see :func:`_residues`.
+    """
+
+    furthest: ClassVar[float] = 1e18
+
+    scale: float
+    group: int = 1
+    counts: int = 2
+    tight: bool = True
+
+    def _delta(self, epsilon: float) -> float:
+        s2, g, counts = self.scale**2, self.group, self.counts
+        spread = math.sqrt(counts) * self.scale  # of W
+        # the largest w with (counts g^2/2 - g w)/scale^2 above epsilon, and by how much: the others follow from there
+        top, gap = last_above(epsilon, Fraction(counts * g * g, 2), g, Fraction(self.scale) ** 2)
+        if -top > _NOTHING * spread + 1.0:
+            return 0.0
+        theta = _residues(self.scale, counts)
+        chunk = min(1 << 18, max(256, int(12 * spread)))
+        value, done = 0.0, 0
+        while True:
+            back = np.arange(done, done + chunk, dtype=np.float64)
+            w = top - back
+            mass = np.exp(-(w * w) / (2.0 * counts * s2)) * theta[w.astype(np.int64) % counts]
+            part = mass * -np.expm1(-(gap + back * (g / s2)))
+            value += float(part.sum())
+            done += chunk
+            # below the mode of W the terms fall faster than geometrically
+            if (top < done and part[-1] * chunk <= 1e-17 * value) or top - done < -60.0 * spread - 80.0:
+                return up(value * (1.0 + 1e-12 + 3e-14 * counts), 8)
+
+
+def _residues(scale: float, counts: int) -> npt.NDArray[np.float64]:
+    """Return ``Theta_c = P(W = w) e^(w^2/(2 K scale^2))``, ``c = w mod K``, ``W`` the sum of ``K`` discrete Gaussians.
+
+    Completing the square, ``Theta_c`` is proportional to the sum of ``e^(-|z|^2/(2 scale^2))`` over a lattice shifted
+    by ``c``. From scale 2 upwards it is constant to within a relative ``2.1 K e^(-pi^2 scale^2)`` (Poisson summation);
+    below, the law is convolved, whose terms are all positive.
+    """
+    variance = counts * scale * scale
+    if scale >= 2.0:
+        return np.full(counts, 1.0 / math.sqrt(2.0 * math.pi * variance))
+    reach = max(math.ceil(13.0 * scale), counts) + 1  # leaves out a relative 1e-36
+    z = np.arange(-reach, reach + 1, dtype=np.float64)
+    one = np.exp(-(z * z) / (2.0 * scale * scale))
+    one /= one.sum()
+    law = one
+    for _ in range(counts - 1):
+        law = np.convolve(law, one)
+    c = np.arange(counts)
+    c = np.where(2 * c > counts, c - counts, c)  # the likeliest of each residue
+    mass = law[len(law) // 2 + c]
+    with np.errstate(divide="ignore"):  # a residue too rare for a float is left out
+        return np.asarray(np.exp(np.log(mass) + c * c / (2.0 * variance)))
+
+
+# The exact profile of positive counts with discrete Laplace noise, released above a threshold (T8).
+#
+# Theory: docs/theory/stability-histogram.md.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThresholdedLaplace(Profile):
+    r"""Profile of labels whose noisy count is released where the label is held and the noisy count reaches a threshold.
+
+    ``scale``: scale of the discrete Laplace noise in records, positive.
+    ``threshold``: least noisy count that is released, ``t``, at least 2.
+    ``group``: number ``g`` of records that change, at least 1.
+    ``replaced``: whether the records are replaced (T8), or added or removed (T16): one side of the maximum below at a
+    time.
+    ``tight``: whether the table has enough records and labels for the worst neighbours to exist.
+
+    Notes
+    -----
+    A label held by ``p`` records appears with probability ``s_p = P(Z >= t - p)``; put ``f_p = -log(1 - s_p)`` and
+    ``F_u = max(f_u, u f_1)``. Of the ``g`` records ``v`` take their labels with them and ``w`` bring new ones:
+
+    ``delta(eps) = max over 0 <= v, w <= g of S_v + (1 - S_v) H(eps + F_v - F_w)``, ``S_v = 1 - e^(-F_v)``,
+
+    where ``H`` is the divergence of one label that loses ``g - v`` records and one that gains ``g - w``. Where they are
+    removed nothing is gained: ``w = g`` without ``F_w``; where they are added nothing is lost. For groups
+    above ``largest_exact`` the bound ``S_g + (1 - S_g) H(eps)`` with ``v = w = 0`` in ``H`` is used, at most twice the
+    truth.
+
+    Examples
+    --------
+    >>> profile = ThresholdedLaplace(scale=2.0, threshold=42)
+    >>> f"{profile.delta(1.0):.4g}"  # what the paper's threshold 2 log(1/delta)/eps + 1 calls 1.25e-9
+    '7.782e-10'
+    """
+
+    furthest: ClassVar[float] = 1e18
+    largest_exact: ClassVar[int] = 16
+
+    scale: float
+    threshold: int
+    group: int = 1
+    replaced: bool = True
+    tight: bool = True
+
+    @property
+    def exact(self) -> bool:
+        """Whether some neighbours attain it, for groups of at most 16."""
+        return self.tight and self.group <= self.largest_exact
+
+    def _appears(self, held: int) -> float:
+        """Return ``f_p = -log P(Z < t - p)`` of a label that ``p`` records hold."""
+        below = self.threshold - held
+        r = math.exp(-1.0 / self.scale)
+        if below <= 0:
+            return (1 - below) / self.scale + math.log1p(r)
+        return -math.log1p(-math.exp(-below / self.scale) / (1.0 + r))
+
+    def _moved(self, records: int) -> float:
+        """Return ``F_u``, the most that ``u`` records can do to labels that no other record holds."""
+        return max(self._appears(records), records * self._appears(1)) if records else 0.0
+
+    def _delta(self, epsilon: float) -> float:
+        g = self.group
+        # Relative rounding error of every e^(-k/scale): the exponent's own, and a few more places.
+        error = 1e-15 * (8.0 + self.threshold / self.scale)
+        if g > self.largest_exact:
+            lost = self._moved(g)
+            losses = np.arange(2.0 * g, -2.0 * g - 1.0, -2.0) / self.scale
+            gaps = losses - epsilon + 1e-15 * (np.abs(losses) + epsilon)
+            losses_of = laplace_losses(self.scale, g)
+            kept = _divergence(np.convolve(losses_of, losses_of), gaps)
+            return up(min(1.0, (-math.expm1(-lost) + math.exp(-lost) * kept) * (1.0 + error)), 8 * (g + 1))
+        # By how much a loss of k/scale exceeds epsilon, k from -2g to 2g: exactly, then rounded.
+        scale, start = Fraction(self.scale), written(epsilon)
+        unit, moved = scale.denominator * start.denominator, scale.numerator * start.numerator
+        per = scale.numerator * start.denominator
+        gaps = np.array([(k * unit - moved) / per for k in range(-2 * g, 2 * g + 1)])
+        value = 0.0
+        for lost, gained, mass in _sides(self):
+            most = len(mass) - 1  # the largest loss, in units of 1/scale; then in steps of two
+            among = gaps[2 * g + most :: -2][: most + 1]
+            between = gained - lost + error * (lost + gained) if lost != gained else 0.0
+            value = max(value, -math.expm1(-lost) + math.exp(-lost) * _divergence(mass, among + between))
+        return up(min(1.0, value * (1.0 + error)), 8 * (g + 1))
+
+
+@lru_cache(maxsize=16)
+def _sides(profile: ThresholdedLaplace) -> list[tuple[float, float, npt.NDArray[np.float64]]]:
+    """Return, of every split, what the labels that go and that come tell, and the law of the losses of the others."""
+    side = [(profile._moved(u), laplace_losses(profile.scale, profile.group - u)) for u in range(profile.group + 1)]
+    nothing = [(0.0, np.ones(1))]
+    pairs = product(side, side) if profile.replaced else (*product(side, nothing), *product(nothing, side))
+    return [(lost, gained, np.convolve(one, other)) for (lost, one), (gained, other) in pairs]
+
+
+def _divergence(mass: npt.NDArray[np.float64], gaps: npt.NDArray[np.float64]) -> float:
+    """Return the divergence of labels whose counts shift: ``gaps`` are the losses less epsilon, descending."""
+    return float(mass @ -np.expm1(-np.maximum(0.0, gaps)))
+
+
+# A bound on the profile of noisy tables, some with a count for every label that is held, kept above a threshold (T20).
+#
+# Theory: docs/theory/marginals.md.
+
+_LEAST = 1e-300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThresholdedGaussian(Profile):
+    r"""Bound on the profile of noisy counts, some of which are of labels that are kept where they reach a threshold.
+
+    ``noise``: of all counts that change, those of the labels that are kept among them; its scale is that of one unit,
+    its group the number ``g`` of records that change.
+    ``q``: a label's count is multiplied by ``q^2``, and its noise has ``q`` times the scale.
+    ``threshold``: least noisy count that is released, ``t``, in records.
+    ``columns``: number ``k`` of columns with labels.
+
+    Notes
+    -----
+    A label that ``p`` records hold appears with probability ``s_p = P(Z >= q^2 (t - p))``. Put ``f_p = -log(1 - s_p)``
+    and ``F = max(f_g, g f_1)``. Then ``delta(eps) = S + (1 - S) H(eps)``, where ``S = 1 - e^(-k F)`` and ``H`` is the
+    profile of the noise. The tail of the noise is bounded by that of a normal variable, from half a step further in.
+    """
+
+    furthest: ClassVar[float] = 1e18
+
+    noise: DiscreteGaussianPair
+    q: int
+    threshold: int
+    columns: int
+
+    def appears(self, held: int) -> float:
+        """Return ``s_p``, rounded up, of a label that so many records hold."""
+        scale = self.q * self.noise.scale
+        start = self.q * self.q * (self.threshold - held) - 0.5
+        if start < scale:  # where the density is not convex
+            return 1.0
+        return max(_LEAST, min(1.0, 0.5 * math.erfc(start / (scale * math.sqrt(2.0))) * (1.0 + 1e-12)))
+
+    @property
+    def lost(self) -> float:
+        """``S``, rounded up: the probability that a label tells of the records that change."""
+        group = self.noise.group
+        alone, together = self.appears(1), self.appears(group)
+        if together >= 1.0:
+            return 1.0
+        least = min(math.log1p(-together), group * math.log1p(-alone))
+        return min(1.0, up(-math.expm1(self.columns * least), 16))
+
+    def whole(self, delta: float) -> float:
+        """Return the delta of everything, given that of the noise."""
+        lost = self.lost
+        return min(1.0, up(lost + (1.0 - lost) * delta, 8))
+
+    def _delta(self, epsilon: float) -> float:
+        return self.whole(self.noise.delta(epsilon))

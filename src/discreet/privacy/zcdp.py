@@ -1,0 +1,262 @@
+"""Approximate zero-concentrated differential privacy: what a profile is worth in it, and what it is worth in epsilon.
+
+A mechanism is *delta-approximate rho-zCDP* where, for all neighbours in both orders, its laws are mixtures
+``(1 - delta) P' + delta P''`` and ``(1 - delta) Q' + delta Q''`` with ``D_alpha(P' || Q') <= rho alpha`` for every
+``alpha > 1`` (Bun and Steinke 2016, Definition 8.1). Both numbers may be added up over releases that are chosen as one
+goes, up to a limit fixed beforehand. Proofs: docs/theory/filters.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from discreet._core.arrays import Floats
+from discreet._core.errors import BudgetError
+from discreet._core.numeric import below, least_real, log_ratio, up, written
+from discreet.privacy.algebra import fallen_to
+from discreet.privacy.profile import Profile
+
+SUMMED = Fraction(1, 10)
+"""The share of a total delta that the sum of the releases' deltas may come to; the rest is the conversion's."""
+
+_DOTS = 250
+_FINEST = 1e-8  # of the reach
+_NODES = 16
+_TINY = 1e-100
+_STEEP = 20.0  # of the exponent, over one piece of the grid, up to which the quadrature errs by less than 1e-11
+_FIRST, _GROWTH = 1e-3, 1.05  # of alpha - 1
+_MARGIN = 1e-9  # relative: of the quadrature, and of sums of positive terms
+_PURE_COSTS = 1.01  # times the rho of a cut profile, up to which no delta at all is preferred
+
+
+def approximate_zcdp(profile: Profile, *, cut: float) -> tuple[float, float]:
+    """Return ``(rho, delta)`` such that whatever has a profile is delta-approximate rho-zCDP.
+
+    Parameters
+    ----------
+    profile : Profile
+        A profile, or a bound on it, that holds for both orders of each pair of neighbours.
+    cut : float
+        How much of the profile's tail may become delta, above its floor ``profile.delta(inf)``, in ``[0, 1]``; 0 where
+        it has to be pure.
+
+    Returns
+    -------
+    tuple of float
+        Both rounded up. Infinite rho where ``cut`` is 0 and the profile has no floor and no end.
+
+    Notes
+    -----
+    With ``d = delta(T)``, ``h(eps) = max(delta(eps) - d, 0)/(1 - d)`` is the profile of a symmetric pair whose losses
+    are at most ``T``, and
+
+    ``exp((alpha - 1) D_alpha) = 1 + alpha (alpha - 1) int_0^T (e^((alpha-1) eps) + e^(-alpha eps)) h(eps) d eps``.
+
+    All terms are positive and grow with ``h``, so a bound on the profile gives a bound on ``D_alpha``; between the
+    points of a grid the profile lies below its chords in ``e^eps``. ``(alpha - 1) D_alpha`` is convex in ``alpha``,
+    so the supremum of ``D_alpha/alpha`` over an interval is bounded by the chord, too. Where the profile is pure,
+    ``d = 0`` at its end is preferred if that costs at most 1 % more.
+    """
+    pure = profile.pure
+    ended = (_rho(profile, pure, 0.0), 0.0) if pure <= 700.0 else (math.inf, 0.0)
+    if cut == 0.0 and math.isinf(pure):
+        floor = profile.delta(math.inf)
+        return (0.0, floor) if profile.delta(0.0) <= floor else ended
+    if cut == 0.0:
+        return ended
+    reach = fallen_to(profile, min(1.0, profile.delta(math.inf) + cut), within=1e-3)
+    lost = profile.delta(reach)
+    found = (_rho(profile, reach, lost), lost)
+    return ended if ended[0] <= _PURE_COSTS * found[0] else found
+
+
+def _rho(profile: Profile, reach: float, lost: float) -> float:
+    """Return a bound on ``D_alpha/alpha`` for all ``alpha > 1``, where what remains of delta at the reach is lost."""
+    if reach == 0.0 or lost >= 1.0:
+        return 0.0
+    if reach < _TINY:
+        return _TINY**2  # rho is below the square of the largest loss
+    pair = _Pair.cut(profile, reach, lost)
+    best, low, at_low, beyond = 0.0, 1.0, 0.0, _FIRST
+    while reach / low > best and beyond * pair.step <= _STEEP:
+        high, at_high = 1.0 + beyond, pair.moment(1.0 + beyond)
+        best = max(best, _largest(low, at_low, high, at_high))
+        low, at_low, beyond = high, at_high, _GROWTH * beyond
+    # No loss is above the reach: from here on D_alpha/alpha is at most reach/alpha.
+    return up(max(best, reach / low) * (1.0 + _MARGIN))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A symmetric pair without infinite losses, by a bound on its profile.
+
+    ``epsilon``: the nodes of a quadrature.
+    ``mass``: the profile there, by chords between the points of a grid, times the nodes' weights.
+    ``step``: the widest of the grid.
+    """
+
+    epsilon: Floats
+    mass: Floats
+    step: float
+
+    @classmethod
+    def cut(cls, profile: Profile, reach: float, lost: float) -> _Pair:
+        """Evaluate a profile on a grid that is even, and finer towards 0."""
+        grid = np.union1d(np.linspace(0.0, reach, _DOTS + 1), np.geomspace(_FINEST * reach, reach, _DOTS))
+        delta = np.array([profile.delta(e) for e in grid.tolist()])
+        height = np.maximum(delta - lost, 0.0) / (1.0 - lost)
+        step = np.diff(grid)[:, None]
+        node, weight = np.polynomial.legendre.leggauss(_NODES)
+        inside = 0.5 * (node + 1.0) * step
+        left = np.expm1(step - inside) / np.expm1(step) * np.exp(inside)  # of the chord in e^eps
+        chord = left * height[:-1, None] + np.maximum(0.0, 1.0 - left) * height[1:, None]
+        return cls(grid[:-1, None] + inside, 0.5 * weight * step * chord, float(step.max()))
+
+    def moment(self, alpha: float) -> float:
+        """Return a bound on ``(alpha - 1) D_alpha``."""
+        scale = (alpha - 1.0) * float(self.epsilon[-1, -1])
+        grown = np.exp((alpha - 1.0) * self.epsilon - scale) + np.exp(-alpha * self.epsilon - scale)
+        found = float((self.mass * grown).sum())
+        if found == 0.0:
+            return 0.0
+        return float(np.logaddexp(0.0, math.log(alpha * (alpha - 1.0) * found * (1.0 + _MARGIN)) + scale))
+
+
+def _largest(low: float, at_low: float, high: float, at_high: float) -> float:
+    """Return the largest ``chord(alpha)/(alpha (alpha - 1))`` on ``[low, high]``, of the chord through two moments.
+
+    The quotient has one peak: at ``x + sqrt(x (x - 1))``, where ``x`` is the chord's zero.
+    """
+    slope = (at_high - at_low) / (high - low)
+    if low == 1.0:
+        return at_high / (high - 1.0)
+    if slope <= 0.0:
+        return at_high / (low * (low - 1.0))
+    zero = max(1.0, low - at_low / slope)
+    peak = min(high, max(low, zero + math.sqrt(zero * (zero - 1.0))))
+    ends = (at_low / (low * (low - 1.0)), at_high / (high * (high - 1.0)))
+    return max(*ends, slope * (peak - zero) / (peak * (peak - 1.0)))
+
+
+def pair_as_zcdp(epsilon: float, delta: float) -> tuple[float, float]:
+    """Return ``(epsilon tanh(epsilon/2), delta)``: whatever is (epsilon, delta)-DP is that in approximate zCDP.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0.
+    delta : float
+        In ``[0, 1]``.
+
+    Returns
+    -------
+    tuple of float
+        rho, rounded up, and delta. Randomised response attains rho (Harrison and Manurangsi 2025).
+
+    Examples
+    --------
+    >>> rho, delta = pair_as_zcdp(1.0, 1e-9)
+    >>> 0.4621171 < rho < 0.4621172, delta
+    (True, 1e-09)
+    """
+    exact = up(epsilon, 1)  # not below the decimal that it is written as
+    return up(exact * math.tanh(0.5 * exact), 8), delta
+
+
+def zcdp_delta(rho: float, epsilon: float) -> float:
+    """Return a delta such that rho-zCDP implies (epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    rho, epsilon : float
+        At least 0.
+
+    Returns
+    -------
+    float
+        ``inf over alpha > 1 of e^((alpha-1)(alpha rho - epsilon)) (1 - 1/alpha)^(alpha-1) / alpha``, rounded up, in
+        ``[0, 1]``; above 0 and below 1e-300 it is 1e-300 (Canonne, Kamath and Steinke 2020, Proposition 12).
+    """
+    if rho == 0.0:
+        return 0.0
+
+    def slope(beyond: float) -> float:
+        """Return the derivative of the logarithm at ``1 + beyond``, which increases."""
+        return (2.0 * beyond + 1.0) * rho - epsilon + math.log(beyond) - math.log1p(beyond)
+
+    low, high = 1e-12, 1.0
+    while slope(high) < 0.0 and high < 1e300:
+        high *= 4.0
+    for _ in range(200):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if slope(middle) < 0.0 else (low, middle)
+        if high <= low * (1.0 + 1e-12):
+            break
+    alpha = 1.0 + high  # any gives a bound
+    terms = (high * alpha * rho, -high * epsilon, high * (math.log(high) - math.log1p(high)), -math.log1p(high))
+    rounding = 1e-14 * math.fsum(map(abs, terms))
+    return min(1.0, max(1e-300, up(math.exp(min(0.0, math.fsum(terms) + rounding)))))
+
+
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """Return an epsilon such that rho-zCDP implies (epsilon, delta)-DP, within one part in 1e9 of the least known.
+
+    Parameters
+    ----------
+    rho : float
+        At least 0.
+    delta : float
+        Above 0 and at most 1.
+
+    Raises
+    ------
+    BudgetError
+        When delta is 0: no finite epsilon does.
+    """
+    if delta <= 0.0:
+        raise BudgetError("rho in zero-concentrated differential privacy is no pure epsilon. Give a delta above 0")
+    most = rho + 2.0 * math.sqrt(rho * -math.log(delta)) + 1e-9  # Bun and Steinke's conversion
+    found = least_real(lambda e: log_ratio(zcdp_delta(rho, e), delta), 0.0, most, relative=1e-10, absolute=1e-12)
+    return up(most) if found is None else found
+
+
+def zcdp_budget(epsilon: float, delta: float) -> tuple[float, float]:
+    """Return ``(rho, delta')`` such that delta'-approximate rho-zCDP implies (epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    epsilon : float
+        Above 0.
+    delta : float
+        Above 0 and below 1, of which a tenth is delta' and the rest is for the conversion.
+
+    Returns
+    -------
+    tuple of float
+        Both rounded down.
+
+    Raises
+    ------
+    BudgetError
+        When either is 0.
+
+    Notes
+    -----
+    ``P(B) <= (1 - d') P'(B) + d' <= e^eps Q(B) + (1 - d') d'' + d'`` with ``d''`` the conversion's delta. A tenth for
+    the sum costs 0.6 % of rho at delta 1e-9 and 1.2 % at 1e-5; of noise without a floor it is hardly used.
+    """
+    if epsilon <= 0.0 or delta <= 0.0:
+        raise BudgetError(
+            "a ledger in zcdp needs an epsilon and a delta above 0, since it promises no pure epsilon. Choose sums"
+        )
+    summed = below(written(delta) * SUMMED)
+    rest = below(written(delta) - written(summed))
+    exact = math.nextafter(epsilon, 0.0)
+    inverse = least_real(lambda s: log_ratio(zcdp_delta(1.0 / s, exact), rest), 1.0 / (epsilon + 1.0), 1e40)
+    if inverse is None:
+        raise BudgetError("this epsilon is too small for a ledger in zcdp. Choose sums")
+    return math.nextafter(1.0 / inverse, 0.0) * (1.0 - 1e-12), summed

@@ -1,1 +1,0 @@
-"""Mixtures of regressions: the model, and a chain for it."""

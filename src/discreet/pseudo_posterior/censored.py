@@ -1,0 +1,402 @@
+r"""The censored posterior: each record's log-likelihood is clipped, which bounds its influence for every table.
+
+:math:`\xi_M(\theta\mid x)\propto\xi(\theta)\prod_i\exp\bigl(w(x_i)\max\{-M,\min(0,\log p(x_i\mid\theta))\}\bigr)` with
+:math:`0\le w\le1` a public function of the record alone. One draw is 2M-differentially private (T18).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.arrays import Floats
+from discreet._core.checks import positive_size, real
+from discreet._core.errors import ParameterError, RelationNotSupported
+from discreet._core.text import rounded_up
+from discreet.domain import Domain
+from discreet.privacy import Guarantee, Relation
+from discreet.privacy.algebra import BoundedRangeProfile, power
+from discreet.pseudo_posterior.checks import UNCHECKED
+from discreet.pseudo_posterior.grid import check_grid_bound, drawn_on_grid
+from discreet.pseudo_posterior.likelihood import Columns, quiet, records_of, rows
+from discreet.pseudo_posterior.sampler import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Progress, Sampler
+from discreet.pseudo_posterior.step import check_draws, least_product, model_step, partial_caveats, synthetic_tables
+from discreet.pseudo_posterior.survey_and_units import (
+    PUBLIC_MEAN,
+    check_survey,
+    check_unit,
+    survey_weights,
+    unit_caveats,
+    units_in,
+)
+from discreet.pseudo_posterior.synthesiser import settle_numbers, settled
+from discreet.releases.step import Step
+
+_PUBLIC_SIZE = "the number of synthetic records was chosen in public, not from the number held"
+_EXACT_SAMPLING = (
+    "exact posterior sampling: each table's parameters are an independent draw from the posterior itself, however long "
+    "the run became and whether or not it is kept; of a chain that a synthesiser brings, that it is one of its model"
+)
+_ROW_BY_ROW = "the number that is computed for a record's log-density does not depend on the other records beside it"
+_CHAINS = (
+    "Markov chains draw from the posterior approximately, in floating point; their diagnostics are signs, not bounds"
+)
+
+
+def censored_law(
+    log_likelihoods: npt.ArrayLike, *, bound: float, log_prior: npt.ArrayLike, weights: npt.ArrayLike = 1.0
+) -> Floats:
+    r"""Return the exact censored posterior on finitely many parameters.
+
+    ``log_likelihoods``, shape (parameters, n): Nats; what is not finite counts as ``-bound``.
+    ``bound``: M, nats.
+    ``log_prior``, shape (parameters,): up to a constant.
+    ``weights``, shape (n,) or (): in [0, 1].
+    Returns, shape (parameters,): probabilities.
+
+    Examples
+    --------
+    >>> censored_law([[-1.0], [-9.0]], bound=2.0, log_prior=[0.0, 0.0]).round(6).tolist()
+    [0.731059, 0.268941]
+    """
+    if np.ndim(log_likelihoods) != 2 or np.shape(log_prior) != np.shape(log_likelihoods)[:1]:
+        raise ParameterError("log_likelihoods must have one row, and log_prior one number, per parameter")
+    given = np.asarray(log_likelihoods, dtype=np.float64)
+    clipped = np.where(np.isfinite(given), np.clip(given, -bound, 0.0), -bound)
+    logs = (clipped * np.asarray(weights, dtype=np.float64)).sum(axis=1) + np.asarray(log_prior, dtype=np.float64)
+    masses = np.exp(logs - logs.max())
+    return np.asarray(masses / masses.sum())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainDistance:
+    """How far Markov chains may be from the posterior that the theorem speaks of. Confidential.
+
+    ``between_chains``: the largest Kolmogorov-Smirnov distance between one chain and the others, over everything
+    watched: chains that had forgotten where they began would differ by sampling error alone.
+    ``expected``: That sampling error for chains of the same effective sizes that do agree (its 95 % point).
+    ``r_hat``, ``effective``: as of the draws.
+    """
+
+    between_chains: float
+    expected: float
+    r_hat: float
+    effective: float
+
+    @property
+    def excess(self) -> float:
+        """What sampling error does not explain of the distance."""
+        return max(0.0, self.between_chains - self.expected)
+
+    def delta(self, epsilon: float) -> float:
+        r"""Return what such a distance adds to delta, :math:`(1+e^\varepsilon)\tau` with the excess as :math:`\tau`."""
+        return min(1.0, (1.0 + math.exp(min(epsilon, 700.0))) * self.excess)
+
+
+def chain_distance(draws: PosteriorDraws) -> ChainDistance:
+    """Measure how far chains are from one another, as a sign of how far they are from the exact posterior.
+
+    Independent exact draws are at distance 0. The number can show that chains are wrong; no number computed from
+    chains can show that they are right.
+    """
+    if draws.exact:
+        return ChainDistance(between_chains=0.0, expected=0.0, r_hat=1.0, effective=draws.effective)
+    largest = 0.0
+    for watched in draws.watched.values():
+        for i, one in enumerate(watched):
+            others = np.sort(np.delete(watched, i, axis=0).ravel())
+            own, grid = np.sort(one), np.concatenate((one, others))
+            gap = np.searchsorted(own, grid, side="right") / len(own)
+            gap = gap - np.searchsorted(others, grid, side="right") / len(others)
+            largest = max(largest, float(np.abs(gap).max()))
+    chains = next(iter(draws.watched.values())).shape[0]
+    each = draws.effective / chains
+    comparisons = chains * len(draws.watched)
+    # Bonferroni over the comparisons of Smirnov's two-sample limit, 2 exp(-2 s t^2) with s the harmonic size.
+    size = each * (draws.effective - each) / draws.effective
+    expected = math.sqrt(math.log(2.0 * comparisons / 0.05) / (2.0 * size))
+    return ChainDistance(
+        between_chains=largest, expected=min(1.0, expected), r_hat=draws.r_hat, effective=draws.effective
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CensoredPosterior:
+    r"""The censored posterior mechanism: ``2M`` per table for every pair of neighbours, given an exact posterior draw.
+
+    Parameters
+    ----------
+    synthesiser : Synthesiser or callable
+        A synthesiser, or a NumPyro model whose observed sites are the columns given as ``sensitive``.
+    bound : float
+        M in nats, above 0: at most this much can a record say against a parameter.
+    sensitive, given : tuple of str
+        As for :class:`PseudoPosterior`.
+    record_weights : callable, optional
+        A **public** function from encoded data to one weight in [0, 1] a record. It is called with one record at a
+        time, and refused where it would give others for the whole table; 1 by default.
+    survey_weight, survey_mean
+        As for :class:`PseudoPosterior`. The product of weight and log-density is clipped, so the bound is that of any
+        weights.
+    unit : str, optional
+        The column that names the privacy unit, such as a household: the records of a unit can together say at most M
+        nats against a parameter, and neighbours differ in one unit. No model sees the column and it is not released,
+        unless it is given.
+    grid : mapping of str to array_like, optional
+        A public list of parameters: values of every latent site, one row per parameter. The posterior is then a finite
+        distribution and is drawn from exactly, with integers: no Markov chain, and no assumption about one.
+    tables : int
+        Tables to release, each from its own draw. The privacy cost is multiplied by this number.
+    size : int, optional
+        Records of a synthetic table, a public number, where nothing is given; by default as many as are held, a number
+        that is public under replacement and confidential under add/remove. With a size the prior comes from a blank
+        table of one record, and a model whose prior depends on the number of records is refused; the table may have no
+        records: the draw is then from the prior.
+    draws, warm_up, chains, convergence, chain_method
+        As for :class:`PseudoPosterior`.
+
+    References
+    ----------
+    Dimitrakakis, Nelson, Zhang, Mitrokotsa and Rubinstein (2017) for bounded log-likelihoods; docs/theory/
+    censored-posterior.md (T18).
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from discreet.pseudo_posterior import PoissonMean
+    >>> chains = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, tables=2)
+    >>> promise = chains.guarantee(n=1000)
+    >>> promise.kind, round(promise.epsilon(0.0), 9), round(promise.delta(0.0), 3) <= 0.462
+    ('empirical', 2.0, True)
+    >>> replace(chains, grid={"mean": np.linspace(1.0, 50.0, 200)}).guarantee(n=1000).kind
+    'unconditional'
+    """
+
+    synthesiser: Any
+    bound: float
+    sensitive: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
+    record_weights: Callable[[Mapping[str, Any]], npt.ArrayLike] | None = None
+    survey_weight: str | None = None
+    survey_mean: float | None = None
+    unit: str | None = None
+    grid: Mapping[str, npt.ArrayLike] | None = None
+    tables: int = 1
+    size: int | None = None
+    draws: int = 1000
+    warm_up: int = 1000
+    chains: int = 4
+    convergence: Convergence = field(default_factory=Convergence)
+    chain_method: str = "sequential"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "synthesiser", settled(self.synthesiser, self.sensitive, self.given))
+        object.__setattr__(self, "bound", real("bound", self.bound, above=0))
+        settle_numbers(self)
+        mean = check_survey(self.synthesiser, self.survey_weight, self.survey_mean)
+        object.__setattr__(self, "survey_mean", mean)
+        check_unit(self.synthesiser, self.unit)
+        if self.size is not None:
+            self._check_size(self.size)
+        if self.grid is not None:
+            check_grid_bound(self.bound)
+
+    def _check_size(self, size: int) -> None:
+        object.__setattr__(self, "size", positive_size("size", size))
+        if self.synthesiser.given:
+            raise ParameterError(
+                "size is for full synthesis, since a partially synthetic table has as many records as the "
+                "confidential one. Leave size out"
+            )
+
+    def fit(
+        self, columns: Columns, *, rng: np.random.Generator, check: bool = True, progress: Progress | None = None
+    ) -> PosteriorDraws:
+        """Draw from the censored posterior.
+
+        Parameters
+        ----------
+        columns : mapping of str to ndarray
+            Confidential.
+        rng : numpy.random.Generator
+            Source of everything.
+        check : bool
+            Refuse chains that did not converge.
+        progress : callable, optional
+            Called with how many draws each chain has made, and how many it is to make.
+
+        Returns
+        -------
+        PosteriorDraws
+            Each draw that is used is covered by the guarantee; the diagnostics are confidential.
+
+        Raises
+        ------
+        Refused
+            When the chains did not converge.
+        ParameterError
+            When a weight is outside [0, 1] or depends on other records, the model does more with the table than to give
+            each record a log-density by itself, its prior depends on the number of records although a size was given,
+            or there is no record and no size.
+        """
+        blanks = self._blanks(columns)
+        data = self.synthesiser.encoded_alike(columns) if blanks else self.synthesiser.encoded(columns)
+        weights = self._weights(data, records_of(data))
+        survey = survey_weights(columns, self.survey_weight, self.survey_mean)
+        units = units_in(columns, self.unit)
+        if units is not None and len(units):
+            # Each of the k records of a unit is clipped to M/k, the product with k to M and then divided by k.
+            together = np.bincount(units)[units].astype(np.float64)
+            weights = weights / together
+            survey = together if survey is None else survey * together
+        if blanks:
+            self._weights(blanks[1], 2)  # so that weights that are refused are for a table of no records, too
+            held = len(columns[self.synthesiser.sensitive[0]]) > 0
+            weights, survey = (weights, survey) if held else (np.zeros(1), None if survey is None else np.zeros(1))
+        if self.grid is not None:
+            with quiet():
+                picked = drawn_on_grid(
+                    self.synthesiser,
+                    self.grid,
+                    data,
+                    weights,
+                    bound=self.bound,
+                    draws=self.tables,
+                    rng=rng,
+                    blanks=blanks,
+                    survey=survey,
+                )
+            return PosteriorDraws(values=picked, watched={}, divergent=0.0, exact=True)
+        sampler = Sampler(
+            self.synthesiser,
+            data,
+            draws=self.draws,
+            warm_up=self.warm_up,
+            chains=self.chains,
+            bound=self.bound,
+            chain_method=self.chain_method,
+            progress=progress,
+            blanks=blanks,
+            survey=survey,
+        )
+        made = sampler.draw(weights, rng=rng, until=self.convergence if check else AS_LONG_AS_ASKED)
+        if check:
+            made.require(self.convergence)
+        return made
+
+    def synthesise(
+        self, draws: PosteriorDraws, columns: Columns, *, rng: np.random.Generator
+    ) -> list[dict[str, npt.NDArray[Any]]]:
+        """Draw the synthetic tables, each from its own posterior draw, of ``size`` records.
+
+        What draws them is handed parameters, shapes and the given columns; never a sensitive one.
+        """
+        return synthetic_tables(self.synthesiser, draws, columns, tables=self.tables, size=self.size, rng=rng)
+
+    def step(self, domain: Domain, *, progress: Progress | None = None) -> Step:
+        """Return what :func:`~discreet.publish` runs on a table of this domain: see :func:`model_step`."""
+        exact = self.grid is not None
+        if not exact:  # on a grid a draw is made for each table
+            check_draws(self.tables, self.chains * self.draws)
+
+        def drawn(columns: Columns, *, rng: np.random.Generator, within: Any) -> list[dict[str, Any]]:
+            draws = self.fit(columns, rng=rng, progress=progress)
+            return synthetic_tables(
+                self.synthesiser, draws, columns, tables=self.tables, size=self.size, rng=rng, within=within
+            )
+
+        own = {"bound": self.bound, "size": self.size, "on_a_grid": exact}
+        return model_step(self, domain, drawn, name="censored-posterior", own=own, size=self.size, exact=exact)
+
+    def epsilon_each(self, relation: Relation) -> float:
+        """Return the pure epsilon of one table: 2gM under replacement, gM under add/remove."""
+        return least_product((2 if relation.name == "replacement" else 1) * relation.group, self.bound)
+
+    def guarantee(self, relation: Relation | None = None, *, n: int) -> Guarantee:
+        """Return what is promised for tables of ``n`` records: T18, of kind ``empirical`` but on a grid.
+
+        Parameters
+        ----------
+        relation : Relation, optional
+            Replacement (the default), with a loss in an interval of length 2gM a table for g records; or add/remove,
+            of length gM, for full synthesis with a public ``size``.
+        n : int
+            Number of records.
+
+        Raises
+        ------
+        RelationNotSupported
+            For add/remove under partial synthesis, which publishes one row per record, and without a ``size``.
+        """
+        held = Relation() if relation is None else relation
+        if held.name == "add-remove":
+            self._require_public_size(held)
+        each = self.epsilon_each(held)
+        return Guarantee(
+            relation=held,
+            n=n,
+            profile=power(BoundedRangeProfile(spread=each), self.tables),
+            kind="empirical" if self.grid is None else "unconditional",
+            theorem="T18",
+            assumptions=(
+                f"model, prior, bound{'' if self.grid is None else ', grid'} and weights were chosen without looking "
+                "at the data",
+                *((_PUBLIC_SIZE,) if held.name == "add-remove" else ()),
+                UNCHECKED,
+                *((PUBLIC_MEAN,) if self.survey_weight is not None else ()),
+                *((_EXACT_SAMPLING,) if self.grid is None else (_ROW_BY_ROW,)),
+            ),
+            caveats=(
+                "the delta is an upper bound",
+                *((f"{rounded_up(each, 6)} for each of {self.tables} tables",) * (self.tables > 1)),
+                *((_CHAINS,) if self.grid is None else ()),
+                *unit_caveats(self.unit, same_number=self.size is None),
+                *partial_caveats(self.synthesiser, self.survey_weight),
+            ),
+        )
+
+    def _require_public_size(self, relation: Relation) -> None:
+        if self.synthesiser.given:
+            raise RelationNotSupported(
+                "censored-posterior", relation.name, "a partially synthetic table shows how many records there are"
+            )
+        if self.size is None:
+            raise RelationNotSupported(
+                "censored-posterior", relation.name,
+                "without a size the tables have as many records as the confidential one. Write size=..., a public "
+                "number",
+            )  # fmt: skip
+
+    def _blanks(self, columns: Columns) -> tuple[dict[str, npt.NDArray[Any]], ...]:
+        """Return tables that do not show how many records there are, where that is confidential; none where it is not.
+
+        They have one record, two, and as many as are to be drawn.
+        """
+        return () if self.size is None else tuple(self.synthesiser.blank(columns, count) for count in (1, 2, self.size))
+
+    def _weights(self, data: Mapping[str, Any], count: int) -> Floats:
+        """Return one weight per record, from that record alone; the whole table is used only to check this."""
+        if self.record_weights is None:
+            return np.ones(count)
+        each = [self._weight(rows(data, slice(i, i + 1))) for i in range(count)]
+        whole = np.asarray(self.record_weights(rows(data, np.arange(count))), dtype=np.float64)
+        if whole.shape != (count,) or not np.allclose(whole, each, rtol=1e-6, atol=1e-9):
+            raise ParameterError(
+                "record_weights must give one weight per record, each from its own record alone, or the bound does "
+                "not hold. PseudoPosterior takes other weights, with an asymptotic guarantee"
+            )
+        return np.asarray(each)
+
+    def _weight(self, record: Mapping[str, Any]) -> float:
+        assert self.record_weights is not None
+        weight = np.asarray(self.record_weights(record), dtype=np.float64)
+        if weight.shape != (1,) or not 0 <= weight[0] <= 1:
+            raise ParameterError(
+                "record_weights must give one weight in [0, 1] per record, also for one record by itself"
+            )
+        return float(weight[0])

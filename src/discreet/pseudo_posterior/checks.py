@@ -1,0 +1,282 @@
+"""What a model may do with its data, checked before anything is drawn from it.
+
+The posterior is made of runs on one record each and the records of runs on none (see :mod:`_likelihood`): a model that
+looks at more would there be another one than was written. It is refused instead, by running it on altered tables: its
+prior and the law of the records that it draws may not move with the sensitive columns, and the log-density of a record
+not with other records. Where the number of records is confidential, its prior may not move with that either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.errors import DiscreetError, ParameterError
+from discreet._core.lazy import dist, handlers, jax, jnp, numpyro
+from discreet._core.random import seeded
+from discreet.pseudo_posterior.likelihood import (
+    SHARED,
+    alone,
+    by_record,
+    is_likelihood,
+    log_density,
+    redrawn,
+    repeated,
+    rows,
+    seeded_model,
+    unwrapped,
+    without,
+)
+from discreet.pseudo_posterior.synthesiser import Synthesiser
+
+UNCHECKED = (
+    "the code of the model reads the table through its argument alone: what it reaches in another way (a variable "
+    "outside it, a file) is seen by no check"
+)
+_CONFIDENTIAL_NUMBER = (
+    "changes with the number of records, which is confidential under add/remove (a size was given). Write a public "
+    "number in place of len(data[...]), or leave size out, for tables of as many records as are held"
+)
+_TRIED = 3
+_TOLERANCE = 1e-3  # of single precision sums, in another order; a posterior is made of the single-row form alone
+
+
+def latent_sites(
+    synthesiser: Synthesiser,
+    data: Mapping[str, Any],
+    *,
+    at: Mapping[str, Any] | None = None,
+    blanks: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, tuple[int, ...]]:
+    """Return a model's latent sites and the shapes of their values, and check its sites; nothing is computed.
+
+    Raises ParameterError when a latent variable is discrete, improper or one per record, the likelihood does not give
+    one number per record, a sensitive column has no observed site or one that does not draw one value per record, or
+    the model fails on one record by itself.
+
+    ``synthesiser``: the model.
+    ``data``: its encoded data, for their shapes alone.
+    ``at``: values of latent sites; without them the sites have to be continuous, with a prior that is a probability,
+    and the shapes are those of unconstrained coordinates.
+    ``blanks``: where the number of records is confidential: public tables to look at instead, as for
+    :func:`check_model`.
+    """
+    sites = _small(synthesiser, blanks[1], at, "two records") if blanks else _sites(synthesiser, data, at)
+    single = _small(synthesiser, rows(blanks[0] if blanks else data, slice(0, 1)), at, "one record by itself")
+    for name, shape in sites.items():
+        if single.get(name) != shape:
+            raise ParameterError(
+                f"site {name!r} is a latent variable of each record. Sum it out, or give one to each group of records"
+            )
+    return sites
+
+
+def _small(
+    synthesiser: Synthesiser, data: Mapping[str, Any], at: Mapping[str, Any] | None, said: str
+) -> dict[str, tuple[int, ...]]:
+    """Return the latent sites on a table that is not the one that the model was written for."""
+    try:
+        return _sites(synthesiser, data, at)
+    except DiscreetError as error:
+        raise ParameterError(f"on {said}: {error}") from None
+    except Exception as error:
+        raise ParameterError(
+            f"the model cannot be run on {said}. Take the sizes of plates and observed sites from the data, as in "
+            "len(data[...]), and give no record a latent variable of its own"
+        ) from error
+
+
+def _sites(
+    synthesiser: Synthesiser, data: Mapping[str, Any], at: Mapping[str, Any] | None
+) -> dict[str, tuple[int, ...]]:
+    shapes: dict[str, tuple[int, ...]] = {}
+    given = {"substitute_fn": numpyro.infer.init_to_uniform} if at is None else {"data": at}
+
+    def look(traced: Mapping[str, Any]) -> None:
+        with handlers.trace() as sites, handlers.substitute(**given), handlers.seed(rng_seed=0):
+            synthesiser.model(traced)
+        with handlers.block(), handlers.substitute(data=_latent(sites)), handlers.seed(rng_seed=0):
+            by_record(synthesiser.model, traced, len(traced[synthesiser.sensitive[0]]))
+        for name in synthesiser.sensitive:
+            if name not in sites or not is_likelihood(sites[name]):
+                raise ParameterError(
+                    f"the model has no observed site {name!r}: name it as the column, with obs=data[...]"
+                )
+        for name in _latent(sites):
+            shapes[name] = _continuous(name, sites[name]) if at is None else sites[name]["value"].shape
+        new = redrawn(synthesiser.model, _latent(sites), traced, jax.random.PRNGKey(0))
+        for name in synthesiser.sensitive:
+            _check_drawn(name, new[name].shape, traced[name].shape)
+
+    jax.eval_shape(look, {name: np.asarray(value) for name, value in data.items()})
+    if not shapes:
+        raise ParameterError("the model has no latent variable, so there is nothing to learn")
+    return shapes
+
+
+def _check_drawn(name: str, drawn: tuple[int, ...], held: tuple[int, ...]) -> None:
+    if drawn != held:
+        raise ParameterError(
+            f"site {name!r} draws values of shape {drawn}, and not one per record, {held}. Put it in a numpyro.plate "
+            "of as many records as the data have"
+        )
+
+
+def _continuous(name: str, site: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the shape of a site's unconstrained coordinates."""
+    if getattr(site["fn"].support, "is_discrete", False):
+        raise ParameterError(
+            f"site {name!r} is a discrete latent variable. Sum it out, as numpyro.distributions.Mixture does"
+        )
+    if isinstance(unwrapped(site["fn"]), dist.ImproperUniform):
+        raise ParameterError(f"site {name!r} has an improper prior. Give it a prior that is a probability")
+    return tuple(dist.biject_to(site["fn"].support).inverse_shape(site["value"].shape))
+
+
+def _latent(sites: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: site["value"] for name, site in sites.items() if site["type"] == "sample" and not site["is_observed"]}
+
+
+def typical_values(
+    synthesiser: Synthesiser, data: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, Any]:
+    """Return some parameters of a model, uniform on [-2, 2] in unconstrained coordinates of these shapes."""
+    rng = seeded(0)
+    points = {name: rng.uniform(-2.0, 2.0, size=(_TRIED, *shape)).astype(np.float32) for name, shape in shapes.items()}
+
+    def one(point: Mapping[str, Any]) -> dict[str, Any]:
+        def value(site: Mapping[str, Any]) -> Any:
+            return dist.biject_to(site["fn"].support)(point[site["name"]]) if site["name"] in point else None
+
+        with handlers.trace() as sites, handlers.substitute(substitute_fn=value), handlers.seed(rng_seed=0):
+            synthesiser.model(without(data, synthesiser.sensitive))
+        return _latent(sites)
+
+    found: dict[str, Any] = jax.jit(jax.vmap(one))(points)
+    return found
+
+
+def check_model(
+    synthesiser: Synthesiser,
+    data: Mapping[str, Any],
+    values: Mapping[str, Any],
+    *,
+    blanks: Sequence[Mapping[str, Any]] = (),
+) -> None:
+    """Refuse a model that does more with the sensitive columns than to give each record a log-density.
+
+    It is run on its table, on one with zeros in the sensitive columns, and on one with zeros and ones in turn, always
+    with the same parameters. Apart from what it reads, it is told what its observed sites return: that is all that the
+    law of the records may depend on. Raises ParameterError when a prior or a factor changes, the law of the records
+    that it draws changes, or the log-density of a record is another one in the table than by itself.
+
+    ``synthesiser``: the model.
+    ``data``: confidential: its encoded data.
+    ``values``: public parameters to try, one row each.
+    ``blanks``: where the number of records is confidential: tables without a confidential value, of one record, of two,
+    and of other public numbers. The model is tried on the first two before it is on its table, and its prior on all.
+    """
+    if blanks:
+        _check_any_number(synthesiser, blanks, values)
+        check_model(synthesiser, blanks[1], values)
+    model, sensitive = synthesiser.model, synthesiser.sensitive
+
+    def run(values: Any, data: Any, told: Any) -> Any:
+        def at(one: Any) -> Any:
+            return _densities(model, one, data, told), alone(model, one, data)
+
+        return jax.vmap(at)(values)
+
+    compiled = jax.jit(run)
+
+    def ran(data: Any, told: Any) -> Any:
+        return jax.tree.map(np.asarray, compiled(values, data, {name: told[name] for name in sensitive}))
+
+    held = {name: jnp.asarray(value) for name, value in data.items()}
+    blank = without(held, sensitive)
+    alternating = _alternating(blank, sensitive)
+    for told in (alternating, held):  # the former shows what is wrong without the confidential table
+        (prior, records), _ = ran(blank, told)
+        for table in (alternating, held):
+            found, single = ran(table, told)
+            _check_same(found[0], prior, "changes with the sensitive columns. A prior or a factor must be fixed "
+                                         "without looking at them, and what depends on a record belongs in an "
+                                         "observed site, obs=data[...]")  # fmt: skip
+            if table is told:
+                _check_alone(sum(found[1].values()), single)
+            _check_same(found[1], records, "has a law that changes with the sensitive columns. Where one of them "
+                                           "depends on another, use what numpyro.sample returns for it")  # fmt: skip
+
+
+def _check_any_number(synthesiser: Synthesiser, blanks: Sequence[Mapping[str, Any]], values: Mapping[str, Any]) -> None:
+    """Refuse a model whose prior, factors or public arrays depend on how many records there are."""
+
+    def priors(values: Any, data: Any) -> Any:
+        return jax.vmap(lambda one: _densities(synthesiser.model, one, data, {})[0])(values)
+
+    compiled, one = jax.jit(priors), blanks[0]
+    before = compiled(values, one)
+    for blank in blanks[1:]:
+        count = len(blank[synthesiser.sensitive[0]])
+        for name, array in blank.items():
+            if not _close(array, one[name] if name.startswith(SHARED) else repeated(one[name], count)):
+                raise ParameterError(f"array {name!r} of Synthesiser.public {_CONFIDENTIAL_NUMBER}")
+        found = compiled(values, blank)
+        for name in sorted({*found, *before}):
+            if name not in found or name not in before or not _close(found[name], before[name]):
+                raise ParameterError(f"site {name!r} {_CONFIDENTIAL_NUMBER}")
+
+
+def _close(found: Any, before: Any) -> bool:
+    return np.shape(found) == np.shape(before) and np.allclose(found, before, rtol=1e-5, atol=1e-6, equal_nan=True)
+
+
+def _densities(
+    model: Any, values: Mapping[str, Any], data: Mapping[str, Any], told: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the log-densities of priors and factors, and those of the records in ``told``, by site."""
+
+    class Tell(numpyro.primitives.Messenger):  # type: ignore[misc]
+        """Let observed sites return what is told."""
+
+        def process_message(self, msg: dict[str, Any]) -> None:
+            if is_likelihood(msg) and msg["name"] in told:
+                msg["value"] = told[msg["name"]]
+
+    with handlers.trace() as sites, Tell():
+        handlers.substitute(seeded_model(model), data=values)(data)
+    sampled = {name: site for name, site in sites.items() if site["type"] == "sample"}
+    logs = {name: log_density(site) for name, site in sampled.items()}
+    return (
+        {name: value for name, value in logs.items() if not is_likelihood(sampled[name])},
+        {name: value for name, value in logs.items() if is_likelihood(sampled[name])},
+    )
+
+
+def _alternating(blank: Mapping[str, Any], sensitive: tuple[str, ...]) -> dict[str, Any]:
+    def turned(value: Any) -> Any:
+        each = (jnp.arange(len(value)) % 2).reshape(-1, *(1,) * (value.ndim - 1))
+        return jnp.broadcast_to(each, value.shape).astype(value.dtype)
+
+    return {name: turned(value) if name in sensitive else value for name, value in blank.items()}
+
+
+def _check_same(found: Mapping[str, Any], before: Mapping[str, Any], said: str) -> None:
+    for name, logs in found.items():
+        if not np.array_equal(logs, before[name], equal_nan=True):
+            raise ParameterError(f"site {name!r} {said}")
+
+
+def _check_alone(together: npt.NDArray[Any], single: npt.NDArray[Any]) -> None:
+    finite = np.isfinite(together) & np.isfinite(single)
+    a, b = np.where(finite, together, 0.0), np.where(finite, single, 0.0)
+    near = np.abs(a - b) <= _TOLERANCE * (1.0 + np.abs(a))
+    if not (near & (np.isfinite(together) == np.isfinite(single))).all():
+        raise ParameterError(
+            "the log-density of the table is not the sum of those of its records by themselves. A record's density "
+            "may use that record, public numbers and parameters, but nothing computed from all records (a mean, a "
+            "largest value, a total)"
+        )

@@ -1,0 +1,189 @@
+"""Synthesisers from declared facts alone: what the command line builds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from discreet._core.checks import choice
+from discreet._core.errors import DomainError, ParameterError
+from discreet._core.text import with_article
+from discreet.domain import Boolean, Category, Date, Datetime, Domain, Integer, Numeric, OpenLabels
+from discreet.domain.column import Column
+from discreet.pseudo_posterior.design import Design, Predictor, Response
+from discreet.pseudo_posterior.mixture import MixtureRegression
+from discreet.pseudo_posterior.regressions import (
+    CategoricalShares,
+    LinearRegression,
+    PoissonMean,
+    SequentialRegression,
+    Step,
+)
+from discreet.pseudo_posterior.synthesiser import Synthesiser
+
+MODELS = ("mixture", "dirichlet-process", "linear", "robust", "hierarchical", "poisson", "categorical", "sequential")
+"""Names of the models that can be built from a domain."""
+
+
+def synthesiser_for(
+    domain: Domain,
+    sensitive: tuple[str, ...],
+    *,
+    model: str = "mixture",
+    clusters: int | None = None,
+    transform: str | None = None,
+    group: str | None = None,
+    survey_weight: str | None = None,
+    unit: str | None = None,
+) -> Synthesiser:
+    """Return a synthesiser of some columns of a domain given all the others, from public facts alone.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public. Categories and booleans enter as indicators, of a null too; numbers, decimals, dates and times scaled
+        between their bounds, with an indicator of a null. A sensitive column has no nulls.
+    sensitive : tuple of str
+        The columns to synthesise.
+    model : str
+        One of :data:`MODELS`; "sequential" alone takes several columns.
+    clusters : int, optional
+        For mixtures; 10 by default.
+    transform : {"identity", "log", "asinh"}, optional
+        Of a numeric response; by default chosen from its bounds, and the identity for dates and datetimes.
+    group : str, optional
+        For the hierarchical model: the category or boolean, such as a region, whose values have intercepts of their own
+        that are drawn together. It is published exactly, like all others.
+    survey_weight, unit : str, optional
+        Columns that the model does not read, since they hold survey weights or name the privacy unit. Name them to the
+        posterior too.
+
+    Raises
+    ------
+    ParameterError, DomainError
+        When model and columns do not fit together.
+
+    Examples
+    --------
+    >>> domain = Domain(columns={"income": Numeric(lower=0, upper=1e6), "sex": Category(categories=["f", "m"])})
+    >>> made = synthesiser_for(domain, ("income",))
+    >>> made.sensitive, made.given
+    (('income',), ('sex',))
+    """
+    _check_model(model, sensitive, clusters, group)
+    _check_sensitive(domain, sensitive)
+    for name in (group, survey_weight, unit):
+        if name is not None and name not in domain.columns:
+            raise ParameterError(f"{name!r} is not a column of the domain")
+    others = {name: column for name, column in domain.columns.items() if name not in {*sensitive, survey_weight, unit}}
+    if model in ("poisson", "categorical"):
+        return _without_predictors(others, domain.columns[sensitive[0]], sensitive[0], model)
+    design = Design(predictors=tuple(_predictor(name, column) for name, column in others.items() if name != group))
+    if model == "sequential":
+        return SequentialRegression(
+            steps=tuple(_step(name, domain.columns[name], transform) for name in sensitive), design=design
+        )
+    response = _response(sensitive[0], domain.columns[sensitive[0]], transform)
+    if group is not None:
+        if group not in others:
+            raise ParameterError(
+                f"column {group!r} cannot be the group and be sensitive, the survey weight or the unit. Name another "
+                "column as the group"
+            )
+        groups = _categories(group, others[group]) + others[group].nullable  # a null is a group of its own
+        return LinearRegression(response=response, design=design, group=group, groups=groups)
+    if model in ("linear", "robust"):
+        return LinearRegression(response=response, design=design, degrees=4.0 if model == "robust" else None)
+    weights = "dirichlet" if model == "mixture" else "sticks"
+    return MixtureRegression(
+        response=response, design=design, clusters=10 if clusters is None else clusters, weights=weights
+    )
+
+
+def _check_model(model: str, sensitive: tuple[str, ...], clusters: int | None, group: str | None) -> None:
+    """Refuse a model that does not exist, or that does not take these columns, clusters or groups."""
+    choice("model", model, MODELS)
+    if clusters is not None and model not in ("mixture", "dirichlet-process"):
+        raise ParameterError(f"the {model} model has no clusters")
+    if (group is not None) != (model == "hierarchical"):
+        raise ParameterError("the hierarchical model needs the column of its groups (group=...), and no other takes it")
+    if len(set(sensitive)) < len(sensitive):
+        raise ParameterError("a sensitive column is named twice")
+    if not sensitive or (len(sensitive) > 1 and model != "sequential"):
+        raise ParameterError("name one sensitive column, or several with the sequential model")
+
+
+def _check_sensitive(domain: Domain, sensitive: tuple[str, ...]) -> None:
+    """Refuse sensitive columns that are not of the domain, or nullable."""
+    for name in sensitive:
+        if name not in domain.columns:
+            raise ParameterError(f"{name!r} is not a column of the domain")
+    for name in sensitive:
+        if domain.columns[name].nullable:
+            raise sensitive_nulls(name)
+
+
+def _without_predictors(others: Collection[str], column: Column, name: str, model: str) -> Synthesiser:
+    """Return a model of one column alone."""
+    if others:
+        raise ParameterError(
+            f"the {model} model has no predictors: the domain declares the sensitive column alone, and the table's "
+            "others are left out (ignore_other_columns=True)"
+        )
+    if model == "categorical":
+        return CategoricalShares(column=name, categories=_categories(name, column))
+    if not isinstance(column, Integer) or column.lower < 0:
+        raise DomainError(f"column {name!r}: this model needs counts, an integer of at least 0")
+    return PoissonMean(column=name)
+
+
+def sensitive_nulls(name: str) -> DomainError:
+    """Return the error of a sensitive column that may hold nulls."""
+    return DomainError(
+        f"column {name!r}: a sensitive column cannot have nulls, which no model draws. Fill them in or leave their "
+        "records out beforehand, and declare the column without nulls"
+    )
+
+
+def _bounds(name: str, column: Column) -> tuple[float, float]:
+    """Return a column's bounds in the unit of its positions, or refuse one that has none."""
+    if isinstance(column, (Boolean, Category, OpenLabels)):
+        raise DomainError(
+            f"column {name!r}: {with_article(column.kind)} cannot be a number here. Leave it out or recode it"
+        )
+    return bounds_of(column)
+
+
+def bounds_of(column: Column) -> tuple[float, float]:
+    """Return the bounds of a column of numbers, dates or times in the unit of its positions."""
+    if isinstance(column, Numeric):
+        return column.lower, column.upper
+    (lower, _), (_, upper) = column.ends(np.array([0, (column.values or 1) - 1]))
+    return float(lower), float(upper)
+
+
+def _categories(name: str, column: Column) -> int:
+    if not isinstance(column, (Category, Boolean)) or column.values is None:
+        raise DomainError(f"column {name!r} must be a category or a boolean, got {with_article(column.kind)}")
+    return column.values
+
+
+def _response(name: str, column: Column, transform: str | None) -> Response:
+    lower, upper = _bounds(name, column)
+    if isinstance(column, (Date, Datetime)) and transform is None:
+        transform = "identity"  # 1970 is not a zero that anything is relative to
+    return Response.between(name, lower, upper, transform=transform)
+
+
+def _predictor(name: str, column: Column) -> Predictor:
+    if isinstance(column, (Category, Boolean)):
+        return Predictor(column=name, categories=column.size)
+    lower, upper = _bounds(name, column)
+    return Predictor(column=name, lower=lower, upper=upper, nulls=column.nullable)
+
+
+def _step(name: str, column: Column, transform: str | None) -> Step:
+    if isinstance(column, (Category, Boolean)):
+        return Step(column=name, kind="category", categories=_categories(name, column))
+    return Step(column=name, kind="numeric", response=_response(name, column, transform))

@@ -1,0 +1,161 @@
+r"""Draws from the censored posterior on a public list of parameters, exact up to what its bound leaves room for.
+
+What a record says to each parameter becomes a whole number of ``-2^36 .. 0`` units, so that sums over records are exact
+and those of neighbours differ by at most ``2^36`` units per record. The log-weights that are made of these sums are
+drawn from with integers (:func:`discreet.mechanisms.draws.draw_weighted`). Whatever is rounded on the way is at most
+:func:`margin` nats together, and a unit is worth so much less. The proof is T18's (docs/theory/censored-posterior.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.arrays import Floats, Integers
+from discreet._core.checks import real
+from discreet._core.errors import ParameterError
+from discreet._core.lazy import handlers, jax, jnp
+from discreet._core.text import as_written
+from discreet.mechanisms.draws import draw_weighted
+from discreet.pseudo_posterior.checks import check_model, latent_sites
+from discreet.pseudo_posterior.likelihood import SURVEY, alone, is_likelihood, log_density, records_of, rows, without
+from discreet.pseudo_posterior.synthesiser import Synthesiser
+
+_UNITS = 2**36
+_RECORDS = 2**26
+_POINTS = 2**23
+_LEAST_BOUND, _LARGEST_BOUND = 2.0**-24, 2.0**10
+_PRIOR_SPREAD = 2.0**14
+_BLOCK = 512
+
+
+def check_grid_bound(bound: float) -> None:
+    """Check that a bound M leaves room for rounding.
+
+    Raises ParameterError when it is below ``2^-24`` or above 1,024.
+    """
+    real("on a grid the bound M", bound, least=_LEAST_BOUND, most=_LARGEST_BOUND)
+
+
+def margin(bound: float) -> float:
+    """Return four times how far a drawn log-weight may be from the exact one, in nats: what rounding costs.
+
+    It holds for up to 2^26 records and 2^14 nats between the prior's log-densities, so that it depends on neither.
+    """
+    return 4.0 * (2.0**-23 * bound + 2.0**-34)
+
+
+def said(log_likelihoods: npt.ArrayLike, weights: npt.ArrayLike, bound: float) -> Integers:
+    """Return what records say to parameters: weighted, clipped log-likelihoods in units of ``bound / 2^36``.
+
+    ``log_likelihoods``, shape (parameters, n): Nats; what is not finite counts as ``-bound``.
+    ``weights``, shape (n,): in [0, 1].
+    ``bound``: M, nats.
+    Returns, shape (parameters, n): between ``-2^36`` and 0.
+    """
+    logs = np.asarray(log_likelihoods, dtype=np.float64)
+    clipped = np.where(np.isfinite(logs), np.clip(logs, -bound, 0.0), -bound)
+    units = np.rint(clipped * np.asarray(weights, dtype=np.float64) * (_UNITS / bound))
+    return np.clip(units.astype(np.int64), -_UNITS, 0)
+
+
+def grid_log_weights(totals: Integers, log_prior: Floats, bound: float) -> Floats:
+    """Return the log-weights that parameters are drawn with.
+
+    ``totals``, shape (parameters,): sums of :func:`said` over records.
+    ``log_prior``, shape (parameters,): public, the largest 0, none below -2^14.
+    ``bound``: M, nats.
+    """
+    return log_prior + totals.astype(np.float64) * ((bound - margin(bound)) / _UNITS)
+
+
+def drawn_on_grid(
+    synthesiser: Synthesiser,
+    grid: Mapping[str, npt.ArrayLike],
+    data: Mapping[str, Any],
+    weights: Floats,
+    *,
+    bound: float,
+    draws: int,
+    rng: np.random.Generator,
+    blanks: Sequence[Mapping[str, Any]] = (),
+    survey: Floats | None = None,
+) -> dict[str, npt.NDArray[Any]]:
+    """Return independent draws from the censored posterior on a grid.
+
+    Raises ParameterError when grid, prior and model do not fit together, or the table has more than 2^26 records.
+
+    ``synthesiser``: the model, public.
+    ``grid``: public: values of every latent site, one row per parameter.
+    ``data``: confidential: the model's encoded data.
+    ``weights``, shape (n,): in [0, 1], each of its own record.
+    ``bound``: M, nats.
+    ``draws``: how many.
+    ``rng``: source of uniform integers.
+    ``blanks``: where the number of records is confidential: public tables, as for :func:`~._checks.check_model`. The
+    prior is that of the first.
+    ``survey``, shape (n,): survey weights, at least 0; each of its own record.
+    """
+    points = {name: np.asarray(value) for name, value in grid.items()}
+    if records_of(points) > _POINTS or len(weights) > _RECORDS:
+        raise ParameterError("a grid must have at most 2^23 parameters, and is for at most 2^26 records")
+    latent = set(latent_sites(synthesiser, data, at={name: value[0] for name, value in points.items()},
+                              blanks=blanks))  # fmt: skip
+    if latent != set(points):
+        raise ParameterError(f"the grid gives no values of site {min(latent - set(points))!r}" if latent - set(points)
+                             else f"the model has no latent site {min(set(points) - latent)!r}")  # fmt: skip
+    tried = rows(points, np.linspace(0, records_of(points) - 1, 3).astype(np.int64))
+    check_model(synthesiser, data, tried, blanks=blanks)
+    blank = blanks[0] if blanks else without(data, synthesiser.sensitive)
+    points, log_prior = _possible(points, _log_prior(synthesiser, points, blank))
+    totals = np.zeros(len(log_prior), dtype=np.int64)
+    surveyed = data if survey is None else {**data, SURVEY: survey}
+    for first, logs in _by_blocks(synthesiser, points, surveyed, len(weights)):
+        totals += said(logs, weights[first : first + logs.shape[1]], bound).sum(axis=1)
+    law = grid_log_weights(totals, log_prior, bound)
+    picked = np.array([draw_weighted(law, rng=rng) for _ in range(draws)])
+    return rows(points, picked)
+
+
+def _log_prior(synthesiser: Synthesiser, points: Mapping[str, Any], blank: Mapping[str, Any]) -> Floats:
+    """Return the log-densities of priors and factors, from the model on a table without a confidential value."""
+
+    def at(one: Mapping[str, Any]) -> Any:
+        with handlers.trace() as sites, handlers.substitute(data=one), handlers.seed(rng_seed=0):
+            synthesiser.model(blank)
+        return sum(
+            log_density(site).sum() for site in sites.values() if site["type"] == "sample" and not is_likelihood(site)
+        )
+
+    logs = jax.jit(lambda some: jax.lax.map(at, some))({name: jnp.asarray(value) for name, value in points.items()})
+    return np.asarray(logs, dtype=np.float64)
+
+
+def _possible(points: Mapping[str, Any], log_prior: Floats) -> tuple[dict[str, Any], Floats]:
+    """Return the parameters of positive prior, and their log-densities, the largest of which is 0."""
+    possible = np.isfinite(log_prior)
+    if np.isposinf(log_prior).any() or not possible.any():
+        raise ParameterError("the prior's densities on the grid must be finite, and some of them above 0")
+    held = log_prior[possible] - log_prior[possible].max()
+    if held.min() < -_PRIOR_SPREAD:
+        raise ParameterError(
+            f"the prior's log-densities on the grid are more than {as_written(_PRIOR_SPREAD)} nats apart. Leave out "
+            "the parameters that it rules out"
+        )
+    return rows(points, possible), held
+
+
+def _by_blocks(synthesiser: Synthesiser, points: Mapping[str, Any], data: Mapping[str, Any], count: int) -> Any:
+    """Yield where a block of records begins, and their log-likelihoods, (parameters, records).
+
+    All blocks have one shape, whatever the number of records: the last one is filled up with its own first rows.
+    """
+    made = jax.jit(lambda some, block: jax.lax.map(lambda one: alone(synthesiser.model, one, block), some))
+    at = {name: jnp.asarray(value) for name, value in points.items()}
+    for first in range(0, count, _BLOCK):
+        filled = first + np.arange(_BLOCK) % min(_BLOCK, count - first)
+        block = {name: jnp.asarray(value) for name, value in rows(data, filled).items()}
+        yield first, np.asarray(made(at, block))[:, : count - first]

@@ -1,0 +1,297 @@
+"""A NumPyro model seen record by record: its log-likelihoods, the same with weights, and new records from it.
+
+The observed sites of a model are its likelihood; each gives one log-density per record. Nothing here changes a model:
+what its sites do is read and redirected by effect handlers. What a record contributes to a posterior is computed by
+running the model on that record alone, and the prior by running it without the sensitive columns: so neither can see
+anything else, whatever the model does with its data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.errors import ParameterError
+from discreet._core.lazy import dist, handlers, jax, jnp, numpyro
+
+# A model's data, record by record: arrays with one row per record, and arrays that belong to all records together.
+
+SHARED = "shared: "
+"""How the names of arrays begin that belong to all records together."""
+
+SURVEY = "survey: weight"
+"""The array of survey weights, beside those that a model reads: it multiplies log-likelihoods, and no model sees it."""
+
+Columns = Mapping[str, npt.NDArray[Any]]
+"""Columns of a table, one entry per record: numbers, and codes ``0, 1, ..`` of categories."""
+
+
+def records_of(data: Mapping[str, Any]) -> int:
+    """Return the number of records of encoded data.
+
+    Raises ParameterError when the arrays disagree on it, or there is none.
+    """
+    counts = {len(value) for name, value in data.items() if not name.startswith(SHARED)}
+    if len(counts) != 1 or 0 in counts:
+        raise ParameterError("every array of the model's data must have one row per record")
+    return counts.pop()
+
+
+def rows(data: Mapping[str, Any], index: Any) -> dict[str, npt.NDArray[Any]]:
+    """Return the data of some records, in memory of their own: what belongs to all of them stays."""
+    return {
+        name: np.asarray(value) if name.startswith(SHARED) else _owned(np.asarray(value)[index])
+        for name, value in data.items()
+    }
+
+
+def _owned(taken: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return values that lead to no others: a view would, through its base."""
+    return taken if taken.base is None else taken.copy()
+
+
+def repeated(row: npt.ArrayLike, count: int) -> npt.NDArray[Any]:
+    """Return an array of one row, as often as that."""
+    return np.repeat(np.asarray(row), count, axis=0)
+
+
+def without(data: Mapping[str, Any], sensitive: Collection[str]) -> dict[str, Any]:
+    """Return the data with zeros for the sensitive columns, whose shapes and types alone are used."""
+    return {name: jnp.zeros_like(value) if name in sensitive else value for name, value in data.items()}
+
+
+Model = Callable[[Mapping[str, Any]], None]
+"""A NumPyro model: a function of a mapping of arrays, one row per record."""
+
+_BLOCK = 64
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Load and run JAX without its remarks on the machine; say how to install it where it is missing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            import numpyro  # noqa: F401
+        except ImportError:
+            raise ParameterError("this needs NumPyro. Install it: pip install 'discreet[bayes]'") from None
+        yield
+
+
+def is_likelihood(site: Mapping[str, Any]) -> bool:
+    """Whether a site is an observed record; factors are a part of the prior."""
+    return site["type"] == "sample" and bool(site["is_observed"]) and not isinstance(unwrapped(site["fn"]), dist.Unit)
+
+
+def unwrapped(fn: Any) -> Any:
+    """Return a distribution without masks, expansions and declared event dimensions."""
+    while isinstance(fn, (dist.MaskedDistribution, dist.ExpandedDistribution, dist.Independent)):
+        fn = fn.base_dist
+    return fn
+
+
+def log_density(site: Mapping[str, Any]) -> Any:
+    """Return the log-density of a site as it counts: multiplied by its scale, where it has one."""
+    logs = site["fn"].log_prob(site["value"])
+    return logs if site["scale"] is None else site["scale"] * logs
+
+
+def by_record(model: Model, data: Mapping[str, Any], count: int) -> Any:
+    """Run a model with its observed sites hidden, and return their log-densities summed record by record.
+
+    Raises ParameterError when the model has no observed site, or one that does not give one number per record.
+
+    ``model``: the model; latent sites are met by the handlers around this call.
+    ``data``: its data.
+    ``count``: number of records.
+    Returns, shape (count,): Nats, with respect to the measure of the model's own data.
+    """
+    with handlers.block(hide_fn=is_likelihood), handlers.trace() as sites:
+        model(data)
+    total: Any = 0.0
+    found = [site for site in sites.values() if is_likelihood(site)]
+    if not found:
+        raise ParameterError("the model has no observed site. Pass the data as obs=data[...] to numpyro.sample")
+    for site in found:
+        if site["scale"] is not None:
+            raise ParameterError(
+                f"site {site['name']!r} is scaled or subsampled, which no bound would know of. Leave that out, and "
+                "name the column of survey weights (survey_weight=...)"
+            )
+        logs = site["fn"].log_prob(site["value"])
+        if logs.shape != (count,):
+            raise ParameterError(
+                f"site {site['name']!r} gives log-densities of shape {logs.shape}, not one per record ({count},). "
+                "Use to_event() for what belongs to one record"
+            )
+        total = total + logs
+    return total
+
+
+def alone(model: Model, values: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
+    """Return the log-density of each record, from the model run on that record alone, times its survey weight.
+
+    ``model``: the model.
+    ``values``: values of its latent sites.
+    ``data``: its data, one row per record; what is shared by all records is public. With :data:`SURVEY` the array of
+    survey weights, which the model is not shown.
+    Returns, shape (count,): Nats. Entry i is a function of row i, of what is shared and of the parameters.
+    """
+    shared = {name: value for name, value in data.items() if name.startswith(SHARED)}
+    single = {name: jnp.asarray(value)[:, None] for name, value in data.items() if name not in {*shared, SURVEY}}
+
+    def one(row: Mapping[str, Any]) -> Any:
+        with handlers.block(), handlers.seed(rng_seed=0), handlers.substitute(data=values):
+            return by_record(model, {**row, **shared}, 1)[0]
+
+    logs = jax.vmap(one)(single)
+    if SURVEY not in data:
+        return logs
+    weights = jnp.asarray(data[SURVEY], dtype=logs.dtype)
+    return jnp.where(weights > 0.0, weights * logs, 0.0)  # a record of weight 0 says nothing, whatever its density
+
+
+def shown(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the data that a model may see: all but survey weights."""
+    return {name: value for name, value in data.items() if name != SURVEY}
+
+
+def censored(logs: Any, bound: float) -> Any:
+    """Return log-likelihoods clipped to ``[-bound, 0]``; what is not finite says ``-bound``."""
+    return jnp.where(jnp.isfinite(logs), jnp.clip(logs, -bound, 0.0), -bound)
+
+
+def _safely_censored(model: Model, values: Mapping[str, Any], data: Mapping[str, Any], bound: float) -> Any:
+    """Return the clipped log-likelihoods of records, with a gradient that is finite wherever they are clipped.
+
+    Where a log-density or its derivative is not finite, a product with 0 is NaN. So the values come from every record
+    alone, and the gradient from the same rows but for those that are clipped: an unclipped row stands for them, and
+    what it would add is multiplied by 0.
+    """
+    held = jax.lax.stop_gradient(alone(model, jax.lax.stop_gradient(values), data))
+    inside = jnp.isfinite(held) & (held > -bound) & (held < 0.0)
+    kept = jnp.where(inside, jnp.arange(len(held)), jnp.argmax(inside))
+    spared = {name: value if name.startswith(SHARED) else jnp.asarray(value)[kept] for name, value in data.items()}
+    smooth = alone(model, _with_finite_gradient(values), spared)
+    return censored(held, bound) + jnp.where(inside, smooth - jax.lax.stop_gradient(smooth), 0.0)
+
+
+def _with_finite_gradient(values: Mapping[str, Any]) -> Any:
+    """Return the same values; what is not finite in the gradient that comes back through them becomes 0."""
+
+    @jax.custom_vjp  # type: ignore[untyped-decorator]
+    def same(tree: Any) -> Any:
+        return tree
+
+    def backward(_: None, gradient: Any) -> tuple[Any]:
+        return (jax.tree.map(lambda part: jnp.where(jnp.isfinite(part), part, 0.0), gradient),)
+
+    same.defvjp(lambda tree: (tree, None), backward)
+    return same(dict(values))
+
+
+def weighted(
+    model: Model,
+    *,
+    sensitive: Collection[str],
+    bound: float | None = None,
+    blank: Mapping[str, Any] | None = None,
+) -> Callable[[Mapping[str, Any], Any], None]:
+    r"""Return the model whose log-likelihood is :math:`\sum_i\alpha_i\ell_i`, each clipped to ``[-bound, 0]`` if given.
+
+    Its latent sites and factors are those of the model without the sensitive columns, :math:`\ell_i` is that of the
+    model on record i alone, times its survey weight where the data have one.
+
+    ``model``: its observed sites are the likelihood.
+    ``sensitive``: the sensitive columns.
+    ``bound``: the censored form's M, in nats.
+    ``blank``: a public table to take latent sites and factors from, where even the number of records is confidential;
+    by default the data without the sensitive columns.
+    Returns: a NumPyro model of the data and the weights.
+    """
+
+    def pseudo(data: Mapping[str, Any], weights: Any) -> None:
+        def hidden(site: Mapping[str, Any]) -> bool:
+            return is_likelihood(site) or site["type"] == "deterministic"
+
+        with handlers.block(hide_fn=hidden), handlers.trace() as sites:
+            model(without(shown(data), sensitive) if blank is None else blank)
+        values = {
+            name: site["value"] for name, site in sites.items() if site["type"] == "sample" and not site["is_observed"]
+        }
+        logs = alone(model, values, data) if bound is None else _safely_censored(model, values, data, bound)
+        numpyro.factor("pseudo_likelihood", jnp.dot(jnp.asarray(weights), logs))
+
+    return pseudo
+
+
+def seeded_model(model: Callable[..., None]) -> Callable[..., None]:
+    """Return a model that can be traced without a generator of its own."""
+    seeded: Callable[..., None] = handlers.seed(model, rng_seed=0)
+    return seeded
+
+
+def extremes(
+    model: Model, count: int, units: npt.NDArray[np.int64] | None = None
+) -> Callable[[Mapping[str, npt.NDArray[Any]], Mapping[str, Any]], Any]:
+    """Return a function that gives the least and the largest log-likelihood of each record over posterior draws.
+
+    ``model``: the model.
+    ``count``: number of records, or of units.
+    ``units``: the number of each record's unit, from 0 on: log-likelihoods of its records are added up then.
+    Returns: Takes draws (values of the latent sites by name, one row per draw) and the model's data, and returns two
+    ndarrays of float64, shape (count,), in nats; a NaN counts as minus infinity. Compiled when it is first used.
+    """
+
+    def logs(one: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
+        found = alone(model, one, data)
+        found = found if units is None else jax.ops.segment_sum(found, units, num_segments=count)
+        return jnp.where(jnp.isnan(found), -jnp.inf, found)
+
+    def block(some: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
+        made = jax.vmap(logs, in_axes=(0, None))(some, data)
+        return made.min(axis=0), made.max(axis=0)
+
+    compiled = jax.jit(block)
+
+    def over(draws: Mapping[str, npt.NDArray[Any]], data: Mapping[str, Any]) -> Any:
+        least, largest = np.full(count, np.inf), np.full(count, -np.inf)
+        total = len(next(iter(draws.values())))
+        for first in range(0, total, _BLOCK):
+            rows = np.arange(first, first + _BLOCK) % total  # blocks of one length; repeats change no extreme
+            low, high = compiled({name: jnp.asarray(value[rows]) for name, value in draws.items()}, data)
+            least = np.minimum(least, np.asarray(low, dtype=np.float64))
+            largest = np.maximum(largest, np.asarray(high, dtype=np.float64))
+        return least, largest
+
+    return over
+
+
+def redrawn(model: Model, one: Mapping[str, Any], data: Mapping[str, Any], key: Any) -> dict[str, Any]:
+    """Draw new values of every observed site, given one posterior draw.
+
+    ``model``: the model. Where an observed site depends on another one, it has to use what ``numpyro.sample`` returned
+    for it.
+    ``one``: values of the latent sites.
+    ``data``: Shapes and public columns: where a model is to be trusted with no more, zeros for the sensitive ones.
+    ``key``: source of the draws.
+    Returns, shape (n,): New values by site.
+    """
+    names: list[str] = []
+
+    class Redraw(numpyro.primitives.Messenger):  # type: ignore[misc]
+        """Turn observed sites into draws."""
+
+        def process_message(self, msg: dict[str, Any]) -> None:
+            if is_likelihood(msg):
+                names.append(msg["name"])
+                msg["is_observed"], msg["value"] = False, None
+
+    with handlers.seed(rng_seed=key), handlers.substitute(data=one), handlers.trace() as sites, Redraw():
+        model(data)
+    return {name: sites[name]["value"] for name in names}

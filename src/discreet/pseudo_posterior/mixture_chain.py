@@ -1,0 +1,316 @@
+r"""A Markov chain for mixtures of regressions: moves in turn, each of which leaves the target as it is.
+
+The target is :math:`\prod_i\bigl(\sum_k\pi_kN(y_i\mid x_i^\top\beta_k,\sigma_k)\bigr)^{\alpha_i}` times the prior, or
+the same with log-likelihoods clipped. One gradient-based chain over all parameters crawls: how stiff a cluster's
+coefficients are depends on how many records the cluster holds, and ten coefficient vectors leave a covariance of twenty
+rows to its prior. So:
+
+1. *Coefficients, scales and shares given their prior's parameters*: Hamiltonian Monte Carlo. The metric is the nearly
+   known precision of each cluster, :math:`I+h_kT^\top T` with :math:`T` the root of the coefficients' covariance and
+   :math:`h_k\approx n_k/\sigma_k^2`. It depends on where the chain is; so that the move stays exact, :math:`h` is a
+   variable of the chain: drawn log-normal around its value at the current state, and held while its density is a part
+   of the target.
+2. *The covariance given the coefficients*: one row at a time, exactly. Under the uniform prior of correlations and
+   :math:`|t_3|` spreads, the regression of row r on the others has prior :math:`\propto s_r^{-R}p(s_r)`, with
+   :math:`s_r^2=|\ell|^2+\tau`: a mixture of normal laws of :math:`\ell` over two gamma variables.
+3. *Nearly empty clusters*: new coefficients and scales from their prior, accepted by the ratio of likelihoods.
+4. *Exchanges*: beside the chain run two whose likelihood has a power below one, and neighbours offer each other their
+   states. Which small clusters there are hardly changes at power 1, and often at 0.85.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from discreet._core.lazy import jax, jnp
+from discreet.pseudo_posterior.likelihood import SURVEY, censored
+from discreet.pseudo_posterior.mixture_steps import (
+    DirichletShares,
+    StickShares,
+    hamiltonian,
+    redrawn_covariance,
+    solved,
+)
+from discreet.pseudo_posterior.synthesiser import BLOCK, Chain
+
+_SWEEPS, _WARM_UP_SWEEPS = 7, 3
+_POWERS = (1.0, 0.92, 0.85)  # of the likelihood: the first is the target
+_ACCEPT, _FIRST_STEP = 0.8, 0.1
+_BLUR = 0.5  # standard deviation of log h around its value at the current state
+_REFRESHED, _NEARLY_EMPTY = 4, 5.0
+_HALF_LOG_TAU = 0.5 * math.log(2.0 * math.pi)
+_FAR = 1e15  # scales
+
+
+class _State(NamedTuple):
+    """Where a chain is: shares in coordinates of their own, coefficients where the design is orthonormal."""
+
+    concentration: Any
+    covariance: Any
+    coefficients: Any
+    log_excess: Any
+    shares: Any
+
+
+class _Facts(NamedTuple):
+    """What does not move: design (n, R), response and weights (n,), map to orthonormal coordinates, survey weights."""
+
+    design: Any
+    response: Any
+    weights: Any
+    map: Any
+    survey: Any = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Mixture:
+    """The target's parts, moves 1 to 3, and a sweep of them."""
+
+    shares: DirichletShares | StickShares
+    least_scale: float
+    bound: float | None
+
+    def logs(self, facts: _Facts, log_shares: Any, log_excess: Any, coefficients: Any) -> Any:
+        """Return the log-densities of records in clusters with their shares, (K, n)."""
+        scales = self.least_scale + jnp.exp(log_excess)
+        gaps = (facts.response - coefficients @ facts.design.T) / scales[:, None]
+        if self.bound is not None:  # so far away it is clipped anyway, and the square stays finite
+            gaps = jnp.clip(gaps, -_FAR, _FAR)
+        return (log_shares - jnp.log(scales) - _HALF_LOG_TAU)[:, None] - 0.5 * gaps**2
+
+    def log_likelihood(self, facts: _Facts, logs: Any) -> Any:
+        """Return the weighted log-likelihood, clipped where a bound is given."""
+        highest = jax.lax.stop_gradient(logs.max(axis=0))
+        by_record = highest + jnp.log(jnp.exp(logs - highest).sum(axis=0))
+        if self.bound is not None:
+            by_record = censored(facts.survey * by_record, self.bound)
+        return jnp.dot(facts.weights, by_record)
+
+    def log_precisions(self, inside: Any, log_excess: Any, concentration: Any, total: Any) -> tuple[Any, Any, Any]:
+        """Return about how precisely coefficients, log-excesses and shares are known, as logarithms."""
+        held = total * jnp.exp(self.shares.log(self.shares.outward(inside, concentration)))
+        excess = jnp.exp(log_excess)
+        scales = self.least_scale + excess
+        known = (0.1 + held / scales**2, 1.0 + 2.0 * held * (excess / scales) ** 2)
+        of_shares = self.shares.precision(inside, concentration, total)
+        return jnp.log(known[0]), jnp.log(known[1]), jnp.log(of_shares)
+
+    def move_clusters(self, key: Any, state: _State, facts: _Facts, step: Any) -> tuple[_State, Any, Any]:
+        """Move coefficients, scales and shares (1.); return the state, the acceptance and whether it diverged."""
+        at_metric, at_move = jax.random.split(key)
+        total, concentration = facts.weights.sum(), state.concentration.astype(facts.design.dtype)
+        root = _root(state, facts)
+        inside = self.shares.inward(state.shares, concentration)
+        held = self.log_precisions(inside, state.log_excess, concentration, total)
+        noise = _BLUR * jax.random.normal(at_metric, (sum(map(len, held)),), dtype=root.dtype)
+        held = tuple(a + b for a, b in zip(held, jnp.split(noise, _ends(held)), strict=True))
+        of_coefficients, of_excess, of_shares = (jnp.exp(part) for part in held)
+        eye = jnp.broadcast_to(jnp.eye(len(root), dtype=root.dtype), (len(of_excess), *root.shape))
+        metric = jnp.linalg.cholesky(eye + of_coefficients[:, None, None] * (root.T @ root))
+        inverse = solved(metric, eye)  # standardised coefficients are its transpose times white ones
+        to_coefficients = jnp.einsum("ri,kji->krj", root, inverse)
+
+        def unpacked(q: Any) -> tuple[Any, Any, Any]:
+            white, excess, share = jnp.split(q, (of_excess.size * len(root), of_excess.size * (len(root) + 1)))
+            return white.reshape(eye.shape[:2]), excess / jnp.sqrt(of_excess), share / jnp.sqrt(of_shares)
+
+        def energy(q: Any) -> Any:
+            white, excess, share = unpacked(q)
+            standard = jnp.einsum("kji,kj->ki", inverse, white)
+            coefficients = jnp.einsum("krj,kj->kr", to_coefficients, white)
+            log_shares = self.shares.log(self.shares.outward(share, concentration))
+            total_log = self.log_likelihood(facts, self.logs(facts, log_shares, excess, coefficients))
+            total_log += self.shares.log_prior(share, concentration) - 0.5 * (standard**2).sum()
+            total_log += (excess - 2.0 * jnp.log1p(jnp.exp(2.0 * excess) / 3.0)).sum()
+            there = self.log_precisions(share, excess, concentration, total)
+            for drawn, centre in zip(held, there, strict=True):
+                total_log -= 0.5 * (((drawn - centre) / _BLUR) ** 2).sum()
+            return -total_log
+
+        standard = solved(root, state.coefficients.T).T
+        white = jnp.einsum("kij,ki->kj", metric, standard)
+        q = jnp.concatenate((white.ravel(), state.log_excess * jnp.sqrt(of_excess), inside * jnp.sqrt(of_shares)))
+        q, accepted, diverged = hamiltonian(at_move, q, energy, step)
+        white, excess, share = unpacked(q)
+        return (
+            state._replace(
+                coefficients=jnp.einsum("krj,kj->kr", to_coefficients, white),
+                log_excess=excess,
+                shares=self.shares.outward(share, concentration),
+            ),
+            accepted,
+            diverged,
+        )
+
+    def move_prior(self, key: Any, state: _State, facts: _Facts) -> _State:
+        """Move the concentration and the coefficients' covariance (2.)."""
+        first, second = jax.random.split(key)
+        plain = solved(facts.map, state.coefficients.T.astype(facts.map.dtype)).T
+        return state._replace(
+            concentration=self.shares.concentration(first, state.shares, state.concentration),
+            covariance=redrawn_covariance(second, state.covariance, plain),
+        )
+
+    def refresh(self, key: Any, state: _State, facts: _Facts) -> _State:
+        """Propose coefficients and scales of clusters from their prior (3.); small clusters more often."""
+        root, log_shares = _root(state, facts), self.shares.log(state.shares)
+        chances = -jnp.log1p(facts.weights.sum() * jnp.exp(log_shares) / _NEARLY_EMPTY)
+
+        def propose(carry: Any, key: Any) -> tuple[Any, None]:
+            coefficients, excess, logs, total = carry
+            which, normals, accept = jax.random.split(key, 3)
+            k = jax.random.categorical(which, chances)
+            drawn = jax.random.normal(normals, (len(root) + 4,), dtype=root.dtype)
+            new, t = root @ drawn[4:], jnp.abs(drawn[0]) * jnp.sqrt(3.0 / (drawn[1:4] ** 2).sum())
+            row = self.logs(facts, log_shares[k][None], jnp.log(t)[None], new[None])
+            tried = logs.at[k].set(row[0])
+            likelihood = self.log_likelihood(facts, tried)
+            yes = jnp.log(jax.random.uniform(accept, dtype=root.dtype)) < likelihood - total
+            there = (coefficients.at[k].set(new), excess.at[k].set(jnp.log(t)), tried, likelihood)
+            return jax.tree.map(lambda a, b: jnp.where(yes, a, b), there, carry), None
+
+        logs = self.logs(facts, log_shares, state.log_excess, state.coefficients)
+        begin = (state.coefficients, state.log_excess, logs, self.log_likelihood(facts, logs))
+        (coefficients, excess, _, _), _ = jax.lax.scan(propose, begin, jax.random.split(key, _REFRESHED))
+        return state._replace(coefficients=coefficients, log_excess=excess)
+
+    def sweep(self, key: Any, state: _State, facts: _Facts, step: Any) -> tuple[_State, Any, Any, Any]:
+        """Make moves 1 to 3; return the state, its log-likelihood, the acceptance and whether it diverged."""
+        one, two, three = jax.random.split(key, 3)
+        state, accepted, diverged = self.move_clusters(one, state, facts, step)
+        state = self.refresh(three, self.move_prior(two, state, facts), facts)
+        logs = self.logs(facts, self.shares.log(state.shares), state.log_excess, state.coefficients)
+        return state, self.log_likelihood(facts, logs), accepted, diverged
+
+
+def mixture_chain(
+    shares: DirichletShares | StickShares,
+    *,
+    response: str,
+    map_name: str,
+    least_scale: float,
+    warm_up: int,
+    bound: float | None,
+) -> Chain:
+    """Return the chain: where it is at values of the sites, and how it goes on from there.
+
+    A draw is what several sweeps of all moves lead to: they are cheap, and clusters come and go slowly. It counts as
+    divergent where most of its trajectories diverged.
+
+    ``shares``: the prior of shares.
+    ``response``, ``map_name``: where the response and the map to orthonormal coordinates are in the data; the design is
+    under ``"design"``.
+    ``least_scale``: what excess scales are added to.
+    ``warm_up``: draws that are left out; the step size is adapted in them and then fixed.
+    ``bound``: Clip each record's log-likelihood to ``[-bound, 0]``.
+    """
+    target = _Mixture(shares, float(least_scale), bound)
+
+    def begin(key: Any, values: Any, _: Any) -> Any:
+        assert values is not None  # a synthesiser with a chain of its own says where to start it
+        every = jax.tree.map(lambda part: jnp.stack([part] * len(_POWERS)), _begin(shares, values))
+        return key, every, jnp.full(len(_POWERS), math.log(_FIRST_STEP), jnp.float32), jnp.int32(0)
+
+    def advance(at: Any, facts: Any) -> Any:
+        data, weights = facts
+        held = _Facts(
+            design=jnp.asarray(data["design"], jnp.float32),
+            response=jnp.asarray(data[response], jnp.float32),
+            weights=jnp.asarray(weights, jnp.float32),
+            survey=jnp.asarray(data.get(SURVEY, 1.0), jnp.float32),
+            map=jnp.asarray(data[map_name], jnp.float64),
+        )
+        if bound is not None:
+            held = _without_missing(held)
+        powers = jnp.asarray(_POWERS, jnp.float32)
+
+        def one(at: Any) -> Any:
+            key, state, power, log_step = at
+            return target.sweep(key, state, held._replace(weights=power * held.weights), jnp.exp(log_step))
+
+        def sweep(key: Any, carry: Any, gain: Any) -> Any:
+            states, log_steps, diverged = carry
+            *moves, swap = jax.random.split(key, len(_POWERS) + 1)
+            states, logs, accepted, bad = jax.lax.map(one, (jnp.stack(moves), states, powers, log_steps))
+            order = _exchanged(swap, logs / powers, powers)
+            states = jax.tree.map(lambda part: part[order], states)
+            return states, log_steps + gain * (accepted - _ACCEPT), diverged + bad[0]
+
+        def draw(carry: Any, _: None) -> Any:
+            key, states, log_steps, index = carry
+            warming = index < warm_up
+            sweeps = jnp.where(warming, _WARM_UP_SWEEPS, _SWEEPS)
+            gain = jnp.where(warming, jnp.maximum(jax.lax.rsqrt(1.0 + _WARM_UP_SWEEPS * index), 0.02), 0.0)
+            own = jax.random.fold_in(key, index)
+            states, log_steps, diverged = jax.lax.fori_loop(
+                0,
+                sweeps,
+                lambda i, carry: sweep(jax.random.fold_in(own, i), carry, gain.astype(jnp.float32)),
+                (states, log_steps, jnp.int32(0)),
+            )
+            first = jax.tree.map(lambda part: part[0], states)
+            return (key, states, log_steps, index + 1), (_sites(shares, first), 2 * diverged > sweeps)
+
+        return jax.lax.scan(draw, at, None, length=BLOCK)
+
+    return Chain(begin=begin, advance=advance, double=True)
+
+
+def _without_missing(facts: _Facts) -> _Facts:
+    """Return facts in which a record that is not finite counts for nothing: clipped, it says -M to all parameters."""
+    finite = jnp.isfinite(facts.response) & jnp.isfinite(facts.design).all(axis=1)
+    return facts._replace(
+        design=jnp.where(finite[:, None], facts.design, 0.0),
+        response=jnp.where(finite, facts.response, 0.0),
+        weights=jnp.where(finite, facts.weights, 0.0),
+    )
+
+
+def _exchanged(key: Any, logs: Any, powers: Any) -> Any:
+    """Return the order of states after neighbouring powers were offered each other's, from the hottest to the first."""
+    draws = jnp.log(jax.random.uniform(key, (len(_POWERS) - 1,), dtype=logs.dtype))
+    order = jnp.arange(len(_POWERS))
+    for i in reversed(range(len(_POWERS) - 1)):
+        here, there = logs[order[i]], logs[order[i + 1]]
+        yes = draws[i] < (powers[i] - powers[i + 1]) * (there - here)
+        order = jnp.where(yes, order.at[i].set(order[i + 1]).at[i + 1].set(order[i]), order)
+    return order
+
+
+def _begin(shares: DirichletShares | StickShares, values: Mapping[str, Any]) -> _State:
+    root = values["coefficient_spreads"].astype(jnp.float64)[:, None] * values["correlations"].astype(jnp.float64)
+    return _State(
+        concentration=values["concentration"].astype(jnp.float64),
+        covariance=root @ root.T,
+        coefficients=values["coefficients"].astype(jnp.float32),
+        log_excess=jnp.log(jnp.maximum(values["excess_scales"], 1e-6)).astype(jnp.float32),
+        shares=shares.begin(values).astype(jnp.float32),
+    )
+
+
+def _sites(shares: DirichletShares | StickShares, state: _State) -> dict[str, Any]:
+    """Return the values of the model's latent sites."""
+    spreads = jnp.sqrt(jnp.diag(state.covariance))
+    values = {
+        "concentration": state.concentration,
+        "coefficient_spreads": spreads,
+        "correlations": jnp.linalg.cholesky(state.covariance) / spreads[:, None],
+        "coefficients": state.coefficients,
+        "excess_scales": jnp.exp(state.log_excess),
+        **shares.values(state.shares),
+    }
+    single: dict[str, Any] = jax.tree.map(lambda value: value.astype(jnp.float32), values)
+    return single
+
+
+def _root(state: _State, facts: _Facts) -> Any:
+    """Return a lower triangular root of the covariance of coefficients in orthonormal coordinates."""
+    return (facts.map @ jnp.linalg.cholesky(state.covariance)).astype(facts.design.dtype)
+
+
+def _ends(parts: Any) -> list[int]:
+    """Return where parts begin that are laid one after the other, but for the first."""
+    return [len(parts[0]), len(parts[0]) + len(parts[1])]

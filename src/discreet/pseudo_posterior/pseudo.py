@@ -1,0 +1,500 @@
+r"""The risk-weighted pseudo-posterior (PP22): a synthesiser that hardly learns from the records it would give away.
+
+Three steps: the unweighted posterior and the risk of each record under it; weights and the posterior with them; the
+local Lipschitz bound :math:`\Delta_x=\max_{s,i}\alpha_i|\log p(x_i\mid\theta_s)|` and the local epsilon of one table.
+Everything computed on the way is as confidential as the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.arrays import Floats
+from discreet._core.checks import real
+from discreet._core.errors import ParameterError, Refused, RelationNotSupported
+from discreet._core.numeric import least_real
+from discreet._core.text import as_written, counted, rounded_up
+from discreet.domain import Domain
+from discreet.privacy import Guarantee, Relation
+from discreet.privacy.algebra import BoundedRangeProfile, power
+from discreet.pseudo_posterior.checks import UNCHECKED
+from discreet.pseudo_posterior.likelihood import Columns
+from discreet.pseudo_posterior.sampler import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Progress, Sampler
+from discreet.pseudo_posterior.step import check_draws, model_step, partial_caveats, synthetic_tables
+from discreet.pseudo_posterior.survey_and_units import (
+    PUBLIC_MEAN,
+    check_survey,
+    check_unit,
+    survey_weights,
+    unit_caveats,
+    units_in,
+)
+from discreet.pseudo_posterior.synthesiser import settle_numbers, settled
+from discreet.pseudo_posterior.weights import ExponentialWeights, LinearWeights, Unweighted, Weighting
+from discreet.releases.step import Step
+
+_REFITS = 6
+_ABOVE_ONE = (
+    "densities of this model may exceed one in the unit of measurement used: the local epsilon is then twice the range "
+    "of the weighted log-likelihoods, up to four times the Lipschitz bound (lemma 2 of PP22)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Risks:
+    r"""What each record can contribute to the log-likelihood, over posterior draws. Confidential.
+
+    ``least``, ``largest``, shape (n,): the extremes of :math:`\alpha_i\log p(x_i\mid\theta_s)` over the draws, nats.
+    """
+
+    least: Floats = field(repr=False)
+    largest: Floats = field(repr=False)
+
+    @property
+    def by_record(self) -> Floats:
+        """The Lipschitz bound of each record."""
+        return np.maximum(np.abs(self.least), np.abs(self.largest))
+
+    @property
+    def lipschitz(self) -> float:
+        """The largest of them, PP22's local bound."""
+        return float(self.by_record.max())
+
+    @property
+    def epsilon(self) -> float:
+        r"""Local epsilon of one posterior draw, :math:`2(\max(0,\max\alpha_if)-\min(0,\min\alpha_if))`.
+
+        Twice the Lipschitz bound where no density exceeds one, and at most four times it otherwise (T19).
+        """
+        high, low = float(self.largest.max(initial=0.0)), float(self.least.min(initial=0.0))
+        return 2.0 * (max(0.0, high) - min(0.0, low))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PseudoFit:
+    """A fitted pseudo-posterior. Confidential, but for tables drawn from it once and published.
+
+    Parameters
+    ----------
+    risks : Risks
+        Under the unweighted posterior.
+    weights : ndarray of float64, shape (n,)
+        In [0, 1].
+    draws : PosteriorDraws
+        Of the weighted posterior.
+    bounds : Risks
+        Under the weighted posterior, weights included.
+    unweighted : PosteriorDraws
+        Of the unweighted posterior.
+    weighting : Weighting
+        What made the weights: the one asked for, or what calibration found.
+    """
+
+    risks: Risks
+    weights: Floats = field(repr=False)
+    draws: PosteriorDraws = field(repr=False)
+    bounds: Risks
+    unweighted: PosteriorDraws = field(repr=False)
+    weighting: Weighting = field(repr=False)
+
+    @property
+    def lipschitz(self) -> float:
+        """PP22's local Lipschitz bound of the weighted posterior."""
+        return self.bounds.lipschitz
+
+    @property
+    def epsilon(self) -> float:
+        """Local epsilon of one table. Confidential, since it is computed from the data."""
+        return self.bounds.epsilon
+
+
+def safety_factor(n: int) -> float:
+    """Return the factor by which a local bound is raised before it is called global (PP22, section 4.5).
+
+    1.05 for more than 1,000 records, 1.10 for fewer: the upper ends of the intervals there.
+    """
+    return 1.05 if n > 1000 else 1.10
+
+
+@dataclass(frozen=True, slots=True)
+class PseudoPosterior:
+    r"""The risk-weighted pseudo-posterior mechanism over any synthesiser.
+
+    Draws :math:`\theta\sim\xi^\alpha(\theta\mid x)\propto\prod_ip(x_i\mid\theta)^{\alpha_i}\xi(\theta)` and then
+    records from :math:`p(\cdot\mid\theta)`. Its guarantee is *asymptotic and local* (T19): the bound is a maximum over
+    this table and these draws, and the weights of all records depend on all records. It is never formal differential
+    privacy; :class:`CensoredPosterior` is.
+
+    Parameters
+    ----------
+    synthesiser : Synthesiser or callable
+        A synthesiser, or a NumPyro model whose observed sites are the columns given as ``sensitive``.
+    sensitive : tuple of str
+        The columns synthesised, where ``synthesiser`` is a model.
+    given : tuple of str
+        The columns they depend on, where ``synthesiser`` is a model.
+    weighting : Weighting
+        How risks become weights; linear with c = 1 and g = 0 by default.
+    survey_weight : str, optional
+        The column of survey weights, at least 0. A record's log-density is multiplied by its weight over
+        ``survey_mean``, in the likelihood, in its risk and in the bound. No model sees the column. Under full synthesis
+        it is as confidential as the others, and not released; under partial synthesis it is published exactly.
+    survey_mean : float, optional
+        Public: the survey weight that counts as one record, such as the size of the population over that of the sample.
+        It must not be computed from weights that are confidential.
+    unit : str, optional
+        The column that names the privacy unit, such as a household. Risks, weights and the bound are then those of all
+        records of a unit together. No model sees the column and it is not released, unless it is given.
+    target_epsilon : float, optional
+        Local epsilon of one table that is aimed at, a public choice; it has to be given to publish.
+    tables : int
+        Number of tables to release, each from its own draw. The privacy cost is multiplied by this number.
+    draws, warm_up, chains : int
+        Of the Markov chains.
+    convergence : Convergence
+        When the chains are relied on.
+    chain_method : {"sequential", "parallel", "vectorized"}
+        As in ``numpyro.infer.MCMC``.
+
+    References
+    ----------
+    PP22, sections 2 to 4; docs/theory/pseudo-posterior.md (T19).
+
+    Examples
+    --------
+    >>> from discreet._core.random import seeded
+    >>> from discreet.pseudo_posterior import PoissonMean
+    >>> mechanism = PseudoPosterior(PoissonMean(column="visits"), target_epsilon=8.0, tables=3)
+    >>> fitted = mechanism.calibrated_fit({"visits": seeded(1).poisson(100, size=400)}, rng=seeded(2))
+    >>> 6.0 < fitted.epsilon * safety_factor(400) <= 8.0
+    True
+    >>> round(mechanism.guarantee(n=400).epsilon(0.0), 9)
+    24.0
+    """
+
+    synthesiser: Any
+    sensitive: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
+    weighting: Weighting = field(default_factory=LinearWeights)
+    target_epsilon: float | None = None
+    survey_weight: str | None = None
+    survey_mean: float | None = None
+    unit: str | None = None
+    tables: int = 1
+    draws: int = 1000
+    warm_up: int = 1000
+    chains: int = 4
+    convergence: Convergence = field(default_factory=Convergence)
+    chain_method: str = "sequential"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "synthesiser", settled(self.synthesiser, self.sensitive, self.given))
+        settle_numbers(self)
+        mean = check_survey(self.synthesiser, self.survey_weight, self.survey_mean)
+        object.__setattr__(self, "survey_mean", mean)
+        check_unit(self.synthesiser, self.unit)
+        if self.target_epsilon is not None:
+            remedy = "It is the local epsilon of one table."
+            target = real("target_epsilon", self.target_epsilon, above=0, down=True, remedy=remedy)
+            object.__setattr__(self, "target_epsilon", target)
+
+    # -- fitting ------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        columns: Columns,
+        *,
+        rng: np.random.Generator,
+        unweighted: PosteriorDraws | None = None,
+        check: bool = True,
+        progress: Progress | None = None,
+    ) -> PseudoFit:
+        """Fit both posteriors and compute risks, weights and bounds.
+
+        Parameters
+        ----------
+        columns : mapping of str to ndarray
+            Confidential: the columns that the synthesiser reads, one entry per record.
+        rng : numpy.random.Generator
+            Source of everything.
+        unweighted : PosteriorDraws, optional
+            Draws of the unweighted posterior of the same columns, to save its fit.
+        check : bool
+            Refuse chains that did not converge. Without it, look at ``draws.r_hat`` and the others yourself.
+        progress : callable, optional
+            Called with how many draws each chain of the current fit has made, and how many it is to make.
+
+        Returns
+        -------
+        PseudoFit
+            Confidential.
+
+        Raises
+        ------
+        Refused
+            When the chains did not converge.
+        ParameterError
+            When model and data do not fit together.
+        """
+        sampler = self.sampler(columns, progress=progress)
+        first = self._unweighted(sampler, unweighted, rng=rng, check=check)
+        risks = _extremes(sampler, first, np.ones(sampler.count))
+        return self.refit(sampler, first, risks, self.weighting, rng=rng, check=check)
+
+    def calibrated_fit(
+        self,
+        columns: Columns,
+        *,
+        rng: np.random.Generator,
+        unweighted: PosteriorDraws | None = None,
+        check: bool = True,
+        progress: Progress | None = None,
+    ) -> PseudoFit:
+        """Fit with weights solved for, so that the local epsilon meets the target with its safety.
+
+        One number is solved for: (c, g) along their ratio for linear weights, the bound M for truncated ones, a factor
+        of all weights for others (:meth:`Weighting.tightened`). The posterior is refitted and measured up to six times,
+        until the local epsilon times :func:`safety_factor` is at most the target. Where the unweighted posterior meets
+        the target, nothing is weighted.
+
+        Parameters
+        ----------
+        columns, rng, unweighted, check, progress
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        PseudoFit
+            Confidential: so is its weighting, which was chosen by looking at the data.
+
+        Raises
+        ------
+        Refused
+            When six refits do not reach the target, or chains did not converge.
+        """
+        if self.target_epsilon is None:
+            raise ParameterError("the local epsilon of one table is needed. Write target_epsilon=...")
+        sampler = self.sampler(columns, progress=progress)
+        first = self._unweighted(sampler, unweighted, rng=rng, check=check)
+        risks = _extremes(sampler, first, np.ones(sampler.count))
+        target = self.target_epsilon / self._factor(sampler.count)
+        if risks.epsilon <= target:
+            return self.refit(sampler, first, risks, Unweighted(), rng=rng, check=check)
+        aim = 0.95 * target
+        for _ in range(_REFITS):
+            weighting = self._foreseen_at_most(aim, risks, sampler)
+            made = self.refit(sampler, first, risks, weighting, rng=rng, check=check)
+            if made.epsilon <= target:
+                return made
+            aim *= 0.97 * target / made.epsilon
+        raise Refused(
+            f"the target local epsilon {rounded_up(self.target_epsilon, 6)} was not met in {_REFITS} refits. Raise "
+            "it, or take another weighting"
+        )
+
+    def _foreseen_at_most(self, aim: float, risks: Risks, sampler: Sampler) -> Weighting:
+        """Return the loosest weighting whose local epsilon is at most ``aim`` under the unweighted posterior."""
+
+        def foreseen(tightening: float) -> float:
+            weighting = self.weighting.tightened(1.0 / tightening)
+            return _scaled(risks, weighting.weights(risks.by_record, self._data(sampler))).epsilon
+
+        found = least_real(lambda tightening: foreseen(tightening) - aim, 1.0, 1e9, relative=1e-3)
+        if found is None:
+            raise Refused("no weights of this kind meet the target local epsilon. Raise it, or take another weighting")
+        return self.weighting.tightened(1.0 / found)
+
+    def _factor(self, n: int) -> float:
+        """Return the factor of safety; that of few records where there are units, whose number is not stated."""
+        return safety_factor(n if self.unit is None else 0)
+
+    def _data(self, sampler: Sampler) -> dict[str, Any]:
+        """Return what weightings read beside risks: arrays of records, and nothing of units."""
+        return sampler.data if self.unit is None else {}
+
+    def exponential(self, fitted: PseudoFit) -> PseudoPosterior:
+        """Return the exponential mechanism that aims at the local epsilon of a fitted one, to compare with."""
+        return replace(self, weighting=ExponentialWeights(epsilon=fitted.epsilon))
+
+    # -- synthesis ----------------------------------------------------------------------------------------------
+
+    def synthesise(
+        self, fitted: PseudoFit, columns: Columns, *, rng: np.random.Generator, size: int | None = None
+    ) -> list[dict[str, npt.NDArray[Any]]]:
+        """Draw the synthetic tables, each from its own posterior draw.
+
+        Parameters
+        ----------
+        fitted : PseudoFit
+            What :meth:`fit` returned for the same columns.
+        columns : mapping of str to ndarray
+            The table: of its sensitive columns only names and types are used.
+        rng : numpy.random.Generator
+            Source of the choice of draws and of the records.
+        size : int, optional
+            Records a table; as many as held by default, and always so for partial synthesis.
+
+        Returns
+        -------
+        list of dict of str to ndarray
+            ``tables`` tables of the given columns as they are and the sensitive ones drawn anew.
+        """
+        return synthetic_tables(self.synthesiser, fitted.draws, columns, tables=self.tables, size=size, rng=rng)
+
+    def step(self, domain: Domain, *, progress: Progress | None = None) -> Step:
+        """Return what :func:`~discreet.publish` runs on a table of this domain: see :func:`model_step`."""
+        check_draws(self.tables, self.chains * self.draws)
+
+        def drawn(columns: Columns, *, rng: np.random.Generator, within: Any) -> list[dict[str, Any]]:
+            fitted = self.calibrated_fit(columns, rng=rng, progress=progress)
+            return synthetic_tables(self.synthesiser, fitted.draws, columns, tables=self.tables, rng=rng, within=within)
+
+        return model_step(self, domain, drawn, name="pseudo-posterior", own={"target_epsilon": self.target_epsilon})
+
+    # -- promise ------------------------------------------------------------------------------------------------
+
+    def epsilon_each(self, relation: Relation) -> float:
+        """Return the target, the local epsilon of one table.
+
+        Raises
+        ------
+        ParameterError
+            When there is none.
+        """
+        if self.target_epsilon is None:
+            raise ParameterError(
+                "a local epsilon that was computed from the data is as confidential as they are. Write "
+                "target_epsilon=..."
+            )
+        return self.target_epsilon
+
+    def guarantee(self, relation: Relation | None = None, *, n: int) -> Guarantee:
+        """Return what is promised for the target: asymptotic and local, never formal differential privacy.
+
+        Raises
+        ------
+        RelationNotSupported
+            For add/remove, and for groups.
+        ParameterError
+            When there is no target.
+        """
+        held = Relation() if relation is None else relation
+        if held.name != "replacement" or held.group != 1:
+            raise RelationNotSupported(
+                "pseudo-posterior", f"{held.name} of {held.group}", "its local bound is that of one record replaced"
+            )
+        factor = self._factor(n)
+        each = self.epsilon_each(held)
+        return Guarantee(
+            relation=held,
+            n=n,
+            profile=power(BoundedRangeProfile(spread=each), self.tables),
+            kind="asymptotic",
+            theorem="T19",
+            assumptions=(
+                "the largest weighted log-likelihood over this table and these posterior draws, raised by "
+                f"{as_written(factor)}, bounds that of every table of {counted(n, 'record')} and every parameter",
+                "the weight of a record hardly depends on the other records (assumption 5 of PP22)",
+                UNCHECKED,
+                *((PUBLIC_MEAN,) if self.survey_weight is not None else ()),
+                "the chains have converged: those beyond the limits stated with them would not have been released",
+            ),
+            caveats=(
+                "local and asymptotic: computed from this table, not proved for every table; an outlier that is "
+                "replaced can change the weights of all records",
+                *((f"{rounded_up(each, 6)} for each of {self.tables} tables",) * (self.tables > 1)),
+                "the scale of the weights, or which records are dropped, was chosen by looking at the data",
+                "a bound on log-densities depends on the unit of measurement",
+                *(() if self.synthesiser.log_density_at_most_zero else (_ABOVE_ONE,)),
+                *unit_caveats(self.unit),
+                *partial_caveats(self.synthesiser, self.survey_weight),
+            ),
+        )
+
+    # -- parts --------------------------------------------------------------------------------------------------
+
+    def sampler(self, columns: Columns, *, progress: Progress | None = None) -> Sampler:
+        """Return the sampler of a table, for several fits of it."""
+        return Sampler(
+            self.synthesiser,
+            self.synthesiser.encoded(columns),
+            draws=self.draws,
+            warm_up=self.warm_up,
+            chains=self.chains,
+            chain_method=self.chain_method,
+            progress=progress,
+            survey=survey_weights(columns, self.survey_weight, self.survey_mean),
+            units=units_in(columns, self.unit),
+        )
+
+    def _unweighted(
+        self, sampler: Sampler, known: PosteriorDraws | None, *, rng: np.random.Generator, check: bool
+    ) -> PosteriorDraws:
+        until = self.convergence if check else AS_LONG_AS_ASKED
+        made = sampler.draw(np.ones(sampler.count), rng=rng, until=until) if known is None else known
+        if check:
+            made.require(self.convergence)
+        return made
+
+    def refit(
+        self,
+        sampler: Sampler,
+        first: PosteriorDraws,
+        risks: Risks,
+        weighting: Weighting,
+        *,
+        rng: np.random.Generator,
+        check: bool = True,
+    ) -> PseudoFit:
+        """Fit with another weighting, given the unweighted posterior and its risks.
+
+        Parameters
+        ----------
+        sampler : Sampler
+            Of the table.
+        first, risks
+            Draws of the unweighted posterior, and the risks under it.
+        weighting : Weighting
+            What makes the weights.
+        rng, check
+            As for :meth:`fit`.
+
+        Raises
+        ------
+        Refused
+            When every weight is 0, or chains did not converge.
+        """
+        weights = weighting.weights(risks.by_record, self._data(sampler))
+        if not weights.any():
+            raise Refused("every record would get weight 0. Raise c, g, the bound M or the target")
+        if (weights == 1.0).all():
+            draws = first
+        else:
+            draws = sampler.draw(weights, rng=rng, start=first, until=self.convergence if check else AS_LONG_AS_ASKED)
+        if check:
+            draws.require(self.convergence)
+        return PseudoFit(
+            risks=risks,
+            weights=weights,
+            draws=draws,
+            bounds=_extremes(sampler, draws, weights),
+            unweighted=first,
+            weighting=weighting,
+        )
+
+
+def _scaled(risks: Risks, weights: Floats) -> Risks:
+    """Return the risks times the weights; a weight of 0 makes any risk 0."""
+    kept = weights > 0
+    least, largest = np.zeros(len(weights)), np.zeros(len(weights))
+    least[kept], largest[kept] = weights[kept] * risks.least[kept], weights[kept] * risks.largest[kept]
+    return Risks(least=least, largest=largest)
+
+
+def _extremes(sampler: Sampler, draws: PosteriorDraws, weights: Floats) -> Risks:
+    least, largest = sampler.extremes(draws)
+    return _scaled(Risks(least=least, largest=largest), weights)

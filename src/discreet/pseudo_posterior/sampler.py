@@ -1,0 +1,443 @@
+"""Draws from a weighted posterior, and whether to rely on them."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.arrays import Booleans, Floats
+from discreet._core.checks import integer, real
+from discreet._core.errors import ParameterError, Refused
+from discreet._core.lazy import handlers, jax, jnp
+from discreet.inference.summary import effective_sample_size, r_hat
+from discreet.pseudo_posterior.checks import check_model, latent_sites, typical_values
+from discreet.pseudo_posterior.likelihood import (
+    SURVEY,
+    alone,
+    censored,
+    extremes,
+    quiet,
+    records_of,
+    rows,
+    seeded_model,
+    shown,
+    weighted,
+)
+from discreet.pseudo_posterior.synthesiser import Chain, Synthesiser, nuts_chain
+
+Progress = Callable[[int, int], None]
+_Draws = tuple[dict[str, npt.NDArray[Any]], Booleans]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convergence:
+    """When Markov chains are relied on.
+
+    The defaults ask for what synthetic tables need: draws worth a hundred independent ones in four chains that agree.
+    Who reports posterior means to three digits asks for more: 1.01, and 100 per chain, in the reference.
+
+    Parameters
+    ----------
+    r_hat : float
+        The largest R-hat of what is watched: what the synthesiser monitors, or else its latent sites and the log
+        pseudo-likelihood.
+    effective : float
+        The least effective sample size, a chain.
+    divergent : float
+        The largest share of divergent transitions; of divergent draws for a mixture, whose draws are many transitions.
+    doublings : int
+        How many times chains beyond the limits go on to twice their length, before they are refused. Of a chain that
+        is twice as long every second draw is kept: their number stays. They do not go on where divergent transitions
+        are already too many for the longest chain.
+
+    References
+    ----------
+    Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), section 4.
+    """
+
+    r_hat: float = 1.05
+    effective: float = 25.0
+    divergent: float = 0.0
+    doublings: int = 3
+
+    def __post_init__(self) -> None:
+        for name in ("r_hat", "effective", "divergent"):
+            value = getattr(self, name)
+            if value != -math.inf:  # of the effective draws: no limit
+                object.__setattr__(self, name, real(f"convergence: {name}", value, infinite=True))
+        doublings = integer("convergence: doublings", self.doublings, least=0, most=20)
+        object.__setattr__(self, "doublings", doublings)
+
+
+AS_LONG_AS_ASKED = Convergence(doublings=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PosteriorDraws:
+    """Draws from a weighted posterior. Confidential: a draw is covered by the guarantee, the diagnostics are not.
+
+    Parameters
+    ----------
+    values : dict of str to ndarray, each of shape (chains * draws, ...)
+        Values of the latent sites, chain after chain.
+    watched : dict of str to ndarray, each of shape (chains, draws)
+        What convergence is judged by.
+    divergent : float
+        Share of divergent transitions.
+    exact : bool
+        Whether the draws are independent and from the exact posterior.
+    """
+
+    values: dict[str, npt.NDArray[Any]] = field(repr=False)
+    watched: dict[str, Floats] = field(repr=False)
+    divergent: float = field(repr=False)
+    exact: bool
+
+    def __len__(self) -> int:
+        return len(next(iter(self.values.values())))
+
+    @property
+    def r_hat(self) -> float:
+        """The largest R-hat of what is watched."""
+        return 1.0 if self.exact else max(map(r_hat, self.watched.values()))
+
+    @property
+    def effective(self) -> float:
+        """The least effective sample size of what is watched."""
+        return float(len(self)) if self.exact else min(map(effective_sample_size, self.watched.values()))
+
+    def apart(self, chains: int) -> list[dict[str, npt.NDArray[Any]]]:
+        """Return one draw from the middle of each chain, to start other chains from."""
+        each = len(self) // chains
+        return [self.one(chain * each + each // 2) for chain in range(chains)]
+
+    def one(self, index: int) -> dict[str, npt.NDArray[Any]]:
+        """Return one draw of all latent sites."""
+        return {name: value[index] for name, value in self.values.items()}
+
+    def beyond(self, convergence: Convergence) -> list[str]:
+        """Return the names of the limits that the chains do not keep; none where draws are exact."""
+        if self.exact:
+            return []
+        chains = next(iter(self.watched.values())).shape[0]
+        return [
+            what
+            for what, bad in (
+                ("R-hat", not self.r_hat <= convergence.r_hat),
+                ("the effective sample size", not self.effective >= convergence.effective * chains),
+                ("the share of divergent transitions", not self.divergent <= convergence.divergent),
+            )
+            if bad
+        ]
+
+    def require(self, convergence: Convergence) -> None:
+        """Refuse chains that did not converge.
+
+        Raises Refused naming the check that failed and no number: R-hat and the others are computed from the data.
+        """
+        failed = self.beyond(convergence)
+        if failed:
+            raise Refused(
+                f"the chains did not converge ({', '.join(failed)}): nothing was released. Take more warm-up and "
+                "draws, another model, a larger bound in the censored form, or limits of your own "
+                "(convergence=Convergence(...))"
+            )
+
+
+class Sampler:
+    r"""Draws from :math:`\xi^\alpha(\theta\mid x)\propto\prod_ip(x_i\mid\theta)^{\alpha_iv_i}\,\xi(\theta)`.
+
+    One object serves all weights of one table, so that the model is compiled once. Confidential: it holds the table.
+    Raises ParameterError when NumPyro is missing, or there are too few chains or draws.
+
+    Parameters
+    ----------
+    synthesiser : Synthesiser
+        The model, public.
+    data : mapping
+        Confidential: its encoded data.
+    draws, warm_up : int
+        Draws kept and spent on adaptation, a chain.
+    chains : int
+        At least 2.
+    bound : float, optional
+        Clip each record's log-likelihood, its survey weight included, to ``[-bound, 0]`` first: the censored form.
+    chain_method : {"sequential", "parallel", "vectorized"}
+        As in ``numpyro.infer.MCMC``.
+    progress : callable, optional
+        Called with how many draws each chain of a fit has made, and how many it is to make.
+    blanks : sequence of mapping
+        Where the number of records is confidential: public tables, as for :func:`~._checks.check_model`. The prior is
+        that of the first.
+    survey : ndarray of float64, shape (n,), optional
+        Confidential: survey weights v, at least 0, that log-likelihoods are multiplied by; 1 by default.
+    units : ndarray of int64, shape (n,), optional
+        Confidential: the number of each record's unit, from 0 on. Weights and extremes are then of units.
+    """
+
+    def __init__(
+        self,
+        synthesiser: Synthesiser,
+        data: Mapping[str, Any],
+        *,
+        draws: int = 1000,
+        warm_up: int = 1000,
+        chains: int = 4,
+        bound: float | None = None,
+        chain_method: str = "sequential",
+        progress: Progress | None = None,
+        blanks: Sequence[Mapping[str, Any]] = (),
+        survey: Floats | None = None,
+        units: npt.NDArray[np.int64] | None = None,
+    ) -> None:
+        integer("draws", draws, least=10)
+        integer("chains", chains, least=2, remedy="One chain cannot disagree with itself.")
+        integer("warm_up", warm_up, least=0)
+        self.synthesiser, self.data = synthesiser, dict(data)
+        self.records = records_of(data)
+        self.count = self.records if units is None else int(units.max()) + 1
+        self._draws, self._warm_up, self._chains, self._bound = draws, warm_up, chains, bound
+        self._chain_method, self._progress, self._blanks = chain_method, progress, tuple(blanks)
+        self._survey, self._units = survey, units
+        self._chain: Chain | None = None
+        self._advance: Any = None
+        self._seen: Any = None
+        self._over: Any = None
+        self._shapes: dict[str, tuple[int, ...]] = {}
+
+    def draw(
+        self,
+        weights: Floats,
+        *,
+        rng: np.random.Generator,
+        start: PosteriorDraws | None = None,
+        until: Convergence = AS_LONG_AS_ASKED,
+    ) -> PosteriorDraws:
+        """Draw from the posterior with these weights.
+
+        Raises ParameterError when the model does more with the table than to give each record a log-density: see
+        :mod:`discreet.pseudo_posterior.checks`.
+
+        Parameters
+        ----------
+        weights : ndarray of float64, shape (count,)
+            In [0, 1], of records or of units.
+        rng : numpy.random.Generator
+            Source of everything.
+        start : PosteriorDraws, optional
+            Of another posterior, to start from; the synthesiser's own starts by default.
+        until : Convergence
+            Go on while the chains are beyond these limits, for as many doublings as it allows: none by default. They
+            may still be beyond them in the end.
+
+        Returns
+        -------
+        PosteriorDraws
+            Confidential.
+        """
+        self._settle()
+        weights = weights if self._units is None else weights[self._units]
+        if self._bound is None:
+            weights = weights if self._survey is None else weights * self._survey
+            made = self.synthesiser.conjugate(self.data, weights, draws=self._chains * self._draws, rng=rng)
+            if made is not None:
+                return PosteriorDraws(values=dict(made), watched={}, divergent=0.0, exact=True)
+        with quiet():
+            return self._by_chains(weights, rng=rng, start=start, until=until)
+
+    def extremes(self, draws: PosteriorDraws) -> tuple[Floats, Floats]:
+        """Return the least and the largest log-likelihood of each record or unit over draws, nats. Confidential.
+
+        Survey weights are included: what a record says is its log-density times its weight.
+        """
+        self._settle()
+        with quiet():
+            if self._over is None:
+                self._over = extremes(self.synthesiser.model, self.count, self._units)
+            least, largest = self._over(draws.values, self._surveyed())
+        return least, largest
+
+    def _by_chains(
+        self,
+        weights: Floats,
+        *,
+        rng: np.random.Generator,
+        start: PosteriorDraws | None,
+        until: Convergence,
+    ) -> PosteriorDraws:
+        chain = self._prepared()
+        # A record of weight 0 is replaced by another one: what does not count need not have a finite likelihood.
+        kept = np.where(weights > 0, np.arange(self.records), int(np.argmax(weights)))
+        # Without a bound, weights are already times those of the survey.
+        read = self.data if self._bound is None else self._surveyed()
+        used = {name: jnp.asarray(value) for name, value in rows(read, kept).items()}
+        facts = (used, jnp.asarray(weights, dtype=jnp.float32))
+        begin = (
+            [self.synthesiser.start(self.data, chain=i) for i in range(self._chains)]
+            if start is None
+            else start.apart(self._chains)
+        )
+        keys = rng.integers(0, 2**32, size=(self._chains, 2), dtype=np.uint32)
+        run = _Run(chain, self._advance, keys, begin, facts, method=self._chain_method, progress=self._progress)
+        run.planned = self._warm_up + self._draws
+        if self._warm_up:
+            run.take(1, every=self._warm_up)
+
+        def more(count: int, every: int) -> _Draws:
+            values, diverging = run.take(count, every=every)
+            return values | {name: np.asarray(value) for name, value in self._seen(values, facts).items()}, diverging
+
+        found, diverging = more(self._draws, 1)
+        made = self._drawn(found, diverging)
+        hopeless = until.divergent * self._chains * self._draws * 2**until.doublings
+        for doubling in range(until.doublings):
+            if not made.beyond(until) or diverging.sum() > hopeless:
+                break
+            new, every = self._draws - self._draws // 2, 2 ** (doubling + 1)
+            run.planned += new * every
+            found = {name: value[:, 1::2] for name, value in found.items()}
+            longer = more(new, every)
+            found, diverging = _joined([(found, diverging), longer])
+            made = self._drawn(found, diverging)
+        return made
+
+    def _surveyed(self) -> dict[str, Any]:
+        """Return the data with the survey weights beside them, where there are any."""
+        return self.data if self._survey is None else {**self.data, SURVEY: self._survey}
+
+    def _settle(self) -> None:
+        """Check the model, once."""
+        if not self._shapes:
+            with quiet():
+                self._shapes = latent_sites(self.synthesiser, self.data, blanks=self._blanks)
+                tried = typical_values(self.synthesiser, self._blanks[0] if self._blanks else self.data, self._shapes)
+                check_model(self.synthesiser, self.data, tried, blanks=self._blanks)
+
+    def _prepared(self) -> Chain:
+        """Return the chain: the synthesiser's own, or NUTS."""
+        if self._chain is None:
+            target = weighted(
+                self.synthesiser.model,
+                sensitive=self.synthesiser.sensitive,
+                bound=self._bound,
+                blank=self._blanks[0] if self._blanks else None,
+            )
+            self._seen = _deterministic(self.synthesiser.model, bound=self._bound)
+            own = self.synthesiser.chain(self.data, warm_up=self._warm_up, bound=self._bound)
+            depth = self.synthesiser.tree_depth
+            self._chain = nuts_chain(target, self._shapes, warm_up=self._warm_up, depth=depth) if own is None else own
+            self._advance = _compiled(self._chain, method=self._chain_method)
+        return self._chain
+
+    def _drawn(self, found: dict[str, npt.NDArray[Any]], diverging: Booleans) -> PosteriorDraws:
+        monitored = self.synthesiser.monitored
+        watched = {}
+        for name in ("log_pseudo_likelihood", *self._shapes) if monitored is None else monitored:
+            if name not in found:
+                raise ParameterError(f"the model has no site {name!r}, by which convergence is to be judged")
+            flat = np.asarray(found[name], dtype=np.float64).reshape(self._chains, self._draws, -1)
+            watched.update({f"{name}[{i}]": flat[:, :, i] for i in range(flat.shape[2])})
+        total = self._chains * self._draws
+        values = {name: found[name].reshape(total, *found[name].shape[2:]) for name in self._shapes}
+        return PosteriorDraws(values=values, watched=watched, divergent=float(diverging.mean()), exact=False)
+
+
+class _Run:
+    """Chains on their way; draws that were made and not yet taken wait."""
+
+    def __init__(
+        self,
+        chain: Chain,
+        advance: Any,
+        keys: npt.NDArray[np.uint32],
+        starts: Sequence[Mapping[str, npt.NDArray[Any]] | None],
+        facts: tuple[Any, Any],
+        *,
+        method: str,
+        progress: Progress | None,
+    ) -> None:
+        self.planned, self._made, self._progress = 0, 0, progress
+        self._chain, self._advance, self._facts, self._method = chain, advance, facts, method
+        with _precision(chain):
+            places = [
+                chain.begin(jnp.asarray(key), jax.tree.map(lambda v: jnp.asarray(v, jnp.float32), start), facts)
+                for key, start in zip(keys, starts, strict=True)
+            ]
+            self._at = jax.tree.map(lambda *parts: jnp.stack(parts), *places)
+        self._waiting: Any = None
+
+    def take(self, count: int, *, every: int = 1) -> _Draws:
+        """Return draws by chain, each the last of so many, and which of all of them are divergent."""
+        parts, passed = [], 0
+        while passed < count * every:
+            if self._waiting is None:
+                with _precision(self._chain):
+                    self._at, self._waiting = _advanced(self._advance, self._at, self._facts, method=self._method)
+                self._made += self._waiting[1].shape[1]
+                if self._progress is not None:
+                    self._progress(min(self._made, self.planned), self.planned)
+            values, diverging = self._waiting
+            used = min(count * every - passed, diverging.shape[1])
+            kept = slice(-(passed + 1) % every, used, every)
+            parts.append(({name: value[:, kept] for name, value in values.items()}, diverging[:, :used]))
+            left = {name: value[:, used:] for name, value in values.items()}, diverging[:, used:]
+            self._waiting = left if left[1].shape[1] else None
+            passed += used
+        return _joined(parts)
+
+
+def _joined(parts: list[_Draws]) -> _Draws:
+    """Return draws by chain, one part after the other."""
+    joined: _Draws = jax.tree.map(lambda *arrays: np.concatenate(arrays, axis=1), *parts)
+    return joined
+
+
+def _precision(chain: Chain) -> contextlib.AbstractContextManager[Any]:
+    """Return the context in which a chain runs."""
+    return jax.enable_x64(True) if chain.double else contextlib.nullcontext()
+
+
+def _compiled(chain: Chain, *, method: str) -> Any:
+    """Return what advances one chain, or all of them in one vector."""
+    return jax.jit(jax.vmap(chain.advance, in_axes=(0, None)) if method == "vectorized" else chain.advance)
+
+
+def _advanced(advance: Any, at: Any, facts: Any, *, method: str) -> Any:
+    """Advance chains one after the other, side by side in one vector, or on as many devices as there are."""
+    if method == "vectorized":
+        return jax.tree.map(np.asarray, advance(at, facts))
+    each = [jax.tree.map(lambda part, i=i: part[i], at) for i in range(len(jax.tree.leaves(at)[0]))]
+    if method == "parallel":  # devices work at the same time: each call returns before its chain is there
+        devices = jax.local_devices()
+        parts = [advance(*jax.device_put((one, facts), devices[i % len(devices)])) for i, one in enumerate(each)]
+    else:
+        parts = [advance(one, facts) for one in each]
+    parts = [jax.tree.map(np.asarray, part) for part in parts]
+    return jax.tree.map(lambda *values: np.stack(values), *parts)
+
+
+def _deterministic(model: Callable[..., None], *, bound: float | None) -> Any:
+    """Return a function from draws of the latent sites, by chain, and the data to what may be watched. Confidential.
+
+    Those are the deterministic sites of the model on the whole table, and the log pseudo-likelihood.
+    """
+
+    def one(values: Any, facts: Any) -> dict[str, Any]:
+        data, weights = facts
+        with handlers.trace() as sites, handlers.substitute(data=values):
+            seeded_model(model)(shown(data))
+        logs = alone(model, values, data)
+        logs = logs if bound is None else censored(logs, bound)
+        made = {name: site["value"] for name, site in sites.items() if site["type"] == "deterministic"}
+        return made | {"log_pseudo_likelihood": jnp.dot(weights, logs)}
+
+    def each(values: Any, facts: Any) -> Any:
+        return jax.lax.map(lambda chain: jax.lax.map(lambda draw: one(draw, facts), chain), values)
+
+    return jax.jit(each)

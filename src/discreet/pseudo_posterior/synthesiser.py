@@ -1,0 +1,298 @@
+"""What generates synthetic records: a Bayesian model, and how a table is written for it from public facts alone."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.checks import integer, plain
+from discreet._core.errors import ParameterError, Refused
+from discreet._core.lazy import jax, jnp
+from discreet.pseudo_posterior.likelihood import SHARED, Columns, Model, repeated, seeded_model
+
+BLOCK = 25
+"""Draws that a chain makes in one execution: XLA frees what its loops allocate only when they end."""
+
+
+class Chain(NamedTuple):
+    """A Markov chain in JAX.
+
+    ``begin`` maps a key, values of the latent sites (or None) and data with weights to where the chain starts.
+    ``advance`` maps where it is, and data with weights, to where it is some draws later and these draws: values of the
+    latent sites, and which of them are divergent. What is random comes from the key: where the chain is includes it.
+    ``double`` says whether it needs double precision.
+    """
+
+    begin: Callable[[Any, Mapping[str, Any] | None, tuple[Any, Any]], Any]
+    advance: Callable[[Any, tuple[Any, Any]], Any]
+    double: bool = False
+
+
+class Synthesiser(ABC):
+    """A Bayesian model of some columns of a table, given others or by themselves.
+
+    Its fields are public facts. Its observed sites are named as the columns that it synthesises.
+    """
+
+    tree_depth: ClassVar[int] = 10
+    """The longest trajectory of the sampler is two to this power steps."""
+
+    @property
+    @abstractmethod
+    def sensitive(self) -> tuple[str, ...]:
+        """The columns that are synthesised; every other column that it reads is published as it is."""
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The columns that the sensitive ones depend on, published exactly; none for full synthesis."""
+        return ()
+
+    @property
+    def monitored(self) -> tuple[str, ...] | None:
+        """Deterministic sites by which convergence is judged; None stands for every parameter and the log-likelihood.
+
+        Where labels of clusters may be exchanged, only what does not depend on them.
+        """
+        return None
+
+    @property
+    def log_density_at_most_zero(self) -> bool:
+        """Whether no density exceeds one, whatever the parameters: then no bound is doubled (PP22, lemma 2)."""
+        return False
+
+    @abstractmethod
+    def model(self, data: Mapping[str, Any]) -> None:
+        """Run the NumPyro model on encoded data."""
+
+    def public(self, columns: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays that the model reads beside the sensitive columns: public, for so many records.
+
+        It is handed the given columns and no other. Arrays have one row per record, but for those whose name begins
+        with :data:`SHARED`, which belong to all records together.
+        """
+        return {name: np.asarray(columns[name]) for name in self.given}
+
+    def coded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return values of a sensitive column on the scale of the model, one for one; as they are by default.
+
+        It is handed one value at a time, so that no record can enter the encoding of another.
+        """
+        return values
+
+    def encoded(self, columns: Columns) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays that the model reads: those of :meth:`public`, and each sensitive column, :meth:`coded`.
+
+        Raises
+        ------
+        ParameterError
+            When a value is coded as anything but one value.
+        """
+        count = len(columns[self.sensitive[0]])
+        made = self.public({name: columns[name] for name in self.given}, count)
+        return {**made, **{name: self._one_by_one(name, np.asarray(columns[name])) for name in self.sensitive}}
+
+    def encoded_alike(self, columns: Columns) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays of :meth:`encoded` for full synthesis, made so that only the rows show how many there are.
+
+        What is public is made for one record, and the same for every record. Of no records a blank one stands for the
+        table: it has to count for nothing.
+        """
+        row, count = self.blank(columns, 1), max(len(columns[name]) for name in self.sensitive)
+        if not count:
+            return row
+        made = {name: value if name.startswith(SHARED) else repeated(value, count) for name, value in row.items()}
+        return {**made, **{name: self._one_by_one(name, np.asarray(columns[name])) for name in self.sensitive}}
+
+    def blank(self, columns: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
+        """Return what records are drawn with: the given columns, and zeros of the sensitive ones' types."""
+        made = self.public({name: columns[name] for name in self.given}, count)
+        for name in self.sensitive:
+            held = np.asarray(columns[name])
+            kind = self._one_by_one(name, np.zeros((1, *held.shape[1:]), dtype=held.dtype))
+            made[name] = np.zeros((count, *kind.shape[1:]), dtype=kind.dtype)
+        return made
+
+    def _one_by_one(self, name: str, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        distinct, place = np.unique(column, return_inverse=True, axis=0)
+        made = [np.asarray(self.coded(name, distinct[i : i + 1].copy())) for i in range(len(distinct))]
+        if any(len(value) != 1 for value in made):
+            raise ParameterError(f"column {name!r}: each value must be coded as one value, by itself")
+        return np.concatenate(made)[place.reshape(-1)] if made else np.asarray(column)
+
+    @property
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """Public bounds of sensitive columns, in the unit of the table: a record outside of them is drawn again."""
+        return {}
+
+    def decoded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return synthetic values of a column in the unit of the table."""
+        return values
+
+    def start(self, data: Mapping[str, Any], *, chain: int) -> dict[str, npt.NDArray[Any]] | None:
+        """Return parameter values to start a chain from, or None for the best of some random ones.
+
+        Chains are numbered from 0, so that they may start apart.
+        """
+        return None
+
+    def conjugate(
+        self, data: Mapping[str, Any], weights: npt.NDArray[np.float64], *, draws: int, rng: np.random.Generator
+    ) -> dict[str, npt.NDArray[np.float64]] | None:
+        """Return independent draws from the exact weighted posterior, or None where there is no closed form."""
+        return None
+
+    def chain(self, data: Mapping[str, Any], *, warm_up: int, bound: float | None) -> Chain | None:
+        """Return a Markov chain made for this model, or None to leave it to NUTS.
+
+        A synthesiser that has one also says where to :meth:`start` it. It is handed the data whole, and that it draws
+        from the posterior of :meth:`model` is its author's word: nothing here can check it.
+
+        Parameters
+        ----------
+        data : mapping
+            Encoded data, for its shapes alone.
+        warm_up : int
+            How many of its draws will be left out.
+        bound : float, optional
+            Log-likelihoods of records are clipped to ``[-bound, 0]``. Where the data that the chain runs on have an
+            array :data:`SURVEY`, they are multiplied by it first.
+        """
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromModel(Synthesiser):
+    """Any NumPyro model as a synthesiser.
+
+    ``function``: a NumPyro model ``function(data)`` with ``obs=data[column]`` at the sites of the sensitive columns,
+    which are named as them. ``data`` maps each column to an array, one entry per record. Discrete latent variables have
+    to be summed out. Where one sensitive column depends on another, use the value that ``numpyro.sample`` returns.
+    ``columns``: the sensitive columns.
+    ``others``: columns that they depend on.
+    ``judged``: Deterministic sites by which convergence is judged.
+    ``densities_at_most_one``: whether no density of the model exceeds one, whatever the parameters: true of
+    probabilities.
+    """
+
+    function: Model
+    columns: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    judged: tuple[str, ...] | None = None
+    densities_at_most_one: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.columns or set(self.columns) & set(self.others):
+            raise ParameterError("name at least one sensitive column, and name no column twice")
+
+    @property
+    def sensitive(self) -> tuple[str, ...]:
+        """The columns that are synthesised."""
+        return self.columns
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The columns that they depend on."""
+        return self.others
+
+    @property
+    def monitored(self) -> tuple[str, ...] | None:
+        """Deterministic sites by which convergence is judged."""
+        return self.judged
+
+    @property
+    def log_density_at_most_zero(self) -> bool:
+        """As declared."""
+        return self.densities_at_most_one
+
+    def model(self, data: Mapping[str, Any]) -> None:
+        """Run the function."""
+        self.function(data)
+
+
+def settled(given: Any, sensitive: tuple[str, ...], others: tuple[str, ...]) -> Synthesiser:
+    """Return a synthesiser, or one of a NumPyro model.
+
+    Raises ParameterError when it is neither, or a model without the names of its sensitive columns.
+    """
+    if isinstance(given, Synthesiser):
+        return given
+    if not callable(given) or not sensitive:
+        raise ParameterError("give a synthesiser, or a NumPyro model and the names of its sensitive columns")
+    return FromModel(function=given, columns=tuple(sensitive), others=tuple(others))
+
+
+def settle_numbers(model: Any) -> None:
+    """Make the numbers of a frozen model plain Python.
+
+    Raises ParameterError when the number of tables is not a whole number of at least 1.
+    """
+    object.__setattr__(model, "tables", integer("tables", model.tables, least=1))
+    for name in ("draws", "warm_up", "chains"):
+        object.__setattr__(model, name, plain(getattr(model, name)))
+
+
+# The chain of models that bring none of their own: NumPyro's NUTS, a block of draws at a time.
+
+_ACCEPT = 0.9  # steps somewhat shorter than by default: fewer divergent transitions in mixtures
+_TRIED = 20  # starts a chain, where none is given
+
+
+def nuts_chain(
+    target: Callable[..., None], shapes: Mapping[str, tuple[int, ...]], *, warm_up: int, depth: int
+) -> Chain:
+    """Return the chain of a model, by NumPyro's functional interface: all fits of a table share one compilation.
+
+    ``target``: a NumPyro model of data and weights.
+    ``shapes``: its latent sites, and the shapes of their unconstrained coordinates.
+    ``warm_up``: draws that will be left out: step size and metric are adapted in them.
+    ``depth``: the longest trajectory is two to this power steps.
+    """
+    from numpyro.infer.hmc import hmc
+    from numpyro.infer.util import constrain_fn, potential_energy, unconstrain_fn
+
+    initial, step = hmc(potential_fn_gen=lambda *facts: lambda z: potential_energy(target, facts, {}, z), algo="NUTS")
+
+    def place(key: Any, z: Any, facts: Any) -> Any:
+        return initial(
+            z, warm_up, target_accept_prob=_ACCEPT, max_tree_depth=depth, model_args=facts, model_kwargs={}, rng_key=key
+        )
+
+    def anywhere(key: Any, facts: Any) -> dict[str, Any]:
+        """Return the best of some points that are uniform on [-2, 2]."""
+        keys = jax.random.split(key, len(shapes))
+        tried = {name: jax.random.uniform(own, (_TRIED, *shape), minval=-2.0, maxval=2.0)
+                 for own, (name, shape) in zip(keys, shapes.items(), strict=True)}  # fmt: skip
+        energies = jax.vmap(lambda z: potential_energy(target, facts, {}, z))(tried)
+        best = jnp.argmin(jnp.where(jnp.isnan(energies), jnp.inf, energies))
+        return {name: value[best] for name, value in tried.items()}
+
+    placed, somewhere = jax.jit(place), jax.jit(anywhere)
+    inside = jax.jit(lambda values, facts: unconstrain_fn(seeded_model(target), facts, {}, values))
+
+    def begin(key: Any, values: Mapping[str, Any] | None, facts: Any) -> Any:
+        at_start, onwards = jax.random.split(key)
+        z = somewhere(at_start, facts) if values is None else inside(values, facts)
+        state = placed(onwards, z, facts)
+        if not np.isfinite(state.potential_energy):
+            raise Refused(
+                "the posterior density is not finite at any start. Give the synthesiser a start of its own"
+                if values is None
+                else "the posterior density is not finite at the start that the synthesiser or an earlier fit gives"
+            )
+        return state
+
+    def advance(at: Any, facts: Any) -> Any:
+        def move(state: Any, _: None) -> Any:
+            state = step(state, facts, {})
+            return state, (state.z, state.diverging)
+
+        at, (z, diverging) = jax.lax.scan(move, at, None, length=BLOCK)
+        values = jax.lax.map(lambda one: constrain_fn(seeded_model(target), facts, {}, one), z)
+        return at, ({name: values[name] for name in shapes}, diverging)
+
+    return Chain(begin=begin, advance=advance)

@@ -1,0 +1,272 @@
+r"""Weights of records from their risks: which records a synthesiser should hardly learn from.
+
+The risk of a record is :math:`f_i=\max_s|\log p(x_i\mid\theta_s)|` over draws of the unweighted posterior (PP22,
+section 3). A weighting turns risks into weights in [0, 1]; a record of infinite risk always gets 0. Every weight
+of this module depends on other records too, through the draws at least: none of them is for the censored form.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.arrays import Floats
+from discreet._core.checks import real
+from discreet._core.errors import ParameterError
+from discreet.pseudo_posterior.likelihood import rows
+
+Data = Mapping[str, npt.NDArray[Any]]
+
+
+class Weighting(ABC):
+    """How risks become weights."""
+
+    @abstractmethod
+    def _weights(self, risks: Floats, data: Data) -> Floats:
+        """Return weights, of which those outside [0, 1] will be clipped; risks are finite."""
+
+    def tightened(self, factor: float) -> Weighting:
+        """Return a weighting that gives less weight, by a factor in (0, 1]: what calibration solves for."""
+        return self if factor == 1.0 else Scaled(weighting=self, factor=factor)
+
+    def weights(self, risks: npt.ArrayLike, data: Data) -> Floats:
+        """Return one weight per record.
+
+        Parameters
+        ----------
+        risks : array_like of float, shape (n,)
+            Confidential: the risk of each record, in nats; infinite or NaN where its likelihood was not finite.
+        data : mapping of str to ndarray
+            Confidential: the model's data.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+            In [0, 1], confidential; 0 where the risk is not finite.
+
+        Raises
+        ------
+        ParameterError
+            When the map gives something else than a finite number per record.
+        """
+        z = np.asarray(risks, dtype=np.float64)
+        finite = np.isfinite(z)
+        found = np.zeros(len(z))
+        if finite.any():
+            kept = rows(data, finite)
+            made = np.asarray(self._weights(z[finite], kept), dtype=np.float64)
+            if made.shape != (int(finite.sum()),) or not np.isfinite(made).all():
+                raise ParameterError("the weighting must give one finite number per record. Check the map")
+            found[finite] = np.clip(made, 0.0, 1.0)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unweighted(Weighting):
+    """Every record counts in full: the synthesiser without protection, to compare with."""
+
+    def _weights(self, risks: Floats, data: Data) -> Floats:
+        return np.ones(len(risks))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearWeights(Weighting):
+    r"""The linear map of PP22, equation (10): :math:`\alpha_i=c(1-\tilde f_i)+g`, clipped to [0, 1].
+
+    :math:`\tilde f_i=(f_i-\min_jf_j)/(\max_jf_j-\min_jf_j)`, and 0 where all risks are equal.
+
+    Parameters
+    ----------
+    c : float
+        Scale, at least 0; below 1 it compresses the weights.
+    g : float
+        Shift, between -1 and 1; below 0 more records get weight 0.
+
+    Examples
+    --------
+    >>> LinearWeights(c=0.7, g=-0.1).weights([2.0, 3.0, 6.0, np.inf], {}).round(3).tolist()
+    [0.6, 0.425, 0.0, 0.0]
+    """
+
+    c: float = 1.0
+    g: float = 0.0
+
+    def __post_init__(self) -> None:
+        _keep(self, c=real("the scale c", self.c, least=0), g=real("the shift g", self.g, least=-1, most=1))
+
+    def _weights(self, risks: Floats, data: Data) -> Floats:
+        spread = np.ptp(risks)
+        relative = (risks - risks.min()) / spread if spread > 0 else np.zeros(len(risks))
+        return np.asarray(self.c * (1.0 - relative) + self.g)
+
+    def tightened(self, factor: float) -> Weighting:
+        """Return it with c and g times the factor."""
+        return replace(self, c=self.c * factor, g=self.g * factor)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappedWeights(Weighting):
+    """A map of each risk by itself, falling from 1 at 0 to 0 at infinity (PP22, assumption 2).
+
+    Parameters
+    ----------
+    function : callable
+        Takes an array of risks and returns as many weights; :func:`threshold` and :func:`reciprocal` are such maps.
+
+    Examples
+    --------
+    >>> MappedWeights(function=reciprocal).weights([0.0, 1.0, 3.0], {}).tolist()
+    [1.0, 0.5, 0.25]
+    """
+
+    function: Callable[[Floats], npt.ArrayLike]
+
+    def _weights(self, risks: Floats, data: Data) -> Floats:
+        return np.asarray(self.function(risks), dtype=np.float64)
+
+
+def reciprocal(risks: Floats) -> Floats:
+    """Return ``1 / (1 + z)``."""
+    return np.asarray(1.0 / (1.0 + risks))
+
+
+@dataclass(frozen=True, slots=True)
+class threshold:  # noqa: N801  # used as a function with one parameter
+    """The map that keeps a record in full where its risk is below ``at`` nats, and drops it otherwise.
+
+    Examples
+    --------
+    >>> MappedWeights(function=threshold(2.0)).weights([1.0, 2.0], {}).tolist()
+    [1.0, 0.0]
+    """
+
+    at: float
+
+    def __call__(self, risks: Floats) -> Floats:
+        """Return 1 below the threshold, 0 from it on."""
+        return np.asarray(risks < self.at, dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExponentialWeights(Weighting):
+    r"""The exponential mechanism with the log-likelihood as utility: one weight :math:`\varepsilon/(2\Delta)` for all.
+
+    :math:`\Delta=\max_if_i`: PP22, equation (13).
+
+    ``epsilon``: Local epsilon aimed at, of one table, above 0.
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        _keep(self, epsilon=real("epsilon", self.epsilon, above=0))
+
+    def _weights(self, risks: Floats, data: Data) -> Floats:
+        largest = float(risks.max())
+        return np.full(len(risks), self.epsilon / (2.0 * largest) if 2.0 * largest > self.epsilon else 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountWeights(Weighting):
+    """Weights from isolation (Hu, Savitsky and Williams): one minus the share of records outside a radius.
+
+    Among the records that agree with record i on every column of ``known``, the share whose ``column`` is further than
+    ``radius`` from the record's own is the chance that an intruder who guesses one of them misses; the more isolated a
+    record, the smaller its weight. An assumption about intruders, not a bound on anything.
+
+    ``column``: Array of the model's data that is isolated or not.
+    ``radius``: in the unit of that array, above 0.
+    ``known``: Arrays of the model's data that an intruder knows, of one number per record; all records are compared by
+    default.
+    ``c``, ``g``: scale and shift, as for :class:`LinearWeights`.
+
+    Examples
+    --------
+    >>> weighting = CountWeights(column="y", radius=1.0)
+    >>> weighting.weights(np.zeros(4), {"y": np.array([0.0, 0.5, 1.0, 9.0])}).tolist()
+    [0.75, 0.75, 0.75, 0.25]
+    """
+
+    column: str
+    radius: float
+    known: tuple[str, ...] = ()
+    c: float = 1.0
+    g: float = 0.0
+
+    def _weights(self, risks: Floats, data: Data) -> Floats:
+        for name in (self.column, *self.known):
+            if name not in data or data[name].ndim != 1:
+                raise ParameterError(f"the model's data has no array {name!r} of one number per record")
+        value = np.asarray(data[self.column], dtype=np.float64)
+        group = np.zeros(len(value), dtype=np.int64)
+        if self.known:
+            group = np.unique(np.stack([data[name] for name in self.known]), axis=1, return_inverse=True)[1].reshape(-1)
+        inside = np.empty(len(value))
+        for one in np.unique(group):
+            members = group == one
+            ordered = np.sort(value[members])
+            last = np.searchsorted(ordered, value[members] + self.radius, side="right")
+            first = np.searchsorted(ordered, value[members] - self.radius, side="left")
+            inside[members] = (last - first) / len(ordered)
+        return self.c * inside + self.g
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncated(Weighting):
+    r"""Another weighting with the weights of records dropped whose weighted risk exceeds a bound (PP22, section 4.4).
+
+    A record with :math:`\alpha_if_i>M` gets weight 0.
+
+    Parameters
+    ----------
+    weighting : Weighting
+        What makes the weights.
+    most : float
+        The bound M in nats, above 0.
+
+    Examples
+    --------
+    >>> Truncated(weighting=LinearWeights(), most=1.5).weights([1.0, 2.0, 4.0], {}).round(3).tolist()
+    [1.0, 0.667, 0.0]
+    """
+
+    weighting: Weighting
+    most: float
+
+    def __post_init__(self) -> None:
+        _keep(self, most=real("the bound M", self.most, above=0))
+
+    def _weights(self, risks: Floats, data: Data) -> Floats:
+        made = self.weighting.weights(risks, data)
+        return np.where(made * risks > self.most, 0.0, made)
+
+    def tightened(self, factor: float) -> Weighting:
+        """Return it with a smaller bound M."""
+        return replace(self, most=self.most * factor)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaled(Weighting):
+    """Another weighting times one factor, as calibration leaves it.
+
+    ``weighting``: what makes the weights.
+    ``factor``: in [0, 1].
+    """
+
+    weighting: Weighting
+    factor: float
+
+    def _weights(self, risks: Floats, data: Any) -> Floats:
+        return self.factor * self.weighting.weights(risks, data)
+
+
+def _keep(weighting: Weighting, **numbers: float) -> None:
+    """Make numbers floats. An integer stays one: the points of a frontier are found again by how it is written."""
+    for name, number in numbers.items():
+        if type(getattr(weighting, name)) is not int:
+            object.__setattr__(weighting, name, number)

@@ -1,0 +1,230 @@
+"""A release in parts: a folder of Parquet files, the list of them with their hashes, and the certificate of that list.
+
+The certificate holds the SHA-256 of ``_manifest.json``, which holds that of every part. Names that start with an
+underscore are passed over by whatever reads a folder of Parquet files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unicodedata import normalize
+from urllib.parse import unquote
+
+from discreet._core import parquet
+from discreet._core.boundary import quietly
+from discreet._core.errors import FileProblem, ParameterError
+from discreet._core.lazy import pl
+from discreet._core.reading import read_json
+from discreet._core.text import counted
+from discreet._core.writing import file_sha256
+from discreet.domain import Domain
+from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate, first_wrong
+from discreet.releases.writing import IDENTITY_KEY, durations_as_texts
+
+# The names of folders that hold the value of a column: ``COLUMN=value``, escaped as Hive does.
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_SPECIAL = frozenset("\"#%'*/:=?\\{[]^\x7f") | frozenset(map(chr, range(32)))
+MOST_LABELS = 1000
+_LONGEST = 200  # bytes of a name
+
+
+def folders_of(domain: Domain, name: str) -> list[str]:
+    """Return the name of the folder of each cell of a declared column, in order: public facts alone.
+
+    Raises ParameterError when the column has none, or too many, or cells that are not values.
+    """
+    column = domain.columns.get(name)
+    if column is None:
+        raise ParameterError(f"partition_by must be a declared column, got {name!r}")
+    if name.startswith((".", "_")):
+        raise ParameterError(
+            f"partition_by: programs ignore folders whose names begin like {name!r}. Rename the column"
+        )
+    cells = column.size
+    if cells is None or cells > MOST_LABELS:
+        had = "any number of values" if cells is None else counted(cells, "cell")
+        raise ParameterError(
+            f"partition_by must be a column of at most {MOST_LABELS:,} values, but {name!r} has {had}. "
+            "Name another column"
+        )
+    import numpy as np
+
+    from discreet._core.random import seeded
+
+    codes = np.arange(cells)
+    if column.interval(codes) is not None or len(domain.columns) == 1:
+        if len(domain.columns) == 1:
+            raise ParameterError(
+                f"partition_by: {name!r} is the only column, and its files would have none. Leave partition_by out"
+            )
+        raise ParameterError(
+            f"partition_by must be a column of single values, but {name!r} has cells that hold several values. "
+            "Name another column"
+        )
+    values = column.decode(codes, rng=seeded(0)).alias(name).to_frame()
+    texts = durations_as_texts(values)[name].cast(pl.String).to_list()
+    folders = [f"{escaped(name)}={_NULL if text is None else escaped(text)}" for text in texts]
+    reserved = any(text in ("", _NULL) for text in texts)
+    # File systems exist that tell neither capitals nor ways of composing a letter apart.
+    alike = {normalize("NFC", normalize("NFC", one).casefold()) for one in folders}
+    if reserved or len(alike) < len(folders):
+        raise ParameterError(
+            f"partition_by: values of {name!r} cannot be told apart as names of folders. Name another column"
+        )
+    if any(len(one.encode()) > _LONGEST for one in folders):
+        raise ParameterError(
+            f"partition_by: a value of {name!r} is too long for the name of a folder. Name another column"
+        )
+    return folders
+
+
+def escaped(text: str) -> str:
+    """Return a text with every character percent-encoded that Hive encodes in names.
+
+    Examples
+    --------
+    >>> escaped("a/b=c")
+    'a%2Fb%3Dc'
+    """
+    return "".join(f"%{ord(one):02X}" if one in _SPECIAL else one for one in text)
+
+
+def values_of(file: str) -> list[tuple[str, str | None]]:
+    """Return the columns and values that the folders of a file name, as texts.
+
+    Examples
+    --------
+    >>> values_of("sex=f/part-00000.parquet")
+    [('sex', 'f')]
+    """
+    parts = [folder.partition("=") for folder in file.split("/")[:-1]]
+    return [(unquote(key), None if value == _NULL else unquote(value)) for key, _, value in parts]
+
+
+MANIFEST = "_manifest.json"
+_VERSION = 1
+_PART: dict[str, Any] = {"file": (str,), "rows": (int,), "sha256": (str,)}
+_REMEDY = "get the folder again, whole, from where it was released"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One file of a release in parts: its name in the folder, its number of rows and its SHA-256."""
+
+    file: str
+    rows: int
+    sha256: str
+
+
+def manifest(parts: list[Part], partition_by: str | None) -> bytes:
+    """Return the text of a manifest."""
+    listed = [{"file": one.file, "rows": one.rows, "sha256": one.sha256} for one in parts]
+    facts = {"discreet_manifest": _VERSION, "partition_by": partition_by, "parts": listed}
+    return (json.dumps(facts, indent=1) + "\n").encode()
+
+
+def parts_of(folder: Path, certificate: Certificate) -> list[Part]:
+    """Return the parts that a certificate's manifest lists.
+
+    Raises FileProblem when the manifest is not the one that the certificate was written for.
+    """
+    file = folder / MANIFEST
+    if not file.is_file():
+        raise FileProblem(folder, f"{MANIFEST} is missing from it", _REMEDY)
+    if file_sha256(file) != certificate.facts["released"].get("sha256"):
+        raise FileProblem(folder, f"{MANIFEST} is not the file that its certificate was written for", _REMEDY)
+    facts = read_json(file, remedy=_REMEDY)
+    listed = facts.get("parts")
+    if facts.get("discreet_manifest") != _VERSION or not isinstance(listed, list) or not listed:
+        raise FileProblem(folder, f"{MANIFEST} is not a manifest of version {_VERSION}", "update discreet")
+    parts = []
+    for place, one in enumerate(listed):
+        if (wrong := first_wrong(one, _PART, f"parts[{place}].")) is not None or not _within(one["file"]):
+            raise FileProblem(folder, f"{MANIFEST}: {wrong or 'a name'} is missing or of the wrong kind", _REMEDY)
+        parts.append(Part(one["file"], one["rows"], one["sha256"]))
+    if len({part.file.casefold() for part in parts}) < len(parts):
+        raise FileProblem(folder, f"{MANIFEST} lists a part twice", _REMEDY)
+    return parts
+
+
+def _within(name: str) -> bool:
+    """Return whether a name is that of a Parquet file in a folder, or in one folder below it, on any system."""
+    places = name.split("/")
+    return len(places) <= 2 and all(one and not _hidden(one) for one in places) and not set(name) & set("\0\\:")
+
+
+def problems(folder: Path, parts: list[Part], certificate: Certificate) -> Iterator[tuple[str, str | None]]:
+    """Yield the name of each part, and of each file that is none, with what is wrong with it; None where nothing is."""
+    held = {one.sha256: one.file for one in parts}
+    for part in parts:
+        yield part.file, _problem(folder / part.file, part, held, certificate.identity)
+    listed = {part.file for part in parts}
+    for name in sorted(_readable(folder) - listed):
+        copied = held.get(file_sha256(folder / name)) if (folder / name).is_file() else None
+        yield name, "it is not part of the release" + ("" if copied is None else f", but a copy of {copied}")
+
+
+def _problem(file: Path, part: Part, held: dict[str, str], identity: Any) -> str | None:
+    if not file.is_file():
+        return "it is missing from the folder"
+    if (found := file_sha256(file)) != part.sha256:
+        other = held.get(found)
+        return "it is not the file that was written" + ("" if other is None else f", but holds {other}")
+    broken = FileProblem(file, "it is not a readable Parquet file", _REMEDY)
+    said, rows = quietly(lambda: (parquet.texts(file), parquet.rows(file)), broken)
+    if said.get(IDENTITY_KEY) != identity:
+        return "it is from another release than the certificate"
+    return None if rows == part.rows else "it has another number of rows than its list says"
+
+
+def _readable(folder: Path) -> set[str]:
+    """Return the names of all files, and links to folders, that any reader of the folder would take for parts.
+
+    Some readers pass over hidden names, others read every Parquet file; some follow links.
+    """
+    found = set()
+    for place, folders, names in os.walk(folder):
+        linked = [name for name in folders if Path(place, name).is_symlink()]
+        within = Path(place).relative_to(folder)
+        passed_over = any(map(_hidden, within.parts))
+        for name in [*names, *linked]:
+            if name in linked or name.casefold().endswith(".parquet") or not (passed_over or _hidden(name)):
+                found.add((within / name).as_posix())
+    return found
+
+
+def _hidden(name: str) -> bool:
+    return name.startswith((".", "_"))
+
+
+def require_parts(folder: Path, certificate: Certificate) -> None:
+    """Refuse a folder that is not, part by part, what its certificate was written for.
+
+    Raises FileProblem naming the part.
+    """
+    for name, problem in problems(folder, parts_of(folder, certificate), certificate):
+        if problem is not None:
+            raise FileProblem(folder, f"{name}: {problem}", _REMEDY)
+
+
+def scanned_parts(folder: Path) -> pl.LazyFrame:
+    """Scan the parts of a folder in order; a column that is in the names of folders is one of texts.
+
+    Raises FileProblem when it holds no release in parts, or a part that cannot be read.
+    """
+    if not (folder / PARTS_CERTIFICATE).is_file():
+        raise FileProblem(folder, "it is a folder, but not a release in parts", "give the file of the release")
+    certificate = Certificate.read(folder).whole()
+    broken = FileProblem(folder, "one of its parts cannot be read", _REMEDY)
+    scans = []
+    for part in parts_of(folder, certificate):
+        scan = quietly(lambda file=folder / part.file: parquet.scanned(file), broken)  # type: ignore[misc]
+        scans.append(scan.with_columns(pl.lit(value, pl.String).alias(key) for key, value in values_of(part.file)))
+    whole = pl.concat(scans)
+    return whole.select(certificate.facts["released"]["columns"])

@@ -1,0 +1,324 @@
+"""Writing a release in parts: each made by itself, by whoever, as often as need be, with the same bytes each time.
+
+What a worker is given is public: counts that were released, a key of public post-processing, the domain. The private
+step, and how many records each cell gets, is over before the first part is begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet._core.checks import integer, positive_size, unfit
+from discreet._core.errors import DiscreetError, Fault, FileProblem, ParameterError
+from discreet._core.lazy import pl
+from discreet._core.random import keyed
+from discreet._core.writing import Keeper, file_sha256, new_folder, repeatable, together
+from discreet.domain import Domain
+from discreet.ledger.payment import Payment
+from discreet.mechanisms.draws import BLOCK, Expansion
+from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
+from discreet.releases.manifest import MANIFEST, Part, folders_of, manifest
+from discreet.releases.step import Frames, Step
+from discreet.releases.writing import write_frames
+
+MOST_PARTS = 10_000
+
+Workers = int | Callable[[Callable[[int], Part], Sequence[int]], Iterable[Part]]
+"""How many processes make the parts, or a function that applies another one to numbers, as ``map`` does."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partitions:
+    """How a table is to be divided into files, and by whom. Public.
+
+    ``count``: of parts, within each folder where there are several.
+    ``by``: the column whose values are the names of folders.
+    ``workers``: who makes the parts.
+    """
+
+    count: int
+    by: str | None = None
+    workers: Workers = 1
+
+    @classmethod
+    def of(cls, count: int | None, by: str | None, workers: Workers) -> Partitions | None:
+        """Check what is asked for. Raises ParameterError when it does not fit together."""
+        if count is None:
+            if by is not None or workers != 1:
+                raise ParameterError("partition_by and workers are for a release in parts. Write partitions=...")
+            return None
+        if not callable(workers):
+            workers = integer("workers", workers, least=1, most=1024)
+        count = positive_size("partitions", count)
+        if count > MOST_PARTS:
+            raise unfit("partitions", f"at most {MOST_PARTS:,}", count)
+        return cls(count=count, by=by, workers=workers)
+
+    def require_fit(self, step: Step) -> None:
+        """Refuse what has no parts, before anything is drawn. Raises ParameterError."""
+        if step.tables is not None:
+            raise ParameterError("several tables cannot be released in parts. Leave partitions or tables out")
+        if step.counts:
+            raise ParameterError("counts cannot be released in parts. Leave partitions out")
+        if self.by is None:
+            return
+        if step.expanded is None or not step.by_value:
+            raise no_folders(step.name)
+        self.require_folders(step.domain)
+
+    def require_folders(self, domain: Domain) -> None:
+        """Refuse a column that folders cannot be named by, or that has too many values. Raises ParameterError."""
+        folders = len(folders_of(domain, str(self.by)))
+        if folders * self.count > MOST_PARTS:
+            raise ParameterError(
+                f"{folders:,} values with {self.count:,} parts each are more than {MOST_PARTS:,} files. "
+                "Ask for fewer partitions"
+            )
+
+
+def no_folders(name: str) -> ParameterError:
+    """Return the error of a mechanism that cannot fill folders by value."""
+    return ParameterError(
+        f"{name} does not count the values that it releases, so it cannot fill a folder for each of them. "
+        "Leave partition_by out"
+    )
+
+
+def write_parts(
+    step: Step,
+    output: Any,
+    document: Certificate,
+    folder: Path,
+    asked: Partitions,
+    *,
+    rng: np.random.Generator,
+    carried: Mapping[str, str],
+    payment: Payment | None,
+    progress: Callable[..., None] | None,
+) -> Certificate:
+    """Write a release into a folder that appears whole, or not at all; return the certificate that is in it."""
+    written = document
+
+    def complete(final: Path, write: str, files: Mapping[str, str]) -> None:
+        if payment is not None:
+            payment.commit(written.paid_for, folder={"path": str(final), "write": write, "files": dict(files)})
+
+    expansion = None if step.expanded is None else step.expanded(output, rng=rng)
+    keeper = None if payment is None else Keeper(payment.entry, complete)
+    folders = [] if asked.by is None else folders_of(step.domain, asked.by)
+    with new_folder(folder, keeper=keeper, folders=folders) as place:
+        if expansion is None:
+            parts = list(_one_after_the_other(step, output, place, asked, rng=rng, carried=carried))
+        else:
+            maker = _maker(expansion, step, place, asked, rng=rng, carried=carried)
+            parts = _all_made(maker, asked.workers, folder, progress)
+        listed = manifest(parts, asked.by)
+        with together(place / MANIFEST) as (file,):
+            file.write(listed)
+        written = document.releasing(
+            file=MANIFEST,
+            rows=sum(one.rows for one in parts),
+            sha256=sha256(listed).hexdigest(),
+            partitions=len(parts),
+            partition_by=asked.by,
+        )
+        with together(place / PARTS_CERTIFICATE) as (file,):
+            file.write(written.to_json().encode())
+    if payment is not None:
+        payment.delivered()
+    return written
+
+
+def _name(number: int) -> str:
+    return f"part-{number:05}.parquet"
+
+
+def _bounds(size: int, count: int, number: int) -> tuple[int, int]:
+    """Return where a part of a table begins, and where the next one does."""
+    return size * number // count, size * (number + 1) // count
+
+
+# -- by position ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class PartMaker:
+    """Makes part after part, in any order: a function of a part's number, which can be sent to another process.
+
+    ``folder``: where the parts go; nobody else writes there.
+    ``count``: of parts, of each of the tables.
+    ``tables``: what is divided: the folder within, and the records.
+    ``leaves_out``: the column that folders are named by.
+    """
+
+    folder: Path
+    count: int
+    tables: tuple[tuple[str, Expansion], ...]
+    domain: Domain
+    schema: dict[str, Any]
+    carried: dict[str, str]
+    leaves_out: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.tables) * self.count
+
+    def __call__(self, number: int) -> Part:
+        """Write a part, and return its name, number of rows and hash."""
+        within, expansion = self.tables[number // self.count]
+        name = within + _name(number % self.count)
+        path = self.folder / name
+        with repeatable(path) as file:
+            frames = self._frames(expansion, number)
+            rows = write_frames(frames, self.schema, file, named=path, metadata=self.carried)
+            found = file_sha256(file.name)
+        return Part(name, rows, found)
+
+    def _frames(self, expansion: Expansion, number: int) -> Frames:
+        order, rng = expansion.order(), keyed(expansion.key, number + 1)
+        start, stop = _bounds(expansion.size, self.count, number % self.count)
+        for first in range(start, stop, BLOCK):
+            records = expansion.records(first, min(first + BLOCK, stop), order=order, rng=rng)
+            if not self.domain.allowed(records).all():
+                raise Fault("record declared impossible", "a part of a release")
+            frame = self.domain.decode(records, rng=rng)
+            yield frame if self.leaves_out is None else frame.drop(self.leaves_out)
+
+
+def _maker(
+    expansion: Expansion,
+    step: Step,
+    place: Path,
+    asked: Partitions,
+    *,
+    rng: np.random.Generator,
+    carried: Mapping[str, str],
+) -> PartMaker:
+    schema = dict(step.nothing().schema)
+    tables: tuple[tuple[str, Expansion], ...] = (("", expansion),)
+    if asked.by is not None:
+        del schema[asked.by]
+        folders = folders_of(step.domain, asked.by)
+        split = expansion.split(list(step.domain.names).index(asked.by), len(folders), rng=rng)
+        tables = tuple((f"{name}/", one) for name, one in zip(folders, split, strict=True))
+    return PartMaker(place, asked.count, tables, step.domain, schema, dict(carried), asked.by)
+
+
+def _all_made(maker: PartMaker, workers: Workers, folder: Path, progress: Callable[..., None] | None) -> list[Part]:
+    """Have every part made, and return them in order.
+
+    Raises FileProblem when a worker fails, or what it says it wrote is not there.
+    """
+    made = _mapped(maker, workers)
+    found = _collected(made if workers == 1 else _finished(made, folder), progress)
+    names = [within + _name(number) for within, _ in maker.tables for number in range(maker.count)]
+    for name in names:
+        if name not in found or not (maker.folder / name).is_file():
+            raise FileProblem(
+                folder,
+                f"{name} was not written where this process reads",
+                "use workers that share its folder. Nothing was written",
+            )
+    return [found[name] for name in names]
+
+
+def _finished(made: Iterator[Part], folder: Path) -> Iterator[Part]:
+    """Yield what workers made. Raises FileProblem where one fails, with what its engine says: all of it is public."""
+    while True:
+        try:
+            part = next(made)
+        except StopIteration:
+            return
+        except DiscreetError:
+            raise
+        except Exception as error:
+            raise FileProblem(
+                folder,
+                "a worker did not finish its part",
+                "read the error of its engine, then release again. Nothing was written",
+            ) from error
+        yield part
+
+
+def _collected(made: Iterable[Part], progress: Callable[..., None] | None) -> dict[str, Part]:
+    """Return parts by name, however often each was made."""
+    found: dict[str, Part] = {}
+    done = 0
+    for part in made:
+        if part.file not in found:
+            done += part.rows
+            if progress is not None:
+                progress(done)
+        if found.setdefault(part.file, part) != part:
+            raise Fault("two attempts at a part differ", "a part of a release")
+    return found
+
+
+def _mapped(maker: PartMaker, workers: Workers) -> Iterator[Part]:
+    numbers = range(len(maker))
+    if callable(workers):
+        yield from workers(maker, list(numbers))
+    elif workers == 1:
+        yield from map(maker, numbers)
+    else:
+        import multiprocessing  # with the next line a few per cent of the time that the command needs to start
+        from concurrent.futures import ProcessPoolExecutor
+
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(workers, mp_context=spawn, initializer=_hold, initargs=(maker,)) as pool:
+            yield from pool.map(_make, numbers)
+
+
+_held: list[PartMaker] = []
+
+
+def _hold(maker: PartMaker) -> None:
+    """Keep what makes parts in a process of its own: it is sent once, not with every part."""
+    _held[:] = [maker]
+
+
+def _make(number: int) -> Part:
+    return _held[0](number)
+
+
+# -- one after the other ----------------------------------------------------------------------------------------------
+
+
+def _one_after_the_other(
+    step: Step, output: Any, place: Path, asked: Partitions, *, rng: np.random.Generator, carried: Mapping[str, str]
+) -> Iterator[Part]:
+    """Write the one stream of a step into parts, each of which is full before the next one begins."""
+    size, schema = int(step.size(0) or 0), dict(step.nothing().schema)
+    stream = _Stream(next(step.frames(output, rng=rng)))
+    for number in range(asked.count):
+        path = place / _name(number)
+        start, stop = _bounds(size, asked.count, number)
+        hashes: dict[Path, str] = {}
+        with together(path, hashes=hashes) as (file,):
+            rows = write_frames(stream.next(stop - start), schema, file, named=path, metadata=carried)
+            hashes[path] = file_sha256(file.name)
+        yield Part(path.name, rows, hashes[path])
+
+
+class _Stream:
+    """A stream of rows that is read in pieces."""
+
+    def __init__(self, frames: Frames) -> None:
+        self._frames, self._left = frames, pl.DataFrame()
+
+    def next(self, rows: int) -> Frames:
+        """Yield the next rows, fewer where the stream ends."""
+        while rows > 0:
+            if not self._left.height:
+                found = next(self._frames, None)
+                if found is None:
+                    return
+                self._left = found
+            taken, self._left = self._left.head(rows), self._left.slice(rows)
+            rows -= taken.height
+            yield taken

@@ -1,0 +1,435 @@
+"""A release: its records and its certificate as one object, to write, and to draw conclusions from."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+from discreet._core.errors import FileProblem, MissingExtra, ParameterError, ReleaseTakenForSample
+from discreet._core.text import counted, harmless, paragraph, sentence
+from discreet._core.writing import Keeper, Move, file_sha256, new_folder, recover, together
+from discreet.domain import Domain
+from discreet.ledger.payment import Payment
+from discreet.mechanisms import REGISTRY
+from discreet.mechanisms.evidence import ContinuedUrn, Evidence, NoisyCellCounts
+from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate
+from discreet.releases.step import Frames, certified_mechanism
+from discreet.releases.table import as_polars, typed
+from discreet.releases.writing import (
+    CERTIFICATE_KEY,
+    IDENTITY_KEY,
+    PROMISE_KEY,
+    check_folder,
+    check_output,
+    write_frames,
+)
+
+# What is wrong with taking released records for a sample: a standard error made so is too small, by a known factor.
+
+_VISIBLE = 1.025
+
+
+def taken_for_sample(certificate: Certificate) -> ReleaseTakenForSample | None:
+    """Return the warning that goes with released records; None where a standard error would not be visibly too small.
+
+    Of a mechanism that is not registered here nothing is known, so nothing is said.
+
+    It is public: the factor follows from the numbers of records and the mechanism's parameters.
+    """
+    facts, released = certificate.whole().facts, certificate.tables[0]["rows"]
+    if certificate.several or facts["size"] is None or not released or not facts["records"]:
+        return None
+    if facts["mechanism"]["name"] not in REGISTRY:
+        return None
+    mechanism = certified_mechanism(facts)
+    factor = math.sqrt(_variance(mechanism.evidence(), released, facts["records"], mechanism.domain.size))
+    remedy = "Take intervals from estimate or regress, which know how the records were made"
+    made = ReleaseTakenForSample(released, facts["records"], remedy, factor=factor)
+    return made if factor > _VISIBLE else None
+
+
+def _variance(evidence: Evidence | None, released: int, held: int, cells: int | None) -> float:
+    r"""Return about the variance of a mean of ``m`` released records, in units of a sample's, :math:`s^2/m`.
+
+    Of an urn that holds ``n`` records :math:`1+2m/n`; of independent draws from a function of their counts
+    :math:`1+m/n`. Of noisy counts of ``k`` cells with variance ``v``, :math:`(m/n)(1+vk/n)`, as of a population as wide
+    as the domain, and 1 more where the draws are independent rather than stratified.
+    """
+    share = released / held
+    if isinstance(evidence, ContinuedUrn):
+        return 1.0 + 2.0 * share
+    if not isinstance(evidence, NoisyCellCounts):
+        return 1.0 + share
+    noise = evidence.law.standard_deviation(evidence.scale) ** 2 * (cells or 0) / held
+    return share * (1.0 + noise) + (evidence.sampling == "iid")
+
+
+# What a release may replace: another release, whole.
+
+
+def require_whole_pair(path: Path, where: Path) -> None:
+    """Refuse to replace anything but a table together with its own certificate. A dead write is settled first.
+
+    Raises FileProblem when one of them exists without the other, the certificate is that of another table, or it is
+    none.
+
+    ``path``, ``where``: where a table and its certificate are to go.
+    """
+    for one in (path, where):
+        recover(one)
+    table, certificate = os.path.lexists(path), os.path.lexists(where)
+    if not certificate:
+        if table:
+            raise _foreign(path, f"it exists without {where.name}, and only a table with its certificate is replaced")
+        return
+    stated = _released(where)
+    if table and stated.get("sha256") == file_sha256(path):
+        return
+    of = stated.get("file")
+    if isinstance(of, str) and of != path.name:
+        raise _foreign(where, f"it is the certificate of {harmless(of)}, which cannot be verified without it")
+    if not table:
+        raise _foreign(where, f"it exists without {path.name}, and only a table with its certificate is replaced")
+    raise _foreign(where, f"it exists and is not the certificate of {path.name if stated else 'a release'}")
+
+
+def _released(where: Path) -> Mapping[str, Any]:
+    """Return what a certificate says of the table that it is of, nothing where it is none."""
+    try:
+        stated = Certificate.read(where).facts["released"]
+    except (FileProblem, KeyError):
+        return {}
+    return stated if isinstance(stated, Mapping) else {}
+
+
+def _foreign(path: Path, problem: str) -> FileProblem:
+    return FileProblem(path, problem, "give another name (out=... or certificate=...)")
+
+
+_ANALYSIS = "discreet.inference"  # which stands above this package: loaded by name, when a release is analysed
+_SEVERAL = "discreet.inference.several_tables"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Release:
+    """Public tables, one or several, what was promised about them, and what follows from them about the population.
+
+    Parameters
+    ----------
+    records : dataframe, list of dataframe or None
+        The released records, as the kind of table that came in: of pandas for pandas, a relation of the same connection
+        for DuckDB, Polars for files. A list of tables from a model. None when they are in files.
+    certificate : Certificate
+        What was promised.
+    info : dict
+        Public facts about the run: who chose the mechanism and why.
+    path, certificate_path : Path or None
+        Where they are; the path of several tables, and of a release in parts, is their folder.
+    """
+
+    records: Any
+    certificate: Certificate
+    info: dict[str, Any]
+    path: Path | None = None
+    certificate_path: Path | None = None
+    _kept: dict[str, Any] = field(default_factory=dict, init=False, compare=False)
+
+    # -- what was released ----------------------------------------------------------------------------------------
+
+    @property
+    def domain(self) -> Domain:
+        """The declared domain, as the certificate has it."""
+        return Domain.from_dict(self.certificate.whole().facts["domain"])
+
+    @property
+    def promise(self) -> str:
+        """What was promised, in one plain sentence."""
+        return str(self.certificate.whole().facts["guarantee"]["statement"])
+
+    def table(self) -> Any:
+        r"""Return the released table as a Polars dataframe; a list of several tables from a model.
+
+        **The records are no sample of the population**: they were drawn from ``n`` confidential ones, most mechanisms
+        with noise. :math:`s/\sqrt m` computed from ``m`` of them is not a standard error, however large ``m`` is. Take
+        intervals from :meth:`estimate` and :meth:`regress`.
+
+        Raises
+        ------
+        FileProblem, DataError
+            When a file cannot be read.
+
+        Warns
+        -----
+        ReleaseTakenForSample
+            Once per object, where such a standard error would be visibly too small: it says by what factor, at least.
+        """
+        return self._tables()
+
+    def to_pandas(self) -> Any:
+        """Return the released table as a pandas dataframe; a list of several tables. See :meth:`table`.
+
+        Raises
+        ------
+        MissingExtra
+            When pandas or PyArrow is not installed.
+        """
+        try:
+            import pandas  # noqa: F401
+            import pyarrow  # noqa: F401
+        except ImportError:
+            raise MissingExtra("a pandas dataframe needs pandas and PyArrow", "pandas") from None
+        made = self._tables()
+        return [one.to_pandas() for one in made] if isinstance(made, list) else made.to_pandas()
+
+    # -- what follows from it -------------------------------------------------------------------------------------
+
+    def posterior(self, **options: Any) -> Any:
+        """Return the posterior of the population given the release: see :func:`discreet.inference.posterior`.
+
+        Parameters
+        ----------
+        **options
+            Its ``strength``, ``draws``, ``seed``, ``of`` and ``within``. Without any, the posterior is computed once
+            and kept with the release; with some, each time.
+
+        Returns
+        -------
+        Posterior
+            Draws of the population's distribution.
+
+        Raises
+        ------
+        ParameterError
+            When the mechanism has no posterior.
+        """
+        if options:
+            return import_module(_ANALYSIS).posterior(self, **options)
+        if "posterior" not in self._kept:
+            self._kept["posterior"] = import_module(_ANALYSIS).posterior(self)
+        return self._kept["posterior"]
+
+    def estimate(
+        self,
+        functionals: Sequence[str | Callable[[Any, Any], Any]],
+        *,
+        column: str | None = None,
+        by: str | None = None,
+        level: float = 0.95,
+    ) -> Any:
+        """Return numbers of the population with credible intervals: the ``summary`` of :meth:`posterior`.
+
+        Of several tables from a posterior, the estimates of each are combined by the rule for fully synthetic tables
+        (:func:`discreet.inference.combine`): what depends on more than the measured tables of one and two columns rests
+        on conditional independence, which no interval covers. A note says where that is so.
+
+        Parameters
+        ----------
+        functionals : sequence of str or callable
+            Such as "mean", "q25", "P(>1000)", or functions of values and weights.
+        column : str, optional
+            The column that they are about; the only one by default.
+        by : str, optional
+            A column of groups: one row per group and functional, of the distribution of ``column`` within it.
+        level : float
+            Probability of the intervals.
+
+        Returns
+        -------
+        Summary
+            Which prints as a table.
+
+        Raises
+        ------
+        ParameterError
+            When a column or a functional is unknown, or the mechanism has no posterior.
+        """
+        if self.certificate.several:
+            return import_module(_SEVERAL).estimate_tables(self, functionals, column=column, by=by, level=level)
+        return self.posterior().summary(functionals, column=column, by=by, level=level)
+
+    def regress(self, formula: str, *, kind: Literal["linear", "logistic"] | None = None, level: float = 0.95) -> Any:
+        """Return the coefficients of a regression in the population, with intervals: ``regress`` of :meth:`posterior`.
+
+        Of several tables, each is analysed by itself, as for :meth:`estimate`. A note names the pairs of columns that
+        were not measured.
+
+        Parameters
+        ----------
+        formula : str
+            Such as "wage ~ age + C(sex)". It is code: take none from a stranger.
+        kind : {"linear", "logistic"}, optional
+            By default logistic where the outcome has two values, true and false or two categories.
+        level : float
+            Probability of the intervals.
+
+        Returns
+        -------
+        Summary
+            A row per coefficient.
+        """
+        if self.certificate.several:
+            return import_module(_SEVERAL).regress_tables(self, formula, kind=kind, level=level)
+        return self.posterior().regress(formula, kind=kind, level=level)
+
+    # -- as files -------------------------------------------------------------------------------------------------
+
+    def write(self, out: str | os.PathLike[str], *, certificate: str | os.PathLike[str] | None = None) -> Release:
+        """Write the records to a file in the format of its ending, the certificate beside it; several to a new folder.
+
+        All of it appears, or nothing. Raises FileProblem when something cannot be written, or would replace something
+        else than a release with its certificate.
+        """
+        if self.records is None:
+            raise FileProblem(out, f"this release was written to {self.path}", "copy that file and its certificate")
+        several = self.certificate.several
+        frames = [as_polars(one) for one in (self.records if several else [self.records])]
+        paths = place(out, certificate, several=several, inputs=())
+        tables = (iter([frame]) for frame in frames)
+        written = write(tables, dict(frames[0].schema), self.certificate, paths, inputs=())
+        return replace(self, certificate=written, path=paths[0], certificate_path=paths[1])
+
+    # -- as text --------------------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        tables = self.certificate.tables
+        several = f"{counted(len(tables), 'table')} of " if self.certificate.several else ""
+        return f"{several}{counted(tables[0]['rows'], 'released record')}\n{self.certificate}"
+
+    def __repr__(self) -> str:
+        where = "" if self.path is None else f" in {self.path}"
+        columns = ", ".join(map(str, self.certificate.facts["released"]["columns"]))
+        return f"<Release{harmless(where)}: {harmless(self.certificate.summary)}; columns {harmless(columns)}>"
+
+    def _repr_html_(self) -> str:
+        first = self.records[0] if isinstance(self.records, list) else self.records
+        table = getattr(first, "_repr_html_", lambda: "")() or ""
+        where = [] if self.path is None else [f"In {self.path}."]
+        why = [self.info["why"]] if "why" in self.info else []
+        sample = taken_for_sample(self.certificate)
+        told = [] if sample is None else [sentence(f"{sample}.")]
+        return f"{self.certificate._repr_html_()}{paragraph(*where, *why, *told)}{table}"
+
+    # -- inside ---------------------------------------------------------------------------------------------------
+
+    @property
+    def _source(self) -> Any:
+        """The records, or the file or folder that they are in."""
+        return self.path if self.records is None else self.records
+
+    def _tables(self) -> Any:
+        """Return what :meth:`table` does, and warn once of what its records are not."""
+        sample = taken_for_sample(self.certificate)
+        if sample is not None and "warned" not in self._kept:
+            self._kept["warned"] = True
+            warnings.warn(sample, stacklevel=4)
+        if not self.certificate.several:
+            return typed(self._source, self.certificate)
+        if self.records is not None:
+            return [typed(one, self.certificate) for one in self.records]
+        folder = Path(str(self.path))
+        return [typed(folder / Path(str(one["file"])).name, self.certificate) for one in self.certificate.tables]
+
+
+def place(
+    out: str | os.PathLike[str],
+    certificate: str | os.PathLike[str] | None,
+    *,
+    several: bool,
+    inputs: tuple[Any, ...],
+    parts: bool = False,
+) -> tuple[Path, Path]:
+    """Return where a release and its certificate go: a file beside another, or a folder that holds all.
+
+    What cannot be written, or holds something else, is refused.
+    """
+    if not several and not parts:
+        paths = check_output(out, certificate, inputs=inputs)
+        require_whole_pair(*paths)
+        return paths
+    if certificate is not None:
+        held = "a release in parts" if parts else "a folder of tables"
+        raise ParameterError(f"{held} holds its certificate. Leave out the certificate's name")
+    folder = check_folder(out, inputs=inputs)
+    return folder, folder / (PARTS_CERTIFICATE if parts else FOLDER_CERTIFICATE)
+
+
+def write(
+    tables: Iterator[Frames],
+    schema: dict[str, Any],
+    document: Certificate,
+    paths: tuple[Path, Path],
+    *,
+    inputs: tuple[Any, ...],
+    payment: Payment | None = None,
+    separator: str | None = None,
+) -> Certificate:
+    """Write everything at once; return the certificate with what was written.
+
+    ``separator``: of the fields of CSV, where it is not that of the ending.
+    ``payment``: told what is complete on the disk before it gets its names, and when it has them.
+    """
+    if document.several:
+        return _write_folder(tables, schema, document, paths[0], payment)
+    written = document
+
+    def complete(moves: Sequence[Move]) -> None:
+        if payment is not None:
+            payment.commit(written.paid_for, moves)
+
+    keeper = None if payment is None else Keeper(payment.entry, complete)
+    check = partial(require_whole_pair, *paths)
+    hashes: dict[Path, str] = {}
+    with together(*paths, inputs=inputs, check=check, keeper=keeper, hashes=hashes) as (table, certificate):
+        said = carried(document, paths[1])
+        rows = write_frames(next(tables), schema, table, named=paths[0], metadata=said, separator=separator)
+        listed = _listed(paths[0], rows, Path(table.name))
+        hashes[paths[0]] = listed["sha256"]
+        written = document.holding([listed])
+        certificate.write(written.to_json().encode())
+    if payment is not None:
+        payment.delivered()
+    return written
+
+
+def _write_folder(
+    tables: Iterator[Frames], schema: dict[str, Any], document: Certificate, folder: Path, payment: Payment | None
+) -> Certificate:
+    listed, said = [], carried(document, folder / FOLDER_CERTIFICATE)
+    written = document
+
+    def complete(final: Path, write: str, files: Mapping[str, str]) -> None:
+        if payment is not None:
+            payment.commit(written.paid_for, folder={"path": str(final), "write": write, "files": dict(files)})
+
+    keeper = None if payment is None else Keeper(payment.entry, complete)
+    with new_folder(folder, keeper=keeper) as part:
+        for number, frames in enumerate(tables, start=1):
+            path = part / f"table-{number:02}.parquet"
+            hashes: dict[Path, str] = {}
+            with together(path, hashes=hashes) as (file,):
+                rows = write_frames(frames, schema, file, named=folder / path.name, metadata=said)
+                listed.append(_listed(path, rows, Path(file.name)))
+                hashes[path] = listed[-1]["sha256"]
+        written = document.holding(listed)
+        with together(part / FOLDER_CERTIFICATE) as (file,):
+            file.write(written.to_json().encode())
+    if payment is not None:
+        payment.delivered()
+    return written
+
+
+def carried(document: Certificate, certificate: Path) -> dict[str, str]:
+    """Return what a file says of itself."""
+    identity = {} if document.identity is None else {IDENTITY_KEY: str(document.identity)}
+    return {CERTIFICATE_KEY: certificate.name, PROMISE_KEY: document.facts["guarantee"]["statement"], **identity}
+
+
+def _listed(path: Path, rows: int, file: Path) -> dict[str, Any]:
+    return {"file": path.name, "rows": rows, "sha256": file_sha256(file)}

@@ -1,0 +1,329 @@
+"""Verifying: everything that a certificate claims, recomputed from the public facts in it."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from discreet._core import formats
+from discreet._core.boundary import quietly
+from discreet._core.checks import real
+from discreet._core.errors import DiscreetError, FileProblem, ParameterError, Refused
+from discreet._core.lazy import pl
+from discreet._core.text import as_written
+from discreet._core.writing import file_sha256, require_settled
+from discreet.confidential.source import open_source
+from discreet.privacy import Guarantee
+from discreet.releases.certificate import Certificate, share
+from discreet.releases.errata import erratum_of, written_by
+from discreet.releases.manifest import MANIFEST, parts_of, problems, scanned_parts
+from discreet.releases.promise import (
+    EARLIER,
+    MARKED,
+    RANDOMNESS,
+    SEEDED,
+    SEEDED_CUT,
+    SHOWN,
+    SHOWS,
+    TABLE_EPSILONS,
+    added_since,
+    promise,
+    still_holds,
+)
+from discreet.releases.step import Step, rebuilt
+from discreet.releases.table import told, unreadable
+from discreet.releases.writing import IDENTITY_KEY
+
+# A limit on how long a recomputation may take: what a certificate claims may be dear to check, whoever wrote it.
+
+SECONDS = 60.0
+"""How long verifying takes at most, unless more time is given."""
+
+
+class _Late(BaseException):
+    """Time is up; no handler of errors in between takes it for one of its own."""
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Stop what is done in the block after some time.
+
+    Nothing is stopped outside of the main thread, on systems without interval timers (Windows), and where a timer of
+    the caller's is running already. Raises Refused when time is up.
+
+    ``seconds``: positive; infinity sets no limit.
+    """
+    if real("seconds", seconds, above=0, infinite=True) > 1e6 or not _can_stop():
+        yield
+        return
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        raise _Late
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    late = False
+    try:
+        yield
+    except _Late:
+        late = True
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    if late:
+        raise Refused(f"recomputing the claims takes longer than {as_written(seconds)} s. Allow more seconds")
+
+
+def _can_stop() -> bool:
+    here = threading.current_thread() is threading.main_thread()
+    return here and hasattr(signal, "setitimer") and signal.getitimer(signal.ITIMER_REAL)[0] == 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One claim of a certificate beside what was recomputed.
+
+    Parameters
+    ----------
+    what : str
+        The claim's place in the document; of one of several tables, after the name of its file.
+    claimed, found : object
+        Its value there, and the one recomputed.
+    agrees : bool
+        Whether they agree.
+    erratum : str, optional
+        Of a claim that does not agree: the dated errata to certificates of the version that wrote it. The disagreement
+        stays one.
+    """
+
+    what: str
+    claimed: Any
+    found: Any
+    agrees: bool
+    erratum: str | None = None
+
+
+def verify(
+    certificate: Certificate | str | os.PathLike[str],
+    *,
+    data: str | os.PathLike[str] | None = None,
+    seconds: float = SECONDS,
+) -> list[Check]:
+    """Recompute everything a certificate claims.
+
+    Parameters
+    ----------
+    certificate : Certificate or path
+        As read from its file, or the file, or the folder of tables or parts that holds it: these are then checked too.
+    data : path, optional
+        The released file, or the folder of tables or parts: hashes, rows and columns are compared too.
+    seconds : float
+        How long recomputing may take: a certificate can claim what is dear to check. Kept in the main thread of
+        systems with interval timers.
+
+    Returns
+    -------
+    list of Check
+        One per claim; the certificate holds when all agree. Of a claim that does not, it says where an erratum explains
+        it.
+
+    Raises
+    ------
+    FileProblem
+        When a file cannot be read.
+    ParameterError
+        When a folder and ``data`` are given.
+    Refused
+        When recomputing takes longer.
+    """
+    if not isinstance(certificate, Certificate):
+        if Path(certificate).is_dir():
+            if data is not None:
+                raise ParameterError("a folder holds what was released beside its certificate. Leave data out")
+            data = certificate
+        certificate = Certificate.read(certificate)
+    facts = certificate.facts
+    with within(seconds):
+        checks = _recomputed(certificate)
+    if data is not None and checks[-1].what != "certificate":
+        if certificate.in_parts:
+            checks += _check_parts(certificate, Path(data))
+        elif certificate.several:
+            checks += _check_folder(certificate, Path(data))
+        else:
+            checks += _check_file({**facts["released"], "identity": certificate.identity}, data)
+    return [one if one.agrees else replace(one, erratum=erratum_of(one.what, facts)) for one in checks]
+
+
+def guarantee_of(certificate: Certificate) -> Guarantee:
+    """Return the guarantee recomputed from a certificate's public facts."""
+    return rebuilt(certificate.facts)[1]
+
+
+def _recomputed(certificate: Certificate) -> list[Check]:
+    """Compare what a certificate claims with what follows from its public facts; the last check is that it can be."""
+    checks: list[Check] = []
+    try:
+        facts = certificate.whole().facts
+        step, guarantee = rebuilt(facts)
+        earlier = written_by(facts) in EARLIER
+        checks += _promised(facts, step, guarantee, earlier=earlier)
+        checks.append(_compare("mechanism.parameters", facts["mechanism"]["parameters"], step.parameters))
+        checks.append(_compare("released.columns", facts["released"]["columns"], step.columns))
+        checks += _rows(certificate, step)
+        checks.append(_told(facts["released"]))
+        checks.append(_known("shows", facts["shows"], SHOWS, *(SHOWN if earlier else ())))
+        if "public_inputs" in facts:  # older certificates have none
+            checks.append(_public_inputs(facts["public_inputs"], step))
+        seeded = (SEEDED, SEEDED_CUT, *(RANDOMNESS if earlier else ()))
+        checks.append(_known("randomness", facts["randomness"], step.randomness, *seeded))
+    except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as error:
+        problem = str(error) if isinstance(error, DiscreetError) else "a field is missing or of the wrong kind"
+        checks.append(Check(what="certificate", claimed="can be recomputed", found=problem, agrees=False))
+    return checks
+
+
+def _promised(facts: dict[str, Any], step: Step, guarantee: Guarantee, *, earlier: bool) -> list[Check]:
+    """Compare a guarantee with the one computed now; an earlier version's holds where it still does."""
+    claimed, found = facts["guarantee"], promised_now(facts, step, guarantee)
+    keys = set(claimed) | set(found)
+    if earlier:
+        keys -= added_since(claimed)
+    checks = []
+    for key in sorted(keys):
+        check = _compare(f"guarantee.{key}", claimed.get(key), found.get(key))
+        if earlier and not check.agrees and still_holds(key, check.claimed, found):
+            check = replace(check, agrees=True)
+        checks.append(check)
+    return checks
+
+
+def promised_now(facts: dict[str, Any], step: Step, guarantee: Guarantee) -> dict[str, Any]:
+    """Return what the ``guarantee`` of a certificate should be."""
+    epsilon, unit = float(facts["guarantee"]["epsilon"]), facts["unit"]
+    old_tables = written_by(facts) in EARLIER and "tables" in facts["released"]
+    return promise(
+        step,
+        guarantee,
+        epsilon,
+        unit=None if unit is None else str(unit["column"]),
+        seeded=facts["randomness"].startswith(MARKED),
+        **({"epsilons": tuple(e for e in TABLE_EPSILONS if e < epsilon)} if old_tables else {}),
+    )
+
+
+def _compare(what: str, claimed: Any, found: Any) -> Check:
+    return Check(what=what, claimed=claimed, found=found, agrees=_alike(claimed, found))
+
+
+def _known(what: str, claimed: str, *known: str) -> Check:
+    """Check that a statement is one of those that are written."""
+    return Check(what=what, claimed=claimed, found=known[0], agrees=claimed in known)
+
+
+def _rows(certificate: Certificate, step: Step) -> list[Check]:
+    """Compare the number of tables, and of the rows of each, with what was asked for."""
+    n, tables, several = certificate.facts["records"], certificate.tables, certificate.several
+    checks = [
+        Check(
+            what=f"{table['file'] if several else 'released'}.rows",
+            claimed=table["rows"],
+            found=step.rows(n)[-1],
+            agrees=table["rows"] in step.rows(n),
+        )
+        for table in tables
+    ]
+    if several or step.tables is not None:
+        checks.append(_compare("released.tables", len(tables) if several else None, step.tables))
+        checks.append(_compare("size", certificate.facts["size"], step.size(n)))
+    return checks
+
+
+def _public_inputs(claimed: Any, step: Step) -> Check:
+    """Check that every public table the step was made of has a hash, and that all are hashes."""
+    wanted = "a SHA-256 of each: " + (", ".join(step.public_inputs) or "what was declared public")
+    hashes = [isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) for value in claimed.values()]
+    agrees = all(hashes) and set(step.public_inputs) <= set(claimed)
+    return Check(what="public_inputs", claimed=claimed, found=wanted, agrees=agrees)
+
+
+def _told(released: dict[str, Any]) -> Check:
+    """Check that what came out is a share; it cannot be recomputed."""
+    told = released.get("share_from_data")
+    fits = told is None or share(told) is not None
+    return Check(what="released.share_from_data", claimed=told, found="a share or null", agrees=fits)
+
+
+def _alike(claimed: Any, found: Any) -> bool:
+    """Compare values; numbers to one part in a million, so that another machine's rounding is no disagreement."""
+    if isinstance(claimed, bool) or isinstance(found, bool):
+        return claimed is found
+    if isinstance(claimed, (int, float)) and isinstance(found, (int, float)):
+        return math.isclose(claimed, found, rel_tol=1e-6, abs_tol=0.0)
+    if isinstance(claimed, list) and isinstance(found, list):
+        return len(claimed) == len(found) and all(map(_alike, claimed, found))
+    if isinstance(claimed, dict) and isinstance(found, dict):
+        return claimed.keys() == found.keys() and all(_alike(claimed[k], found[k]) for k in claimed)
+    return bool(claimed == found)
+
+
+def _check_parts(certificate: Certificate, folder: Path) -> list[Check]:
+    """Compare every part of a release with the manifest, and this with the certificate; spoilt parts are not read."""
+    released, written = certificate.facts["released"], "as it was written"
+    if not folder.is_dir():
+        raise FileProblem(folder, "its certificate is that of a release in parts", "give the folder")
+    try:
+        parts = parts_of(folder, certificate)
+    except FileProblem as problem:
+        return [Check(what=MANIFEST, claimed=written, found=problem.problem, agrees=False)]
+    found = [(name, written if wrong is None else wrong) for name, wrong in problems(folder, parts, certificate)]
+    checks = [Check(what=name, claimed=written, found=told, agrees=told == written) for name, told in found]
+    checks.append(_compare("released.partitions", released["partitions"], len(parts)))
+    if all(check.agrees for check in checks):
+        scan = scanned_parts(folder)
+        rows = quietly(lambda: int(scan.select(pl.len()).collect().item()), unreadable())
+        columns = quietly(lambda: scan.collect_schema().names(), unreadable())
+        checks.append(_compare("released.rows (in the parts)", released["rows"], rows))
+        checks.append(_compare("released.columns (in the parts)", released["columns"], columns))
+    return checks
+
+
+def _check_folder(certificate: Certificate, folder: Path) -> list[Check]:
+    """Compare the tables in a folder with their certificate; one that is not as it was written is not read further."""
+    names, columns = [str(table["file"]) for table in certificate.tables], certificate.facts["released"]["columns"]
+    checks = [_compare("tables in the folder", names, sorted(file.name for file in folder.glob("*.parquet")))]
+    for name, table in zip(names, certificate.tables, strict=True):
+        if (file := folder / Path(name).name).is_file():  # one that is missing is told by the names
+            stated = {**table, "columns": columns, "identity": certificate.identity}
+            checks += _check_file(stated, file, named=name)
+    return checks
+
+
+def _check_file(released: dict[str, Any], data: str | os.PathLike[str], named: str | None = None) -> list[Check]:
+    """Compare a file with what is stated of it; one of several that was changed is not read."""
+    require_settled(data)
+    what = named or "released"
+    checks = [_compare(f"{what}.sha256", released.get("sha256"), file_sha256(data))]
+    if named is not None and not checks[0].agrees:
+        return checks
+    columns, form = list(open_source(data).names), formats.format_of(data) or formats.PARQUET
+
+    def counted() -> int:
+        return int(formats.scanned(data, form).select(pl.len()).collect().item())
+
+    rows = quietly(counted, FileProblem(data, "it is not a readable table", "give the released file"))
+    checks.append(_compare(f"{what}.columns (in the file)", released.get("columns"), columns))
+    checks.append(_compare(f"{what}.rows (in the file)", released.get("rows"), rows))
+    identity = told(data, IDENTITY_KEY)
+    if not form.texts and (identity, released["identity"]) != (None, None):
+        checks.append(_compare(f"{what}.identity (in the file)", released["identity"], identity))
+    return checks

@@ -1,0 +1,116 @@
+"""The main job on real data that comes with a package: ten columns of the RAND health insurance experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from discreet._core.errors import FileProblem, MissingExtra
+from discreet._core.lazy import pl
+from discreet._core.text import counted
+from discreet._core.writing import own_folder, together
+from discreet._release import Watch, release
+from discreet.domain import Domain
+from discreet.releases import verify
+from discreet.releases.reading import read
+from discreet.report.html import write_report
+
+_DOMAIN = """\
+# Public facts, from the code book of the experiment and not from the table. Each person has a row per year.
+[columns]
+mdvis = {type = "integer", lower = 0, upper = 100, out_of_bounds = "clip"}  # visits to a doctor
+lncoins = {type = "numeric", lower = 0, upper = 5, grid = [0, 3.258, 3.932, 4.564, 4.615]}  # log of coinsurance rate
+idp = {type = "integer", lower = 0, upper = 1}  # plan with a deductible per person
+lpi = {type = "numeric", lower = 0, upper = 8, step = 0.25}  # log of the participation incentive
+fmde = {type = "numeric", lower = 0, upper = 9, step = 0.25}  # log of the maximum medical deductible
+physlm = {type = "numeric", lower = 0, upper = 1, step = 1}  # physical limitation
+disea = {type = "numeric", lower = 0, upper = 60, cells = 60}  # number of chronic diseases
+hlthg = {type = "integer", lower = 0, upper = 1}  # good health
+hlthf = {type = "integer", lower = 0, upper = 1}  # fair health
+hlthp = {type = "integer", lower = 0, upper = 1}  # poor health
+
+# Nobody is in good, fair and poor health at once, so no released record will be.
+[[impossible]]
+hlthg = 1
+hlthf = 1
+
+[[impossible]]
+hlthg = 1
+hlthp = 1
+
+[[impossible]]
+hlthf = 1
+hlthp = 1
+"""
+_ESTIMATED = ("P(=0)", "P(1..5)", "P(>5)")
+_MEASURES = ("w1", "ks", "tv", "marginals-2")  # the others take minutes
+
+
+def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
+    """Release ten columns of 20,190 person-years, estimate from the release, verify its certificate, write reports.
+
+    The data (RAND health insurance experiment, in the public domain) comes with the ``statsmodels`` package. It stands
+    in for a confidential table.
+
+    ``out``: Folder to write, which is made, or is empty: ``visits.parquet``, ``visits.toml``, the folder ``synthetic``
+    of twenty tables and their certificate, ``report.html`` and ``report-confidential.html``.
+    ``say``: where the explanation goes, a line at a time.
+    Returns: paths of what was written.
+
+    Raises MissingExtra when statsmodels or Jinja2 is not installed, or FileProblem when the folder cannot be written,
+    or holds something.
+    """
+    try:
+        import jinja2  # noqa: F401
+        from statsmodels.datasets import randhie
+    except ImportError:
+        raise MissingExtra("the demonstration needs statsmodels and Jinja2", "demo") from None
+    own_folder(out, private=False)
+    if any(out.iterdir()):
+        remedy = "remove it if it is an earlier demonstration, or choose another folder (out=...)"
+        raise FileProblem(out, "there is something in it", remedy)
+    held = randhie.load_pandas().data
+    data, declared, synthetic = out / "visits.parquet", out / "visits.toml", out / "synthetic"
+    public, own = out / "report.html", out / "report-confidential.html"
+    with together(data, declared) as (table, facts):
+        pl.DataFrame({name: held[name].to_numpy() for name in held}).write_parquet(table)
+        facts.write(_DOMAIN.encode())
+    size = f"{counted(len(held), 'person-year')} and {counted(held.shape[1], 'column')}"
+    say(f"A table of {size} plays the confidential table.")
+
+    command = (
+        f"discreet release {data} --domain {declared} --epsilon 1 --delta 1e-9 --size 5000 --tables 20 "
+        f"--mechanism marginals --out {synthetic}"
+    )
+    say(f"\n$ {command}")
+    made = release(
+        data, Domain.read(declared), epsilon=1.0, delta=1e-9, size=5000, tables=20, mechanism="marginals",
+        out=synthetic, watch=Watch(announce=lambda _: None),
+    )  # fmt: skip
+    said = str(made.certificate).splitlines()
+    say(f"wrote {made.certificate.summary}.\n{said[0]}")
+
+    command = f"discreet estimate {synthetic} --column mdvis --functional '{','.join(_ESTIMATED)}'"
+    say(f"\n$ {command}")
+    estimated = read(synthetic).estimate(list(_ESTIMATED), column="mdvis")
+    say(str(estimated).partition("\n- ")[0])
+    say("Shares of person-years by visits to a doctor, from the synthetic tables and the certificate alone.")
+
+    command = f"discreet verify {synthetic}"
+    say(f"\n$ {command}")
+    checks = verify(synthetic)
+    say(f"{sum(check.agrees for check in checks)} of {len(checks)} claims agree.")
+
+    write_report(synthetic, public)
+    write_report(synthetic, own, data=data, domain=declared, measures=_MEASURES)
+    say(f"\nOpen {public} in a browser: what the release promises, and to whom.")
+    say(f"{own} also shows the confidential table, as only its custodian may.")
+    return {
+        "confidential": str(data),
+        "domain": str(declared),
+        "synthetic": str(synthetic),
+        "certificate": str(made.certificate_path),
+        "report": str(public),
+        "report_confidential": str(own),
+    }

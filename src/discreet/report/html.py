@@ -1,0 +1,254 @@
+"""A report of a release as one HTML file: public from the release and its certificate, confidential with the data."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from discreet._core.errors import DiscreetError, FileProblem, ParameterError
+from discreet._core.page import rendered
+from discreet._core.text import about
+from discreet._core.writing import check_outputs, check_writable, require_own, together
+from discreet.confidential.custodian import reveal_to_custodian
+from discreet.confidential.public import public_domain
+from discreet.domain import Domain
+from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, certificate_in
+from discreet.releases.verification import Check
+from discreet.releases.writing import certificate_path
+from discreet.report.ledger_page import InLedger
+from discreet.report.promise import Curves, Promise, attack, joint, profile_picture, profile_table
+from discreet.report.released import MOST_COLUMNS, Estimates, declared, fact, pictures, released_columns
+from discreet.utility import compare
+from discreet.utility.columns import confidential_shares, shown
+from discreet.utility.comparison import disclosure_cells
+from discreet.utility.measures import Measured
+
+CONFIDENTIAL = "Confidential: contains numbers computed from the private data"
+"""The banner of a report that shows the confidential table."""
+
+_MEANINGS = {
+    "w1": "Wasserstein-1 distance, the average distance by which values must be moved",
+    "ks": "Kolmogorov-Smirnov distance, the largest difference between the shares at or below any value",
+    "tv": "total variation, the share of records that must be changed",
+    "hellinger": "Hellinger distance of the shares",
+    "kde-l2": "L2 distance of kernel density estimates",
+    "transport": "the average distance by which whole records must be moved",
+    "marginals-2": "total variation of pairs of columns",
+    "marginals-3": "total variation of triples of columns",
+    "correlation": "difference of the associations between two columns",
+    "pmse": "how well a classifier tells released from confidential records",
+}
+
+Path_ = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What :func:`write_report` wrote.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    confidential : bool
+        Whether it shows numbers computed from the confidential table.
+    checks : tuple of Check
+        What verification of all certificates found.
+    """
+
+    path: Path
+    confidential: bool
+    checks: tuple[Check, ...]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether all claims were confirmed."""
+        return all(check.agrees for check in self.checks)
+
+
+def write_report(
+    release: Path_,
+    out: Path_,
+    *,
+    certificate: Path_ | None = None,
+    also: Sequence[Path_] = (),
+    ledger: Path_ | None = None,
+    dataset: str | None = None,
+    data: Any = None,
+    domain: Domain | Path_ | None = None,
+    measures: str | Sequence[str] = ("w1", "ks", "tv"),
+    resamples: int = 100,
+    holdout: Any = None,
+    sensitive: str | None = None,
+    known: str | Sequence[str] | None = None,
+) -> Report:
+    """Write what a release promises, in plain words, numbers and pictures, as one HTML file that needs no network.
+
+    Without ``data`` the report is made from the released file and certificates alone, and is as public as they are.
+    Every number of the promise is recomputed from the certificate's public parameters, on the safe side.
+
+    Parameters
+    ----------
+    release : path
+        The released file, or the folder of a release in parts or of tables from a model (or the certificate in it).
+    out : path
+        The report to write; ends in ``.html``.
+    certificate : path, optional
+        The release's certificate; ``RELEASE.certificate.json`` by default, and the one in the folder of tables.
+    also : sequence of path
+        Certificates of other releases of the same table: the report states what they promise together.
+    ledger, dataset : optional
+        Place of the ledger that paid for the release, and the data set's name in it, which the certificate tells by
+        default. The report then states what all of its releases promise together, and what is left.
+    data : dataframe or path, optional
+        The confidential table. The report then compares the release with it, and is as confidential as it. Of
+        several tables the first is compared: each is like the others.
+    domain : Domain or path, optional
+        Public facts about the confidential table, as for the release; those of the certificate by default.
+    measures, resamples
+        Which distances from the confidential table to show, and how many bootstrap samples to show beside them; see
+        :func:`~discreet.utility.compare`. The measures of several columns at once take minutes on large tables.
+    holdout, sensitive, known
+        A confidential table of the same population that the release was not made from, the column to attack, and those
+        known of a record, as for :func:`~discreet.utility.compare`. With a sensitive column the report shows what
+        attacks on single records reach.
+
+    Returns
+    -------
+    Report
+        The file, and whether the certificates were confirmed; the report itself says so too.
+
+    Raises
+    ------
+    ParameterError
+        When Jinja2 is not installed, or the certificates cannot be composed.
+    FileProblem
+        When a file cannot be read or written, a certificate states nothing that can be recomputed, or the output is one
+        of the inputs or exists and was not written by this package.
+    DataError
+        When the confidential table does not fit the domain. No message holds a value.
+    """
+    path, release = Path(out), Path(release)
+    if release.name in (FOLDER_CERTIFICATE, PARTS_CERTIFICATE):
+        release = release.parent
+    where = certificate_path(release, certificate)
+    if release.is_dir() and certificate is None:
+        where = certificate_in(release)
+    if path.suffix.lower() != ".html":
+        raise FileProblem(out, "the format is not known by this ending", "end the name in .html")
+    inputs = (release, where, *also, ledger, data, domain, holdout)
+    check_outputs([path], inputs)
+    check_writable(path)
+    require_own(path)
+    if domain is not None and data is None:
+        raise ParameterError("a domain is only needed with the confidential table. Give data as well")
+    if data is None and not (holdout is None and sensitive is None and known is None):
+        raise ParameterError("a holdout and attacked columns are of use with the confidential table. Give data as well")
+    promise = Promise.read(where, data=release)
+    others = tuple(Promise.read(other) for other in also)
+    files = [release / one["file"] for one in promise.certificate.tables] if promise.certificate.several else [release]
+    check_outputs([path], files)
+    try:
+        page = _public(promise, others, release, files, where)
+    except DiscreetError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError):
+        wrong = "a field of it is missing or of the wrong kind"
+        raise FileProblem(where, wrong, "give the certificate written beside the release") from None
+    if ledger is not None:
+        page["ledger"] = InLedger.read(ledger, dataset, certificate=where, facts=promise.certificate.facts)
+    if data is not None:
+        attacked = {"holdout": holdout, "sensitive": sensitive, "known": known}
+        page |= _confidential(page, data, files[0], domain, measures=measures, resamples=resamples, **attacked)
+    text = rendered("discreet.report", "report.html", page, script="script.js")
+    with together(path, inputs=inputs, private=data is not None, check=lambda: require_own(path)) as (file,):
+        file.write(text.encode())
+    checks = tuple(check for one in (promise, *others) for check in one.checks)
+    return Report(path=path, confidential=data is not None, checks=checks)
+
+
+def _public(
+    promise: Promise, others: tuple[Promise, ...], release: Path, files: Sequence[Path], where: Path
+) -> dict[str, Any]:
+    """Return everything the page shows of a release and its certificates."""
+    facts, step, n = promise.certificate.facts, promise.step, promise.guarantee.n
+    stated, group = step.domain, promise.guarantee.relation.group
+    counts = facts["size"] is None
+    rows, columns = released_columns(files, stated, counts=counts)
+    together = joint((promise, *others))
+    curves = Curves.of(promise, together)
+    names = [shlex.quote(path.name) for path in (where, release)]
+    several = promise.certificate.several
+    return {
+        "title": f"Privacy report for {release.name}",
+        "release": release.name,
+        "promise": promise,
+        "counts": counts,
+        "rows": f"{rows[0]:,}",
+        "tables": promise.certificate.tables if several else [],
+        "records": f"{n:,}",
+        "units": f"{n // group:,}",
+        "group": group,
+        "added": promise.guarantee.relation.name == "add-remove",
+        "unit": None if facts["unit"] is None else str(facts["unit"]["column"]),
+        "randomness": str(facts["randomness"]),
+        "made": f"{facts['created']}, with {facts['library']['name']} {facts['library']['version']}",
+        "attack": attack(curves),
+        "profile": profile_picture(promise, curves),
+        "profile_table": profile_table(promise, together),
+        "together": together,
+        "ledger": None,
+        "domain": stated,
+        "declared": declared(stated),
+        "cells": None if stated.size is None else f"{stated.size:,}",
+        "columns": columns,
+        "pictures": pictures(columns),
+        "estimates": Estimates.of(promise, files[0]),
+        "left_out": max(0, len(stated.names) - MOST_COLUMNS),
+        "parameters": {key: fact(value) for key, value in step.parameters.items()},
+        "protected": ", ".join(step.protected),
+        "as_held": ", ".join(name for name in stated.names if step.protected and name not in step.protected),
+        "share": promise.stated["share_in_words"],
+        "outcome": facts["released"].get("outcome"),
+        "poor": promise.poor,
+        "command": f"discreet verify {names[1]}" if several else f"discreet verify {names[0]} --data {names[1]}",
+        "confidential": None,
+        "compared": None,
+    }
+
+
+def _confidential(
+    page: dict[str, Any], data: Any, release: Path, domain: Domain | Path_ | None, **asked: Any
+) -> dict[str, Any]:
+    """Return what the page shows of the confidential table, and the marks that go with it."""
+    used = page["domain"] if domain is None else public_domain(domain, data=data)
+    if used.names != page["domain"].names:
+        raise ParameterError("the domain names other columns than the certificate. Give the domain of the release")
+    bins = {name: column.bins for name, column in page["columns"].items()}
+    shares: Any = reveal_to_custodian(confidential_shares(data, used, bins))
+    # Distances are between records; a table of counts has none.
+    compared = None if page["counts"] else reveal_to_custodian(compare(data, release, used, **asked))
+    return {
+        "title": f"CONFIDENTIAL: {page['title']}",
+        "confidential": CONFIDENTIAL,
+        "pictures": pictures(page["columns"], shares),
+        "compared": compared,
+        "shown": shown,
+        "in_words": _in_words,
+        "disclosure_cells": disclosure_cells,
+        "meanings": _MEANINGS,
+    }
+
+
+def _in_words(one: Measured) -> str:
+    """Say in words how a measure of the release compares with bootstrap samples."""
+    if one.bootstrap is None:
+        return "-"
+    mean, _, high = one.bootstrap
+    if one.release <= high:
+        return "like a sample of the table itself"
+    return f"{about(one.release / mean)} times that of a sample" if mean > 0 else "more than a sample"

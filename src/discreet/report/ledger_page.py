@@ -1,0 +1,267 @@
+"""What a ledger says, as texts that are rounded to the safe side: for its own page, and for the report of a release."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from discreet._core.errors import FileProblem
+from discreet._core.page import rendered
+from discreet._core.text import about, as_written, counted, rounded_down, rounded_up
+from discreet._core.writing import check_outputs, check_writable, require_own, together
+from discreet.ledger import Ledger
+from discreet.ledger.export import Entry, entries
+from discreet.ledger.status import power
+from discreet.report.charts import Chart, Points, spending_chart
+
+MOST_ENTRIES = 500
+"""Rows of a table of entries."""
+
+_FALSE_ALARMS = (0.01, 0.05)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    """What is spent and left of a ledger's budget, and what that means: texts.
+
+    ``budget``, ``spent``, ``left``: epsilon and delta, as written, rounded up, and rounded down.
+    ``attack``: one row per false-alarm rate.
+    ``loss``: what the ledger adds up beside delta.
+    ``further``: what is left for, in a sentence.
+    """
+
+    budget: Mapping[str, str]
+    spent: Mapping[str, str]
+    left: Mapping[str, str]
+    attack: Sequence[Mapping[str, str]]
+    loss: str
+    further: str
+
+    @classmethod
+    def of(cls, status: Mapping[str, Any]) -> Spending:
+        """Read it from a status, as ``LedgerStatus.to_dict`` gives it."""
+        left, sums = _pair(status["left"], lambda value: rounded_down(value, 6)), status["currency"] == "sums"
+        further = "A further release may ask for epsilon {epsilon} and delta {delta}."
+        worth = "All further releases together may be worth epsilon {epsilon} at delta {delta}."
+        return cls(
+            budget=_pair(status["budget"], as_written),
+            spent=_pair(status["spent"], lambda value: rounded_up(value, 6)),
+            left=left,
+            attack=[_rate(alarms, status) for alarms in _FALSE_ALARMS],
+            loss="epsilon" if sums else "rho",
+            further=(further if sums else worth).format(**left),
+        )
+
+
+def _pair(values: Mapping[str, float], write: Any) -> dict[str, str]:
+    return {key: write(values[key]) for key in ("epsilon", "delta")}
+
+
+def _rate(alarms: float, status: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the best attacker reaches at one rate of false alarms, now and at the end."""
+
+    def detected(pair: Mapping[str, float]) -> str:
+        return f"{rounded_up(min(100.0, 100.0 * power(alarms, **pair)))} %"
+
+    return {
+        "alarms": f"{about(100 * alarms)} %",
+        "now": detected(status["spent"]),
+        "whole": detected(status["budget"]),
+    }
+
+
+def entry_rows(held: Sequence[Entry]) -> list[dict[str, Any]]:
+    """Return the newest entries as texts, the newest first; costs are rounded up."""
+    return [_row(entry, number) for number, entry in list(enumerate(held, start=1))[: -MOST_ENTRIES - 1 : -1]]
+
+
+def _row(entry: Entry, number: int) -> dict[str, Any]:
+    return {
+        "number": number,
+        "name": entry.name,
+        "when": (entry.committed or entry.reserved or "").replace("T", " ").removesuffix("+00:00"),
+        "what": _what(entry),
+        "mechanism": entry.mechanism or "-",
+        "state": entry.state,
+        "lost": entry.fate == "LOST",
+        "loss": "0" if entry.state == "VOID" else rounded_up(float(Fraction(entry.cost["loss"])), 6),
+        "delta": "0" if entry.state == "VOID" else rounded_up(float(Fraction(entry.cost["delta"])), 6),
+        "files": entry.names or ("-",),
+    }
+
+
+def _what(entry: Entry) -> str:
+    """Say what an entry is, and what paid for it where it did not do so itself."""
+    if entry.parts:
+        return f"{entry.what} of {', '.join(entry.parts)}"
+    if entry.part is not None:
+        return f"{entry.what} {entry.part} of a plan, which paid"
+    return entry.what if entry.continues is None else f"{entry.what}, goes on with {entry.continues}, which paid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InLedger:
+    """Where a release stands in the ledger of its data set.
+
+    ``dataset``: its name there.
+    ``entry``: of the release; None where the certificate names none.
+    ``spending``: of the ledger.
+    ``others``: rows of the other entries that were released or may have been.
+    ``left_out``: how many more there are.
+    ``problems``: what is wrong with the ledger, or with the certificate in it.
+    """
+
+    dataset: str
+    entry: str | None
+    spending: Spending
+    others: Sequence[Mapping[str, Any]]
+    left_out: int
+    problems: Sequence[str]
+
+    @classmethod
+    def read(
+        cls, place: str | os.PathLike[str], dataset: str | None, *, certificate: Path, facts: Mapping[str, Any]
+    ) -> InLedger:
+        """Look a release up.
+
+        ``place``, ``dataset``: of the ledger; the data set of the certificate by default.
+        ``certificate``, ``facts``: of the release.
+
+        Raises FileProblem, ParameterError when there is no such ledger.
+        """
+        stamp = facts.get("ledger")
+        named: Mapping[str, Any] = stamp if isinstance(stamp, Mapping) else {}
+        with Ledger(place, dataset or named.get("dataset")) as ledger:
+            problems = ledger.verify([certificate])
+            status, held = ledger.status().to_dict(), entries(ledger.log())
+        others = [entry for entry in held if entry.state != "VOID" and entry.name != named.get("entry")]
+        rows = entry_rows(others)
+        return cls(
+            dataset=status["dataset"],
+            entry=named.get("entry"),
+            spending=Spending.of(status),
+            others=rows,
+            left_out=len(others) - len(rows),
+            problems=problems,
+        )
+
+
+# A ledger as one HTML page: what is spent and left, what that means, and every entry.
+
+_MOST_STEPS = 400  # of the picture
+_STATES = {
+    "COMMITTED": "released: the files and their hashes are known",
+    "OPENED": "the table was opened, and nothing is released yet: spent",
+    "RESERVED": "its cost is set aside, and the table is not opened yet",
+    "FORFEITED": "the table was opened and nothing was released: spent for ever",
+    "VOID": "given up before the table was opened: costs nothing",
+}
+
+Path_ = str | os.PathLike[str]
+
+
+def write_ledger_report(
+    place: Path_, out: Path_, *, dataset: str | None = None, certificates: Sequence[Path_] = ()
+) -> list[str]:
+    """Write what a ledger says as one HTML file that needs no network: as public as the certificates are.
+
+    ``place``, ``dataset``: of the ledger.
+    ``out``: the page to write; ends in ``.html``.
+    ``certificates``: of releases of the data set. Only with them is it seen that the ledger was rolled back.
+    Returns: what is wrong with the ledger, a sentence each; the page says so too.
+
+    Raises ParameterError when Jinja2 is not installed or there is no such data set, or FileProblem when a file cannot
+    be read or written, or the output is one of the inputs or exists and was not written by this package.
+    """
+    path, inputs = Path(out), (place, *certificates)
+    if path.suffix.lower() != ".html":
+        raise FileProblem(out, "the format is not known by this ending", "end the name in .html")
+    check_outputs([path], inputs)
+    check_writable(path)
+    require_own(path)
+    with Ledger(place, dataset) as ledger:
+        problems = ledger.verify(certificates)
+        text = page(ledger.status().to_dict(), ledger.log(), problems, checked=len(certificates), place=_named(place))
+    with together(path, inputs=inputs, check=lambda: require_own(path)) as (file,):
+        file.write(text.encode())
+    return problems
+
+
+def _named(place: Path_) -> str:
+    """Return a ledger as the page's commands name it: no folder, and no address of a database."""
+    return "ADDRESS" if "://" in str(place) else shlex.quote(Path(place).name)
+
+
+def page(
+    status: Mapping[str, Any],
+    events: Sequence[Mapping[str, Any]],
+    problems: Sequence[str],
+    *,
+    checked: int = 0,
+    place: str = "FILE",
+) -> str:
+    """Return the page as text.
+
+    ``status``: of the ledger, as ``LedgerStatus.to_dict`` gives it.
+    ``events``: as :meth:`Ledger.log` gives them.
+    ``problems``: what is wrong with it.
+    ``checked``: with how many certificates it was compared.
+    ``place``: where it is, for the commands that the page names.
+    """
+    held = entries(events)
+    limit = {key: Fraction(value) for key, value in events[0]["facts"]["limit"].items()}
+    covers, spending = status["covers"], Spending.of(status)
+    return rendered(
+        "discreet.report",
+        "ledger.html",
+        {
+            "title": f"Ledger of {status['dataset']}",
+            "status": status,
+            "spending": spending,
+            "bars": list(_bars(events[-1]["spent"], limit, spending.loss)),
+            "states": [(state, status["counts"].get(state, 0), words) for state, words in _STATES.items()],
+            "waiting": sum(status["counts"].get(state, 0) for state in ("RESERVED", "OPENED")),
+            "entries": entry_rows(held),
+            "in_all": len(held),
+            "chart": _chart(held, limit) if held else None,
+            "with_delta": limit["delta"] > 0,
+            "unit": "one record" if covers["unit"] is None else f"one {covers['unit']}",
+            "most": counted(covers["max_records"], "record"),
+            "problems": problems,
+            "checked": checked,
+            "place": place,
+        },
+    )
+
+
+def _bars(spent: Mapping[str, str], limit: Mapping[str, Fraction], loss: str) -> Iterator[tuple[str, str, float]]:
+    """Yield what share of each sum's limit is spent: its name, the share as a text, rounded up, and as a length."""
+    for name, key in ((loss, "loss"), ("delta", "delta")):
+        if limit[key] > 0:
+            share = float(min(Fraction(100), 100 * Fraction(spent[key]) / limit[key]))
+            yield name, f"{rounded_up(share)} %", round(share, 2)
+
+
+def _chart(held: Sequence[Entry], limit: Mapping[str, Fraction]) -> Chart:
+    """Draw the running totals; of many entries, some."""
+    counting = [entry for entry in held if entry.state != "VOID"]
+    lines = [
+        (kind, _shares([Fraction(entry.cost[key]) for entry in counting], limit[key]))
+        for kind, key in (("this", "loss"), ("together", "delta"))
+        if limit[key] > 0
+    ]
+    return spending_chart(lines, max(1, len(counting)))
+
+
+def _shares(costs: Sequence[Fraction], whole: Fraction) -> Points:
+    every, total, points = max(1, -(-len(costs) // _MOST_STEPS)), Fraction(0), []
+    for place, cost in enumerate(costs, start=1):
+        total += cost
+        if place % every == 0 or place == len(costs):
+            points.append((float(place), float(total / whole)))
+    return points

@@ -1,0 +1,314 @@
+"""The released table in pictures, and beside it, for its custodian, the confidential one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.errors import DiscreetError, FileProblem, ParameterError
+from discreet._core.lazy import pl
+from discreet._core.text import about, as_written, percent_as_written
+from discreet.confidential.source import Source, open_source
+from discreet.domain import Boolean, Domain, Numeric
+from discreet.domain.temporal import moment_text
+from discreet.inference import posterior
+from discreet.inference.functionals import needs_order
+from discreet.inference.population import Posterior
+from discreet.inference.summary import Estimate, bounded, jumps, points
+from discreet.mechanisms.evidence import no_posterior
+from discreet.releases.step import certified_mechanism
+from discreet.report.charts import Chart, band_chart, column_chart, forest_chart
+from discreet.report.promise import Promise
+from discreet.utility.columns import Bins, Shares, bins_of
+
+MOST_COLUMNS = 40
+"""Columns that a report draws."""
+
+_MOST_LISTED = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleasedColumn:
+    """One column of a release, counted. Public.
+
+    ``bins``: where its values are counted.
+    ``shares``: how they are spread.
+    """
+
+    bins: Bins
+    shares: Shares
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnPicture:
+    """One column as the page shows it.
+
+    ``name``, ``kind``: the column, and its declared type.
+    ``chart``: the picture of an ordered column; unordered ones are shown as rows with bars.
+    ``rows``: name of each bin, share among the released records (text, and length of a bar from 0 to 100), and the same
+    for the confidential records where they are shown.
+    """
+
+    name: str
+    kind: str
+    chart: Chart | None
+    rows: tuple[tuple[str, str, float, str | None, float], ...]
+
+
+def released_columns(
+    paths: Sequence[Path], domain: Domain, *, counts: bool
+) -> tuple[tuple[int, ...], dict[str, ReleasedColumn]]:
+    """Read a release and count each of its first forty columns, in all of its tables together.
+
+    Raises FileProblem when a file cannot be read, or does not fit the domain.
+
+    ``paths``: the released files: one, or all of a folder.
+    ``domain``: as the certificate states it.
+    ``counts``: whether it is a table of counts.
+    Returns: the number of rows of each file, and the columns by name.
+    """
+    misfit = FileProblem(paths[0], "it does not fit the domain of its certificate", "give the file that belongs to it")
+    sources = [open_source(path) for path in paths]
+    try:
+        rows = tuple(sum(batch.height for batch in source.batches(source.names[:1])) for source in sources)
+        found = {name: _counted(sources, name, domain, counts=counts) for name in domain.names[:MOST_COLUMNS]}
+    except (DiscreetError, ValueError):
+        raise misfit from None
+    return rows, found
+
+
+def _counted(sources: Sequence[Source], name: str, domain: Domain, *, counts: bool) -> ReleasedColumn:
+    column = domain.columns[name]
+    key, wanted, weight = name, [name], pl.len().cast(pl.Float64)
+    if counts:
+        key = name if name in sources[0].names else f"{name}_from"  # cells that are intervals are named by their ends
+        wanted, weight = [key, "count"], pl.col("count").cast(pl.Float64).sum()
+    parts = [pl.DataFrame({"value": pl.Series([], dtype=pl.Null), "weight": pl.Series([], dtype=pl.Float64)})]
+    parts += [
+        batch.group_by(pl.col(key).alias("value")).agg(weight.alias("weight"))
+        for source in sources
+        for batch in source.batches(wanted)
+    ]
+    grouped = pl.concat(parts, how="vertical_relaxed").group_by("value").agg(pl.col("weight").sum()).sort("value")
+    values = grouped["value"]
+    if key in sources[0].texts and grouped.height:
+        values = column.parse(values)
+        if values.null_count() > grouped["value"].null_count():
+            raise ValueError
+    weights: npt.NDArray[Any] = grouped["weight"].to_numpy()
+    bins = bins_of(column, values, weights)
+    return ReleasedColumn(bins=bins, shares=bins.shares(values, weights))
+
+
+def pictures(
+    columns: Mapping[str, ReleasedColumn], confidential: Mapping[str, Shares] | None = None
+) -> list[ColumnPicture]:
+    """Draw columns, beside the confidential ones where they are given."""
+    return [
+        _picture(name, column, None if confidential is None else confidential[name]) for name, column in columns.items()
+    ]
+
+
+def _picture(name: str, column: ReleasedColumn, other: Shares | None) -> ColumnPicture:
+    bins, shares = column.bins, column.shares
+    drawn = bool(bins.cuts is not None and bins.names)
+    sides = [shares] if other is None else [shares, other]
+    parts = [np.array([*side.bins, side.beyond, side.nulls]) for side in sides]
+    top = max(1e-9, *(float(part.max()) for part in parts))
+    names = (*bins.names, "all other values", "no value (null)")
+    rows = []
+    for i, label in enumerate(names):
+        if i >= len(bins.names) and not any(part[i] > 0 for part in parts):
+            continue
+        mine = float(parts[0][i])
+        yours = None if other is None else float(parts[1][i])
+        rows.append(
+            (
+                label,
+                _share(mine),
+                round(100.0 * mine / top, 2),
+                None if yours is None else _share(yours),
+                0.0 if yours is None else round(100.0 * yours / top, 2),
+            )
+        )
+    chart = column_chart(name, bins, shares, other) if drawn else None
+    return ColumnPicture(name=name, kind=bins.column.kind.replace("_", " "), chart=chart, rows=tuple(rows))
+
+
+def _share(share: float) -> str:
+    return f"{about(100.0 * share, 4)} %"
+
+
+def declared(domain: Domain) -> list[tuple[str, str, str, str]]:
+    """Return name, type, cells and other declared facts of each column of a domain, as text."""
+    rows = []
+    for name, column in domain.columns.items():
+        facts = column.to_dict()
+        kind = str(facts.pop("type")).replace("_", " ")
+        words = ", ".join(f"{key.replace('_', ' ')}: {fact(value)}" for key, value in facts.items())
+        rows.append((name, kind, f"{column.size:,}" if column.size is not None else "not finite", words))
+    return rows
+
+
+def fact(value: Any) -> str:
+    """Return a public fact as text."""
+    if isinstance(value, Mapping):
+        return "; ".join(f"{str(key).replace('_', ' ')} {fact(part)}" for key, part in value.items())
+    if isinstance(value, (list, tuple)):
+        more = f", … ({len(value):,} in all)" if len(value) > _MOST_LISTED else ""
+        return ", ".join(map(str, value[:_MOST_LISTED])) + more
+    if isinstance(value, float):
+        return as_written(value)
+    return str(value)
+
+
+# What a release tells of the population, in pictures with intervals: from the release and its certificate alone.
+
+LEVEL = 0.95
+_DRAWS = 400
+_MOST_CELLS = 1_000  # a posterior of more takes seconds
+_ASKED = ("mean", "q25", "q50", "q75")
+_MOST_GROUPS, _MOST_WAYS = 12, 3
+
+_Rows = tuple[tuple[str, str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupsPicture:
+    """The mean of an ordered column in each group, as the page shows it.
+
+    ``by``: the column of groups.
+    ``chart``: the means with their intervals.
+    ``rows``: the group, the posterior mean, and the ends of the interval.
+    """
+
+    by: str
+    chart: Chart
+    rows: _Rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatePicture:
+    """One ordered column of the population, as the page shows it.
+
+    ``name``: the column.
+    ``chart``: its distribution function, with an interval at each value and a band for the whole curve.
+    ``rows``: some numbers: name, posterior mean, and the ends of the interval.
+    ``groups``: its mean by each of some columns of categories.
+    """
+
+    name: str
+    chart: Chart
+    rows: _Rows
+    groups: tuple[GroupsPicture, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimates:
+    """What a report says of the population.
+
+    ``pictures``: of ordered columns.
+    ``notes``: what the intervals assume.
+    ``without``: why there are none, as a sentence; empty where there are.
+    """
+
+    pictures: tuple[EstimatePicture, ...] = ()
+    notes: tuple[str, ...] = ()
+    without: str = ""
+
+    @classmethod
+    def of(cls, promise: Promise, release: Path) -> Estimates:
+        """Return what a release tells, if its certificate is confirmed and it takes no longer than a report may."""
+        if why := _without(promise):
+            return cls(without=why)
+        try:
+            found = posterior(release, promise.certificate, draws=_DRAWS)
+        except DiscreetError:  # the release does not fit what a posterior needs: the page says so elsewhere
+            return cls(without="The release could not be read for them.")
+        names = [name for name in found.domain.names if _ordered(found, name)][:MOST_COLUMNS]
+        if not names:
+            return cls(without="No column has an order; discreet estimate gives the shares of categories.")
+        told = [_told(found, name) for name in names]
+        notes = dict.fromkeys(note for _, notes in told for note in notes)
+        return cls(pictures=tuple(picture for picture, _ in told), notes=tuple(notes))
+
+
+def _without(promise: Promise) -> str:
+    """Return why there are no intervals, as a sentence; empty where there are."""
+    if promise.disagreements:
+        return "Claims of the certificate were not confirmed."
+    if promise.certificate.several:
+        return "Numbers from several tables are combined: see discreet estimate."
+    try:
+        mechanism = certified_mechanism(promise.certificate.facts)
+    except ParameterError:
+        return "They are not known of tables from a model."
+    if why := no_posterior(mechanism):
+        return f"{why[0].upper()}{why[1:]}."
+    if (mechanism.domain.size or 0) > _MOST_CELLS:
+        return f"They take longer than a report where there are more than {_MOST_CELLS:,} cells: see discreet estimate."
+    return ""
+
+
+def _ordered(found: Posterior, name: str) -> bool:
+    try:
+        needs_order(found.domain.columns[name])
+    except ParameterError:
+        return False
+    return not isinstance(found.domain.columns[name], Boolean)
+
+
+def _groups(found: Posterior) -> list[str]:
+    """Return columns of few categories or truth values."""
+    few = [name for name, column in found.domain.columns.items() if 1 < (column.size or 0) <= _MOST_GROUPS]
+    return [name for name in few if not _ordered(found, name)][:_MOST_WAYS]
+
+
+def _told(found: Posterior, name: str) -> tuple[EstimatePicture, list[str]]:
+    column = found.domain.columns[name]
+    at = points(found, name)
+    band = found.cdf(at, column=name, level=LEVEL)
+    logarithmic = isinstance(column, Numeric) and column.spacing == "log" and at[0] > 0.0
+    level = percent_as_written(LEVEL)
+
+    def text(value: float) -> str:
+        return moment_text(column.kind, value, sep=" ") if column.kind in ("date", "datetime") else about(value, 6)
+
+    def place(value: float) -> str:
+        return text(10.0**value if logarithmic else value)
+
+    where, curves = np.log10(at) if logarithmic else at, np.array(band[1:])
+    if jumps(found, name):  # flat up to the next value
+        where, curves = np.repeat(where, 2)[1:], np.repeat(curves, 2, axis=1)[:, :-1]
+    summary = found.summary(_ASKED, column=name, level=LEVEL)
+    by_group = [found.summary(["mean"], column=name, by=by, level=LEVEL) for by in _groups(found)]
+    picture = EstimatePicture(
+        name=name,
+        chart=band_chart(name, where, curves, text=place, level=level),
+        rows=tuple((row.name, *_numbers(row, text)) for row in summary.rows),
+        groups=tuple(
+            GroupsPicture(
+                by=str(one.by),
+                chart=forest_chart(f"Mean of {name} by {one.by} in the population", rows, text=text, level=level),
+                rows=tuple((str(row.group), *_numbers(row, text)) for row in one.rows),
+            )
+            for one in by_group
+            if (rows := [(str(row.group), *each) for row in one.rows if np.isfinite(each := _ends(row)).all()])
+        ),
+    )
+    of_groups = [note for one in by_group for note in one.notes if note not in bounded(one.rows)]  # said of all before
+    return picture, [*summary.notes, *of_groups]
+
+
+def _numbers(row: Estimate, text: Callable[[float], str]) -> tuple[str, str, str]:
+    mean, lower, upper = (text(each) if np.isfinite(each) else "-" for each in _ends(row))
+    return mean, lower, upper
+
+
+def _ends(row: Estimate) -> tuple[float, float, float]:
+    return row.mean, row.lower, row.upper

@@ -1,0 +1,314 @@
+"""The contract of every mechanism, as plain functions that raise AssertionError.
+
+Four checks take a mechanism on a universe that is small enough to enumerate: its law sums to one; its kernel follows
+the law, and not a tilted one; no pair of neighbours exceeds its guarantee, and some pair attains it where it is said to
+be exact; a broken twin is caught. :data:`CHECKS` take the class alone, so that whatever is registered is checked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.arrays import Floats
+from discreet._core.random import seeded
+from discreet._core.text import counted
+from discreet.domain import Counts, Records
+from discreet.mechanisms import Mechanism
+from discreet.privacy import Profile, Relation
+from discreet.privacy.profile import keeps_shape
+from discreet.testing.behaviour import (
+    check_declared,
+    check_estimates,
+    check_predictive,
+    check_published_alike,
+    check_share,
+)
+from discreet.testing.enumeration import enumerate_law, hockey_stick, neighbouring_pairs, outcome_of
+from discreet.testing.facts import check_calibrated, check_frozen, check_parameters
+from discreet.testing.statistics import RATE, assert_law, assert_prefers, sample_size_for_distance
+
+EPSILONS = (0.0, 1e-4, 0.01, 0.1, 0.3, 0.6931471805599453, 1.0, 1.6, 2.5, 4.0)
+"""Where guarantees are checked unless told otherwise."""
+
+CHECKS: tuple[Callable[[type[Mechanism]], None], ...] = (
+    check_frozen,
+    check_parameters,
+    check_calibrated,
+    check_share,
+    check_predictive,
+    check_estimates,
+    check_published_alike,
+    check_declared,
+)
+"""What holds for every mechanism, checked on its class alone."""
+
+_ROUNDING = 1e-11  # relative; brute force and theorem are both accurate to about 1e-13
+
+
+def check_mechanism(kind: type[Mechanism]) -> None:
+    """Assert :data:`CHECKS` of a mechanism: its facts, calibration, share, predictions, estimates and publications.
+
+    The law and the guarantee need a small universe of the mechanism's own: :func:`check_law_sums_to_one`,
+    :func:`check_kernel_follows_law`, :func:`check_guarantee` and :func:`check_twin_is_caught`.
+
+    Raises
+    ------
+    AssertionError
+        At the first check that fails.
+
+    Examples
+    --------
+    >>> from discreet.mechanisms import SmoothedHistogram
+    >>> check_mechanism(SmoothedHistogram)
+    """
+    for check in CHECKS:
+        check(kind)
+
+
+def brute_force_profile(
+    mechanism: Mechanism,
+    *,
+    n: int,
+    values: Records | None = None,
+    group: int = 1,
+    epsilons: npt.ArrayLike = EPSILONS,
+) -> Floats:
+    """Return the largest divergence over every pair of neighbouring tables of a small universe.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        With a small domain and size.
+    n : int
+        Number of records of a table.
+    values : Records, optional
+        The records that tables may hold; all cells of a finite domain by default. Without atoms in the base measure,
+        ``n + group`` of them are every universe there is.
+    group : int
+        Number of records that may be replaced.
+    epsilons : array_like of float, shape (E,)
+        Where to evaluate it.
+
+    Returns
+    -------
+    ndarray of float64, shape (E,)
+
+    Examples
+    --------
+    >>> from discreet.domain import Domain, Integer
+    >>> from discreet.mechanisms import SmoothedHistogram
+    >>> cells = Domain(columns={"cell": Integer(lower=0, upper=2)})
+    >>> mechanism = SmoothedHistogram(domain=cells, size=1, mixing=0.5)
+    >>> brute_force_profile(mechanism, n=2, epsilons=[0.0]).round(12).tolist()
+    [0.25]
+    """
+    if values is None:
+        values = mechanism.domain.unflat(np.arange(cast(int, mechanism.domain.size)))
+    counts, left, right = neighbouring_pairs(n, len(values), group=group)
+    tables = [Counts(records=values.take(np.flatnonzero(row)), frequencies=row[row > 0]) for row in counts]
+    if mechanism.domain.finite:
+        log_mass = enumerate_law(mechanism, *tables).log_mass
+        return np.asarray(hockey_stick(log_mass[left], log_mass[right], epsilons).max(axis=0))
+    # Without atoms the outcomes depend on the pair: what x does not hold, it cannot release.
+    best = np.zeros(len(np.atleast_1d(np.asarray(epsilons, dtype=np.float64))))
+    for i, j in zip(left.tolist(), right.tolist(), strict=True):
+        law = enumerate_law(mechanism, tables[i], tables[j]).log_mass
+        best = np.maximum(best, hockey_stick(law[0], law[1], epsilons))
+    return best
+
+
+def check_law_sums_to_one(mechanism: Mechanism, *tables: Counts) -> None:
+    """Assert that the probabilities of all releases of each table add up to one.
+
+    Raises
+    ------
+    AssertionError
+        When they do not.
+
+    Examples
+    --------
+    >>> from discreet.domain import Domain, Numeric
+    >>> from discreet.mechanisms import PitmanYor
+    >>> unit = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
+    >>> check_law_sums_to_one(PitmanYor(domain=unit, size=3, discount=0.25), Counts.of_cells([0.5, 0.5, 0.75]))
+    """
+    for x in tables:
+        law = enumerate_law(mechanism, x)
+        total = float(law.mass.sum())
+        assert abs(total - 1.0) <= 1e-10 + law.neglected, f"the law of {mechanism.name} sums to {total!r}"
+
+
+def check_kernel_follows_law(
+    mechanism: Mechanism,
+    x: Counts,
+    *,
+    alternatives: Sequence[Mechanism],
+    kernel: Mechanism | None = None,
+    distance: float = 0.1,
+    rate: float = RATE,
+    seed: int = 0,
+) -> None:
+    """Assert that the kernel follows the law, rather than those of the alternatives or any law at a distance.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Whose law it is.
+    x : Counts
+        A small table.
+    alternatives : sequence of Mechanism
+        The same mechanism with a parameter off by some effect size, on both sides.
+    kernel : Mechanism, optional
+        Whose kernel it is, when it is a twin's.
+    distance : float
+        Total variation from which any other law is rejected.
+    rate : float
+        False-fail rate of each of the ``len(alternatives) + 1`` tests, and false-pass rate of each.
+    seed : int
+        Of the samples.
+
+    Raises
+    ------
+    AssertionError
+        When it does not.
+    """
+    law = enumerate_law(mechanism, x)
+    rng = seeded(seed)
+    elsewhere = len(law.outcomes)
+
+    def sample() -> int:
+        release = (kernel or mechanism).kernel(x, rng=rng)
+        return law.number.get(outcome_of(mechanism, release, x), elsewhere)
+
+    def with_elsewhere(mass: Floats) -> Floats:
+        return np.append(mass, max(0.0, 1.0 - float(mass.sum())) if law.neglected else 0.0)
+
+    right = with_elsewhere(law.mass[0])
+    wrong = [with_elsewhere(_mass_on(other, x, law.outcomes)) for other in alternatives]
+    if wrong:
+        assert_prefers(sample, right, wrong, rate=rate)
+    # Rare outcomes are pooled, rarest first, until at most 64 remain: the number of samples grows with the outcomes.
+    order = np.argsort(-right, kind="stable")
+    place = np.empty(len(right), dtype=np.int64)
+    place[order] = np.minimum(np.arange(len(right)), 63)
+    pooled = np.bincount(place, weights=right)
+    count = sample_size_for_distance(len(pooled), distance, rate=rate)
+    seen = np.bincount(place[[sample() for _ in range(count)]], minlength=len(pooled))
+    assert_law(seen, pooled, distance=distance, rate=rate)
+
+
+def _mass_on(mechanism: Mechanism, x: Counts, outcomes: Sequence[Hashable]) -> Floats:
+    law = enumerate_law(mechanism, x)
+    mass = law.mass[0]
+    return np.array([mass[law.number[o]] if o in law.number else 0.0 for o in outcomes])
+
+
+def check_guarantee(
+    mechanism: Mechanism,
+    *,
+    n: int,
+    values: Records | None = None,
+    group: int = 1,
+    epsilons: Sequence[float] = EPSILONS,
+    law: Mechanism | None = None,
+) -> None:
+    """Assert that no pair of neighbours exceeds the guarantee, and that some attain it where it is called exact.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Whose guarantee it is.
+    n : int
+        Number of records.
+    values : Records, optional
+        The records that tables may hold; see :func:`brute_force_profile`.
+    group : int
+        Number of records that may be replaced.
+    epsilons : sequence of float
+        Where to compare.
+    law : Mechanism, optional
+        Whose law it is, when it is a twin's.
+
+    Raises
+    ------
+    AssertionError
+        When it does, naming the epsilon.
+    """
+    guarantee = mechanism.guarantee(Relation(group=group), n=n)
+    brute = brute_force_profile(law or mechanism, n=n, values=values, group=group, epsilons=epsilons)
+    for epsilon, true in zip(epsilons, brute.tolist(), strict=True):
+        claimed = guarantee.delta(epsilon)
+        assert true <= claimed * (1.0 + _ROUNDING) + 1e-14, (
+            f"{mechanism.name}: neighbours of {counted(n, 'record')} have delta {true:.12g} at epsilon {epsilon:g}, "
+            f"more than the {claimed:.12g} that {guarantee.theorem} promises"
+        )
+        if guarantee.exact and claimed > 1e-290:
+            assert true >= claimed * (1.0 - 1e-9) - 1e-13, (
+                f"{mechanism.name}: {guarantee.theorem} is called exact at epsilon {epsilon:g} with delta "
+                f"{claimed:.12g}, but no neighbours of {counted(n, 'record')} have more than {true:.12g}"
+            )
+
+
+def check_profile(profile: Profile, *, epsilons: Sequence[float] = ()) -> None:
+    """Assert that a profile has the shape of one.
+
+    Delta lies between 0 and 1, is 0 from the pure epsilon on and nowhere before, and is nowhere above that at 0; an
+    exact one does not increase and is convex in ``e^epsilon``. What a sum leaves out may lift a value by one part in
+    1e9 above those before it, and by one in 1,000 above a line. Raises AssertionError when it has not.
+
+    ``profile``: any, a bound too.
+    ``epsilons``: where to look, beside some dozens of all sizes and up to the pure epsilon.
+
+    Examples
+    --------
+    >>> from discreet.privacy import UrnPair
+    >>> check_profile(UrnPair(size=3, a=0.5, b=0.5, rest=2.0))
+    """
+    pure = profile.pure
+    among = {*EPSILONS, *epsilons, 6.0, 10.0, 20.0, 29.9, 30.1, 60.0, 200.0, 699.0}
+    if pure < math.inf:
+        among |= {share * pure for share in (1e-6, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0 - 1e-4, 1.0 - 1e-8)}
+    levels = sorted(epsilon for epsilon in among if epsilon < pure)
+    deltas = [profile.delta(epsilon) for epsilon in levels]
+    assert all(0.0 < delta <= 1.0 for delta in deltas), "delta is 0 below the pure epsilon, or not a probability"
+    assert pure == math.inf or profile.delta(pure) == 0.0, "delta is above 0 at the pure epsilon"
+    assert max(deltas, default=0.0) <= profile.delta(0.0) * (1.0 + 1e-9), "delta is larger than at epsilon 0"
+    assert not profile.exact or keeps_shape(profile, levels), "an exact profile rises, or is not convex in e^epsilon"
+
+
+def check_twin_is_caught(
+    mechanism: Mechanism,
+    twin: Mechanism,
+    *,
+    n: int,
+    values: Records | None = None,
+    epsilons: Sequence[float] = EPSILONS,
+) -> None:
+    """Assert that :func:`check_guarantee` refutes the guarantee of ``mechanism`` for the law of a broken ``twin``.
+
+    Raises
+    ------
+    AssertionError
+        When the twin passes.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from discreet.domain import Domain, Integer
+    >>> from discreet.mechanisms import SmoothedHistogram
+    >>> cells = Domain(columns={"cell": Integer(lower=0, upper=2)})
+    >>> mechanism = SmoothedHistogram(domain=cells, size=2, mixing=0.25)
+    >>> check_twin_is_caught(mechanism, replace(mechanism, mixing=0.25 - 2**-32), n=2)
+    """
+    brute = brute_force_profile(twin, n=n, values=values, epsilons=epsilons)
+    guarantee = mechanism.guarantee(n=n)
+    caught = any(
+        true > guarantee.delta(epsilon) * (1.0 + _ROUNDING) + 1e-14
+        for epsilon, true in zip(epsilons, brute.tolist(), strict=True)
+    )
+    assert caught, f"a broken twin of {mechanism.name} stays within the guarantee at every epsilon checked"

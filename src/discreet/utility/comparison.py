@@ -1,0 +1,337 @@
+"""How far a release is from the confidential table, column by column.
+
+Every number here is computed from confidential data, so it comes closed; one loudly named function opens it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet._core.arrays import Floats
+from discreet._core.errors import DataError, ParameterError
+from discreet._core.random import public, secure
+from discreet._core.text import aligned, counted
+from discreet.confidential import Confidential
+from discreet.confidential.opening import open_confidential
+from discreet.confidential.values import row_values
+from discreet.domain import Domain
+from discreet.domain.domain import require_domain
+from discreet.domain.temporal import moment_text
+from discreet.evolution import API
+from discreet.evolution.measured import closeness
+from discreet.mechanisms.populations import embedded, settled_api
+from discreet.utility.columns import IN_RELEASE, ColumnComparison, compare_column
+from discreet.utility.disclosure import Disclosure, Rate, disclosed
+from discreet.utility.measures import Measured, chosen, measured
+from discreet.utility.rows import Reader, tables
+
+# How near a release is to the confidential table where an API of an evolution says that records lie. Confidential.
+
+_MOST = 4_000  # distinct records of a table that are looked at
+_NEIGHBOURS = 3
+
+_HOW = {
+    "frechet": "squared Fréchet distance of two normal laws with their means and covariances",
+    "precision": "share of the records that lie among those of the table, 1 is best",
+    "recall": "share of the table's records that lie among them, 1 is best",
+}
+
+
+def near(
+    sources: Sequence[tuple[Any, str]], api: API, read: Reader, *, rng: np.random.Generator
+) -> tuple[Measured, ...]:
+    """Return Fréchet distance, precision and recall of a release, and those of a holdout where there is one.
+
+    ``sources``: the confidential table, the release and the holdout, each with what a message about it begins with.
+    ``api``: whose embedding says where records lie.
+    ``read``: gives the distinct rows of a table and their frequencies.
+    ``rng``: chooses the records that are looked at in larger tables.
+    """
+    (table, own), *others = [_points(source, what, api, read, rng) for source, what in sources]
+    neighbours = min(_NEIGHBOURS, *(len(points) - 1 for points, _ in [(table, own), *others]))
+    if neighbours < 1:
+        raise DataError(None, "has a single point where the API says that records lie", "compare larger tables")
+    found = [
+        closeness(points, shares, table, own, neighbours=neighbours, norm=api.norm)._asdict()
+        for points, shares in others
+    ]
+    of = f"where the API {api.name!r} says that records lie"
+    return tuple(
+        Measured(
+            measure=name,
+            of=of,
+            release=found[0][name],
+            bootstrap=None,
+            holdout=found[1][name] if len(found) > 1 else None,
+            how=how,
+        )
+        for name, how in _HOW.items()
+    )
+
+
+def _points(source: Any, what: str, api: API, read: Reader, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return the distinct points of a table and the share of each."""
+    try:
+        frame, frequencies = read(source)
+        records = api.domain.encode(frame.select(api.domain.names))
+    except DataError as problem:
+        raise DataError(problem.column, what + problem.problem, problem.remedy) from None
+    rows = np.arange(len(records))
+    if len(rows) > _MOST:
+        rows = np.sort(rng.choice(rows, size=_MOST, replace=False, p=frequencies / frequencies.sum()))
+        frequencies = np.ones_like(frequencies)
+    points, where = np.unique(embedded(api, records.take(rows)), axis=0, return_inverse=True)
+    shares = np.bincount(where.reshape(-1), weights=frequencies[rows])
+    return points, shares / shares.sum()
+
+
+BANNER = "CONFIDENTIAL: computed from the private data"
+"""How the text of a comparison begins."""
+
+_MOST_SHARES = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A confidential table against a release. Confidential.
+
+    ``records``: records of the confidential table.
+    ``released``: records of the release.
+    ``columns``: one per column of the domain, in its order.
+    ``measures``: the measures asked for, each beside its baselines.
+    ``disclosure``: what attacks on single records reach, where a sensitive column was named.
+    """
+
+    records: int
+    released: int
+    columns: tuple[ColumnComparison, ...]
+    measures: tuple[Measured, ...] = ()
+    disclosure: tuple[Disclosure, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as plain data, marked ``"confidential": true``."""
+        rates = [
+            {**asdict(one), "table": _rate(one.table), "control": _rate(one.control), "excess": one.excess}
+            for one in self.disclosure
+        ]
+        return {"confidential": True, "notice": BANNER, **asdict(self), "disclosure": rates}
+
+    def __str__(self) -> str:
+        lines = [BANNER, f"{counted(self.records, 'confidential record')}, {self.released:,} released", ""]
+        head = ("column", "W1", "W1 scaled", "KS", "nulls", "nulls released", "metric")
+        rows = [
+            (
+                column.name,
+                _number(column.wasserstein),
+                _number(column.wasserstein_scaled),
+                _number(column.ks),
+                f"{column.null_shares[0]:.2%}",
+                f"{column.null_shares[1]:.2%}",
+                column.metric,
+            )
+            for column in self.columns
+        ]
+        lines += aligned([head, *rows])
+        for column in self.columns:
+            if column.data is not None and column.release is not None:
+                lines += ["", f"{column.name} ({column.kind})"]
+                sides = (("confidential", column.data), ("released", column.release))
+                body = [(side, *(_shown(column.kind, *fact) for fact in facts.items())) for side, facts in sides]
+                lines += aligned([("", *column.data), *body])
+            if column.shares is not None:
+                lines += ["", *_share_lines(column)]
+        if self.measures:
+            lines += ["", *_measure_lines(self.measures)]
+        if self.disclosure:
+            lines += ["", *_disclosure_lines(self.disclosure)]
+        return "\n".join(lines)
+
+
+def compare(
+    data: Any,
+    release: Any,
+    domain: Domain,
+    *,
+    measures: str | Iterable[str] | None = None,
+    holdout: Any = None,
+    sensitive: str | None = None,
+    known: str | Iterable[str] | None = None,
+    api: API | str | None = None,
+    resamples: int = 100,
+    rng: np.random.Generator | None = None,
+) -> Confidential[Comparison]:
+    """Compare a release with the confidential table it came from: column by column, and by the measures asked for.
+
+    The table's own values are compared, not their cells: what discretisation loses counts. Values outside the bounds of
+    a column that declares ``out_of_bounds = "clip"`` are clipped first, as in a release.
+
+    Parameters
+    ----------
+    data : dataframe, str or path
+        The confidential table; what :func:`~discreet.confidential.confidential` takes.
+    release : dataframe, str or path
+        The released table.
+    domain : Domain
+        Public. The columns it names are compared; others are left aside.
+    measures : "all", str or iterable of str, optional
+        Which measures to add, each beside what bootstrap samples of the confidential table reach: of ordered columns
+        ``"w1"``, ``"ks"`` and ``"kde-l2"``; of all columns ``"tv"`` and ``"hellinger"``; of all columns together
+        ``"transport"``, ``"marginals-2"``, ``"marginals-3"``, ``"correlation"`` and ``"pmse"``. None by default, all
+        where there is a holdout.
+    holdout : dataframe, str or path, optional
+        Confidential records of the same population that the release was not made from. Never a part of ``data``.
+    sensitive : str, optional
+        A column to attack: how often is its value found for a record of which the known columns are known, by
+        matching, by guessing from the nearest released records, and by descriptions that single a record out? Each
+        rate stands beside that for the records of the holdout, of which the release tells nothing, with Wilson
+        intervals. They are rates of attacks that were tried: the guarantee bounds those that were not.
+    known : str or iterable of str, optional
+        The columns that an intruder knows of a record; all but the sensitive one by default.
+    api : API or str, optional
+        A generator of an evolution, or the name of one: adds the Fréchet distance, precision and recall where it says
+        that records lie, as :class:`Watch` shows them beside a public table. They have no bootstrap: the holdout says
+        what a fresh sample reaches. Of larger tables 4,000 records are looked at.
+    resamples : int
+        How many bootstrap samples. They take most of the time: fewer for large tables, 0 for none.
+    rng : numpy.random.Generator, optional
+        Draws them; a fresh one by default.
+
+    Returns
+    -------
+    Confidential of Comparison
+        Closed, like everything computed from confidential data; :func:`reveal_to_custodian` opens it.
+
+    Raises
+    ------
+    DataError
+        If a table does not fit the domain. No message holds a value.
+    FileProblem
+        If a file cannot be read.
+    ParameterError
+        If there is no such measure or column, or known columns are named without a sensitive one.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet.domain import Integer
+    >>> ages = Domain(columns={"age": Integer(lower=0, upper=120)})
+    >>> from discreet.confidential import reveal_to_custodian
+    >>> closed = compare(pl.DataFrame({"age": [30, 40]}), pl.DataFrame({"age": [31, 45]}), ages)
+    >>> closed
+    <confidential Comparison>
+    >>> reveal_to_custodian(closed).columns[0].wasserstein
+    3.0
+
+    With a measure and its baseline:
+
+    >>> closed = compare(
+    ...     pl.DataFrame({"age": [30, 40]}), pl.DataFrame({"age": [31, 45]}), ages, measures="ks", resamples=10
+    ... )
+    >>> reveal_to_custodian(closed).measures[0].release
+    0.5
+    """
+    require_domain(domain)
+    compared = [compare_column(data, release, name, column) for name, column in domain.columns.items()]
+    columns, records, released = zip(*compared, strict=True)
+    every = holdout is not None and sensitive is None and api is None
+    wanted = chosen(("all" if every else ()) if measures is None else measures)
+    found: tuple[Measured, ...] = ()
+    if known is not None and sensitive is None:
+        raise ParameterError("known columns are of use with a sensitive one only. Name it in sensitive=")
+    attacked: tuple[Disclosure, ...] = ()
+    if wanted or sensitive is not None or api is not None:
+        sources = [(data, ""), (release, IN_RELEASE)] + ([] if holdout is None else [(holdout, "in the holdout: ")])
+        rng = public(secure()) if rng is None else rng
+        if wanted or sensitive is not None:
+            rows = tables(sources, domain, lambda table: _opened(table, domain))
+            apart = rows[2] if len(rows) > 2 else None
+            if wanted:
+                found = measured(rows[0], rows[1], apart, measures=wanted, resamples=resamples, rng=rng)
+            if sensitive is not None:
+                names = [known] if isinstance(known, str) else known
+                attacked = disclosed(
+                    rows[0], rows[1], apart, sensitive=sensitive, known=None if names is None else list(names), rng=rng
+                )
+        if api is not None:
+            found += near(sources, settled_api(api, domain), lambda table: _opened(table, domain), rng=rng)
+    return Confidential(
+        Comparison(records=records[0], released=released[0], columns=columns, measures=found, disclosure=attacked)
+    )
+
+
+def _opened(table: Any, domain: Domain) -> Any:
+    """Return the distinct rows of a table and their frequencies."""
+    return open_confidential(row_values(table, domain.columns), caller=__name__)
+
+
+# -- text -------------------------------------------------------------------------------------------------------------
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.6g}"
+
+
+def _shown(kind: str, key: str, value: float) -> str:
+    """Write a summary's number: dates and datetimes as such, except their standard deviation."""
+    if key == "sd" or kind not in ("date", "datetime"):
+        return f"{value:,.6g}"
+    return moment_text(kind, value)
+
+
+def _measure_lines(measures: Sequence[Measured]) -> list[str]:
+    """Write the measures as a table, and once each how they are computed."""
+    head = ("measure", "release", "bootstrap", "95 % of them", "holdout", "of")
+    rows = []
+    for one in measures:
+        mean, low, high = one.bootstrap or (None, None, None)
+        spread = "-" if one.bootstrap is None else f"{_number(low)} to {_number(high)}"
+        rows.append((one.measure, _number(one.release), _number(mean), spread, _number(one.holdout), one.of))
+    how = dict.fromkeys(f"  {one.measure}: {one.how}" for one in measures)
+    return [
+        "Measures, beside those of bootstrap samples of the confidential table, of the release's size",
+        *aligned([head, *rows]),
+        *how,
+    ]
+
+
+def _rate(one: Rate | None) -> dict[str, Any] | None:
+    """Return a rate as plain data; where nothing could be tried it is null."""
+    if one is None:
+        return None
+    return {"rate": one.rate if one.tries else None, "interval": one.interval, "tries": one.tries}
+
+
+def _disclosure_lines(found: Sequence[Disclosure]) -> list[str]:
+    """Write the attacks as a table, and what each does."""
+    head = ("attack", "of", "table", "95 % interval", "control", "95 % interval", "excess", "95 % interval")
+    return [
+        "Attacks on single records, on those of the table and on those of the control",
+        *aligned([head, *(disclosure_cells(one) for one in found)]),
+        *(f"  {one.attack}: {one.how}" for one in found),
+        "  These attacks were tried. What no attack can reach is what the guarantee says.",
+    ]
+
+
+def disclosure_cells(one: Disclosure) -> tuple[str, ...]:
+    """Return an attack as texts: its name, its column, and three rates with their intervals."""
+    cells = [one.attack, one.of]
+    for rate in (one.table, one.control):
+        told = rate is not None and rate.tries
+        cells += [f"{rate.rate:.1%}", "{:.1%} to {:.1%}".format(*rate.interval)] if rate and told else ["-", "-"]
+    excess = one.excess
+    cells += ["-", "-"] if excess is None else [f"{excess[0]:+.1%}", f"{excess[1]:+.1%} to {excess[2]:+.1%}"]
+    return tuple(cells)
+
+
+def _share_lines(column: ColumnComparison) -> list[str]:
+    assert column.shares is not None
+    largest = sorted(column.shares.items(), key=lambda item: -abs(item[1][0] - item[1][1]))[:_MOST_SHARES]
+    title = f"{column.name} ({column.kind})"
+    if len(column.shares) > _MOST_SHARES:
+        title += f", the {_MOST_SHARES} of {len(column.shares)} categories that differ most"
+    rows = [(label, f"{a:.3%}", f"{b:.3%}") for label, (a, b) in largest]
+    return [title, *aligned([("", "confidential", "released"), *rows])]
