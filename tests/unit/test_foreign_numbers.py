@@ -282,7 +282,11 @@ def test_categories_come_from_any_list(make: Callable[[list[Any]], Any], wanted:
     assert set(made.records["c"].to_list()) <= set(wanted)
 
 
-@pytest.mark.parametrize("given", [{"u", "v"}, frozenset({"u"}), {"u": 1}, "uv", 3, []], ids=repr)
+@pytest.mark.parametrize(
+    "given",
+    [{"u", "v"}, frozenset({"u"}), {"u": 1}, "uv", 3, []],
+    ids=["set", "frozenset", "mapping", "text", "number", "empty"],
+)
 def test_categories_without_an_order_are_refused(given: Any) -> None:
     """The place of a category is its cell, and a set has another order in each process."""
     with pytest.raises(DomainError, match="categories must be a list of at least one string, integer or bool"):

@@ -23,7 +23,7 @@ def test_seeds_repeat_and_differ() -> None:
     assert seeded(5).seed == 5
 
 
-@pytest.mark.parametrize("seed", [-1, 1.5, True, None, "7", np.int64(3)])
+@pytest.mark.parametrize("seed", [-1, 1.5, True, None, "7", np.int64(-3), np.float64(3)])
 def test_odd_seeds_are_refused(seed: object) -> None:
     with pytest.raises(RandomnessError):
         seeded(seed)  # type: ignore[arg-type]
