@@ -22,8 +22,9 @@ from discreet._core.checks import flag, integer, plain, real
 from discreet.confidential import confidential
 from discreet.domain import Boolean, Category, Column, Date, Datetime, Domain, Duration, Integer, Numeric, OpenLabels
 from discreet.domain import Decimal as DecimalColumn
-from discreet.errors import BudgetError, DiscreetError, DomainError
+from discreet.errors import BudgetError, DiscreetError, DomainError, ParameterError
 from discreet.mechanisms import PerturbedHistogram
+from discreet.papers.py26 import laplace_histogram_scale
 from discreet.privacy import Budget, Relation
 from discreet.releases import publish
 
@@ -87,7 +88,7 @@ def test_times_that_python_has_not_are_refused(value: Any) -> None:
 @pytest.mark.parametrize("value", [True, np.True_, math.nan, np.float32("nan"), np.float32("inf"), Decimal("NaN"),
                                    Decimal("sNaN"), Decimal("Infinity"), Decimal("1E+999"), Fraction(10**400),
                                    np.str_("1"), np.timedelta64(1, "s"), np.complex64(1), np.array(1.0)],
-                         ids=repr)  # fmt: skip
+                         ids=kind)  # fmt: skip
 def test_what_is_no_number_is_refused_in_the_same_words(value: Any) -> None:
     for given in ({"epsilon": value}, {"epsilon": 1.0, "delta": value}):
         name = [*given][-1]
@@ -222,6 +223,21 @@ def test_plans() -> None:
 
 def test_relations() -> None:
     same(Relation(name=np.str_("add-remove"), group=np.int64(2)), Relation(name="add-remove", group=2))
+
+
+@pytest.mark.parametrize("number", [np.float32(0.5), np.float16(0.5), Fraction(1, 2), Decimal("0.5")], ids=kind)
+def test_what_only_computes_takes_a_number_or_refuses_it_in_words(number: Any) -> None:
+    """Nothing there is written down. A decimal cannot be combined with floats, and may be refused, but is no fault."""
+    made = discreet.release(TABLE, DOMAIN, epsilon=1, delta=1e-6, size=400)
+    for compute in (
+        lambda number: made.estimate(["mean"], column="a", level=number).rows[0].mean,
+        laplace_histogram_scale,
+    ):
+        if kind(number) == "Decimal":
+            with pytest.raises(ParameterError, match="must be a number, got Decimal"):
+                compute(number)
+        else:
+            assert compute(number) == pytest.approx(compute(0.5))
 
 
 # -- domains ----------------------------------------------------------------------------------------------------------

@@ -22,9 +22,8 @@ import sysconfig
 import types
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping
-from decimal import Decimal
 from itertools import islice
-from numbers import Integral, Real
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, cast
 
@@ -378,7 +377,7 @@ def _elements_fit(value: Any, hints: tuple[Any, ...]) -> bool:
         return True
 
 
-_NUMBERS: dict[Any, Any] = {int: Integral, float: (Real, Decimal)}
+_NUMBERS: dict[Any, Any] = {int: Integral, float: (Integral, float)}  # a fraction or decimal may be what went wrong
 _PATH = "a path"
 _WORDS: dict[Any, str] = {
     int: "an integer",
