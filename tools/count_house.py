@@ -8,7 +8,8 @@ ceilings to what was counted, and never raises one. Rates have no ceiling: they 
 Classes and functions are found by name, wherever they are, so that modules may be merged, moved and renamed. A door is
 the ``__init__`` of a package directly under ``discreet``, or a module there. A line of code is not blank, no comment
 and no docstring. Circles count imports within functions too, but not those for type checkers. What a release
-executes are functions and lambdas of the library, in a fresh process: no module bodies.
+executes is counted from the first import on, in a fresh process: every file of which something runs, and every
+function, lambda, generator and body of a class.
 """
 
 from __future__ import annotations
@@ -380,33 +381,33 @@ def _beyond_two(node: ast.AST, exported: set[str], *, inside: bool = False) -> i
 # -- what a release executes ------------------------------------------------------------------------------------------
 
 PROGRAM = """
-import json, sys, tempfile, threading
+import importlib.util, json, sys, tempfile, threading
 import polars as pl
-import discreet
-from discreet.domain import Category, Domain, Integer, Numeric
 
-rows = range(20_000)
-number, letter = Integer(lower=0, upper=99, cells=10), Category(categories=["a", "b", "c"])
-narrow = Domain(columns={"x": Numeric(lower=0, upper=1, cells=20)})
-wide = Domain(columns={"u": number, "v": number, "w": number, "k": letter})
-table = {"u": [i * 7 % 100 for i in rows], "v": [i * 7 % 91 for i in rows], "w": [i * 11 % 100 for i in rows]}
-asked = {"named": ("perturbed-histogram", narrow, {"x": [i % 100 / 100 for i in rows]}),
-         "wide": ("marginals", wide, {**table, "k": ["abc"[i % 3] for i in rows]})}
-mechanism, domain, table = asked[sys.argv[1]]
-table, release, source, seen = pl.DataFrame(table), discreet.release, discreet.__path__[0], set()
+source = importlib.util.find_spec("discreet").submodule_search_locations[0]
+files, functions = set(), set()
 def watch(frame, event, argument):
     code = frame.f_code
-    if event == "call" and code.co_filename.startswith(source) and code.co_flags & 1:  # no bodies of modules, classes
-        if code.co_name[0] != "<" or code.co_name == "<lambda>":
-            seen.add((code.co_filename, code.co_qualname, code.co_firstlineno))
+    if event == "call" and code.co_filename.startswith(source):
+        files.add(code.co_filename)
+        if code.co_name not in ("<module>", "<listcomp>", "<setcomp>", "<dictcomp>"):  # which Python 3.12 inlines
+            functions.add((code.co_filename, code.co_qualname, code.co_firstlineno))
+rows = range(20_000)
+number = "type = 'integer'\\nlower = 0\\nupper = 99\\ncells = 10\\n"
+columns = {"u": [i * 7 % 100 for i in rows], "v": [i * 7 % 91 for i in rows], "w": [i * 11 % 100 for i in rows]}
+mechanism, names = {"named": ("perturbed-histogram", "u"), "wide": ("marginals", "uvw")}[sys.argv[1]]
 with tempfile.TemporaryDirectory() as folder:
-    ledger = discreet.Ledger.create(f"{folder}/ledger.sqlite", dataset="x", epsilon=10, delta=1e-3)
-    asked = {"epsilon": 1.0, "delta": 1e-6, "size": 1000, "mechanism": mechanism, "ledger": ledger}
+    pl.DataFrame({name: columns[name] for name in names}).write_csv(f"{folder}/in.csv")
+    with open(f"{folder}/domain.toml", "w") as file:
+        file.write("".join(f"[columns.{name}]\\n{number}" for name in names))
     threading.setprofile(watch)
     sys.setprofile(watch)
-    release(table, domain, out=f"{folder}/out.csv", **asked)
+    import discreet
+    ledger = discreet.Ledger.create(f"{folder}/ledger.sqlite", dataset="x", epsilon=10, delta=1e-3)
+    asked = {"epsilon": 1.0, "delta": 1e-6, "size": 1000, "mechanism": mechanism, "ledger": ledger}
+    discreet.release(f"{folder}/in.csv", f"{folder}/domain.toml", out=f"{folder}/out.csv", **asked)
     sys.setprofile(None)
-print(json.dumps([len({file for file, *_ in seen}), len(seen)]))
+print(json.dumps([len(files), len(functions)]))
 """
 
 
