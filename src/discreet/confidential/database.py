@@ -55,13 +55,23 @@ class Address:
     def broken(self) -> FileProblem:
         """The error of what cannot be read, or has no such table."""
         if self.kind == "postgresql":
-            named = "that the query is one SELECT" if self.query else "the name of the table"
-            remedy = f"check the address, the password and {named} with another program"
+            remedy = "check the address, the password, and the name of the table or the query with another program"
         elif self.query:
-            remedy = "check the query, and that nothing else has the file open for writing"
+            remedy = "check that the query is one SELECT statement, and that nothing else has the file open for writing"
         else:
             remedy = "check the name of the table, and that nothing else has the file open for writing"
         return FileProblem(self.text, "the table cannot be read", remedy)
+
+    @property
+    def unlike_a_table(self) -> FileProblem:
+        """The error of a table or a query that a server does not take, though it was reached."""
+        if not self.query:
+            return self.broken
+        return FileProblem(
+            self.text,
+            "the query cannot be run as one SELECT statement",
+            "leave all other statements out, and check the names in it",
+        )
 
     @property
     def source(self) -> str:
@@ -177,7 +187,12 @@ def duckdb_table(where: Address) -> Any:
 
     def opened() -> Any:
         connection = duckdb.connect(str(where.path), read_only=True, config=options)
-        return connection.sql(f"SELECT * FROM {where.source}") if where.query else connection.table(where.table)  # noqa: S608
+        if not where.query:
+            return connection.table(where.table)
+        select = f"SELECT * FROM {where.source}"  # noqa: S608
+        if len(connection.extract_statements(select)) != 1:  # all of them would run
+            raise where.broken
+        return connection.sql(select)
 
     try:
         relation = quietly(opened, where.broken)
@@ -323,7 +338,8 @@ def _session(where: Address) -> tuple[Any, dict[str, int]]:
 
 def _columns(connection: Any, where: Address) -> dict[str, int]:
     select = f"SELECT * FROM {where.source} LIMIT 0"  # noqa: S608  # names are quoted
-    found = connection.execute(select, prepare=True).description  # what is prepared is one statement
+    # What is prepared is one statement.
+    found = quietly(lambda: connection.execute(select, prepare=True).description, where.unlike_a_table)
     names = [column.name for column in found]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:

@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -104,6 +105,9 @@ MIGRATIONS: tuple[Mapping[str, tuple[str, ...]], ...] = (
 
 _WAIT = 60.0  # seconds for other runs
 _PAUSE = 0.005  # seconds between two looks
+
+_FLOCK = sys.platform == "linux"
+"""Whether flock leaves record locks alone. On macOS and BSD it would keep the process's own SQLite away."""
 
 _ONE_AT_A_TIME = threading.RLock()
 """Held by the thread whose transaction is under way: if another one closed the same file meanwhile, the system would
@@ -262,7 +266,7 @@ class _File:
             raise self._problem(error) from None
 
     def _problem(self, error: Exception) -> FileProblem:
-        text = str(error)
+        text = _reason(error)
         if _is_busy(error):
             return FileProblem(self._path, "another run has kept the ledger busy for a minute", "wait for it")
         if "not a database" in text or "malformed" in text:
@@ -270,20 +274,24 @@ class _File:
         if "append" in text:
             return FileProblem(self._path, "a ledger is only appended to", "leave its rows as they are")
         return FileProblem(
-            self._path, f"the ledger cannot be read or written ({_reason(error)})", "check the disk and permissions"
+            self._path, f"the ledger cannot be read or written ({text})", "check the disk and permissions"
         )
 
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Lock a file itself against every other process, and against the other threads of this one."""
+    """Lock a file itself against every other process, and against the other threads of this one.
+
+    Where flock cannot do that, SQLite's own locks do: with a rollback journal they are locks of the file too.
+    """
     import fcntl
 
     if not _ONE_AT_A_TIME.acquire(timeout=_WAIT):
         raise sqlite3.OperationalError("locked by another thread")
     try:
         with path.open("rb") as file:
-            _patiently(lambda: fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB))
+            if _FLOCK:
+                _patiently(lambda: fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB))
             yield
     finally:
         _ONE_AT_A_TIME.release()
@@ -304,7 +312,7 @@ def _patiently(act: Callable[[], object]) -> None:
 
 
 def _is_busy(error: Exception) -> bool:
-    return isinstance(error, BlockingIOError) or "locked" in str(error)
+    return isinstance(error, BlockingIOError) or "locked" in _reason(error)
 
 
 def _asking(connection: sqlite3.Connection) -> Transaction:
@@ -334,6 +342,7 @@ def _version(run: Transaction) -> int:
 
 
 def _reason(error: Exception) -> str:
+    """Return what is wrong, without the name of the file."""
     return os.strerror(error.errno).lower() if isinstance(error, OSError) and error.errno else str(error)
 
 

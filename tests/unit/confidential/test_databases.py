@@ -135,6 +135,19 @@ def test_what_is_no_table(kind: str, query: str, problem: str, tmp_path: Path) -
     assert not (tmp_path / "none.db").exists()
 
 
+@pytest.mark.parametrize("other", ["CREATE TEMP TABLE u AS SELECT 5", "PRAGMA enable_profiling", "SELECT 1", ""])
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_a_query_is_one_statement(kind: str, other: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Of DuckDB others would run before it, and the profile of one is printed with the number of rows."""
+    frame, path = pl.DataFrame({"x": [1] * 777}), tmp_path / "t.db"
+    _ = sqlite(frame, path, ("",)) if kind == "sqlite" else duckdb(frame, path)
+    domain = Domain(columns={"x": Integer(lower=0, upper=9)})
+    assert counts(addressed(path, table=None, query="SELECT x FROM t WHERE ';' = ';' -- ; all\n"), domain).n == 777
+    data = addressed(path, table=None, query=f"SELECT x FROM t) AS q; {other}; SELECT * FROM (SELECT x FROM t")
+    assert "Check that the query is one SELECT statement" in refused(data, domain, kind=FileProblem)
+    assert capfd.readouterr() == ("", "")
+
+
 READ_DAMAGED = """
 import random, sys
 from pathlib import Path

@@ -49,6 +49,8 @@ SPENDER = """
 import sys
 from discreet import Ledger
 from discreet.errors import Refused
+from discreet.ledger import store
+store._FLOCK = sys.argv[2] == "True"
 ledger, opened = Ledger(sys.argv[1]), 0
 print("ready", flush=True)
 input()
@@ -71,12 +73,13 @@ with store_at(sys.argv[1]).appending("d"):
 """
 
 
-def test_two_names_that_nobody_saw_are_one_budget(place: Path) -> None:
+@pytest.mark.parametrize("flock", sorted({store._FLOCK, False}))
+def test_two_names_that_nobody_saw_are_one_budget(place: Path, flock: bool) -> None:
     """Each run opens the file while it has one name, as containers do that are given the file alone."""
     other = place.with_name("b.ledger")
-    with child(SPENDER, place) as first:
+    with child(SPENDER, place, flock) as first:
         place.rename(other)
-        with child(SPENDER, other) as second:
+        with child(SPENDER, other, flock) as second:
             place.hardlink_to(other)
             for one in (first, second):
                 assert one.stdin is not None
@@ -103,6 +106,7 @@ def test_who_appends_under_one_name_keeps_the_other_name_waiting(place: Path, mo
     assert ledger.reserve(epsilon=0.25).entry
 
 
+@pytest.mark.skipif(not store._FLOCK, reason="SQLite's own locks are all there are")
 def test_the_file_itself_is_locked(place: Path, monkeypatch) -> None:
     ledger = Ledger(place)
     monkeypatch.setattr(store, "_WAIT", 0.2)
@@ -113,6 +117,24 @@ def test_the_file_itself_is_locked(place: Path, monkeypatch) -> None:
             use()
     os.close(descriptor)
     assert ledger.reserve(epsilon=0.25).entry
+
+
+def test_flock_is_left_alone_where_it_would_lock_sqlite_out(place: Path, monkeypatch) -> None:
+    monkeypatch.setattr(store, "_FLOCK", False)
+    monkeypatch.setattr(store, "_WAIT", 0.2)
+    with place.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        spend(place)
+
+
+def test_a_name_is_no_reason(tmp_path: Path) -> None:
+    """What stands in the path of a ledger is not taken for what the system says."""
+    (tmp_path / "locked, append, malformed").mkdir()
+    place = tmp_path / "locked, append, malformed" / "a.ledger"
+    ledger = Ledger.create(place, dataset="d", epsilon=1.0)
+    place.unlink()
+    with pytest.raises(FileProblem, match=r"cannot be read or written \(no such file or directory\)"):
+        ledger.status()
 
 
 def test_a_thread_that_gave_up_leaves_the_locks_of_another(place: Path, monkeypatch) -> None:
