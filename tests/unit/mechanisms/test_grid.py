@@ -6,12 +6,14 @@ import json
 import math
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet import verify
 from discreet.cli.entry import run
 from discreet.domain import Domain, Integer, Numeric, OpenLabels
 from discreet.mechanisms import (
@@ -119,3 +121,18 @@ def test_the_command_prints_every_parameter_as_it_is_drawn_with(asked: str, caps
     again = ["privacy", answer["mechanism"], "--size", str(answer["size"]), "--records", "10", *cells, *pairs]
     assert run([*again, "--epsilon", "1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == answer
+
+
+def test_a_certificate_that_names_another_number_than_was_drawn_with_has_an_erratum(tmp_path: Path) -> None:
+    """Earlier versions wrote a prior as it was asked for; where the rounding is visible, ``verify`` says so."""
+    golden = Path(__file__).parents[2] / "golden" / "0.2.0.dev0" / "dirichlet-multinomial-every-kind.certificate.json"
+    facts = json.loads(golden.read_text())
+    kept = {check.what: check for check in verify(golden)}["mechanism.parameters"]
+    assert kept.agrees
+    assert kept.claimed != kept.found
+    facts["mechanism"]["parameters"]["prior"] = 1e-9
+    (tmp_path / "small.json").write_text(json.dumps(facts))
+    wrong = {check.what: check for check in verify(tmp_path / "small.json")}["mechanism.parameters"]
+    assert not wrong.agrees
+    assert wrong.found["prior"] > 1.0001e-9
+    assert "rounded to its grid" in str(wrong.erratum)
