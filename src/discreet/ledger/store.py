@@ -232,7 +232,7 @@ class _File:
             raise FileProblem(self._path, "another run has just made it", "run the command again")
         for left in (f"{self._path}-journal", f"{self._path}-wal"):
             if os.path.lexists(left):  # SQLite would write what is in it into the new ledger
-                raise FileProblem(left, "it is of a ledger that is gone", "move it to where that is, or remove it")
+                raise FileProblem(left, "it is of a ledger that is gone", "move it to where that ledger was")
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
