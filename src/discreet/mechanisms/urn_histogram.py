@@ -169,7 +169,7 @@ class UrnHistogram(PitmanYorUrn):
         return np.where(counts > 0, rising, np.where(drawn > 0, -np.inf, 0.0))
 
     def _log_held(self, held: CellCounts, drawn: int) -> Floats:
-        opening = np.asarray(self.strength + held * (self.discount), dtype=np.float64)
+        opening = np.asarray(self.strength + held * self.discount, dtype=np.float64)
         return np.asarray(log_rising(opening, np.full(len(opening), float(self.size - drawn))))
 
     def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
