@@ -593,7 +593,8 @@ def test_through_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     released = pl.read_parquet(out)["town"]
     kept = released.filter(released.is_not_null() & ~released.str.starts_with("new_category_")).unique()
     assert set(kept) <= set(data["town"])
-    rare = data["town"].value_counts().filter(pl.col("count") < 40)["town"]
+    # at least four standard deviations below the threshold, 42 labels: one of them is kept once in 1,500 runs
+    rare = data["town"].value_counts().filter(pl.col("count") < 20)["town"]
     text = (tmp_path / "out.certificate.json").read_text()
     assert not set(rare) & set(kept)
     assert not any(town in text for town in set(data["town"].drop_nulls()))
