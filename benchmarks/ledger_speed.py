@@ -23,6 +23,7 @@ from pathlib import Path
 from _report import save, show
 
 from discreet import Ledger
+from discreet.ledger import Request
 from discreet.privacy import Budget
 
 DECISION_TARGET, STATUS_TARGET = 0.05, 1.0
@@ -72,7 +73,10 @@ def main() -> None:
     reference = median(bare(folder / "bare", 700))
     for count in (100, entries):
         ledger = filled(folder / f"{count}", count)
-        decision, status = median(lambda held=ledger: held.reserve(epsilon=1e-6)), median(ledger.status)
+        decision, status = (
+            median(lambda held=ledger: held.pay(Request(budget=Budget(epsilon=1e-6)))),
+            median(ledger.status),
+        )
         start = time.perf_counter()
         assert ledger.verify() == []
         rows.append((count, decision, decision / reference, status, time.perf_counter() - start))

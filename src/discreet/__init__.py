@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from discreet._core.version import __version__
-    from discreet._release import AddRemove, Checkpoint, Watch, release
+    from discreet._release import release
     from discreet.ledger import Ledger
+    from discreet.ledger.request import AddRemove, Checkpoint, Watch
     from discreet.planner import plan
     from discreet.releases import publish, verify
     from discreet.releases.reading import read
@@ -26,10 +27,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AddRemove": "discreet._release",
-    "Checkpoint": "discreet._release",
+    "AddRemove": "discreet.ledger.request",
+    "Checkpoint": "discreet.ledger.request",
     "Ledger": "discreet.ledger",
-    "Watch": "discreet._release",
+    "Watch": "discreet.ledger.request",
     "__version__": "discreet._core.version",
     "plan": "discreet.planner",
     "publish": "discreet.releases",

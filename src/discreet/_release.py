@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from discreet._core.checks import positive_size, unfit
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
@@ -24,19 +22,18 @@ from discreet.confidential.rows import Rows
 from discreet.confidential.source import open_source, require_there
 from discreet.domain import Counts, Domain
 from discreet.domain.records import Commonness
-from discreet.ledger import Ledger
+from discreet.ledger import Ledger, Request, Run
 from discreet.ledger.outlook import ledger_for
-from discreet.ledger.payment import Payment
+from discreet.ledger.request import AddRemove, Checkpoint, Watch
 from discreet.mechanisms import REGISTRY, Mechanism, first_names, named, require_kept
 from discreet.mechanisms.base import PartsMechanism, feasible, require_relation
 from discreet.mechanisms.evidence import no_posterior
-from discreet.mechanisms.steps import SteppedMechanism, steps_held
+from discreet.mechanisms.steps import SteppedMechanism, checkpoint_state
 from discreet.planner import plan
 from discreet.planner.cells import chosen_cells, said_before, with_cells
 from discreet.planner.options import with_sampling
 from discreet.planner.predicted import common
-from discreet.privacy import Budget, Relation
-from discreet.privacy.guarantee import RelationName
+from discreet.privacy import Budget
 from discreet.releases import publish
 from discreet.releases.parts import Partitions, Workers, no_folders
 from discreet.releases.promise import delta_caveats
@@ -48,65 +45,6 @@ Path_ = str | os.PathLike[str]
 
 _NO_PARAMETERS = {"budget", "cells", "group", "n"}
 """What a mechanism is calibrated with, besides its own parameters."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddRemove:
-    """A guarantee between tables of which one has one more record, or unit, than the other.
-
-    The number of records is then confidential, and another one is declared in its place.
-
-    Parameters
-    ----------
-    records : int
-        Public. The number of records of the table, roughly right and declared without counting them.
-    """
-
-    records: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "records", positive_size("records", self.records))
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """The file that holds the steps released so far, for a mechanism that works in steps.
-
-    Parameters
-    ----------
-    path : path
-        Written after each step. Called again with the same arguments and table, a run that died goes on after the
-        steps in it and pays for none twice.
-    redraw : bool
-        Whether all steps may be done already. Other records are then drawn from the votes in the file, and the table
-        is not asked at all. Without it a finished checkpoint is refused.
-    """
-
-    path: Path_
-    redraw: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Watch:
-    """Callbacks during a release. What they receive is public.
-
-    Parameters
-    ----------
-    announce : callable, optional
-        Called with one sentence at a time: what was chosen and why, before anything is drawn.
-    progress : callable, optional
-        Called with the number of records drawn so far.
-    stepped : callable, optional
-        Called after each step of a mechanism that works in steps, with the number of steps done and of all steps.
-    evolved : callable, optional
-        Called after each step with what it released, which is public: of ``private-evolution`` its ``number``, the
-        frame of ``candidates``, their noisy ``votes`` and ``shares``. ``print`` writes a line for each step.
-    """
-
-    announce: Callable[[str], None] | None = None
-    progress: Callable[[int], None] | None = None
-    stepped: Callable[[int, int], None] | None = None
-    evolved: Callable[[Any], None] | None = None
 
 
 def release(
@@ -244,59 +182,68 @@ def release(
     declared = public_domain(domain, data=data)
     refuse_same(data, reference, *parameters.values())
     rng = None if seed is None else seeded(seed)
-    asked = _Asked(
+    request = Request(
         budget=Budget(epsilon=epsilon, delta=delta),
+        domain=declared,
         relation=relation,
+        records=records,
+        unit=unit,
+        max_records=1 if unit is None or max_records is None else max_records,
         size=size,
         counts=counts,
         sampling=sampling,
         mechanism=mechanism,
-        records=records,
         parameters=parameters if tables == 1 else {**parameters, "tables": tables},
-        by_value=partition_by is not None,
+        seeded=rng is not None,
+        checkpoint=Checkpoint(checkpoint) if isinstance(checkpoint, (str, os.PathLike)) else checkpoint,
+        part=part,
+        watch=watch,
     )
+    _require_complete(request)
     table = _Table(
         data=data,
         unit=unit,
         max_records=max_records,
         ignore_other_columns=ignore_other_columns,
-        hides_size=asked.relation_name == "add-remove",
-        in_parts=asked.kind is not None and issubclass(asked.kind, PartsMechanism),
+        hides_size=isinstance(relation, AddRemove),
+        in_parts=request.mechanism_type is not None and issubclass(request.mechanism_type, PartsMechanism),
         by_unit=bool(parameters.get("unit_votes")),
         rng=rng,
     )
-    kept = Checkpoint(checkpoint) if isinstance(checkpoint, (str, os.PathLike)) else checkpoint
     inputs = (data, domain, reference, *parameters.values())
-    divided = _divided(asked, declared, out, Partitions.of(partitions, partition_by, workers))
-    outputs, said = _checked_files(out, certificate, kept, inputs=inputs, several=asked.several, divided=divided)
+    by_value = partition_by is not None
+    divided = _divided(request, declared, out, Partitions.of(partitions, partition_by, workers))
+    outputs, said = _checked_files(out, certificate, request, inputs=inputs, divided=divided)
+    request = replace(request, out=outputs)
     _say(watch, said)
 
     table.check(declared)
-    known = _known(table, declared, reference, asked)
-    made = None if known.n is None else _chosen(asked, known)
+    known = _known(declared, reference, request)
+    made = None if known.n is None else _chosen(request, known, by_value=by_value)
     fitting = known if made is None else known.on(made[0].domain)
     if made is not None and known.n is not None:
-        _in_steps(made[0], kept, watch)
+        _require_steps(made[0], request)
         if not accept_poor_utility:
-            require_utility(made[0], known.n, size=asked.size, like=common(fitting.reference, fitting.domain))
+            require_utility(made[0], known.n, size=request.size, like=common(fitting.reference, fitting.domain))
     keeper = ledger_for(ledger, domain)
-    with _paid(keeper, asked, known, made, kept, table=table, part=part, out=outputs) as payment:
+    with _paid(keeper, request, None if made is None else made[0]) as run:
         _say(watch, _also_named(keeper, data))
         held = _held(table, fitting)
-        chosen, why = _chosen(asked, held.known) if made is None else made
+        chosen, why = _chosen(request, held.known, by_value=by_value) if made is None else made
         if chosen.domain != held.known.domain:
             held = _held(table, known.on(chosen.domain))
         if chosen.domain != declared:
             why = ". ".join([*chosen_cells(declared, chosen.domain), why])
         closed = with_public(held.closed, chosen.public_inputs(), domain=chosen.domain)
         like, n = common(held.known.reference, chosen.domain), held.n
-        _say(watch, _announced(asked, chosen, why, held.known, n, like))
+        _require_steps(chosen, request)
+        _say(watch, _announced(request, chosen, why, held.known, n, like))
         return publish(
             closed,
-            _in_steps(chosen, kept, watch, payment),
-            size=asked.size,
-            budget=asked.budget,
-            relation=asked.relation_name,
+            chosen,
+            size=request.size,
+            budget=request.budget,
+            relation=request.between.name,
             out=out,
             certificate=certificate,
             rng=rng,
@@ -306,7 +253,7 @@ def release(
             progress=watch.progress,
             form="counts" if counts else "records",
             info={"mechanism": chosen.name, "why": why, "share_not_from_data": chosen.share_not_from_data(n, like)},
-            ledger=payment,
+            ledger=run,
             partitions=partitions,
             partition_by=partition_by,
             workers=workers,
@@ -316,102 +263,52 @@ def release(
 # -- what was asked for -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """The request, by the names of :func:`release`: public facts, checked against one another."""
-
-    budget: Budget
-    relation: Literal["replacement"] | AddRemove
-    size: int | None
-    counts: bool
-    sampling: str | None
-    mechanism: str | None
-    records: int | None
-    parameters: Mapping[str, Any]
-    by_value: bool
-
-    def __post_init__(self) -> None:
-        if self.relation != "replacement" and not isinstance(self.relation, AddRemove):
-            raise unfit(
-                "relation",
-                "'replacement' or an AddRemove",
-                self.relation,
-                remedy="For add/remove write relation=AddRemove(records=...)",
-            )
-        self._settle_numbers()
-        if self.size is None and not self.counts:
+def _require_complete(request: Request) -> None:
+    """Refuse a request that no mechanism, or not the one asked for, can meet: by public facts alone."""
+    kind, parameters = request.mechanism_type, request.parameters
+    if request.size is None and not request.counts:
+        raise ParameterError(
+            "the number of records to release is a public choice that costs privacy or utility. Write size=.... "
+            "As many as the table has is a good start, and the plan compares others"
+        )
+    if request.several and (kind is None or "tables" not in kind.known()):
+        names = [repr(name) for name, kind in REGISTRY.items() if "tables" in kind.known()]
+        raise ParameterError(f"several tables are not drawn by every mechanism. Write mechanism={' or '.join(names)}")
+    if request.counts and request.several:
+        raise ParameterError("counts are one table. For them leave tables out")
+    if parameters and request.mechanism is None:
+        raise ParameterError(
+            f"unknown argument {sorted(parameters)[0]!r}. If it is a parameter of a mechanism, write mechanism=... as "
+            "well"
+        )
+    if kind is None:
+        if request.relation != "replacement":
+            names = [name for name, kind in REGISTRY.items() if "add-remove" in kind.relations]
             raise ParameterError(
-                "the number of records to release is a public choice that costs privacy or utility. Write size=.... "
-                "As many as the table has is a good start, and the plan compares others"
+                f"the plan chooses for replacement. For add/remove write mechanism=..., {' or '.join(names)}"
             )
-        if self.several and (self.kind is None or "tables" not in self.kind.known()):
-            names = [repr(name) for name, kind in REGISTRY.items() if "tables" in kind.known()]
-            raise ParameterError(
-                f"several tables are not drawn by every mechanism. Write mechanism={' or '.join(names)}"
-            )
-        if self.counts and self.several:
-            raise ParameterError("counts are one table. For them leave tables out")
-        if self.parameters and self.mechanism is None:
-            raise ParameterError(
-                f"unknown argument {sorted(self.parameters)[0]!r}. If it is a parameter of a mechanism, write "
-                "mechanism=... as well"
-            )
-        if self.kind is None:
-            if self.relation != "replacement":
-                names = [name for name, kind in REGISTRY.items() if "add-remove" in kind.relations]
-                raise ParameterError(
-                    f"the plan chooses for replacement. For add/remove write mechanism=..., {' or '.join(names)}"
-                )
-            return
-        if solved := sorted(_NO_PARAMETERS & set(self.parameters)):
-            raise ParameterError(
-                f"{solved[0]!r} is no parameter of {self.mechanism}: it follows from the table and other arguments. "
-                "Leave it out"
-            )
-        if self.counts and not self.kind.gives_counts():
-            raise ParameterError(f"{self.mechanism} releases records, not counts. Ask for records, and write size=...")
-        require_relation(self.kind, self.relation_name)
-
-    @property
-    def kind(self) -> type[Any] | None:
-        """The class of the mechanism asked for; None where one is to be chosen."""
-        return None if self.mechanism is None else named(self.mechanism)
-
-    @property
-    def several(self) -> bool:
-        """Whether more than one table is asked for."""
-        return self.parameters.get("tables") not in (None, 1)
-
-    def _settle_numbers(self) -> None:
-        if self.size is not None:
-            object.__setattr__(self, "size", positive_size("size", self.size))
-        if self.records is not None:
-            object.__setattr__(self, "records", positive_size("records", self.records))
-            if isinstance(self.relation, AddRemove):
-                raise ParameterError("the number of records stands in relation=AddRemove(records=...). Write it once")
-
-    @property
-    def declared(self) -> int | None:
-        """The number of records as it was declared; None where it is to be counted."""
-        return self.relation.records if isinstance(self.relation, AddRemove) else self.records
-
-    @property
-    def relation_name(self) -> RelationName:
-        """Between which tables the guarantee is to hold."""
-        return "replacement" if self.relation == "replacement" else "add-remove"
+        return
+    if solved := sorted(_NO_PARAMETERS & set(parameters)):
+        raise ParameterError(
+            f"{solved[0]!r} is no parameter of {request.mechanism}: it follows from the table and other arguments. "
+            "Leave it out"
+        )
+    if request.counts and not kind.gives_counts():
+        raise ParameterError(f"{request.mechanism} releases records, not counts. Ask for records, and write size=...")
+    require_relation(kind, request.between.name)
 
 
-def _divided(asked: _Asked, domain: Domain, out: Path_ | None, parts: Partitions | None) -> bool:
+def _divided(request: Request, domain: Domain, out: Path_ | None, parts: Partitions | None) -> bool:
     """Return whether the release is to be in parts; refuse what cannot be, before anything is opened."""
     if parts is None:
         return False
     if out is None:
         raise ParameterError("a release in parts is a folder that must not exist yet. Write out=...")
-    if asked.several or asked.counts:
+    if request.several or request.counts:
         raise ParameterError("several tables, or counts, cannot be released in parts. Leave partitions out")
     if parts.by is not None:
-        if asked.kind is not None and not _fills_folders(asked.kind):
-            raise no_folders(asked.kind.name)
+        if request.mechanism_type is not None and not _fills_folders(request.mechanism_type):
+            raise no_folders(request.mechanism_type.name)
         parts.require_folders(domain)
     return True
 
@@ -424,17 +321,17 @@ def _fills_folders(kind: type[Any]) -> bool:
 def _checked_files(
     out: Path_ | None,
     certificate: Path_ | None,
-    checkpoint: Checkpoint | None,
+    request: Request,
     *,
     inputs: tuple[Any, ...],
-    several: bool,
     divided: bool,
 ) -> tuple[tuple[Path, ...], list[str]]:
     """Return where the release goes, and say which files exist. Outputs that are inputs are refused."""
     lines: list[str] = []
     outputs: tuple[Path, ...] = ()
-    if (several or divided) and out is not None:
-        outputs = place(out, certificate, several=several, parts=divided, inputs=inputs)[:1]
+    checkpoint = request.checkpoint
+    if (request.several or divided) and out is not None:
+        outputs = place(out, certificate, several=request.several, parts=divided, inputs=inputs)[:1]
     elif out is not None:
         kept = None if checkpoint is None else checkpoint.path
         outputs = check_output(out, certificate, inputs=inputs, others=(kept,))
@@ -443,7 +340,7 @@ def _checked_files(
             lines.append(f"{out} exists and will be replaced. The earlier release spent privacy of its own")
     if checkpoint is not None:
         check_outputs([Path(checkpoint.path)], inputs)
-        if done := steps_held(checkpoint.path):
+        if done := checkpoint_state(checkpoint.path)[0]:
             lines.append(
                 f"{checkpoint.path} holds {counted(done, 'step')}, taken as released. The file must be of this same "
                 "table" + (". Where all are done, the table is not asked again" if checkpoint.redraw else "")
@@ -514,11 +411,10 @@ class _Held:
     n: int
 
 
-def _known(table: _Table, domain: Domain, reference: Any, asked: _Asked) -> _Known:
+def _known(domain: Domain, reference: Any, request: Request) -> _Known:
     """Say what is public before anything is opened."""
-    group = 1 if table.unit is None or table.max_records is None else int(table.max_records)
     like = None if reference is None else public_table(reference, domain)
-    return _Known(domain=domain, n=asked.declared, group=group, reference=like, given=reference)
+    return _Known(domain=domain, n=request.declared, group=request.max_records, reference=like, given=reference)
 
 
 def _held(table: _Table, known: _Known) -> _Held:
@@ -535,47 +431,18 @@ def _held(table: _Table, known: _Known) -> _Held:
     return _Held(closed=closed, known=replace(known, n=n), n=n)
 
 
-@contextmanager
-def _paid(
-    ledger: Ledger | None,
-    asked: _Asked,
-    known: _Known,
-    made: tuple[Mechanism, str] | None,
-    checkpoint: Checkpoint | None,
-    *,
-    table: _Table,
-    part: str | None,
-    out: tuple[Path, ...],
-) -> Iterator[Payment | None]:
-    """Set aside what the release costs, and say that its table is opened; nothing where there is no ledger."""
+def _paid(ledger: Ledger | None, request: Request, made: Mechanism | None) -> Run:
+    """Return the run of a request, paid for where there is a ledger."""
     if ledger is None:
-        if part is not None:
+        if request.part is not None:
             raise ParameterError(
                 "a part of a plan is released with the ledger that it was declared in. Write ledger=..."
             )
-        yield None
-        return
-    guarantee = None
-    if made is not None and known.n is not None:
-        relation = Relation(name=asked.relation_name, group=known.group)
-        guarantee = made[0].guarantee(relation, n=known.n)
-        feasible(guarantee, asked.budget, f"{asked.budget} with {made[0].name}")
-    steps = 0 if checkpoint is None else steps_held(checkpoint.path)
-    with ledger.reserve(
-        epsilon=asked.budget.epsilon,
-        delta=asked.budget.delta,
-        guarantee=guarantee,
-        relation=asked.relation_name,
-        unit=table.unit,
-        max_records=known.group,
-        seeded=table.rng is not None,
-        domain=known.domain,
-        checkpoint=None if checkpoint is None else checkpoint.path,
-        steps=steps,
-        part=part,
-        out=out,
-    ) as payment:
-        yield payment.open()
+        return Run.unpaid(request)
+    if made is not None:
+        guarantee = made.guarantee(request.between, n=request.declared or 0)  # it was declared
+        feasible(guarantee, request.budget, f"{request.budget} with {made.name}")
+    return ledger.pay(request, made)
 
 
 def _also_named(ledger: Ledger | None, data: Any) -> Iterator[str]:
@@ -590,15 +457,18 @@ def _also_named(ledger: Ledger | None, data: Any) -> Iterator[str]:
 # -- three roads to a mechanism ---------------------------------------------------------------------------------------
 
 
-def _chosen(asked: _Asked, known: _Known) -> tuple[Mechanism, str]:
-    """Return the mechanism, from public facts alone, and why it is this one."""
-    n = known.n or 0  # it was declared or counted
-    return _by_plan(asked, known, n) if asked.kind is None else _by_name(asked, asked.kind, known, n)
+def _chosen(asked: Request, known: _Known, *, by_value: bool) -> tuple[Mechanism, str]:
+    """Return the mechanism, from public facts alone, and why it is this one.
+
+    ``by_value``: whether its records are to be divided by the values of a column.
+    """
+    n, kind = known.n or 0, asked.mechanism_type  # n was declared or counted
+    return _by_plan(asked, known, n, by_value=by_value) if kind is None else _by_name(asked, kind, known, n)
 
 
-def _by_plan(asked: _Asked, held: _Known, n: int) -> tuple[Mechanism, str]:
+def _by_plan(asked: Request, held: _Known, n: int, *, by_value: bool) -> tuple[Mechanism, str]:
     """Return the mechanism that the plan chooses from public facts, and why."""
-    able = _fills_folders if asked.by_value else (lambda kind: kind.gives_counts()) if asked.counts else None
+    able = _fills_folders if by_value else (lambda kind: kind.gives_counts()) if asked.counts else None
     chosen = plan(
         held.domain,
         records=n,
@@ -614,7 +484,7 @@ def _by_plan(asked: _Asked, held: _Known, n: int) -> tuple[Mechanism, str]:
     return chosen.best, chosen.why
 
 
-def _by_name(asked: _Asked, kind: type[Any], held: _Known, n: int) -> tuple[Mechanism, str]:
+def _by_name(asked: Request, kind: type[Any], held: _Known, n: int) -> tuple[Mechanism, str]:
     """Return the mechanism asked for, calibrated with the parameters that are given, and what to know of it."""
     require_kept(kind.name, held.domain, keeps=kind.keeps_declared)
     given = with_sampling(kind, dict(asked.parameters), asked.sampling)
@@ -623,8 +493,8 @@ def _by_name(asked: _Asked, kind: type[Any], held: _Known, n: int) -> tuple[Mech
     cut = held.domain
     if "points" not in given:
         cut = with_cells(held.domain, kind, n=n, budget=asked.budget, size=asked.size, group=held.group, **given)
-    if asked.relation_name == "add-remove":
-        given["relation"] = asked.relation_name
+    if asked.between.name == "add-remove":
+        given["relation"] = asked.between.name
     made = kind.calibrated(asked.budget, domain=cut, n=n, size=asked.size, group=held.group, **given)
     why = f"{asked.mechanism}: asked for"
     if asked.sampling == "stratified" and not made.stratified:
@@ -632,26 +502,10 @@ def _by_name(asked: _Asked, kind: type[Any], held: _Known, n: int) -> tuple[Mech
     return made, why
 
 
-def _in_steps(
-    mechanism: Mechanism, checkpoint: Checkpoint | None, watch: Watch, payment: Payment | None = None
-) -> Mechanism:
-    """Return the mechanism with its steps watched, kept and noted, where it works in steps."""
-    if not isinstance(mechanism, SteppedMechanism):
-        if checkpoint is not None:
-            raise ParameterError(f"{mechanism.name} takes one step. Leave the checkpoint out")
-        return mechanism
-    if checkpoint is None:
-        return mechanism.observed(watch=watch.stepped, inspect=watch.evolved)
-
-    def stepped(done: int, of: int) -> None:
-        if payment is not None:
-            payment.step(done, of)
-        if watch.stepped is not None:
-            watch.stepped(done, of)
-
-    return mechanism.observed(
-        watch=stepped, checkpoint=checkpoint.path, redraw=checkpoint.redraw, inspect=watch.evolved
-    )
+def _require_steps(mechanism: Mechanism, request: Request) -> None:
+    """Refuse a checkpoint of a mechanism that takes one step."""
+    if request.checkpoint is not None and not isinstance(mechanism, SteppedMechanism):
+        raise ParameterError(f"{mechanism.name} takes one step. Leave the checkpoint out")
 
 
 def _say(watch: Watch, sentences: Iterable[str]) -> None:
@@ -662,7 +516,7 @@ def _say(watch: Watch, sentences: Iterable[str]) -> None:
 
 
 def _announced(
-    asked: _Asked, chosen: Mechanism, why: str, held: _Known, n: int, like: Commonness | None
+    asked: Request, chosen: Mechanism, why: str, held: _Known, n: int, like: Commonness | None
 ) -> Iterator[str]:
     """Say what was chosen and what it will do, before anything is drawn: from public facts alone."""
     yield f"{why}. {sentence(chosen.share_in_words(n, like))}"

@@ -13,6 +13,8 @@ from test_report_in_browser import CONTRAST, HOSTILE, opened, printed
 
 from discreet import Ledger, release
 from discreet.domain import Domain, Integer
+from discreet.ledger import Request
+from discreet.privacy import Budget
 from discreet.report.ledger_page import write_ledger_report
 
 pytestmark = pytest.mark.browser
@@ -37,10 +39,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 out=where / f"a-name-that-is-rather-long-for-a-column-of-a-table-{number}.csv",
                 accept_poor_utility=True,
             )
-        with pytest.raises(ZeroDivisionError), ledger.reserve(epsilon=0.25) as payment:
-            payment.open()
+        with pytest.raises(ZeroDivisionError), ledger.pay(Request(budget=Budget(epsilon=0.25))):
             raise ZeroDivisionError
-        ledger.reserve(epsilon=0.25)
+        ledger.pay(Request(budget=Budget(epsilon=0.25)))
     write_ledger_report(where / "l.ledger", where / "page.html")
     return where / "page.html"
 

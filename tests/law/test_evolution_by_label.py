@@ -22,6 +22,7 @@ from discreet.mechanisms import PrivateEvolution
 from discreet.mechanisms.base import Outputs, Votes, listed
 from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.populations import Embedded
+from discreet.mechanisms.steps import steps_taken
 from discreet.privacy import Budget, Relation
 from discreet.releases import verify
 from discreet.testing import brute_force_profile, check_guarantee, check_law_sums_to_one, check_twin_is_caught
@@ -171,7 +172,7 @@ def test_a_record_votes_for_the_nearest_candidates_of_its_label(nearest: int) ->
 
 def steps_of(mechanism: Any) -> Iterator[Any]:
     shown: list[Any] = []
-    mechanism.observed(inspect=shown.append).kernel(counted(people(500, 3)), rng=seeded(4))
+    steps_taken(mechanism, counted(people(500, 3)), rng=seeded(4), evolved=shown.append)
     return iter(shown)
 
 

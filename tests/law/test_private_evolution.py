@@ -14,9 +14,9 @@ import polars as pl
 import pytest
 
 import discreet
+from discreet import Checkpoint
 from discreet._core.random import secure, seeded
-from discreet._release import Checkpoint as Kept
-from discreet._release import Watch, _in_steps
+from discreet._release import _require_steps
 from discreet.audit.guesses import clopper_pearson
 from discreet.confidential import confidential, confidential_rows
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
@@ -24,10 +24,12 @@ from discreet.domain import records as records_module
 from discreet.domain.records import Units
 from discreet.errors import DataError, FileProblem, Infeasible, ParameterError, RelationNotSupported
 from discreet.evolution import API, Callables
+from discreet.ledger import Request
 from discreet.mechanisms import PerturbedHistogram, PitmanYor, PrivateEvolution
 from discreet.mechanisms.base import Outputs, Votes, listed
 from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.populations import Embedded
+from discreet.mechanisms.steps import StepsFile, steps_taken
 from discreet.planner import plan
 from discreet.planner.cells import said_before
 from discreet.privacy import Budget, DiscreteGaussianPair, Relation
@@ -457,8 +459,8 @@ def test_a_population_is_drawn_from_the_votes() -> None:
 def test_equal_candidates_are_merged() -> None:
     mechanism = evolution(3, PrivateEvolution, population=50, steps=2)
     sizes: list[int] = []
-    mechanism.observed(inspect=lambda step: sizes.append(len(step.candidates))).kernel(
-        Counts.of_cells([0, 1]), rng=seeded(0)
+    steps_taken(
+        mechanism, Counts.of_cells([0, 1]), rng=seeded(0), evolved=lambda step: sizes.append(len(step.candidates))
     )
     assert sizes == [3, 3]
 
@@ -636,7 +638,7 @@ def test_what_an_api_gives_is_checked_before_noise_is_drawn(wrong: str) -> None:
 
     mechanism, seen = evolution(3, PrivateEvolution, Wrong, steps=2), []
     with pytest.raises(ParameterError, match="of the API"):
-        mechanism.observed(inspect=seen.append).kernel(Counts.of_cells([0, 1]), rng=secure())
+        steps_taken(mechanism, Counts.of_cells([0, 1]), rng=secure(), evolved=seen.append)
     assert not seen
 
 
@@ -728,6 +730,10 @@ class Died(Exception):
     pass
 
 
+def kept(mechanism: Any, table: Any, path: Path, *, rng: Any = None, **watch: Any) -> Any:
+    return steps_taken(mechanism, table, rng=rng or secure(), file=StepsFile(path, mechanism), **watch)
+
+
 def test_a_run_that_dies_goes_on_and_spends_nothing_twice(tmp_path: Path) -> None:
     path = tmp_path / "run.checkpoint"
     mechanism = evolution(3, PrivateEvolution, Next, steps=4, scale=2.0, population=3)
@@ -740,17 +746,17 @@ def test_a_run_that_dies_goes_on_and_spends_nothing_twice(tmp_path: Path) -> Non
             raise Died
 
     with pytest.raises(Died):
-        mechanism.observed(checkpoint=path, inspect=dies_in_the_third).kernel(table, rng=secure())
+        kept(mechanism, table, path, evolved=dies_in_the_third)
     more: list[Any] = []
-    steps: Any = mechanism.observed(checkpoint=path, inspect=more.append).kernel(table, rng=secure())
+    steps: Any = kept(mechanism, table, path, evolved=more.append)
     assert len(more) == 1  # the third step was written before it was shown
     for old, new in zip(seen, steps, strict=False):
         np.testing.assert_array_equal(old.votes, new.votes)
         assert old.candidates.rows() == new.candidates.rows()
     other = Counts.of_cells([1, 1])
     with pytest.raises(FileProblem, match="all its steps are done"):
-        mechanism.observed(checkpoint=path).kernel(other, rng=secure())
-    again: Any = mechanism.observed(checkpoint=path, redraw=True).kernel(other, rng=secure())
+        kept(mechanism, other, path)
+    again: Any = kept(mechanism, other, path, redraw=True)
     for old, new in pairwise([steps, again]):
         assert [s.votes.tolist() for s in old] == [s.votes.tolist() for s in new]  # a finished run reads no table
     assert [p.name for p in tmp_path.iterdir()] == ["run.checkpoint"]
@@ -760,34 +766,39 @@ def test_a_checkpoint_belongs_to_one_run(tmp_path: Path) -> None:
     path = tmp_path / "run.checkpoint"
     mechanism = evolution(3, PrivateEvolution, steps=2, scale=2.0)
     table = Counts.of_cells([0, 2])
-    mechanism.observed(checkpoint=path).kernel(table, rng=secure())
+    kept(mechanism, table, path)
     with pytest.raises(FileProblem, match="stays spent"):
-        replace(mechanism, scale=2.5).observed(checkpoint=path).kernel(table, rng=secure())
+        kept(replace(mechanism, scale=2.5), table, path)
     with pytest.raises(ParameterError, match="Leave out the checkpoint or the seed"):
-        mechanism.observed(checkpoint=path).kernel(table, rng=seeded(0))
+        kept(mechanism, table, path, rng=seeded(0))
 
     def at_once(step: Any) -> None:
         with pytest.raises(FileProblem, match="another run"):
-            replace(mechanism, scale=3.0).observed(checkpoint=tmp_path / "b").kernel(table, rng=secure())
+            kept(replace(mechanism, scale=3.0), table, tmp_path / "b")
 
-    replace(mechanism, scale=3.0).observed(checkpoint=tmp_path / "b", inspect=at_once).kernel(table, rng=secure())
+    kept(replace(mechanism, scale=3.0), table, tmp_path / "b", evolved=at_once)
     for wrong in (b"no checkpoint", path.read_bytes()[:-4], b""):
         (tmp_path / "c").write_bytes(wrong)
         with pytest.raises(FileProblem, match="not a checkpoint"):
-            mechanism.observed(checkpoint=tmp_path / "c").kernel(table, rng=secure())
+            kept(mechanism, table, tmp_path / "c")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "c", "run.checkpoint"]  # no lock is left
     with pytest.raises(ParameterError, match="one step"):
-        _in_steps(PitmanYor(domain=square(), size=2), Kept(path), Watch())
+        _require_steps(
+            PitmanYor(domain=square(), size=2), Request(budget=Budget(epsilon=1.0), checkpoint=Checkpoint(path))
+        )
+
+
+class AnySteps(PrivateEvolution):
+    def could_release(self, step: Votes) -> bool:
+        return bool(step.votes[1] == -2)
 
 
 def test_labels_survive_a_checkpoint(tmp_path: Path) -> None:
-    from discreet.mechanisms.steps import Checkpoint
-
     words = np.array(["a", None, 'ü, "b"\0'], dtype=object)
     step = Votes(Records(columns=(words, np.array([0.5, np.nan, -0.0]))), np.array([1, -2, 3]))
-    kept = Checkpoint(tmp_path / "x", {}, steps=2, fits=lambda step: step.votes[1] == -2)
-    kept.write([step])
-    (back,) = kept.steps()
+    file = StepsFile(tmp_path / "x", AnySteps(domain=square(), records=9, scale=2.0, steps=2, population=3))
+    file.write([step])
+    (back,) = file.steps()
     assert back.candidates.columns[0].tolist() == words.tolist()
     np.testing.assert_array_equal(back.candidates.columns[1], step.candidates.columns[1])
     np.testing.assert_array_equal(back.votes, step.votes)

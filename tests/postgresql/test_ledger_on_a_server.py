@@ -12,6 +12,8 @@ import pytest
 from discreet import Ledger, release
 from discreet.domain import Domain, Integer
 from discreet.errors import FileProblem, ParameterError, Refused
+from discreet.ledger import Request
+from discreet.privacy import Budget
 
 pytestmark = pytest.mark.postgresql
 
@@ -39,7 +41,7 @@ def test_releases_are_paid_for_on_a_server(server, tmp_path) -> None:
             release(AGES, DOMAIN, epsilon=0.4, delta=1e-8, size=20, mechanism="perturbed-histogram", ledger=ledger,
                     out=tmp_path / f"{name}.parquet")  # fmt: skip
         with pytest.raises(Refused, match=r"epsilon 0\.2"):
-            ledger.reserve(epsilon=0.3)
+            ledger.pay(Request(budget=Budget(epsilon=0.3)))
         assert ledger.verify([tmp_path / "a.certificate.json", tmp_path / "b.certificate.json"]) == []
         assert ledger.status().counts["COMMITTED"] == 2
     assert Ledger(server, "others").status().spent["epsilon"] == 0.0

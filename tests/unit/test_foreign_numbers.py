@@ -23,6 +23,7 @@ from discreet.confidential import confidential
 from discreet.domain import Boolean, Category, Column, Date, Datetime, Domain, Duration, Integer, Numeric, OpenLabels
 from discreet.domain import Decimal as DecimalColumn
 from discreet.errors import BudgetError, DiscreetError, DomainError, ParameterError
+from discreet.ledger import Request
 from discreet.mechanisms import PerturbedHistogram
 from discreet.papers.py26 import laplace_histogram_scale
 from discreet.privacy import Budget, Relation
@@ -205,8 +206,7 @@ def test_units_of_several_records() -> None:
 def test_a_ledger_holds_plain_numbers(one: Any, tmp_path: Path) -> None:
     def written(place: Path, one: Any, whole: Callable[[int], Any]) -> list[dict[str, Any]]:
         ledger = Ledger.create(place, dataset="d", epsilon=3 * one, delta=np.float32(0.5), max_records=whole(2))
-        with ledger.reserve(epsilon=one, delta=one / 4, max_records=whole(2), steps=whole(0)):
-            pass
+        ledger.pay(Request(budget=Budget(epsilon=one, delta=one / 4), max_records=whole(2)))
         facts = [entry["facts"] for entry in ledger.log()]
         return [{key: repr(fact[key]) for key in ("budget", "group") if key in fact} for fact in facts]
 

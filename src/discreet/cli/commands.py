@@ -116,10 +116,10 @@ def release(
 ) -> None:
     """Release a synthetic table from the confidential table DATA."""
     from discreet._core.formats import DelimitedFile
-    from discreet._release import Checkpoint, Watch
     from discreet._release import release as run
     from discreet.confidential.public import refuse_same
     from discreet.ledger.outlook import ledger_for
+    from discreet.ledger.request import Checkpoint, Watch
 
     source = located(data, options)
     refuse_same(source, domain_file)  # before it is read for its ledger
@@ -171,7 +171,7 @@ def release(
 
 
 def _relation_with(name: str, records: int | None) -> dict[str, Any]:
-    from discreet._release import AddRemove
+    from discreet.ledger.request import AddRemove
 
     if name == "replacement":
         return {"relation": name, "records": records}

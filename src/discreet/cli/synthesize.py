@@ -96,7 +96,9 @@ def synthesize(
     from discreet.confidential import confidential
     from discreet.confidential.public import public_domain
     from discreet.confidential.source import require_there
+    from discreet.ledger import Request
     from discreet.ledger.outlook import ledger_for
+    from discreet.privacy import Budget
     from discreet.pseudo_posterior import (
         CensoredPosterior,
         PseudoPosterior,
@@ -137,22 +139,22 @@ def synthesize(
     keeper = ledger_for(ledger, domain_file, dataset=dataset)
     with ExitStack() as stack:
         progress = stack.enter_context(progress_bar(1, as_json, "fitting, draws per chain"))
-        payment = None
+        run = None
         if keeper is not None:
             check_folder(out, inputs=(data, domain_file))
             require_there(data)
             each = written(float(target_epsilon or 0.0) if bound is None else 2.0 * bound)
-            reserved = keeper.reserve(
-                epsilon=float(each * options["tables"]),
+            request = Request(
+                budget=Budget(epsilon=float(each * options["tables"])),
                 kind=kind,
                 seeded=rng is not None,
                 domain=domain,
                 what="synthesize",
                 out=(out,),
             )
-            payment = stack.enter_context(reserved).open()
+            run = stack.enter_context(keeper.pay(request))
         closed = confidential(data, domain, ignore_other_columns=options["ignore_other_columns"])
-        made = publish(closed, mechanism, out=out, accept={kind}, rng=rng, progress=progress, ledger=payment)
+        made = publish(closed, mechanism, out=out, accept={kind}, rng=rng, progress=progress, ledger=run)
     if as_json:
         show({"out": str(made.path), **made.certificate.facts})
         return

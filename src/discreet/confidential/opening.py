@@ -24,7 +24,7 @@ is refused in one constant sentence. ``for the custodian``: what is returned is 
 """
 
 CALLERS: dict[str, Purpose] = {
-    "discreet.releases.publication": "public under a guarantee",  # publish: records, counts, or tables from a model
+    "discreet.ledger.run": "public under a guarantee",  # Run.execute: records, counts, or tables from a model
     "discreet.confidential.count": "public number",  # public_size
     "discreet.confidential.public": "refusal",  # with_public: a public table that is the confidential one
     "discreet.confidential.custodian": "for the custodian",  # reveal_to_custodian: results, never tables

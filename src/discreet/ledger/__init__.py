@@ -2,9 +2,10 @@
 
 from discreet._core.boundary import seal
 from discreet.ledger.ledger import Ledger
-from discreet.ledger.payment import Payment
+from discreet.ledger.request import Request
+from discreet.ledger.run import Run
 from discreet.ledger.status import LedgerStatus
 
-__all__ = ["Ledger"]
+__all__ = ["Ledger", "Request", "Run"]
 
-seal(globals(), Payment, LedgerStatus)
+seal(globals(), LedgerStatus)

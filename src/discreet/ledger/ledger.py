@@ -12,15 +12,19 @@ from discreet._core.checks import choice, integer
 from discreet._core.errors import ParameterError, Refused
 from discreet._core.random import fresh_identity
 from discreet._core.text import as_written, harmless, rounded_down
-from discreet._core.writing import canonical, file_sha256
+from discreet._core.writing import canonical
 from discreet.domain import Domain
 from discreet.ledger.events import Book, Event, Page, begin, datasets
 from discreet.ledger.filters import CURRENCIES, Cost
-from discreet.ledger.payment import Payment, hash_of, require_covered, require_unseeded
+from discreet.ledger.payment import Made, Model, Payment, hash_of, require_covered, require_unseeded
+from discreet.ledger.request import Request
+from discreet.ledger.run import Run
 from discreet.ledger.status import LedgerStatus, in_words, status_of
 from discreet.ledger.store import also_named, shown, store_at
 from discreet.ledger.verification import lease, problems_of, recovered
-from discreet.privacy import Budget, Guarantee, Profile, Relation
+from discreet.mechanisms import Mechanism
+from discreet.mechanisms.steps import checkpoint_state
+from discreet.privacy import Budget, Profile, Relation
 
 _KINDS = ("unconditional", "asymptotic", "empirical")
 
@@ -213,90 +217,52 @@ class Ledger:
 
     # -- what is spent --------------------------------------------------------------------------------------------
 
-    def reserve(
-        self,
-        *,
-        epsilon: float,
-        delta: float = 0.0,
-        guarantee: Guarantee | None = None,
-        relation: str = "replacement",
-        unit: str | None = None,
-        max_records: int = 1,
-        kind: str | None = None,
-        seeded: bool = False,
-        domain: Domain | None = None,
-        what: str = "release",
-        checkpoint: str | os.PathLike[str] | None = None,
-        steps: int = 0,
-        part: str | None = None,
-        out: Iterable[str | os.PathLike[str]] = (),
-    ) -> Payment:
+    def pay(self, request: Request, mechanism: Mechanism | Model | None = None) -> Run:
         """Set aside what a release will cost, before its table is opened.
 
         Parameters
         ----------
-        epsilon, delta : float
-            The budget of the release.
-        guarantee : Guarantee, optional
-            Its guarantee, where it is known already. The cost is then that of its exact profile, else of the budget.
-        relation, unit, max_records, kind
-            What the guarantee is about, as in :meth:`create`.
-        seeded : bool
-            Whether a seed is used: such releases are refused.
-        domain : Domain, optional
-            Public. Its hash is kept.
-        what : str
-            What asks: "release", "synthesize".
-        checkpoint : path, optional
-            Of a mechanism that works in steps. A run that goes on after the steps of one that died pays for none twice.
-            It must read this very file: the entry holds its SHA-256, and the kernel refuses another one.
-        steps : int
-            How many steps the checkpoint holds.
-        part : str, optional
-            The name of the release in a plan that was declared (:meth:`declare`): it is paid for already, once.
-        out : iterable of path
-            The files, or the folder, that the release goes to.
+        request : Request
+            What is asked for.
+        mechanism : Mechanism, optional
+            What will run, where it is known before the table is counted. The cost is then that of its exact profile,
+            else of the budget. A run that goes on after the steps of one that died pays for none twice.
 
         Returns
         -------
-        Payment
-            A context. Call its ``open`` before the table is opened, and give it to :func:`discreet.publish`.
+        Run
+            A context, which is used once. Nothing else can be released with it.
 
         Raises
         ------
         Refused
-            When not as much is left, the ledger does not add up such releases, or the checkpoint that holds ``steps``
-            is not there. Nothing was spent.
+            When not as much is left, the ledger does not add up such releases, or the mechanism does not meet the
+            budget. Nothing was spent.
         """
-        budget, currency = Budget(epsilon=epsilon, delta=delta), self._book.currency
-        max_records = integer("max_records", max_records, least=1, most=10_000)
-        steps = integer("steps", steps, least=0)
-        require_unseeded(seeded)
-        kind = kind if guarantee is None else guarantee.kind
-        require_covered(self._book, relation=relation, unit=unit, group=max_records, kind=kind)
-        if guarantee is None:
-            cost = currency.of_budget(budget)
+        require_unseeded(request.seeded)
+        made, guarantee, currency = None, None, self._book.currency
+        if mechanism is not None:
+            n = request.declared
+            if n is None:
+                raise ParameterError("the cost depends on the number of records. Write Request(records=...)")
+            guarantee = mechanism.guarantee(request.between, n=n)
+            made = Made.of(mechanism, request, n=n)
+        kind = request.kind if guarantee is None else guarantee.kind
+        require_covered(self._book, request.between, unit=request.unit, kind=kind)
+        if made is None or guarantee is None:
+            cost = currency.of_budget(request.budget)
         else:
-            cost = currency.of_profile(guarantee.profile, asked=budget, whole=self._book.whole)
-        facts: dict[str, Any] = {
-            "what": what,
-            "budget": {"epsilon": budget.epsilon, "delta": budget.delta},
-            "relation": relation,
-            "unit": unit,
-            "group": max_records,
-            "domain": None if domain is None else hash_of(domain),
-            "out": [os.fspath(canonical(Path(one))) for one in out],
-            **({"checkpoint": None} if checkpoint is None else _held(Path(checkpoint), steps)),
-            "lease": lease(),
-        }
+            cost = made.cost(self._book, guarantee, request.budget)
+        facts = _reserved(request) | ({} if made is None else {"made": made.facts})
         with self._book.appending() as page:
-            before = _continued(page, facts, steps)
+            before = _continued(page, facts)
             if before is not None:
                 cost, facts = Cost(), {**facts, "continues": before, "free": True}
-            elif part is not None:
-                cost, facts = Cost(), {**facts, "part": _declared(page, part, facts), "free": True}
+            elif request.part is not None:
+                cost, facts = Cost(), {**facts, "part": _declared(page, request.part, facts), "free": True}
             self._require_left(page, cost)
-            return Payment(self._book, page.append(fresh_identity()[:12], "RESERVED", facts=facts, cost=cost))
+            reserved = page.append(fresh_identity()[:12], "RESERVED", facts=facts, cost=cost)
+        return Run._sealed(request, Payment(self._book, reserved), mechanism, made)
 
     def declare(self, plan: Declared) -> str:
         """Pay at once for several releases that were planned together.
@@ -333,9 +299,8 @@ class Ledger:
         ]
         covers = self._book.facts["covers"]
         for one in parts:
-            require_covered(
-                self._book, relation=document["relation"], unit=covers["unit"], group=one["group"], kind="unconditional"
-            )
+            between = Relation(name=document["relation"], group=one["group"])
+            require_covered(self._book, between, unit=covers["unit"], kind="unconditional")
         cost = self._book.currency.of_profile(plan.profile, asked=plan.budget, whole=self._book.whole)
         budget = {"epsilon": plan.budget.epsilon, "delta": plan.budget.delta}
         facts = {"what": "plan", "budget": budget, "parts": parts, "out": [], "lease": lease()}
@@ -423,12 +388,24 @@ class Ledger:
         )
 
 
-def _held(path: Path, steps: int) -> dict[str, Any]:
-    """Return which checkpoint a run goes on from, as it is now. Raises Refused when it has steps and is not there."""
-    if steps and not path.is_file():
-        raise Refused(f"there is no checkpoint {path}, so no steps can be continued. Write steps=0, and pay for all")
-    held = {"steps": steps, "sha256": file_sha256(path) if steps else None}
-    return {"checkpoint": os.fspath(canonical(path)), "held": held}
+def _reserved(request: Request) -> dict[str, Any]:
+    """Return what an entry says of a request, and of the checkpoint as it is now."""
+    facts = {
+        "what": request.what,
+        "budget": {"epsilon": request.budget.epsilon, "delta": request.budget.delta},
+        "relation": request.between.name,
+        "unit": request.unit,
+        "group": request.max_records,
+        "domain": None if request.domain is None else hash_of(request.domain),
+        "out": [os.fspath(canonical(Path(one))) for one in request.out],
+        "checkpoint": None,
+        "lease": lease(),
+    }
+    if request.checkpoint is None:
+        return facts
+    steps, sha256 = checkpoint_state(request.checkpoint.path)
+    path = os.fspath(canonical(Path(request.checkpoint.path)))
+    return facts | {"checkpoint": path, "held": {"steps": steps, "sha256": sha256}}
 
 
 def _parts(page: Page) -> list[dict[str, Any]]:
@@ -455,12 +432,12 @@ def _declared(page: Page, name: str, facts: Mapping[str, Any]) -> dict[str, Any]
     return part
 
 
-def _continued(page: Page, facts: Mapping[str, Any], steps: int) -> str | None:
+def _continued(page: Page, facts: Mapping[str, Any]) -> str | None:
     """Return the entry whose run goes on from its checkpoint, whose cost is paid; None where this is a new one.
 
     The checkpoint has to hold all steps that the ledger knows of: an older copy of it would draw the later ones again.
     """
-    if facts["checkpoint"] is None or not steps:
+    if facts["checkpoint"] is None or not facts["held"]["steps"]:
         return None
     asked = ("checkpoint", "budget", "relation", "unit", "group", "domain")
     same = [
@@ -476,7 +453,7 @@ def _continued(page: Page, facts: Mapping[str, Any], steps: int) -> str | None:
     ]
     noted = [event.facts for event in run if event.state == "NOTED" and "step" in event.facts]
     done = max((one["step"] for one in noted), default=0)
-    return first if done <= steps else None
+    return first if done <= facts["held"]["steps"] else None
 
 
 def _was_opened(page: Page, reserved: Event) -> bool:

@@ -89,9 +89,8 @@ def left_after(ledger: Ledger, releases: Sequence[tuple[Guarantee, Budget]]) -> 
         status, spent = status_of(book, page.first, page.last), page.last.spent
     found: list[Left] = []
     for guarantee, asked in releases:
-        relation = guarantee.relation
         unit = status.covers["unit"]  # a plan has none: what the ledger's is, is up to the release
-        require_covered(book, relation=relation.name, unit=unit, group=relation.group, kind=guarantee.kind)
+        require_covered(book, guarantee.relation, unit=unit, kind=guarantee.kind)
         if not book.currency.allows(spent, book.currency.of_budget(asked), book.limit):
             found.append(None)
             continue

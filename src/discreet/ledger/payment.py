@@ -5,27 +5,91 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from discreet._core.errors import DiscreetError, ParameterError, Refused
 from discreet._core.writing import Move
 from discreet.domain import Domain
 from discreet.ledger.events import Book, Event
-from discreet.privacy import Budget, Guarantee
+from discreet.ledger.filters import Cost
+from discreet.mechanisms import Mechanism
+from discreet.privacy import Budget, Guarantee, Relation
+
+if TYPE_CHECKING:
+    from discreet.ledger.request import Request
 
 
-class Held(NamedTuple):
-    """A checkpoint when its run was paid for: its path, its number of steps, and the file's SHA-256 (None without)."""
+class Model(Protocol):
+    """A private step that is no mechanism: a model, which draws its own tables."""
 
-    path: str
-    steps: int
-    sha256: str | None
+    @property
+    def name(self) -> str:
+        """Of the model, in certificates."""
+
+    @property
+    def domain(self) -> Domain:
+        """Of the confidential table."""
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """All that its guarantee depends on."""
+
+    @property
+    def guarantee(self) -> Callable[..., Guarantee]:
+        """``guarantee(relation, n=)``, what is promised."""
+
+    @property
+    def pure(self) -> Callable[[Relation], tuple[float, float]] | None:
+        """``pure(relation)``: the epsilons, of all tables and of each, at which delta is 0."""
+
+    @property
+    def run(self) -> Callable[..., Any]:
+        """``run(x, rng=)``, the private step."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a payment is for, in public facts: a mechanism or a model on its domain, and numbers of records.
+
+    ``facts``: JSON values.
+    ``stated``: what a model states, which is proved by itself and charged; None for a mechanism, whose profile is.
+    """
+
+    facts: Mapping[str, Any]
+    stated: Budget | None
+
+    @classmethod
+    def of(cls, mechanism: Mechanism | Model, request: Request, *, n: int) -> Self:
+        """Describe what runs for a request on ``n`` records."""
+        size, stated = request.size, None
+        if isinstance(mechanism, Mechanism):
+            parameters = mechanism.parameters()
+            size = getattr(mechanism, "size", None) if size is None else size
+        else:
+            parameters = dict(mechanism.parameters)
+            stated = None if mechanism.pure is None else Budget(epsilon=mechanism.pure(request.between)[0])
+        facts = {
+            "mechanism": {"name": mechanism.name, "parameters": parameters},
+            "records": (mechanism.made_for if isinstance(mechanism, Mechanism) else None) or n,
+            "size": size,
+            "cells": hash_of(mechanism.domain),
+            "domain": mechanism.domain.to_toml(),
+        }
+        return cls(json.loads(json.dumps(facts)), stated)
+
+    def cost(self, book: Book, guarantee: Guarantee, asked: Budget) -> Cost:
+        """Return what a ledger charges for it. Raises Refused when it does not meet the budget."""
+        if self.stated is not None and self.stated.epsilon <= asked.epsilon:
+            return book.currency.of_budget(self.stated)
+        if self.stated is None and guarantee.meets(asked):
+            return book.currency.of_profile(guarantee.profile, asked=asked, whole=book.whole)
+        raise Refused(f"the payment is for {asked}, which the release does not meet. Ask for what it needs")
 
 
 class Payment:
-    """One release's entry: used as a context, it is settled however the block ends.
+    """One release's entry in a ledger, from its reservation to its end.
 
     An error before :meth:`open` gives the reservation back (VOID). One after it does not: what was opened is spent
     (FORFEITED). A process that is killed leaves the entry as it is, for ``discreet ledger recover``.
@@ -33,7 +97,7 @@ class Payment:
 
     def __init__(self, book: Book, reserved: Event) -> None:
         self._book, self._reserved, self._last = book, reserved, reserved
-        self._due, self._used = reserved.cost, False
+        self._due = reserved.cost
 
     @property
     def entry(self) -> str:
@@ -49,15 +113,14 @@ class Payment:
     def stamp(self) -> dict[str, str]:
         """What a certificate says of the ledger: with it, that the ledger was cut or rolled back shows."""
         if not self.opened:
-            raise ParameterError("this payment is not open: it was used, or its block has ended. Reserve another")
+            raise ParameterError("this payment is not open: it was used, or its block has ended. Pay for another")
         return {"dataset": self._book.dataset, "entry": self.entry, "head": self._last.hash}
 
     @property
-    def checkpoint(self) -> Held | None:
-        """The checkpoint that the run goes on from, as it was when it was paid for; None without one."""
-        facts = self._reserved.facts
-        held = facts.get("held")
-        return None if held is None else Held(facts["checkpoint"], held["steps"], held["sha256"])
+    def checkpoint(self) -> tuple[int, str | None] | None:
+        """How many steps the checkpoint held when it was paid for, and its SHA-256; None where none is kept."""
+        held = self._reserved.facts.get("held")
+        return None if held is None else (held["steps"], held["sha256"])
 
     def open(self) -> Self:
         """Say, durably, that the table is about to be read: from now on the entry is spent.
@@ -68,62 +131,33 @@ class Payment:
             self._to("OPENED", {})
         return self
 
-    def due(
-        self,
-        guarantee: Guarantee,
-        asked: Budget,
-        *,
-        unit: str | None,
-        made: Mapping[str, Any],
-        seeded: bool = False,
-        as_stated: bool = False,
-    ) -> None:
-        """Check what is about to be released against what was reserved, and find what it costs.
-
-        ``asked``: what the certificate states.
-        ``seeded``: whether a seed is used.
-        ``as_stated``: whether the statement is proved by itself, so that the profile is not needed.
-        ``made``: its ``mechanism``, ``size``, number of ``records`` and ``cells``, as a plan declares them.
+    def due(self, made: Made, guarantee: Guarantee, request: Request) -> None:
+        """Find what a release costs, from the guarantee of what runs.
 
         Raises Refused when it is of a kind, relation, group or unit that the ledger does not add up, costs more than
-        was reserved, or is not what was declared.
+        was reserved, or is not what a plan declared.
         """
-        require_unseeded(seeded)
-        require_covered(
-            self._book, relation=guarantee.relation.name, unit=unit, group=guarantee.relation.group, kind=guarantee.kind
-        )
+        require_covered(self._book, request.between, unit=request.unit, kind=guarantee.kind)
         part = self._reserved.facts.get("part")
-        if part is not None and any(part[key] != found for key, found in _plain(made).items()):
+        if part is not None and any(part[key] != made.facts[key] for key in ("mechanism", "size", "records", "cells")):
             raise Refused(
                 f"what was calibrated is not what the plan declares for {part['name']!r}. Release it with the "
                 "mechanism, domain, size and number of records of the plan"
             )
-        self._require_reserved(guarantee, asked, as_stated=as_stated)
-        if not self._reserved.facts.get("free"):
-            currency, whole = self._book.currency, self._book.whole
-            profile = guarantee.profile
-            cost = currency.of_budget(asked) if as_stated else currency.of_profile(profile, asked=asked, whole=whole)
-            if not cost.within(self._reserved.cost):
-                raise Refused(
-                    "the release costs more than was reserved, since its guarantee is another one than the payment was "
-                    "reserved for. Reserve with the guarantee of what you release"
-                )
-            self._due = cost
-        self._used = True
-
-    def _require_reserved(self, guarantee: Guarantee, asked: Budget, *, as_stated: bool) -> None:
-        """Refuse what is not what was reserved: another budget, or a second release."""
-        facts = self._reserved.facts
-        budget = Budget(**facts["budget"])
-        met = (
-            (asked.epsilon <= budget.epsilon and asked.delta <= budget.delta) if as_stated else guarantee.meets(budget)
-        )
-        if not met:
+        cost = made.cost(self._book, guarantee, request.budget)
+        if self._reserved.facts.get("free"):
+            return
+        if not cost.within(self._reserved.cost):
             raise Refused(
-                f"the payment was reserved for {budget}, which the release does not meet. Reserve what it needs"
+                "the release costs more than was reserved, since its guarantee is another one than the payment was "
+                "reserved for. Pay for what you release"
             )
-        if self._used:
-            raise Refused("a payment is for one release, and this one was used. Reserve another")
+        self._due = cost
+
+    def calibrated(self, made: Made) -> None:
+        """Note what runs, where that was not known when it was reserved."""
+        with self._book.appending() as page:
+            page.append(self.entry, "NOTED", facts={"made": made.facts})
 
     def step(self, done: int, of: int) -> None:
         """Note a step of a mechanism that works in steps, once its checkpoint holds it."""
@@ -153,12 +187,8 @@ class Payment:
         with self._book.appending() as page:
             self._last = page.append(self.entry, state, facts=facts, cost=self._due if state == "COMMITTED" else None)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self, error: BaseException | None) -> None:
+        """Settle what is not committed: given back where the table was not opened, else spent for ever."""
         after = {"RESERVED": "VOID", "OPENED": "FORFEITED"}.get(self._last.state)
         if after is None:
             return
@@ -175,13 +205,13 @@ def require_unseeded(seeded: bool) -> None:
         raise Refused("a seeded release is not for publication, and no ledger pays for it. Leave seed out")
 
 
-def require_covered(book: Book, *, relation: str, unit: str | None, group: int, kind: str | None) -> None:
+def require_covered(book: Book, between: Relation, *, unit: str | None, kind: str | None) -> None:
     """Refuse what a ledger does not add up. Raises Refused."""
     covers = book.facts["covers"]
     for what, given, wanted in (
-        ("the relation", relation, covers["relation"]),
+        ("the relation", between.name, covers["relation"]),
         ("the privacy unit", unit or "a record", covers["unit"] or "a record"),
-        ("the most records of a unit", group, covers["max_records"]),
+        ("the most records of a unit", between.group, covers["max_records"]),
     ):
         if given != wanted:
             raise Refused(
@@ -198,8 +228,3 @@ def require_covered(book: Book, *, relation: str, unit: str | None, group: int, 
 def hash_of(domain: Domain) -> str:
     """Return the SHA-256 of a domain as it is written."""
     return hashlib.sha256(domain.to_toml().encode()).hexdigest()
-
-
-def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return facts as they are read back from a ledger."""
-    return dict(json.loads(json.dumps(value)))

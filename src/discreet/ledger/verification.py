@@ -14,6 +14,7 @@ from discreet._core.reading import read_json
 from discreet._core.text import harmless
 from discreet._core.writing import Move, break_promises, file_sha256, keep_folder, keep_promise
 from discreet.ledger.events import AFTER, BEGINNING, REMARKS, STATES, Book, Event, Page, following
+from discreet.ledger.forgery import forged
 
 # Recomputing a ledger: its chain, its sums, its budget, and that certificates are in it.
 
@@ -31,7 +32,7 @@ def problems_of(book: Book, certificates: Iterable[Path]) -> list[str]:
         return [str(problem)]
     wrong = [*_chain(events, book.dataset)]
     if not wrong:
-        wrong = [*_sums(events, book)]
+        wrong = [*_sums(events, book), *forged(events, book)]
     return wrong + [line for path in certificates for line in _certificate(path, events, book.dataset)]
 
 

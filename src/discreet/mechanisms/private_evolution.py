@@ -6,9 +6,8 @@ Theory, proofs and what the paper's parameters amount to: docs/theory/private-ev
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
@@ -17,14 +16,14 @@ import numpy as np
 from discreet._core.arrays import Floats
 from discreet._core.checks import choice, flag, integer, positive_size
 from discreet._core.errors import MissingExtra, ParameterError
-from discreet._core.random import SecureGenerator, public, seeded
+from discreet._core.random import public, seeded
 from discreet._core.text import counted, rounded_down
 from discreet.domain import Domain, Records
 from discreet.domain.records import Commonness, Parts
 from discreet.evolution import API
 from discreet.evolution.api import NamedAPI
 from discreet.evolution.measured import EvolvedStep
-from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Output, PartsMechanism, Votes
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Output, Votes
 from discreet.mechanisms.bounded_lipschitz import bounded_lipschitz_projection
 from discreet.mechanisms.cells import nearest_of
 from discreet.mechanisms.draws import BLOCK, DEFAULT_SAMPLING, Expansion, Listed, Sampling, check_sampling, draw_cells
@@ -33,7 +32,7 @@ from discreet.mechanisms.mechanism import Mechanism, Outcome, Remedy
 from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
 from discreet.mechanisms.populations import LARGEST, Embedded, Populations, check_fits, settled_api, settled_shares
 from discreet.mechanisms.sparse_transport import transport_available
-from discreet.mechanisms.steps import Checkpoint, SteppedMechanism
+from discreet.mechanisms.steps import SteppedMechanism
 from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
 from discreet.privacy.algebra import power
 from discreet.privacy.guarantee import RelationName
@@ -54,7 +53,7 @@ _MOST_WORK = 1 << 31  # distances of a prediction's step, times columns
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
+class PrivateEvolution(SteppedMechanism, Mechanism):
     r"""Let every confidential record vote for its nearest candidate, release noisy votes, vary the winners, repeat.
 
     Parameters
@@ -163,11 +162,6 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     multiplicity: int = 1
     sampling: Sampling = DEFAULT_SAMPLING
     api: API | str | Mapping[str, Any] = "table"
-    _watch: Callable[[int, int], None] | None = field(init=False, default=None, repr=False, compare=False)
-    _inspect: Callable[[EvolvedStep], None] | None = field(init=False, default=None, repr=False, compare=False)
-    _path: str | os.PathLike[str] | None = field(init=False, default=None, repr=False, compare=False)
-    _redraw: bool = field(init=False, default=False, repr=False, compare=False)
-    _paid: tuple[int, str | None] | None = field(init=False, default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "api", settled_api(self.api, self.domain))
@@ -227,84 +221,29 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         members = 2 * self.records if self.variant == "theoretical" else self._populations.sizes(self.population).sum()
         return int(members) * self._api.variations_each()
 
-    def observed(
-        self,
-        *,
-        watch: Callable[[int, int], None] | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        redraw: bool = False,
-        inspect: Callable[[EvolvedStep], None] | None = None,
-    ) -> Self:
-        """Return the same mechanism with callbacks after each step, and a file to continue from.
-
-        Parameters
-        ----------
-        watch : callable, optional
-            Called with the number of steps done, and how many there are.
-        checkpoint : path, optional
-            Holds the steps released so far: public under the guarantee, like a release. A run that is started again
-            with the same parameters goes on after them and pays for none twice. It has to be of the same table: the
-            file says nothing that would tell.
-        redraw : bool
-            Whether the checkpoint may be finished. Other records are then drawn from the votes it holds, and the table
-            is not asked at all.
-        inspect : callable, optional
-            Called with what each step released, public too: its number, candidates, noisy votes and probabilities. Its
-            text is a line for a log; it has ``records`` that would be drawn, and their ``closeness`` to a public table.
-        """
-        made = replace(self)
-        for name, value in (
-            ("_watch", watch),
-            ("_path", checkpoint),
-            ("_redraw", redraw),
-            ("_inspect", inspect),
-        ):
-            object.__setattr__(made, name, value)
-        return made
-
     def twin(self, size: int | None) -> Self:
         """Return an equal mechanism, built anew but for a user's own generator, which is a public argument."""
         made = super().twin(size)
-        if isinstance(made.api, NamedAPI):  # its functions are not in the parameters
-            made = replace(made, api=self.api)
-        return made.observed(checkpoint=self._path)
-
-    @property
-    def checkpoint(self) -> str | os.PathLike[str] | None:
-        """Where the steps released so far are kept; None where they are not."""
-        return self._path
-
-    def paid_from(self, steps: int, sha256: str | None) -> Self:
-        """Return the same mechanism, whose kernel refuses a checkpoint other than the one a payment was made for."""
-        made = self.observed(watch=self._watch, checkpoint=self._path, redraw=self._redraw, inspect=self._inspect)
-        object.__setattr__(made, "_paid", (steps, sha256))
-        return made
+        # the functions of a user's generator are no parameters
+        return replace(made, api=self.api) if isinstance(made.api, NamedAPI) else made
 
     # -- the private step ---------------------------------------------------------------------------------------
 
-    def kernel(self, x: Parts, *, rng: np.random.Generator) -> Output:
-        """Return all steps: distinct candidates and their noisy votes.
+    def further(self, x: Parts, released: list[Votes], *, rng: np.random.Generator) -> Iterator[Votes]:
+        """Take the steps that are left: of each, distinct candidates and their noisy votes.
 
         ``x`` is read in parts, once per step where it is larger than memory (``Rows``).
 
         Raises
         ------
-        FileProblem
-            When the checkpoint cannot be used, or is finished and was not given to redraw from.
         ParameterError
             When the API gives something else than records of the domain: before the votes of that step.
         """
         self._require_solver()
-        if self._path is None:
-            return self._evolved(x, None, rng)
-        if not isinstance(rng, SecureGenerator):
-            raise ParameterError(
-                "a run that continues a checkpoint cannot be seeded. Leave out the checkpoint or the seed"
-            )
-        facts = {"mechanism": self.parameters(), "records": self.records, "domain": self.domain.to_toml()}
-        checkpoint = Checkpoint(self._path, facts, steps=self.steps, fits=self._could_release, paid=self._paid)
-        with checkpoint.held():
-            return self._evolved(x, checkpoint, rng)
+        free, table = public(rng), Embedded(self._api, x, self._populations)
+        for t in range(len(released), self.steps):
+            candidates = self._candidates(released, rng=free)
+            yield Votes(candidates, self._noisy(self._votes(table, candidates, t), rng))
 
     def _require_solver(self) -> None:
         """Refuse to start what could not be finished.
@@ -316,34 +255,19 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
             what = f"the projection variant of {self.name} needs POT, variant=practical does not"
             raise MissingExtra(what, "transport")
 
-    def _evolved(self, x: Parts, checkpoint: Checkpoint | None, rng: np.random.Generator) -> list[Votes]:
-        free = public(rng)
-        released = [] if checkpoint is None else checkpoint.steps(redraw=self._redraw)
-        table = Embedded(self._api, x, self._populations)
-        for t in range(len(released), self.steps):
-            candidates = self._candidates(released, rng=free)
-            released.append(Votes(candidates, self._noisy(self._votes(table, candidates, t), rng)))
-            if checkpoint is not None:
-                checkpoint.write(released)
-            if self._inspect is not None:
-                self._inspect(self._shown(t, released[-1]))
-            if self._watch is not None:
-                self._watch(t + 1, self.steps)
-        return released
-
-    def _shown(self, step: int, released: Votes) -> EvolvedStep:
+    def shown(self, number: int, step: Votes) -> EvolvedStep:
         """Return what a step released as it is shown: public post-processing."""
         return EvolvedStep(
-            number=step + 1,
+            number=number,
             of=self.steps,
-            candidates=self.domain.decode(released.candidates, rng=seeded(0)),
-            votes=released.votes,
-            shares=self.probabilities(released),
-            _encoded=released.candidates,
+            candidates=self.domain.decode(step.candidates, rng=seeded(0)),
+            votes=step.votes,
+            shares=self.probabilities(step),
+            _encoded=step.candidates,
             _api=self._api,
         )
 
-    def _could_release(self, step: Votes) -> bool:
+    def could_release(self, step: Votes) -> bool:
         """Return whether a step is one that some run could release, by its candidates and votes alone."""
         rows = len(step.votes)
         if not 0 < rows <= self.candidates:
@@ -625,18 +549,13 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         return replace(promised, assumptions=(*promised.assumptions, alone))
 
     def outcome(self, y: Output, n: int) -> Outcome | None:
-        """Return whether the last step's votes were all lost to noise, and that votes were kept in a checkpoint."""
-        steps, said, share = cast("list[Votes]", y), [], None
-        if steps and self._nothing_kept(steps[-1].votes):
-            share = 0.0
-            said.append(
-                "no votes were kept in the last step, so its candidates are drawn alike, whatever the table holds"
-            )
-        if self._path is not None:
-            said.append(
-                "the noisy votes were kept in a checkpoint, so steps may be of an earlier run and serve other releases"
-            )
-        return Outcome("; ".join(said), share) if said else None
+        """Return whether the last step's votes were all lost to noise."""
+        steps = cast("list[Votes]", y)
+        if not (steps and self._nothing_kept(steps[-1].votes)):
+            return None
+        return Outcome(
+            "no votes were kept in the last step, so its candidates are drawn alike, whatever the table holds", 0.0
+        )
 
     def _nothing_kept(self, noisy: CellCounts) -> bool:
         """Return whether no candidate's votes count, so that all are as likely."""

@@ -6,20 +6,22 @@ import hashlib
 import json
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from discreet._core.errors import FileProblem, Refused
+from discreet._core.errors import FileProblem, ParameterError, Refused
+from discreet._core.random import SecureGenerator
 from discreet._core.writing import locked, require_settled, together
 from discreet.domain import Records
-from discreet.mechanisms.base import PrivateStep, Votes
+from discreet.domain.records import Parts
+from discreet.mechanisms.base import PartsMechanism, Votes
 
 
-class SteppedMechanism(PrivateStep):
+class SteppedMechanism(PartsMechanism):
     """A mechanism whose kernel takes steps, each of which may be long.
 
     Attributes
@@ -34,48 +36,70 @@ class SteppedMechanism(PrivateStep):
     steps: int
 
     @abstractmethod
-    def observed(
-        self,
-        *,
-        watch: Callable[[int, int], None] | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        redraw: bool = False,
-        inspect: Callable[[Any], None] | None = None,
-    ) -> Self:
-        """Return the mechanism with callbacks after each of its steps, and a file to continue from.
+    def further(self, x: Parts, released: list[Votes], *, rng: np.random.Generator) -> Iterator[Votes]:
+        """Take the steps that come after those released so far, one at a time.
 
         Parameters
         ----------
-        watch : callable, optional
-            Called with the number of steps done, and how many there are.
-        checkpoint : path, optional
-            Where the steps released so far are kept.
-        redraw : bool
-            Whether all of them may be there already, so that the table is not asked again.
-        inspect : callable, optional
-            Called with what each step released.
+        x : Parts
+            Confidential.
+        released : list of Votes
+            All steps so far, public; the caller adds each one to it before it asks for the next.
+        rng : numpy.random.Generator
+            Source of the noise.
         """
 
-    @property
-    @abstractmethod
-    def checkpoint(self) -> str | os.PathLike[str] | None:
-        """Where the steps released so far are kept; None where they are not."""
+    def kernel(self, x: Parts, *, rng: np.random.Generator) -> list[Votes]:
+        """Take all steps."""
+        return steps_taken(self, x, rng=rng)
 
     @abstractmethod
-    def paid_from(self, steps: int, sha256: str | None) -> Self:
-        """Return the same mechanism, whose kernel refuses a checkpoint other than the one a payment was made for.
+    def could_release(self, step: Votes) -> bool:
+        """Return whether a step is one that some run could release, by its candidates and votes alone."""
 
-        Parameters
-        ----------
-        steps : int
-            How many steps the checkpoint held when the run was paid for.
-        sha256 : str or None
-            Of the file; None where there was none.
-        """
+    @abstractmethod
+    def shown(self, number: int, step: Votes) -> Any:
+        """Return what a step released, as it is shown while the run goes on: public post-processing."""
 
     @abstractmethod
     def announcement(self) -> str:
         """Return what the steps will do, in words, before the first one."""
+
+
+def steps_taken(
+    mechanism: SteppedMechanism,
+    x: Parts,
+    *,
+    rng: np.random.Generator,
+    file: StepsFile | None = None,
+    redraw: bool = False,
+    stepped: Callable[[int, int], None] | None = None,
+    evolved: Callable[[Any], None] | None = None,
+) -> list[Votes]:
+    """Take all steps of a mechanism, those in its checkpoint excepted; each is in the file before anybody sees it.
+
+    Raises FileProblem when the checkpoint cannot be used, or is finished and ``redraw`` is false; ParameterError where
+    a run with a checkpoint is seeded.
+
+    ``x``: confidential.
+    ``file``: the checkpoint, which is locked for as long as the steps are taken.
+    ``redraw``: whether all steps may be in the checkpoint, so that the table is not asked again.
+    ``stepped``: called after each step with the number of steps done, and of all.
+    ``evolved``: called after each step with what it released.
+    """
+    if file is not None and not isinstance(rng, SecureGenerator):
+        raise ParameterError("a run that continues a checkpoint cannot be seeded. Leave out the checkpoint or the seed")
+    with nullcontext() if file is None else file.held():
+        released = [] if file is None else file.steps(redraw=redraw)
+        for step in mechanism.further(x, released, rng=rng):
+            released.append(step)
+            if file is not None:
+                file.write(released)
+            if evolved is not None:
+                evolved(mechanism.shown(len(released), step))
+            if stepped is not None:
+                stepped(len(released), mechanism.steps)
+    return released
 
 
 # Checkpoints of mechanisms that work in steps: what was released so far, so that no step is paid for twice.
@@ -98,13 +122,11 @@ _MOST_VOTES = 1 << 53
 _KINDS = {"i": "<i8", "f": "<f8"}
 
 
-class Checkpoint:
-    """The steps released so far, in a file.
+class StepsFile:
+    """The checkpoint of a run: the steps released so far, in a file.
 
     ``path``: where; made at the first step.
-    ``facts``: public facts of the run as JSON values: a checkpoint of another run is refused.
-    ``steps``: how many the run has.
-    ``fits``: whether a step could be one of this run, from its candidates and votes alone.
+    ``mechanism``: a checkpoint of another mechanism or domain is refused.
     ``paid``: how many steps it held, and the file's SHA-256 (None without a file), when the run was paid for. None
     where nothing was paid.
     """
@@ -112,14 +134,19 @@ class Checkpoint:
     def __init__(
         self,
         path: str | os.PathLike[str],
-        facts: Mapping[str, Any],
+        mechanism: SteppedMechanism,
         *,
-        steps: int,
-        fits: Callable[[Votes], bool],
         paid: tuple[int, str | None] | None = None,
     ) -> None:
-        self._path, self._steps, self._fits, self._paid = Path(path), steps, fits, paid
-        text = json.dumps({"version": _VERSION, "steps": steps, **facts}, sort_keys=True)
+        self._path, self._mechanism, self._paid = Path(path), mechanism, paid
+        facts = {
+            "version": _VERSION,
+            "steps": mechanism.steps,
+            "mechanism": mechanism.parameters(),
+            "records": mechanism.made_for,
+            "domain": mechanism.domain.to_toml(),
+        }
+        text = json.dumps(facts, sort_keys=True)
         self._run = hashlib.sha256(text.encode()).hexdigest()
 
     @contextmanager
@@ -139,12 +166,12 @@ class Checkpoint:
 
         ``redraw``: whether all steps may be there already, so that the table is not asked again.
         """
-        found = _found(self._path)
-        if self._paid not in (None, (0, None) if found is None else (len(found.steps), found.sha256)):
+        if self._paid not in (None, checkpoint_state(self._path)):
             raise Refused(
                 f"the checkpoint {self._path} is not the file that was there when this run was paid for. Put that file "
                 "back, or start again without a checkpoint and pay for all steps"
             )
+        found = _found(self._path)
         if found is None:
             return []
         run, released, _ = found
@@ -154,9 +181,10 @@ class Checkpoint:
                 "it is the checkpoint of a run with another mechanism or domain",
                 "continue it with the same parameters, or name another file. What it holds stays spent",
             )
-        if len(released) > self._steps or not all(map(self._fits, released)):
+        steps = self._mechanism.steps
+        if len(released) > steps or not all(map(self._mechanism.could_release, released)):
             raise FileProblem(self._path, "it holds steps that no run of this kind releases", "name another file")
-        if len(released) == self._steps and not redraw:
+        if len(released) == steps and not redraw:
             raise FileProblem(
                 self._path,
                 "all its steps are done, so no step would read the table",
@@ -187,13 +215,13 @@ class Checkpoint:
             file.write(body)
 
 
-def steps_held(path: str | os.PathLike[str]) -> int:
-    """Return how many steps a checkpoint holds, of whichever run; 0 where there is no file.
+def checkpoint_state(path: str | os.PathLike[str]) -> tuple[int, str | None]:
+    """Return how many steps a checkpoint holds, of whichever run, and its SHA-256; 0 and None where there is no file.
 
     Raises FileProblem when the file is no checkpoint.
     """
     found = _found(Path(path))
-    return 0 if found is None else len(found.steps)
+    return (0, None) if found is None else (len(found.steps), found.sha256)
 
 
 class _Found(NamedTuple):

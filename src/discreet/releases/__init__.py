@@ -1,4 +1,4 @@
-"""Releases: the crossing from confidential to public, certificates and their verification, writing records out."""
+"""Releases: certificates and their verification, writing records out."""
 
 from discreet._core.boundary import seal
 from discreet.releases.certificate import Certificate

@@ -18,9 +18,9 @@ from discreet._core.checks import integer, positive_size, unfit
 from discreet._core.errors import DiscreetError, Fault, FileProblem, ParameterError
 from discreet._core.lazy import pl
 from discreet._core.random import keyed
-from discreet._core.writing import Keeper, file_sha256, new_folder, repeatable, together
+from discreet._core.writing import file_sha256, new_folder, repeatable, together
 from discreet.domain import Domain
-from discreet.ledger.payment import Payment
+from discreet.ledger import Run
 from discreet.mechanisms.draws import BLOCK, Expansion
 from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
 from discreet.releases.manifest import MANIFEST, Part, folders_of, manifest
@@ -99,20 +99,18 @@ def write_parts(
     *,
     rng: np.random.Generator,
     carried: Mapping[str, str],
-    payment: Payment | None,
+    run: Run,
     progress: Callable[..., None] | None,
 ) -> Certificate:
     """Write a release into a folder that appears whole, or not at all; return the certificate that is in it."""
     written = document
 
     def complete(final: Path, write: str, files: Mapping[str, str]) -> None:
-        if payment is not None:
-            payment.commit(written.paid_for, folder={"path": str(final), "write": write, "files": dict(files)})
+        run.commit(written.paid_for, folder={"path": str(final), "write": write, "files": dict(files)})
 
     expansion = None if step.expanded is None else step.expanded(output, rng=rng)
-    keeper = None if payment is None else Keeper(payment.entry, complete)
     folders = [] if asked.by is None else folders_of(step.domain, asked.by)
-    with new_folder(folder, keeper=keeper, folders=folders) as place:
+    with new_folder(folder, keeper=run.keeper(complete), folders=folders) as place:
         if expansion is None:
             parts = list(_one_after_the_other(step, output, place, asked, rng=rng, carried=carried))
         else:
@@ -130,8 +128,7 @@ def write_parts(
         )
         with together(place / PARTS_CERTIFICATE) as (file,):
             file.write(written.to_json().encode())
-    if payment is not None:
-        payment.delivered()
+    run.delivered()
     return written
 
 

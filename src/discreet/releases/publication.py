@@ -1,16 +1,12 @@
-"""The crossing: what :func:`publish` returns is public under a guarantee although it opened the table.
-
-It is the only one. Who else opens confidential values, and what for, is the closed list in ``confidential/opening.py``.
-"""
+"""From a closed table to a release: a certificate, a run that opens the table, and files."""
 
 from __future__ import annotations
 
 import os
 import warnings
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, Literal, cast
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,21 +14,18 @@ from discreet._core.errors import DiscreetWarning, ParameterError, Refused, Rela
 from discreet._core.formats import DelimitedFile
 from discreet._core.lazy import pl
 from discreet._core.random import SecureGenerator, public, secure
-from discreet._core.writing import canonical
 from discreet.confidential import Confidential
 from discreet.confidential.closed import Provenance
 from discreet.confidential.count import public_size
-from discreet.confidential.opening import open_confidential
 from discreet.confidential.public import with_public
 from discreet.confidential.rows import Rows
 from discreet.domain import Counts, Domain
 from discreet.domain.records import Commonness
-from discreet.ledger import Ledger
-from discreet.ledger.payment import Held, Payment, hash_of
+from discreet.ledger import Ledger, Request, Run
+from discreet.ledger.request import AddRemove
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.base import feasible, require_made_for
-from discreet.mechanisms.steps import SteppedMechanism
-from discreet.privacy import Budget, Guarantee, Relation
+from discreet.privacy import Budget, Relation
 from discreet.privacy.guarantee import RelationName, require_kind
 from discreet.releases.certificate import Certificate
 from discreet.releases.parts import Partitions, Workers, write_parts
@@ -56,7 +49,7 @@ def publish(
     progress: Callable[..., None] | None = None,
     info: dict[str, Any] | None = None,
     form: Literal["records", "counts"] = "records",
-    ledger: Ledger | Payment | None = None,
+    ledger: Ledger | Run | None = None,
     partitions: int | None = None,
     partition_by: str | None = None,
     workers: Workers = 1,
@@ -103,9 +96,9 @@ def publish(
     form : {"records", "counts"}
         Records, or a table of the cells (or labels) with their estimated ``count`` and its ``standard_error``, both in
         records, for the mechanisms that release noisy counts. Its certificate is the same promise.
-    ledger : Ledger or Payment, optional
-        Pays for the release, which is refused where not enough is left. A payment that was reserved and opened before
-        the table was read (:meth:`discreet.Ledger.reserve`) pays whatever happens since.
+    ledger : Ledger or Run, optional
+        Pays for the release, which is refused where not enough is left. A run that was paid for and entered before the
+        table was read (:meth:`discreet.Ledger.pay`) releases what was paid for, and nothing else.
     partitions, partition_by, workers : optional
         See :func:`discreet.release`.
 
@@ -129,15 +122,10 @@ def publish(
         When what the mechanism was made of is the confidential table.
     """
     divided = Partitions.of(partitions, partition_by, workers)
-    step = step_of(
-        _continuing(mechanism, ledger.checkpoint) if isinstance(ledger, Payment) else mechanism,
-        getattr(confidential.provenance, "domain", None),
-        size=size,
-        counts=form == "counts",
-        progress=progress,
-    )
-    confidential = with_public(confidential, step.public_inputs, domain=step.domain)
     facts = confidential.provenance or Provenance(frame_kind="polars", columns=())
+    step = step_of(mechanism, facts.domain, size=size, counts=form == "counts", progress=progress)
+    confidential = with_public(confidential, step.public_inputs, domain=step.domain)
+    facts = confidential.provenance or facts
     generator = secure() if rng is None else rng
     inputs, several = (facts.path,), step.tables is not None
     paths = None
@@ -159,13 +147,27 @@ def publish(
         step, guarantee, budget=budget, unit=facts.unit, public_inputs=dict(facts.public), **marks
     )
     document.to_json()  # what cannot be written is found before anything is drawn
-    closed: Confidential[Any] = confidential
-    seeded = any(marks.values())
-    with _paid(ledger, budget, document, guarantee, step, unit=facts.unit, seeded=seeded, out=paths) as payment:
-        if payment is not None:
-            document = document.paid(payment.stamp)
-        output = step.run(open_confidential(closed, caller=__name__), rng=generator)
-        document = document.releasing(**step.outcome(output, guarantee.n))
+    runs = mechanism if isinstance(mechanism, Mechanism) else step
+    stated = document.facts["guarantee"]
+    request = Request(
+        budget=budget
+        or Budget(epsilon=min(100.0, stated["epsilon"]), delta=stated["delta"]),  # beyond, it is no budget
+        domain=step.domain,
+        relation=AddRemove(records=guarantee.n) if relation == "add-remove" else "replacement",
+        records=guarantee.n if relation == "replacement" else None,
+        unit=facts.unit,
+        max_records=facts.max_records,
+        size=step.size(guarantee.n),
+        counts=step.counts,
+        seeded=any(marks.values()),
+        out=paths or (),
+    )
+    with _run_of(ledger, request, runs) as run:
+        run.assign(runs, n=guarantee.n)
+        if run.stamp is not None:
+            document = document.paid(run.stamp)
+        output = run.execute(confidential, rng=generator)
+        document = document.releasing(**_outcome(step, output, guarantee.n, run.request))
         if paths is not None and divided is not None:
             document = write_parts(
                 step,
@@ -175,7 +177,7 @@ def publish(
                 divided,
                 rng=public(generator),
                 carried=carried(document, paths[1]),
-                payment=payment,
+                run=run,
                 progress=progress,
             )
             return Release(
@@ -185,71 +187,32 @@ def publish(
         if paths is not None:
             separator = out.separator if isinstance(out, DelimitedFile) else None
             schema = dict(step.nothing().schema)
-            document = write(tables, schema, document, paths, inputs=inputs, payment=payment, separator=separator)
+            document = write(tables, schema, document, paths, inputs=inputs, run=run, separator=separator)
             return Release(
                 records=None, certificate=document, info=info or {}, path=paths[0], certificate_path=paths[1]
             )
         records, document = _in_memory(tables, document, facts, step.domain)
-        if payment is not None:
-            payment.commit(document.paid_for)
-            payment.delivered()
+        run.commit(document.paid_for)
+        run.delivered()
         return Release(records=records, certificate=document, info=info or {})
 
 
-def _continuing(mechanism: Mechanism | Publishable, held: Held | None) -> Mechanism | Publishable:
-    """Return the mechanism, bound to the checkpoint that its payment was made for. Raises Refused when it has another.
-
-    A payment for a run that goes on from a checkpoint is for the steps that are not in it, so nothing else may run.
-    """
-    if held is None:
-        return mechanism
-    path = mechanism.checkpoint if isinstance(mechanism, SteppedMechanism) else None
-    if path is not None and os.fspath(canonical(Path(path))) == held.path:
-        return cast("Mechanism", cast("SteppedMechanism", mechanism).paid_from(held.steps, held.sha256))
-    raise Refused(f"the payment is for a run with the checkpoint {held.path}. Release the mechanism that keeps it")
+def _run_of(ledger: Ledger | Run | None, request: Request, runs: Mechanism | Step) -> AbstractContextManager[Run]:
+    """Return the run of a request; one that was paid for already is in its own block, and must be for such a table."""
+    if isinstance(ledger, Run):
+        if request.between != ledger.request.between:
+            raise Refused("another relation, or another max_records, was paid for. Pay for what is released")
+        return nullcontext(ledger)
+    return Run.unpaid(request) if ledger is None else ledger.pay(request, runs)
 
 
-@contextmanager
-def _paid(
-    ledger: Ledger | Payment | None,
-    budget: Budget | None,
-    document: Certificate,
-    guarantee: Guarantee,
-    step: Step,
-    *,
-    unit: str | None,
-    seeded: bool,
-    out: tuple[Path, Path] | None,
-) -> Iterator[Payment | None]:
-    """Give the opened payment for a release, once what it costs is known and allowed; None where nobody keeps books."""
-    if ledger is None:
-        yield None
-        return
-    stated = document.facts["guarantee"]
-    asked = Budget(epsilon=stated["epsilon"], delta=stated["delta"]) if budget is None else budget
-    mechanism = {"name": step.name, "parameters": step.parameters}
-    cells = hash_of(step.domain)
-    made = {"mechanism": mechanism, "size": step.size(guarantee.n), "records": guarantee.n, "cells": cells}
-    own = step.pure is not None
-    if isinstance(ledger, Payment):
-        ledger.due(guarantee, asked, unit=unit, made=made, seeded=seeded, as_stated=own)
-        yield ledger
-        return
-    reserved = ledger.reserve(
-        epsilon=asked.epsilon,
-        delta=asked.delta,
-        guarantee=None if own else guarantee,
-        kind=guarantee.kind,
-        relation=guarantee.relation.name,
-        unit=unit,
-        max_records=guarantee.relation.group,
-        seeded=seeded,
-        domain=step.domain,
-        out=out or (),
-    )
-    with reserved as payment:
-        payment.due(guarantee, asked, unit=unit, made=made, as_stated=own)
-        yield payment.open()
+def _outcome(step: Step, output: Any, n: int, request: Request) -> dict[str, Any]:
+    """Return what the output tells about its use, and that it was kept where others may draw from it."""
+    told = dict(step.outcome(output, n))
+    if request.checkpoint is not None:
+        kept = "the noisy votes were kept in a checkpoint, so steps may be of an earlier run and serve other releases"
+        told = {"share_from_data": None, **told, "outcome": "; ".join(filter(None, [told.get("outcome"), kept]))}
+    return told
 
 
 def _public_number(confidential: Confidential[Any], step: Step, relation: Relation) -> int:

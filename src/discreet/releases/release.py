@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 from discreet._core.errors import FileProblem, MissingExtra, ParameterError, ReleaseTakenForSample
 from discreet._core.text import counted, harmless, paragraph, sentence
-from discreet._core.writing import Keeper, Move, file_sha256, new_folder, recover, together
+from discreet._core.writing import Move, file_sha256, new_folder, recover, together
 from discreet.domain import Domain
-from discreet.ledger.payment import Payment
+from discreet.ledger import Run
 from discreet.mechanisms import REGISTRY
 from discreet.mechanisms.evidence import ContinuedUrn, Evidence, NoisyCellCounts
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate
@@ -367,23 +367,23 @@ def write(
     paths: tuple[Path, Path],
     *,
     inputs: tuple[Any, ...],
-    payment: Payment | None = None,
+    run: Run | None = None,
     separator: str | None = None,
 ) -> Certificate:
     """Write everything at once; return the certificate with what was written.
 
     ``separator``: of the fields of CSV, where it is not that of the ending.
-    ``payment``: told what is complete on the disk before it gets its names, and when it has them.
+    ``run``: told what is complete on the disk before it gets its names, and when it has them.
     """
     if document.several:
-        return _write_folder(tables, schema, document, paths[0], payment)
+        return _write_folder(tables, schema, document, paths[0], run)
     written = document
 
     def complete(moves: Sequence[Move]) -> None:
-        if payment is not None:
-            payment.commit(written.paid_for, moves)
+        if run is not None:
+            run.commit(written.paid_for, moves)
 
-    keeper = None if payment is None else Keeper(payment.entry, complete)
+    keeper = None if run is None else run.keeper(complete)
     check = partial(require_whole_pair, *paths)
     hashes: dict[Path, str] = {}
     with together(*paths, inputs=inputs, check=check, keeper=keeper, hashes=hashes) as (table, certificate):
@@ -393,22 +393,22 @@ def write(
         hashes[paths[0]] = listed["sha256"]
         written = document.holding([listed])
         certificate.write(written.to_json().encode())
-    if payment is not None:
-        payment.delivered()
+    if run is not None:
+        run.delivered()
     return written
 
 
 def _write_folder(
-    tables: Iterator[Frames], schema: dict[str, Any], document: Certificate, folder: Path, payment: Payment | None
+    tables: Iterator[Frames], schema: dict[str, Any], document: Certificate, folder: Path, run: Run | None
 ) -> Certificate:
     listed, said = [], carried(document, folder / FOLDER_CERTIFICATE)
     written = document
 
     def complete(final: Path, write: str, files: Mapping[str, str]) -> None:
-        if payment is not None:
-            payment.commit(written.paid_for, folder={"path": str(final), "write": write, "files": dict(files)})
+        if run is not None:
+            run.commit(written.paid_for, folder={"path": str(final), "write": write, "files": dict(files)})
 
-    keeper = None if payment is None else Keeper(payment.entry, complete)
+    keeper = None if run is None else run.keeper(complete)
     with new_folder(folder, keeper=keeper) as part:
         for number, frames in enumerate(tables, start=1):
             path = part / f"table-{number:02}.parquet"
@@ -420,8 +420,8 @@ def _write_folder(
         written = document.holding(listed)
         with together(part / FOLDER_CERTIFICATE) as (file,):
             file.write(written.to_json().encode())
-    if payment is not None:
-        payment.delivered()
+    if run is not None:
+        run.delivered()
     return written
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -15,10 +15,10 @@ from discreet._core.errors import Fault, ParameterError, PoorUtility
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet._core.text import about, counted, percent, sentence
-from discreet.domain import Counts, Domain, Records
-from discreet.domain.records import Commonness, Units
+from discreet.domain import Domain, Records
+from discreet.domain.records import Commonness
 from discreet.mechanisms import Mechanism, first_names, named, require_kept
-from discreet.mechanisms.base import Estimates, PartsMechanism
+from discreet.mechanisms.base import Estimates
 from discreet.mechanisms.draws import Expansion
 from discreet.mechanisms.mechanism import DrawnMechanism, Remedy
 from discreet.privacy import Guarantee, Relation
@@ -303,7 +303,7 @@ def _step(
         name=mechanism.name,
         parameters=mechanism.parameters(),
         domain=mechanism.domain,
-        run=partial(_run, mechanism),
+        run=mechanism.kernel,
         frames=frames,
         guarantee=mechanism.guarantee,
         rows=lambda _n: rows,
@@ -319,19 +319,6 @@ def _step(
         empty=_no_counts(reading) if size is None else None,
         keeps_declared=mechanism.keeps_declared,
     )
-
-
-def _run(mechanism: Mechanism, x: Any, *, rng: np.random.Generator) -> Any:
-    """Run the kernel; refuse a table in parts, or by units, that it cannot read."""
-    by_unit = isinstance(mechanism, PartsMechanism) and mechanism.by_unit
-    if isinstance(x, Units) != by_unit:
-        raise ParameterError(
-            "the table must be read by units for votes of units, and for nothing else. Write "
-            "confidential(..., unit=..., max_records=..., by_unit=True) together with unit_votes=..."
-        )
-    if isinstance(x, Counts) or isinstance(mechanism, PartsMechanism):
-        return mechanism.kernel(cast(Any, x), rng=rng)
-    raise ParameterError(f"{mechanism.name} does not read a table in parts. Give it the counts of confidential()")
 
 
 def _drawn(

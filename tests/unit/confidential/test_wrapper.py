@@ -153,7 +153,7 @@ def test_only_results_are_revealed_to_the_custodian_and_no_table(table: Any) -> 
 
 OPENS = {"open_confidential", "_Confidential__reveal", "_KEY", "reveal", "discreet.confidential.opening"}
 FUNCTIONS = {
-    "discreet.releases.publication": {"publish"},
+    "discreet.ledger.run": {"execute"},
     "discreet.confidential.count": {"public_size"},
     "discreet.confidential.public": {"with_public"},
     "discreet.confidential.custodian": {"reveal_to_custodian"},
@@ -229,7 +229,7 @@ def test_a_module_that_opens_in_another_way_is_seen(text: str) -> None:
 
 def test_there_is_one_crossing_and_what_is_said_of_the_boundary_names_it_and_no_other() -> None:
     assert [name for name, purpose in CALLERS.items() if purpose == "public under a guarantee"] == [
-        "discreet.releases.publication"
+        "discreet.ledger.run"
     ]
     said, docs = str(ConfidentialAccessError("printed")), Path(__file__).resolve().parents[3] / "docs"
     pages = [(docs / name).read_text("utf-8") for name in ("architecture.md", "guarantee.md")]
@@ -238,7 +238,7 @@ def test_there_is_one_crossing_and_what_is_said_of_the_boundary_names_it_and_no_
         assert re.search(r"\bpublish\b", where)
     for where in (said, Confidential.__doc__, *pages, *(path.read_text("utf-8") for path in SOURCE.rglob("*.py"))):
         assert "publish_tables" not in str(where)
-    assert re.search(r"`releases\.publish`, the only crossing", pages[0])
+    assert re.search(r"`ledger\.Run\.execute`, the only crossing", pages[0])
     listed = {name.rpartition(".")[0].removeprefix("discreet.") for name in CALLERS}
     table = pages[0].partition("| purpose |")[2].partition("\n\n")[0]
     assert {package for package in listed if f"`{package}" not in table} == set()
@@ -246,11 +246,20 @@ def test_there_is_one_crossing_and_what_is_said_of_the_boundary_names_it_and_no_
 
 
 def test_what_was_opened_goes_into_the_private_step_and_nowhere_else() -> None:
-    """In the crossing the opened table is an argument of ``run``, and never the value of a name."""
-    (call,) = opening_calls(modules()["discreet.releases.publication"])
-    (step,) = [
-        node
-        for node in ast.walk(modules()["discreet.releases.publication"])
-        if isinstance(node, ast.Call) and any(ast.dump(call) == ast.dump(given) for given in node.args)
+    """In the crossing the opened table goes to one method, which gives it to kernels alone and keeps it nowhere."""
+    tree = modules()["discreet.ledger.run"]
+    (call,) = opening_calls(tree)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    (taken,) = [node for node in calls if any(ast.dump(call) == ast.dump(given) for given in node.args)]
+    assert ast.unparse(taken.func) == "self._taken"
+    (method,) = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "_taken"]
+    uses = [node for node in ast.walk(method) if isinstance(node, ast.Name) and node.id == "x"]
+    given = [
+        (ast.unparse(node.func), argument)
+        for node in ast.walk(method)
+        if isinstance(node, ast.Call)
+        for argument in node.args
+        if argument in uses
     ]
-    assert ast.unparse(step.func) == "step.run"
+    assert len(given) == len(uses)
+    assert {name for name, _ in given} == {"mechanism.kernel", "mechanism.run", "steps_taken", "isinstance"}

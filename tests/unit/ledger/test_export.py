@@ -14,8 +14,11 @@ import pytest
 from discreet import Ledger, release
 from discreet.cli.entry import run
 from discreet.domain import Domain, Integer
+from discreet.ledger import Request
 from discreet.ledger.export import TO_FILL_IN, registry, registry_csv, registry_json
+from discreet.mechanisms import PerturbedHistogram
 from discreet.planner.study import Wanted, plan_together
+from discreet.privacy import Budget
 
 DOMAIN = Domain(columns={"age": Integer(lower=0, upper=99)})
 AGES = pl.DataFrame({"age": [34, 35, 36, 37] * 500})
@@ -112,13 +115,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         release(AGES, DOMAIN, delta=1e-6, mechanism="perturbed-histogram", out=folder / "=ages.csv", **common)
         release(AGES, DOMAIN, mechanism="dirichlet-multinomial", **common)
         release(AGES, DOMAIN, epsilon=0.5, ledger=ledger, counts=True, accept_poor_utility=True)
-        with ledger.reserve(epsilon=0.1, domain=DOMAIN, out=[folder / "void.csv"]):
-            pass
-        with pytest.raises(ZeroDivisionError), ledger.reserve(epsilon=0.2, domain=DOMAIN) as payment:
-            payment.open()
+        ledger.pay(Request(budget=Budget(epsilon=0.1), domain=DOMAIN, out=(folder / "void.csv",))).cancel()
+        with pytest.raises(ZeroDivisionError), ledger.pay(Request(budget=Budget(epsilon=0.2), domain=DOMAIN)):
             raise ZeroDivisionError
-        ledger.reserve(epsilon=0.3)
-        ledger.reserve(epsilon=0.3).open()
+        ledger.pay(Request(budget=Budget(epsilon=0.3)))
+        ledger.pay(Request(budget=Budget(epsilon=0.3))).__enter__()
         ledger.note("a report for the custodian")
     return where
 
@@ -247,3 +248,16 @@ def test_the_command_writes_both(place: Path, tmp_path: Path, capsys: pytest.Cap
         assert run(["ledger", "export", str(place), "--out", str(tmp_path / name)]) == 2
         assert problem in capsys.readouterr().err
     assert (tmp_path / "mine.csv").read_text() == "a,b\n"
+
+
+def test_what_was_calibrated_and_not_released_is_not_shown(tmp_path: Path) -> None:
+    """An entry that never became a release shows what was asked for, and not what was calibrated to the table."""
+    with Ledger.create(tmp_path / "l", dataset="d", epsilon=4.0, delta=1e-5) as ledger:
+        with pytest.raises(KeyboardInterrupt), ledger.pay(Request(budget=Budget(epsilon=0.5), domain=DOMAIN)) as paid:
+            paid.assign(PerturbedHistogram(domain=DOMAIN, records=1234567, scale=9.0), n=1234567)
+            raise KeyboardInterrupt
+        assert "1234567" in json.dumps(ledger.log())
+        for shown in (registry_json, registry_csv):
+            text = shown(registry(ledger.status().to_dict(), ledger.log()))
+            assert "1234567" not in text
+            assert "perturbed" not in text

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from discreet import Ledger
+from discreet.ledger import Request
+from discreet.privacy import Budget
 
 KILLER = Path(__file__).with_name("killed_payers.py")
 
@@ -62,16 +64,17 @@ def test_a_full_disk_loses_nothing(tmp_path, room) -> None:
     code = f"""
 import json, resource, signal, sys
 from discreet import Ledger
+from discreet.ledger import Request
+from discreet.privacy import Budget
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))
 opened = 0
 try:
     for _ in range(50):
-        with Ledger({str(place)!r}).reserve(epsilon=0.01) as payment:
-            payment.open()
+        with Ledger({str(place)!r}).pay(Request(budget=Budget(epsilon=0.01))) as paid:
             opened += 1
-            payment.commit({{}})
-            payment.delivered()
+            paid.commit({{}})
+            paid.delivered()
 except Exception as error:
     print(json.dumps([opened, type(error).__name__, str(error)]))
 """
@@ -95,4 +98,4 @@ def test_a_ledger_that_cannot_be_written_opens_nothing(tmp_path) -> None:
     Ledger.create(place, dataset="d", epsilon=1.0)
     place.chmod(0o400)
     with pytest.raises(OSError, match="cannot be read or written"):
-        Ledger(place).reserve(epsilon=0.1)
+        Ledger(place).pay(Request(budget=Budget(epsilon=0.1)))

@@ -17,7 +17,8 @@ import pytest
 
 from discreet import Ledger
 from discreet.errors import FileProblem
-from discreet.ledger import store
+from discreet.ledger import Request, store
+from discreet.privacy import Budget
 
 BUSY = "another run has kept the ledger busy"
 
@@ -29,8 +30,8 @@ def place(tmp_path: Path) -> Path:
 
 
 def spend(place: Path) -> None:
-    with Ledger(place) as ledger, ledger.reserve(epsilon=0.25) as payment:
-        payment.open()
+    with Ledger(place) as ledger, ledger.pay(Request(budget=Budget(epsilon=0.25))):
+        pass
 
 
 @contextmanager
@@ -48,6 +49,8 @@ def child(code: str, *given: object) -> Iterator[subprocess.Popen[str]]:
 SPENDER = """
 import sys
 from discreet import Ledger
+from discreet.ledger import Request
+from discreet.privacy import Budget
 from discreet.errors import Refused
 from discreet.ledger import store
 store._FLOCK = sys.argv[2] == "True"
@@ -56,8 +59,7 @@ print("ready", flush=True)
 input()
 for _ in range(12):
     try:
-        with ledger.reserve(epsilon=0.25) as payment:
-            payment.open()
+        with ledger.pay(Request(budget=Budget(epsilon=0.25))):
             opened += 1
     except Refused:
         pass
@@ -101,9 +103,9 @@ def test_who_appends_under_one_name_keeps_the_other_name_waiting(place: Path, mo
         place.hardlink_to(other)
         monkeypatch.setattr(store, "_WAIT", 0.2)
         with pytest.raises(FileProblem, match=BUSY):
-            ledger.reserve(epsilon=0.25)
+            ledger.pay(Request(budget=Budget(epsilon=0.25)))
         holder.communicate("\n", timeout=100)
-    assert ledger.reserve(epsilon=0.25).entry
+    assert ledger.pay(Request(budget=Budget(epsilon=0.25)))
 
 
 @pytest.mark.skipif(not store._FLOCK, reason="SQLite's own locks are all there are")
@@ -112,11 +114,11 @@ def test_the_file_itself_is_locked(place: Path, monkeypatch) -> None:
     monkeypatch.setattr(store, "_WAIT", 0.2)
     descriptor = os.open(place, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
-    for use in (ledger.status, lambda: Ledger(place), lambda: ledger.reserve(epsilon=0.25)):
+    for use in (ledger.status, lambda: Ledger(place), lambda: ledger.pay(Request(budget=Budget(epsilon=0.25)))):
         with pytest.raises(FileProblem, match=BUSY):
             use()
     os.close(descriptor)
-    assert ledger.reserve(epsilon=0.25).entry
+    assert ledger.pay(Request(budget=Budget(epsilon=0.25)))
 
 
 def test_flock_is_left_alone_where_it_would_lock_sqlite_out(place: Path, monkeypatch) -> None:
@@ -249,6 +251,8 @@ def test_real_mounts(place: Path) -> None:
     code = """
 from pathlib import Path
 from discreet import Ledger
+from discreet.ledger import Request
+from discreet.privacy import Budget
 from discreet.errors import FileProblem
 from discreet.ledger import store
 def refused(place):
@@ -258,8 +262,8 @@ def refused(place):
         print(problem)
 refused("file/w.ledger")
 for place in ("folder/w.ledger", "host/w.ledger"):
-    with Ledger(place) as ledger, ledger.reserve(epsilon=0.25) as payment:
-        payment.open()
+    with Ledger(place) as ledger, ledger.pay(Request(budget=Budget(epsilon=0.25))):
+        pass
 print(Ledger("folder/w.ledger").status().spent["epsilon"])
 store._MOUNTS = Path("none")
 refused("file/o.ledger")

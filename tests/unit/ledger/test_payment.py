@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 import pytest
 
 from discreet import AddRemove, Checkpoint, Ledger, Watch, publish, release
+from discreet._core.random import secure
 from discreet.confidential import confidential
 from discreet.domain import Domain, Integer, Numeric, OpenLabels
-from discreet.errors import Refused
+from discreet.errors import FileProblem, ParameterError, Refused, RelationNotSupported
+from discreet.ledger import Request, Run
 from discreet.mechanisms import DirichletMultinomial, Marginals, PerturbedHistogram, PitmanYor, PrivateEvolution
-from discreet.privacy import Budget
+from discreet.mechanisms.base import NEIGHBOURS
+from discreet.privacy import Budget, Guarantee, Relation
 
 N = 2000
 AGES = pl.DataFrame({"age": [i % 100 for i in range(N)]})
@@ -38,68 +44,130 @@ MADE = {
 }
 
 
+def request(budget: Budget = BUDGET, **more) -> Request:
+    return Request(budget=budget, **{"records": N, "size": 50, **more})
+
+
 @pytest.mark.parametrize("currency", ["sums", "zcdp"])
-@pytest.mark.parametrize("reserved", MADE)
+@pytest.mark.parametrize("paid_for", MADE)
 @pytest.mark.parametrize("released", MADE)
-def test_a_release_is_charged_its_own_cost_or_refused(tmp_path, currency, reserved, released) -> None:
+def test_a_release_is_charged_its_own_cost_or_refused(tmp_path, currency, paid_for, released) -> None:
     with ledger_at(tmp_path, currency=currency) as ledger:
         adds_up, whole = ledger._book.currency, ledger._book.whole
-        costs = {
-            name: adds_up.of_profile(MADE[name]().guarantee(n=N).profile, asked=BUDGET, whole=whole)
-            for name in (reserved, released)
-        }
-        with ledger.reserve(epsilon=1.0, delta=1e-6, guarantee=MADE[reserved]().guarantee(n=N)) as payment:
-            mechanism = MADE[released]()
-            give = {"budget": BUDGET, "size": 50, "ledger": payment.open(), "accept_poor_utility": True}
-            if costs[released].within(costs[reserved]):
-                publish(confidential(AGES, DOMAIN), mechanism, **give)
+        profile = MADE[paid_for]().guarantee(n=N).profile
+        cost = adds_up.of_profile(profile, asked=BUDGET, whole=whole).to_dict()
+        give = {"budget": BUDGET, "size": 50, "accept_poor_utility": True}
+        with ledger.pay(request(), MADE[paid_for]()) as run:
+            if released == paid_for:
+                publish(confidential(AGES, DOMAIN), MADE[released](), ledger=run, **give)
             else:
-                with pytest.raises(Refused, match="costs more than was reserved"):
-                    publish(confidential(AGES, DOMAIN), mechanism, **give)
+                with pytest.raises(Refused, match="something else was paid for"):
+                    publish(confidential(AGES, DOMAIN), MADE[released](), ledger=run, **give)
         charged = next(event for event in reversed(ledger.log()) if event["state"] in ("COMMITTED", "FORFEITED"))
-        due = released if charged["state"] == "COMMITTED" else reserved
-        assert charged["cost"] == costs[due].to_dict()
+        assert charged["state"] == ("COMMITTED" if released == paid_for else "FORFEITED")
+        assert charged["cost"] == cost
+        assert ledger.log()[1]["facts"]["made"]["mechanism"]["parameters"] == MADE[paid_for]().parameters()
         assert ledger.verify() == []
 
 
-def test_laplace_noise_is_not_paid_for_at_the_price_of_gaussian_noise(tmp_path) -> None:
-    """Three such releases passed a zCDP ledger of (1, 1e-6), whose exact delta at epsilon 1 together was 0.0124."""
-    few, budget = Domain(columns={"age": Integer(lower=0, upper=3)}), Budget(epsilon=0.5, delta=1e-7)
-    table = pl.DataFrame({"age": [i % 4 for i in range(N)]})
-    with ledger_at(tmp_path, 1.0, 1e-6, "zcdp") as ledger:
-        guarantee = histogram("gaussian", few, budget).guarantee(n=N)
-        with ledger.reserve(epsilon=0.5, delta=1e-7, guarantee=guarantee) as payment:
-            payment.open()
-            with pytest.raises(Refused, match="costs more than was reserved"):
-                publish(confidential(table, few), histogram("laplace", few, budget), budget=budget, size=50,
-                        ledger=payment, accept_poor_utility=True)  # fmt: skip
+@pytest.mark.parametrize("field", ["scale", "records", "sampling"])
+def test_a_mechanism_that_changes_after_the_payment_is_refused_before_its_kernel(tmp_path, field) -> None:
+    mechanism, closed = histogram("laplace"), confidential(AGES, DOMAIN)
+    with ledger_at(tmp_path) as ledger, ledger.pay(request(), mechanism) as run:
+        run.assign(mechanism, n=N)
+        object.__setattr__(mechanism, field, {"scale": 0.1, "records": N + 1, "sampling": "iid"}[field])
+        with pytest.raises(Refused, match="something else was paid for"):
+            run.execute(closed, rng=secure())
 
 
-def test_a_release_with_a_delta_is_not_paid_for_as_a_pure_one(tmp_path) -> None:
-    """Ten releases that each give a record away with probability 0.005 passed a ledger of delta 1e-9."""
-    words, budget = Domain(columns={"w": OpenLabels()}), Budget(epsilon=0.1, delta=0.006)
-    table = pl.DataFrame({"w": [f"p{i}" for i in range(N)]})
-    urn = PitmanYor(domain=words, size=10, strength=1.0)
-    assert urn.guarantee(n=N).delta(50.0) == pytest.approx(0.005, rel=0.1)
-    pure = histogram("laplace", budget=budget).guarantee(n=N)
+@dataclass(frozen=True, kw_only=True)
+class Louder(PerturbedHistogram):
+    """Promises less each time that it is asked, with the parameters that it had."""
+
+    name: ClassVar[str] = "louder"
+    asked: ClassVar[list[int]] = []
+
+    def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
+        self.asked.append(n)
+        return replace(self, scale=self.scale / len(self.asked)).quiet(relation, n=n)
+
+    def quiet(self, relation: Relation, *, n: int) -> Guarantee:
+        return PerturbedHistogram.guarantee(self, relation, n=n)
+
+
+def test_what_is_charged_is_the_promise_of_the_object_that_runs(tmp_path) -> None:
+    mechanism = Louder(domain=DOMAIN, records=N, scale=3.0, noise="laplace")
     with (
-        ledger_at(tmp_path, 1.0, 1e-9) as ledger,
-        ledger.reserve(epsilon=0.1, delta=0.006, guarantee=pure) as payment,
-        pytest.raises(Refused, match="costs more than was reserved"),
+        ledger_at(tmp_path) as ledger,
+        ledger.pay(request(Budget(epsilon=1.0)), mechanism) as run,
+        pytest.raises(Refused, match="does not meet"),
     ):
-        publish(confidential(table, words), urn, budget=budget, ledger=payment.open(), accept_poor_utility=True)
+        run.assign(mechanism, n=N)
+        run.execute(confidential(AGES, DOMAIN), rng=secure())
 
 
-def test_a_bare_reservation_pays_for_whatever_meets_its_budget(tmp_path) -> None:
+def test_a_payment_without_a_mechanism_pays_for_whatever_meets_its_budget(tmp_path) -> None:
     for name, made in MADE.items():
         (tmp_path / name).mkdir()
+        with ledger_at(tmp_path / name, currency="zcdp") as ledger:
+            with ledger.pay(request(records=None)) as run:
+                give = {"budget": BUDGET, "size": 50, "ledger": run, "accept_poor_utility": True}
+                publish(confidential(AGES, DOMAIN), made(), **give)
+            states = [event["state"] for event in ledger.log()]
+            assert states == ["CREATED", "RESERVED", "OPENED", "NOTED", "COMMITTED", "DELIVERED"]
+            assert ledger.log()[3]["facts"]["made"]["mechanism"]["name"] == made().name
+            assert ledger.verify() == []
+
+
+def test_what_costs_more_than_its_reservation_is_refused(tmp_path) -> None:
+    """Three releases with Laplace noise passed a zCDP ledger at the price of Gaussian noise; ten at a delta of 1e-9
+    gave a record away with probability 0.005 each, at the price of a pure release."""
+    few, budget = Domain(columns={"age": Integer(lower=0, upper=3)}), Budget(epsilon=0.5, delta=1e-7)
+    table, words = pl.DataFrame({"age": [i % 4 for i in range(N)]}), Domain(columns={"w": OpenLabels()})
+    urn = PitmanYor(domain=words, size=10, strength=1.0)
+    assert urn.guarantee(n=N).delta(50.0) == pytest.approx(0.005, rel=0.1)
+    with ledger_at(tmp_path, 1.0, 1e-6, "zcdp") as ledger:
         with (
-            ledger_at(tmp_path / name, currency="zcdp") as ledger,
-            ledger.reserve(epsilon=1.0, delta=1e-6) as payment,
+            ledger.pay(request(budget), histogram("gaussian", few, budget)) as run,
+            pytest.raises(Refused, match="something else"),
         ):
-            give = {"budget": BUDGET, "size": 50, "ledger": payment.open(), "accept_poor_utility": True}
-            publish(confidential(AGES, DOMAIN), made(), **give)
-            assert payment._last.state == "COMMITTED"
+            publish(confidential(table, few), histogram("laplace", few, budget), budget=budget, size=50, ledger=run,
+                    accept_poor_utility=True)  # fmt: skip
+        with pytest.raises(Refused, match="does not allow this release"):
+            ledger.pay(request(Budget(epsilon=0.1, delta=0.006), size=10), urn)
+
+
+@pytest.mark.parametrize("what", ["relation", "unit", "twice", "outside", "by hand"])
+def test_a_run_is_for_one_table_of_its_kind_and_for_one_release(tmp_path, what) -> None:
+    mechanism, give = histogram("laplace"), {"size": 50, "accept_poor_utility": True}
+    closed = confidential(AGES, DOMAIN)
+    with ledger_at(tmp_path) as ledger, ExitStack() as stack:
+        run = ledger.pay(request(Budget(epsilon=1.0)), mechanism)
+        if what == "by hand":
+            with pytest.raises(ParameterError, match=r"made by Ledger\.pay"):
+                Run()
+            return
+        if what == "outside":
+            run.assign(mechanism, n=N)
+            with pytest.raises(Refused, match="within its block"):
+                run.execute(closed, rng=secure())
+            return
+        with run:
+            if what == "relation":
+                with pytest.raises((Refused, RelationNotSupported)):
+                    publish(closed, mechanism, relation="add-remove", ledger=run, **give)
+            elif what == "unit":
+                nullable = Domain(columns={"age": Integer(lower=0, upper=99, nulls="category")})
+                people = pl.DataFrame({"age": AGES["age"], "who": range(N)})
+                others = confidential(people, nullable, unit="who", max_records=1)
+                mechanism = histogram("laplace", nullable)
+                run = stack.enter_context(ledger.pay(request(Budget(epsilon=1.0)), mechanism))
+                with pytest.raises(Refused, match="another unit"):
+                    publish(others, mechanism, ledger=run, **give)
+            else:
+                publish(closed, mechanism, ledger=run, **give)
+                with pytest.raises((Refused, ParameterError), match="not open|one release"):
+                    publish(closed, mechanism, ledger=run, **give)
 
 
 # -- checkpoints ------------------------------------------------------------------------------------------------------
@@ -120,27 +188,18 @@ def evolve(ledger: Ledger | None, path: Path, *, watch: Watch | None = None, **h
     )  # fmt: skip
 
 
-def test_steps_of_a_checkpoint_that_is_not_there_are_not_continued(tmp_path) -> None:
+def test_a_checkpoint_of_what_takes_one_step_changes_no_price(tmp_path) -> None:
+    """Six releases went for the price of one, each said to go on from a file that was not there."""
     mechanism = histogram("gaussian")
-    asked = {"epsilon": 1.0, "delta": 1e-6, "guarantee": mechanism.guarantee(n=N), "checkpoint": tmp_path / "none"}
     with ledger_at(tmp_path, 1.0, 1e-6) as ledger:
-        for steps in range(1, 4):
-            with pytest.raises(Refused, match="there is no checkpoint"):
-                ledger.reserve(**asked, steps=steps)
-        assert ledger.status().spent["epsilon"] == 0.0
-
-
-def test_what_keeps_no_checkpoint_is_not_paid_for_as_a_run_that_goes_on(tmp_path) -> None:
-    mechanism, path = histogram("gaussian"), tmp_path / "any"
-    path.write_bytes(b"whatever")
-    asked = {"epsilon": 1.0, "delta": 1e-6, "guarantee": mechanism.guarantee(n=N), "checkpoint": path}
-    with ledger_at(tmp_path, 1.0, 1e-6) as ledger:
-        for steps in (0, 1, 2):
-            with (
-                ledger.reserve(**asked, steps=steps) as payment,
-                pytest.raises(Refused, match="run with the checkpoint"),
-            ):
-                publish(confidential(AGES, DOMAIN), mechanism, budget=BUDGET, size=50, ledger=payment.open())
+        asked = request(checkpoint=Checkpoint(tmp_path / "none"))
+        with ledger.pay(asked, mechanism) as run:
+            publish(confidential(AGES, DOMAIN), mechanism, budget=BUDGET, size=50, ledger=run)
+        with pytest.raises(Refused, match="does not allow this release"):
+            ledger.pay(asked, mechanism)
+        (tmp_path / "none").write_bytes(b"whatever")
+        with pytest.raises(FileProblem, match="not a checkpoint"):
+            ledger.pay(asked, mechanism)
 
 
 def _interrupt(done: int, of: int) -> None:
@@ -194,13 +253,11 @@ def test_publishing_by_hand_goes_on_from_a_checkpoint_that_was_paid_for(tmp_path
     mechanism = PrivateEvolution.calibrated(
         BUDGET, domain=SQUARE, n=N, size=50, steps=2, population=20, api="box", variant="practical"
     )
-    closed, guarantee = confidential(points(), SQUARE), mechanism.guarantee(n=N)
-    asked = {"epsilon": 1.0, "delta": 1e-6, "guarantee": guarantee, "domain": SQUARE, "checkpoint": path}
+    closed = confidential(points(), SQUARE)
     with ledger_at(tmp_path, 1.0, 1e-6) as ledger:
-        for steps, redraw in ((0, False), (2, True)):
-            with ledger.reserve(**asked, steps=steps) as payment:
-                kept = mechanism.observed(checkpoint=path, redraw=redraw)
-                publish(closed, kept, budget=BUDGET, size=50, ledger=payment.open(), accept_poor_utility=True)
+        for redraw in (False, True):
+            with ledger.pay(request(domain=SQUARE, checkpoint=Checkpoint(path, redraw=redraw)), mechanism) as run:
+                publish(closed, mechanism, budget=BUDGET, size=50, ledger=run, accept_poor_utility=True)
         assert math.isclose(ledger.status().spent["epsilon"], 1.0)
         assert ledger.verify() == []
 

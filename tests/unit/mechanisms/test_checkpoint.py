@@ -16,7 +16,7 @@ from discreet.errors import FileProblem
 from discreet.evolution import Callables
 from discreet.mechanisms import REGISTRY
 from discreet.mechanisms.base import Votes
-from discreet.mechanisms.steps import Checkpoint, _digest
+from discreet.mechanisms.steps import StepsFile, _digest, steps_taken
 
 DOMAIN = Domain(columns={"x": Numeric(lower=0.0, upper=1.0), "c": Category(categories=["a", "b", "c"])})
 TABLE = Counts(
@@ -27,6 +27,10 @@ TABLE = Counts(
 def evolution(**parameters: Any) -> Any:
     given = {"records": 100, "scale": 2.0, "steps": 3, "population": 4, "variant": "practical", **parameters}
     return REGISTRY["private-evolution"](domain=DOMAIN, **given)
+
+
+def taken(mechanism: Any, path: Path, **watch: Any) -> Any:
+    return steps_taken(mechanism, TABLE, rng=secure(), file=StepsFile(path, mechanism), **watch)
 
 
 class Died(Exception):
@@ -42,12 +46,12 @@ def path(tmp_path: Path) -> Path:
             raise Died
 
     with pytest.raises(Died):
-        evolution().observed(checkpoint=tmp_path / "steps", watch=dies).kernel(TABLE, rng=secure())
+        taken(evolution(), tmp_path / "steps", stepped=dies)
     return tmp_path / "steps"
 
 
 def resumed(path: Path, **parameters: Any) -> Any:
-    return evolution(**parameters).observed(checkpoint=path).kernel(TABLE, rng=secure())
+    return taken(evolution(**parameters), path)
 
 
 def test_every_changed_byte_is_noticed(path: Path) -> None:
@@ -157,15 +161,15 @@ def test_the_public_facts_are_in_the_digest(path: Path) -> None:
 def test_votes_below_the_threshold_are_none_of_a_run_with_one(tmp_path: Path) -> None:
     mechanism = evolution(noise="laplace", threshold=5)
     step = Votes(Records(columns=(np.array([0.5]), np.array([1]))), np.array([7]))
-    assert mechanism._could_release(step)
-    assert not mechanism._could_release(step._replace(votes=np.array([4])))
-    assert not mechanism._could_release(Votes(Records(columns=()), np.array([7])))
+    assert mechanism.could_release(step)
+    assert not mechanism.could_release(step._replace(votes=np.array([4])))
+    assert not mechanism.could_release(Votes(Records(columns=()), np.array([7])))
     labels = Domain(columns={"w": OpenLabels()})
     words = REGISTRY["private-evolution"](
         domain=labels, records=9, scale=2.0, steps=1, population=2, noise="laplace", threshold=3, api=_api(labels)
     )
     for label, fits in (("a", True), (None, False)):
-        assert words._could_release(Votes(Records(columns=(np.array([label], dtype=object),)), np.array([7]))) is fits
+        assert words.could_release(Votes(Records(columns=(np.array([label], dtype=object),)), np.array([7]))) is fits
 
 
 def _api(domain: Domain) -> Any:
@@ -184,8 +188,8 @@ def _api(domain: Domain) -> Any:
 
 
 def test_a_finished_checkpoint_is_taken_only_where_asked(tmp_path: Path) -> None:
-    step = Votes(Records(columns=(np.array([0.5]),)), np.array([7]))
-    kept = Checkpoint(tmp_path / "x", {}, steps=1, fits=lambda _: True)
+    step = Votes(Records(columns=(np.array([0.5]), np.array([1]))), np.array([7]))
+    kept = StepsFile(tmp_path / "x", evolution(steps=1))
     kept.write([step])
     with pytest.raises(FileProblem, match="no step would read the table"):
         kept.steps()

@@ -14,8 +14,10 @@ from discreet import Ledger, release
 from discreet.cli.entry import run
 from discreet.domain import Domain, Integer
 from discreet.errors import FileProblem, ParameterError
+from discreet.ledger import Request
 from discreet.ledger.export import Entry
 from discreet.ledger.status import power
+from discreet.privacy import Budget
 from discreet.report import write_report
 from discreet.report.ledger_page import entry_rows, page, write_ledger_report
 
@@ -76,12 +78,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 out=folder / f"ages-{number}.csv",
                 accept_poor_utility=True,
             )
-        with ledger.reserve(epsilon=0.1, out=[folder / "given-up.csv"]):
-            pass
-        with pytest.raises(ZeroDivisionError), ledger.reserve(epsilon=0.25, what=NASTY) as payment:
-            payment.open()
+        ledger.pay(Request(budget=Budget(epsilon=0.1), out=(folder / "given-up.csv",))).cancel()
+        with pytest.raises(ZeroDivisionError), ledger.pay(Request(budget=Budget(epsilon=0.25), what=NASTY)):
             raise ZeroDivisionError
-        ledger.reserve(epsilon=0.25)
+        ledger.pay(Request(budget=Budget(epsilon=0.25)))
     return where
 
 
@@ -191,7 +191,7 @@ def test_an_empty_ledger_and_the_other_currency(tmp_path: Path) -> None:
     assert "Nothing was released yet." in text
     assert "one person , with at most 3 records" in text or "one person, with at most 3 records" in text
     with Ledger(where) as ledger:
-        ledger.reserve(epsilon=0.1, delta=1e-9, unit="person", max_records=3)
+        ledger.pay(Request(budget=Budget(epsilon=0.1, delta=1e-9), unit="person", max_records=3))
     write_ledger_report(where, tmp_path / "p.html")
     text = Shape((tmp_path / "p.html").read_text()).text
     assert " rho " in text

@@ -1,0 +1,255 @@
+"""A run: what is paid for, what is promised and what reads the table are one object, which is used once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from discreet._core.errors import ParameterError, Refused
+from discreet._core.random import SecureGenerator
+from discreet._core.writing import Keeper, Move
+from discreet.confidential import Confidential
+from discreet.confidential.opening import open_confidential
+from discreet.domain import Counts
+from discreet.domain.records import Units
+from discreet.ledger.payment import Made, Model, Payment, require_unseeded
+from discreet.ledger.request import Request
+from discreet.mechanisms import Mechanism
+from discreet.mechanisms.base import PartsMechanism
+from discreet.mechanisms.state import kept_state
+from discreet.mechanisms.steps import SteppedMechanism, StepsFile, steps_taken
+
+
+class Run:
+    """One private step on one confidential table: paid for, promised and taken by the same object, once.
+
+    :meth:`discreet.Ledger.pay` makes a run that is paid for, and :meth:`unpaid` one that no ledger knows of. Nothing
+    else does. Used as a context, it is settled however the block ends: an error before the block gives the reservation
+    back; from its beginning on, the table counts as opened, and what was reserved is spent.
+
+    Attributes
+    ----------
+    request : Request
+        What was asked for.
+    mechanism : Mechanism
+        What reads the table. It is refused where it is another one, or has other parameters, than what was paid for.
+    """
+
+    request: Request
+    _payment: Payment | None
+    _mechanism: Mechanism | Model | None
+    _made: Made | None
+    _opened: bool
+    _used: bool
+
+    def __init__(self) -> None:
+        raise ParameterError("a run is made by Ledger.pay, or by Run.unpaid where there is no ledger")
+
+    @classmethod
+    def unpaid(cls, request: Request) -> Self:
+        """Return a run that no ledger knows of; :meth:`assign` says what runs.
+
+        Parameters
+        ----------
+        request : Request
+            What is asked for.
+        """
+        return cls._sealed(request, None)
+
+    @classmethod
+    def _sealed(
+        cls,
+        request: Request,
+        payment: Payment | None,
+        mechanism: Mechanism | Model | None = None,
+        made: Made | None = None,
+    ) -> Self:
+        run = object.__new__(cls)
+        run.request, run._payment, run._mechanism, run._made = request, payment, mechanism, made
+        run._opened = run._used = False
+        return run
+
+    # -- what runs ----------------------------------------------------------------------------------------------------
+
+    @property
+    def mechanism(self) -> Mechanism | Model:
+        """What reads the table. Raises ParameterError where it is not known yet."""
+        if self._mechanism is None:
+            raise ParameterError("this run has no mechanism yet. Give one: assign(mechanism)")
+        return self._mechanism
+
+    @property
+    def stamp(self) -> dict[str, str] | None:
+        """What a certificate says of the ledger; None where nothing was paid."""
+        return None if self._payment is None else self._payment.stamp
+
+    def assign(self, mechanism: Mechanism | Model, *, n: int) -> None:
+        """Say what runs, once the number of records is known.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            Calibrated to the request.
+        n : int
+            The number of records that the guarantee is for, public.
+
+        Raises
+        ------
+        Refused
+            When something else was paid for.
+        """
+        made = Made.of(mechanism, self.request, n=n)
+        if self._made is None and self._payment is not None:
+            self._payment.calibrated(made)
+        self._mechanism, self._made = mechanism, self._made or made
+        self._require_made(made)
+
+    def _require_made(self, made: Made) -> None:
+        if self._made != made:
+            raise Refused("something else was paid for: another mechanism, other parameters or numbers of records")
+
+    def execute(self, closed: Confidential[Any], *, rng: np.random.Generator) -> Any:
+        """Take the private step, once: the only place where a release gives a confidential table to a kernel.
+
+        Parameters
+        ----------
+        closed : Confidential
+            The table.
+        rng : numpy.random.Generator
+            Secure where a ledger pays.
+
+        Returns
+        -------
+        object
+            What the kernel gave: public under the guarantee.
+
+        Raises
+        ------
+        Refused
+            When the run was used, what runs is not what was paid for any more, or a kernel changed its class or module.
+        """
+        mechanism, made, facts = self.mechanism, self._made, closed.provenance
+        if self._used or not self._opened or made is None:
+            raise Refused("a run is for one release, within its block. Pay for another")
+        unit = (None, 1) if facts is None else (facts.unit, facts.max_records)
+        if unit != (self.request.unit, self.request.max_records):
+            raise Refused("the table was closed with another unit, or another max_records, than the request has")
+        n = int(made.facts["records"])
+        self._require_made(Made.of(mechanism, self.request, n=n))
+        if self._payment is not None:
+            require_unseeded(not isinstance(rng, SecureGenerator) or (facts is not None and facts.seeded))
+            # what is charged is the promise of this very object, as it is now
+            self._payment.due(made, mechanism.guarantee(self.request.between, n=n), self.request)
+        self._used = True
+        before = kept_state(type(mechanism))
+        output = self._taken(open_confidential(closed, caller=__name__), rng)
+        if isinstance(output, Iterator):  # drawn while it is written
+            return self._unchanged_after(output, before)
+        self._require_unchanged(before)
+        return output
+
+    def _taken(self, x: Any, rng: np.random.Generator) -> Any:
+        """Run the kernel; refuse a table in parts, or by units, that it cannot read."""
+        mechanism, watch = self.mechanism, self.request.watch
+        if not isinstance(mechanism, Mechanism):
+            return mechanism.run(x, rng=rng)
+        by_unit = isinstance(mechanism, PartsMechanism) and mechanism.by_unit
+        if isinstance(x, Units) != by_unit:
+            raise ParameterError(
+                "the table must be read by units for votes of units, and for nothing else. Write "
+                "confidential(..., unit=..., max_records=..., by_unit=True) together with unit_votes=..."
+            )
+        if not (isinstance(x, Counts) or isinstance(mechanism, PartsMechanism)):
+            raise ParameterError(
+                f"{mechanism.name} does not read a table in parts. Give it the counts of confidential()"
+            )
+        if not isinstance(mechanism, SteppedMechanism):
+            return mechanism.kernel(x, rng=rng)
+        checkpoint = self.request.checkpoint
+        paid = None if self._payment is None else self._payment.checkpoint
+        return steps_taken(
+            mechanism,
+            x,
+            rng=rng,
+            file=None if checkpoint is None else StepsFile(checkpoint.path, mechanism, paid=paid),
+            redraw=checkpoint is not None and checkpoint.redraw,
+            stepped=self._stepped,
+            evolved=watch.evolved,
+        )
+
+    def _stepped(self, done: int, of: int) -> None:
+        if self._payment is not None and self.request.checkpoint is not None:
+            self._payment.step(done, of)
+        if self.request.watch.stepped is not None:
+            self.request.watch.stepped(done, of)
+
+    # -- what must not change -----------------------------------------------------------------------------------------
+
+    def _require_unchanged(self, before: Any) -> None:
+        if kept_state(type(self.mechanism)) != before:
+            raise Refused(
+                f"the kernel of {self.mechanism.name} changed its class or its module, which may hold what it read. "
+                "Nothing is released. Keep nothing there"
+            )
+
+    def _unchanged_after(self, output: Iterator[Any], before: Any) -> Iterator[Any]:
+        for chunk in output:
+            self._require_unchanged(before)
+            yield chunk
+        self._require_unchanged(before)
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def commit(
+        self, facts: Mapping[str, Any], moves: Sequence[Move] = (), folder: Mapping[str, Any] | None = None
+    ) -> None:
+        """Say, durably, that what is released is complete on the disk, or about to be handed over.
+
+        Parameters
+        ----------
+        facts : mapping
+            Of the certificate.
+        moves : sequence of Move
+            Files on the way to their names.
+        folder : mapping, optional
+            A folder on its way to its name.
+        """
+        if self._payment is not None:
+            self._payment.commit(facts, moves, folder)
+
+    def keeper(self, complete: Callable[..., None]) -> Keeper | None:
+        """Return what writes wait for before files get their names; None where nothing was paid.
+
+        Parameters
+        ----------
+        complete : callable
+            Called once all is on the disk: it commits.
+        """
+        return None if self._payment is None else Keeper(self._payment.entry, complete)
+
+    def cancel(self) -> None:
+        """Give the reservation back, where the block was not entered, so that nothing was opened."""
+        if self._payment is not None and not self._opened:
+            self._payment.close(None)
+
+    def delivered(self) -> None:
+        """Say that the files have their names, or that the tables were handed over."""
+        if self._payment is not None:
+            self._payment.delivered()
+
+    def __enter__(self) -> Self:
+        if self._opened:
+            raise ParameterError("a run is entered once. Pay for another")
+        if self._payment is not None:
+            self._payment.open()
+        self._opened = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._payment is not None:
+            self._payment.close(error)

@@ -1,0 +1,179 @@
+"""``verify`` computes every entry again: what was written by hand, with a chain of hashes that is right, is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet import Checkpoint, Ledger, publish, release
+from discreet.confidential import confidential
+from discreet.domain import Domain, Integer, Numeric, OpenLabels
+from discreet.ledger import Request
+from discreet.ledger.filters import Cost
+from discreet.ledger.payment import Made
+from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor
+from discreet.privacy import Budget
+
+N = 2000
+DOMAIN = Domain(columns={"age": Integer(lower=0, upper=99)})
+AGES = pl.DataFrame({"age": [i % 100 for i in range(N)]})
+BUDGET = Budget(epsilon=1.0, delta=1e-6)
+SQUARE = Domain(columns={"x": Numeric(lower=0.0, upper=1.0), "y": Numeric(lower=0.0, upper=1.0)})
+
+
+def histogram(noise: str) -> PerturbedHistogram:
+    budget = BUDGET if noise == "gaussian" else Budget(epsilon=1.0)
+    return PerturbedHistogram.calibrated(budget, domain=DOMAIN, n=N, size=50, noise=noise)
+
+
+def ledger_at(tmp_path: Path, currency: str = "sums", delta: float = 1e-5) -> Ledger:
+    return Ledger.create(tmp_path / "x.ledger", dataset="d", epsilon=30.0, delta=delta, currency=currency)
+
+
+def reserved(budget: Budget, **more: Any) -> dict[str, Any]:
+    return {"what": "release", "budget": {"epsilon": budget.epsilon, "delta": budget.delta}, "relation": "replacement",
+            "unit": None, "group": 1, "domain": None, "out": [], "checkpoint": None, "lease": {}, **more}  # fmt: skip
+
+
+def written_by_hand(ledger: Ledger, entry: str, facts: dict[str, Any], cost: Cost, *notes: Any, released: Any) -> None:
+    """Append the events of a release, as anybody can who knows the format."""
+    with ledger._book.appending() as page:
+        page.append(entry, "RESERVED", facts=facts, cost=cost)
+        page.append(entry, "OPENED", facts={})
+        for note in notes:
+            page.append(entry, "NOTED", facts=note)
+        page.append(entry, "COMMITTED", facts={**released, "files": []}, cost=cost)
+
+
+def of(mechanism: Any, budget: Budget = BUDGET, size: int = 50) -> dict[str, Any]:
+    facts = Made.of(mechanism, Request(budget=budget, records=N, size=size), n=N).facts
+    return dict(facts)
+
+
+def kept(made: dict[str, Any]) -> dict[str, Any]:
+    return {key: made[key] for key in ("mechanism", "records", "size")}
+
+
+def cost(ledger: Ledger, mechanism: Any, asked: Budget = BUDGET) -> Cost:
+    profile = mechanism.guarantee(n=N).profile
+    return ledger._book.currency.of_profile(profile, asked=asked, whole=ledger._book.whole)
+
+
+@pytest.mark.parametrize("currency", ["sums", "zcdp"])
+@pytest.mark.parametrize("said", ["what was released", "what costs less"])
+def test_what_is_charged_for_another_mechanism_is_found(tmp_path, currency, said) -> None:
+    """The first two attacks: reserved with one guarantee, released with another."""
+    makes = {"laplace": histogram("laplace"), "gaussian": histogram("gaussian"),
+             "dirichlet": DirichletMultinomial.calibrated(BUDGET, domain=DOMAIN, n=N, size=50)}  # fmt: skip
+    with ledger_at(tmp_path, currency) as ledger:
+        costs = {name: cost(ledger, made) for name, made in makes.items()}
+        cheap, dear = min(costs, key=lambda k: costs[k].loss), max(costs, key=lambda k: (costs[k].loss, costs[k].delta))
+        if currency == "sums":
+            cheap, dear = "laplace", "gaussian"
+        assert not costs[dear].within(costs[cheap])
+        made = of(makes[dear if said == "what was released" else cheap])
+        written_by_hand(ledger, "a", reserved(BUDGET, made=made), costs[cheap], released=kept(of(makes[dear])))
+        assert any("costs more than was charged" in line or "not what was paid for" in line for line in ledger.verify())
+
+
+def test_what_is_charged_what_it_costs_is_not_found(tmp_path) -> None:
+    for currency in ("sums", "zcdp"):
+        (tmp_path / currency).mkdir()
+        with ledger_at(tmp_path / currency, currency) as ledger:
+            for noise in ("laplace", "gaussian"):
+                made = of(histogram(noise))
+                written_by_hand(ledger, noise, reserved(BUDGET, made=made), cost(ledger, histogram(noise)),
+                                released=kept(made))  # fmt: skip
+            assert ledger.verify() == []
+
+
+def test_a_delta_that_nobody_paid_for_is_found(tmp_path) -> None:
+    """The fifth attack: an urn whose delta is 0.005, at the price of a pure release."""
+    words, budget = Domain(columns={"w": OpenLabels()}), Budget(epsilon=0.1, delta=0.006)
+    urn = PitmanYor(domain=words, size=10, strength=1.0)
+    with ledger_at(tmp_path, delta=1e-9) as ledger:
+        made = of(urn, budget, 10)
+        pure = ledger._book.currency.of_budget(Budget(epsilon=0.1))
+        written_by_hand(ledger, "a", reserved(budget, made=made), pure, released=kept(made))
+        assert any("costs more than was charged" in line for line in ledger.verify())
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5])
+def test_going_on_from_steps_that_were_never_taken_is_found(tmp_path, steps) -> None:
+    """The third attack: five free releases of a mechanism that takes one step."""
+    mechanism, path = histogram("gaussian"), str(tmp_path / "none")
+    with ledger_at(tmp_path) as ledger:
+        made = of(mechanism)
+        first = reserved(BUDGET, made=made, checkpoint=path, held={"steps": 0, "sha256": None})
+        written_by_hand(ledger, "a", first, cost(ledger, mechanism), released=kept(made))
+        assert ledger.verify() == []
+        facts = {**first, "held": {"steps": steps, "sha256": "0" * 64}, "continues": "a", "free": True}
+        written_by_hand(ledger, "b", facts, Cost(), released=kept(made))
+        assert any("its mechanism takes one step" in line for line in ledger.verify())
+
+
+def evolved(ledger: Ledger, path: Path, **more: Any) -> None:
+    rng = np.random.default_rng(0)
+    release(
+        pl.DataFrame({"x": rng.random(N), "y": rng.random(N)}), SQUARE, epsilon=1.0, delta=1e-6, size=50,
+        mechanism="private-evolution", steps=2, population=20, api="box", variant="practical", ledger=ledger,
+        records=N, checkpoint=Checkpoint(path, **more), accept_poor_utility=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("held", "notes", "change", "said"),
+    [
+        (2, [], {}, None),
+        (2, [{"step": 1, "of": 2}, {"step": 2, "of": 2}], {}, "took step 1 again"),
+        (4, [], {}, "goes on from 4 steps, and 2 steps had been taken"),
+        (0, [], {}, "goes on from 0 steps"),
+        (2, [], {"continues": "x"}, "no run that was paid for"),
+        (2, [], {"continues": None}, "neither a plan nor an earlier entry"),
+        (2, [], {"budget": {"epsilon": 2.0, "delta": 1e-6}}, "no run that was paid for"),
+        (2, [], {"made": of(histogram("laplace"))}, "another mechanism|takes one step"),
+    ],
+)
+def test_steps_that_are_taken_again_for_nothing_are_found(tmp_path, held, notes, change, said) -> None:
+    """The fourth attack: the checkpoint was deleted after the payment, and all steps were taken anew."""
+    with ledger_at(tmp_path) as ledger:
+        evolved(ledger, tmp_path / "steps")
+        first = next(event for event in ledger.log() if event["state"] == "RESERVED")
+        released = next(event["facts"] for event in ledger.log() if event["state"] == "COMMITTED")
+        facts = {**first["facts"], "held": {"steps": held, "sha256": "0" * 64}, "free": True}
+        facts |= {"continues": first["entry"], **change}
+        if "made" in change:
+            released = {**released, "mechanism": change["made"]["mechanism"]}
+        written_by_hand(ledger, "b", facts, Cost(), *notes, released={k: released[k] for k in ("mechanism", "records")})
+        found = ledger.verify()
+        if said is None:
+            assert found == []
+        else:
+            assert any(part in line for part in said.split("|") for line in found)
+
+
+def test_an_entry_that_does_not_say_what_it_pays_for_is_found_once_others_do(tmp_path) -> None:
+    mechanism = histogram("laplace")
+    with ledger_at(tmp_path) as ledger:
+        before = reserved(Budget(epsilon=1.0))
+        written_by_hand(ledger, "a", before, cost(ledger, mechanism, Budget(epsilon=1.0)), released=kept(of(mechanism)))
+        assert ledger.verify() == []  # of an earlier version
+        publish(confidential(AGES, DOMAIN), mechanism, budget=Budget(epsilon=1.0), size=50, ledger=ledger,
+                accept_poor_utility=True)  # fmt: skip
+        assert ledger.verify() == []
+        written_by_hand(ledger, "c", before, Cost(), released=kept(of(mechanism)))
+        assert any("does not say what it pays for" in line for line in ledger.verify())
+
+
+def test_a_domain_that_was_exchanged_is_found(tmp_path) -> None:
+    """With fewer cells a mechanism that spends by cells costs less."""
+    mechanism = DirichletMultinomial.calibrated(BUDGET, domain=DOMAIN, n=N, size=50)
+    few = Domain(columns={"age": Integer(lower=0, upper=3)})
+    with ledger_at(tmp_path) as ledger:
+        made = {**of(mechanism), "domain": few.to_toml()}
+        written_by_hand(ledger, "a", reserved(BUDGET, made=made), cost(ledger, mechanism), released=kept(made))
+        assert any("not the one whose hash it holds" in line for line in ledger.verify())

@@ -1,0 +1,132 @@
+"""A kernel that keeps the table on its class or module is found, and its release refused."""
+
+from __future__ import annotations
+
+import functools
+import types
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet import publish
+from discreet.confidential import confidential
+from discreet.domain import Category, Counts, Domain
+from discreet.errors import Refused
+from discreet.mechanisms import REGISTRY, PerturbedHistogram, SmoothedHistogram, first_names
+from discreet.mechanisms.base import Votes
+from discreet.mechanisms.state import kept_state
+
+CELLS = Domain(columns={"cell": Category(categories=["a", "b"])})
+TABLE = pl.DataFrame({"cell": ["a", "b", "b"] * 100})
+BOX: dict[str, Any] = {}
+NESTED = ([], {"deep": [{1}]})
+ARRAY = np.zeros(3)
+OBJECTS = np.empty(1, dtype=object)
+BYTES = bytearray(4)
+Named = types.SimpleNamespace
+
+
+def helper(seen: list[int] = []) -> list[int]:  # noqa: B006
+    return seen
+
+
+def closed_over() -> Any:
+    inner: list[Any] = []
+    return lambda: inner
+
+
+CLOSURE = closed_over()
+PLACES = {
+    "class attribute": lambda self, x: setattr(type(self), "last", x),
+    "list of the class": lambda self, x: type(self).log.append(x.n),
+    "attribute of a base class": lambda self, x: setattr(PerturbedHistogram, "last", x),
+    "dict of the module": lambda self, x: BOX.update(x=x),
+    "name of the module": lambda self, x: globals().update(kept=x),
+    "deep in the module": lambda self, x: NESTED[1]["deep"][0].add(x.n),
+    "array of the module": lambda self, x: ARRAY.__setitem__(0, x.n),
+    "array of objects": lambda self, x: OBJECTS.__setitem__(0, x.n),
+    "bytes of the module": lambda self, x: BYTES.__setitem__(0, 1),
+    "default argument": lambda self, x: helper().append(x.n),
+    "attribute of a function": lambda self, x: setattr(helper, "x", x.n),
+    "closure": lambda self, x: CLOSURE().append(x.n),
+    "attribute of a method": lambda self, x: setattr(Keeping.finish, "x", x.n),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keeping(PerturbedHistogram):
+    name: ClassVar[str] = "keeping"
+    log: ClassVar[list[int]] = []
+    place: str = ""
+
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> Any:
+        if self.place:
+            PLACES[self.place](self, x)
+        return super().kernel(x, rng=rng)
+
+    def finish(self, y: Any, *, size: int, rng: np.random.Generator) -> Any:
+        return super().finish(y, size=size, rng=rng)
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Any:
+    yield
+    for kind in (Keeping, PerturbedHistogram):
+        if "last" in vars(kind):
+            del kind.last  # type: ignore[attr-defined]
+    for held in (BOX, Keeping.log, NESTED[1]["deep"][0], helper(), CLOSURE()):  # type: ignore[index]
+        held.clear()
+    ARRAY[0], BYTES[0], OBJECTS[0] = 0, 0, None
+    globals().pop("kept", None)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_kernel_that_keeps_the_table_releases_nothing(place, tmp_path) -> None:
+    made = Keeping(domain=CELLS, records=300, scale=5.0, place=place)
+    with pytest.raises(Refused, match="changed its class or its module"):
+        publish(confidential(TABLE, CELLS), made, size=10, out=tmp_path / "out.csv", accept_poor_utility=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_kernel_that_keeps_nothing_is_let_through() -> None:
+    publish(confidential(TABLE, CELLS), Keeping(domain=CELLS, records=300, scale=5.0), size=10)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lazily(SmoothedHistogram):
+    """Draws its records while they are written, and keeps the table then."""
+
+    name: ClassVar[str] = "lazily"
+
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> Any:
+        for chunk in super().kernel(x, rng=rng):
+            BOX["x"] = x
+            yield chunk
+
+
+def test_a_kernel_that_draws_while_it_is_read_is_looked_at_all_the_time(tmp_path) -> None:
+    made = Lazily(domain=CELLS, size=10, mixing=0.5)
+    for out in (None, tmp_path / "out.csv", tmp_path / "parts"):
+        BOX.clear()
+        parts = 2 if out is not None and not out.suffix else None
+        with pytest.raises(Refused, match="changed its class or its module"):
+            publish(confidential(TABLE, CELLS), made, out=out, partitions=parts, accept_poor_utility=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", first_names())
+def test_the_state_of_every_mechanism_is_equal_to_itself(name) -> None:
+    assert kept_state(REGISTRY[name]) == kept_state(REGISTRY[name])
+
+
+def test_objects_that_lead_back_to_themselves_are_looked_at() -> None:
+    class Round:
+        loop: ClassVar[list[Any]] = []
+        cached = functools.lru_cache(maxsize=None)(lambda: 1)
+        votes = Votes
+
+    Round.loop.append(Round.loop)
+    assert kept_state(Round) == kept_state(Round)
