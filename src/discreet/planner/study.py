@@ -28,7 +28,8 @@ from discreet.planner.cells import with_cells
 from discreet.planner.options import with_sampling, wrapped
 from discreet.planner.plans import plan
 from discreet.privacy import Budget, Guarantee, Profile, Relation, compose
-from discreet.releases.certificate import as_json, first_wrong
+from discreet.releases.certificate import as_json
+from discreet.releases.facts import first_wrong
 from discreet.releases.step import POOR_UTILITY, poor_utility
 from discreet.releases.verification import SECONDS, within
 

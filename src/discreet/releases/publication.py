@@ -35,6 +35,7 @@ from discreet.mechanisms.steps import SteppedMechanism
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy.guarantee import RelationName, require_kind
 from discreet.releases.certificate import Certificate
+from discreet.releases.facts import FileFacts
 from discreet.releases.parts import Partitions, Workers, write_parts
 from discreet.releases.release import Release, carried, place, write
 from discreet.releases.step import Frames, Publishable, Step, step_of
@@ -225,8 +226,8 @@ def _paid(
     if ledger is None:
         yield None
         return
-    stated = document.facts["guarantee"]
-    asked = Budget(epsilon=stated["epsilon"], delta=stated["delta"]) if budget is None else budget
+    stated = document.facts.guarantee
+    asked = Budget(epsilon=stated.epsilon, delta=stated.delta) if budget is None else budget
     mechanism = {"name": step.name, "parameters": step.parameters}
     cells = hash_of(step.domain)
     made = {"mechanism": mechanism, "size": step.size(guarantee.n), "records": guarantee.n, "cells": cells}
@@ -268,7 +269,7 @@ def _in_memory(
 ) -> tuple[Any, Certificate]:
     """Return tables as they are given to the caller, and the certificate that says how many rows they have."""
     whole = [pl.concat(list(frames)) for frames in tables]
-    document = document.holding([{"file": None, "rows": table.height, "sha256": None} for table in whole])
+    document = document.holding([FileFacts(file=None, rows=table.height, sha256=None) for table in whole])
     records = [_returned(table, facts, domain) for table in whole]
     return records if document.several else records[0], document
 

@@ -17,6 +17,7 @@ from discreet._core.writing import check_outputs, check_writable, require_own, t
 from discreet.ledger import Ledger
 from discreet.ledger.export import Entry, entries
 from discreet.ledger.status import power
+from discreet.releases.facts import CertificateFacts
 from discreet.report.charts import Chart, Points, spending_chart
 
 MOST_ENTRIES = 500
@@ -125,7 +126,7 @@ class InLedger:
 
     @classmethod
     def read(
-        cls, place: str | os.PathLike[str], dataset: str | None, *, certificate: Path, facts: Mapping[str, Any]
+        cls, place: str | os.PathLike[str], dataset: str | None, *, certificate: Path, facts: CertificateFacts
     ) -> InLedger:
         """Look a release up.
 
@@ -134,16 +135,15 @@ class InLedger:
 
         Raises FileProblem, ParameterError when there is no such ledger.
         """
-        stamp = facts.get("ledger")
-        named: Mapping[str, Any] = stamp if isinstance(stamp, Mapping) else {}
-        with Ledger(place, dataset or named.get("dataset")) as ledger:
+        own = getattr(facts.ledger, "entry", None)
+        with Ledger(place, dataset or getattr(facts.ledger, "dataset", None)) as ledger:
             problems = ledger.verify([certificate])
             status, held = ledger.status().to_dict(), entries(ledger.log())
-        others = [entry for entry in held if entry.state != "VOID" and entry.name != named.get("entry")]
+        others = [entry for entry in held if entry.state != "VOID" and entry.name != own]
         rows = entry_rows(others)
         return cls(
             dataset=status["dataset"],
-            entry=named.get("entry"),
+            entry=own,
             spending=Spending.of(status),
             others=rows,
             left_out=len(others) - len(rows),

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +14,7 @@ from discreet._core.text import about, counted, rounded_down, rounded_up
 from discreet.privacy import Guarantee, Profile, compose
 from discreet.privacy.guarantee import LEVELS, TradeOff, against_guessing, furthest
 from discreet.releases import Certificate, verify
+from discreet.releases.facts import GuaranteeFacts
 from discreet.releases.step import Step, rebuilt
 from discreet.releases.verification import SECONDS, Check, promised_now, within
 from discreet.report.charts import Chart, attack_chart, profile_chart
@@ -44,7 +43,7 @@ class Promise:
     certificate: Certificate
     step: Step
     guarantee: Guarantee
-    stated: Mapping[str, Any]
+    stated: GuaranteeFacts
     checks: tuple[Check, ...]
 
     @classmethod
@@ -53,11 +52,13 @@ class Promise:
 
         Raises FileProblem when it cannot be read, or states no guarantee that can be recomputed.
         """
-        certificate = Certificate.read(path)
         try:
+            certificate = Certificate.read(path)
             with within(SECONDS):
-                step, guarantee = rebuilt(certificate.whole().facts)
+                step, guarantee = rebuilt(certificate.facts)
                 stated = promised_now(certificate.facts, step, guarantee)
+        except FileProblem:
+            raise
         except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError):
             raise FileProblem(
                 path, "the guarantee it states cannot be recomputed", "run discreet verify to see which claim is wrong"
@@ -85,18 +86,17 @@ class Promise:
     @property
     def poor(self) -> str | None:
         """Why the release is of poor use, recomputed where it was known before; None where it is not known to be."""
-        facts = self.certificate.facts
-        return Certificate(facts={**facts, "guarantee": {**facts["guarantee"], **self.stated}}).poor
+        return Certificate(facts=replace(self.certificate.facts, guarantee=self.stated)).poor
 
     @property
     def epsilon(self) -> float:
         """The certificate's epsilon; any one may be stated, since delta follows from it, but a model's is its own."""
-        return float(self.stated["epsilon"])
+        return float(self.stated.epsilon)
 
     @property
     def delta(self) -> float:
         """Delta at that epsilon, recomputed."""
-        return float(self.stated["delta"])
+        return float(self.stated.delta)
 
     @property
     def delta_text(self) -> str:
@@ -155,7 +155,7 @@ class Promise:
     @property
     def caveats(self) -> tuple[str, ...]:
         """All other caveats, those of the budget and the privacy unit among them."""
-        return tuple(_sentence(caveat) for caveat in self.stated["caveats"] if "verbatim" not in caveat)
+        return tuple(_sentence(caveat) for caveat in self.stated.caveats if "verbatim" not in caveat)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
