@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from discreet._core.errors import FileProblem
 from discreet._core.random import fresh_identity
@@ -123,7 +123,10 @@ class Certificate:
     @property
     def tables(self) -> list[FileFacts]:
         """The ``file``, ``rows`` and ``sha256`` of each released table."""
-        return self.facts.released.files()
+        released = self.facts.released
+        if released.tables is not None:
+            return released.tables
+        return [FileFacts(file=released.file, rows=cast(int, released.rows), sha256=released.sha256)]
 
     @property
     def identity(self) -> Any:

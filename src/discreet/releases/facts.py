@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import NoneType
-from typing import Any, Self, cast
+from typing import Any, NoReturn, Self
 
 from discreet._core.errors import ParameterError
+from discreet._core.reading import first_wrong
 
 _NUMBER = (int, float)
+_NULL = {"type": "null"}
 _TEXT = {"type": "string", "minLength": 1}
 _TEXTS = {"type": "array", "items": {"type": "string"}}
 _NAME = {"type": "string", "pattern": "^[a-z][a-z0-9_-]*$"}
 _HASH = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
-_FILE = {**_TEXT, "pattern": "^[^/\\\\]+$"}
+_HASH_OR_NULL = {"oneOf": [_NULL, _HASH]}
+_FILE = {"oneOf": [_NULL, {**_TEXT, "pattern": "^[^/\\\\]+$"}]}
 _POSITIVE = {"type": "integer", "minimum": 1}
 _EPSILON = {"type": "number", "minimum": 0}
 _PROBABILITY = {"type": "number", "minimum": 0, "maximum": 1}
@@ -26,27 +29,6 @@ _SHARE = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
 _PAIRS = {"type": "array", "items": {**_TEXTS, "minItems": 2, "maxItems": 2}}
 _POINT = {"type": "array", "prefixItems": [{"$ref": "#/$defs/epsilon"}, {"$ref": "#/$defs/probability"}]}
 _POINTS = {"type": "array", "items": {**_POINT, "minItems": 2, "maxItems": 2}}
-
-
-def _or_null(schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {"oneOf": [{"type": "null"}, dict(schema)]}
-
-
-def first_wrong(document: Any, shape: Mapping[str, Any], place: str) -> str | None:
-    """Return the first field of a shape that is missing or of the wrong kind, with its place in front of it."""
-    if not isinstance(document, Mapping):
-        return place.rstrip(".") or "the document"
-    for key, kinds in shape.items():
-        where = f"{place}{key}"
-        if key not in document:
-            return where
-        if isinstance(kinds, Mapping):
-            wrong = first_wrong(document[key], kinds, f"{where}.")
-            if wrong is not None:
-                return wrong
-        elif not isinstance(document[key], kinds) or isinstance(document[key], bool):
-            return where
-    return None
 
 
 def _rule(
@@ -85,9 +67,9 @@ class Facts:
         rules, values = cls.rules(), {}
         for name, rule in rules.items():
             due = rule["where"] is None or not isinstance(document, Mapping) or rule["where"] in document
-            wrong = first_wrong(document, {name: rule["kinds"]} if due and rule["kinds"] else {}, place)
-            if wrong is not None:
-                raise _misshapen(wrong)
+            shape = {name: rule["kinds"]} if due and rule["kinds"] else {}
+            if (wrong := first_wrong(document, shape, place)) is not None:
+                _refuse(wrong)
             values[name] = _inside(rule, document.get(name), f"{place}{name}")
         return cls(
             **values,
@@ -101,8 +83,9 @@ class Facts:
         for name, rule in self.rules().items():
             value, where = getattr(self, name), rule["where"]
             if value is not None or (name not in self.absent and (where is None or getattr(self, where) is not None)):
-                many = rule["part"] is not None and isinstance(value, list)
-                values[name] = list(map(_json, value)) if many else _json(value)
+                if list in rule["kinds"] and rule["part"] is not None:
+                    value = [entry.to_dict() for entry in value]
+                values[name] = value.to_dict() if isinstance(value, Facts) else value
         return {**values, **self.further}
 
 
@@ -112,9 +95,7 @@ def _inside(rule: Mapping[str, Any], value: Any, place: str) -> Any:
     if part is None or value is None:
         return value
     if list in rule["kinds"]:
-        if not value:
-            raise _misshapen(place)
-        return [part.from_dict(entry, f"{place}[{i}].") for i, entry in enumerate(value)]
+        return [part.from_dict(entry, f"{place}[{i}].") for i, entry in enumerate(value)] or _refuse(place)
     try:
         return part.from_dict(value, f"{place}.")
     except ParameterError:
@@ -123,14 +104,10 @@ def _inside(rule: Mapping[str, Any], value: Any, place: str) -> Any:
         return value
 
 
-def _misshapen(place: str) -> ParameterError:
-    return ParameterError(
+def _refuse(place: str) -> NoReturn:
+    raise ParameterError(
         f"the certificate's field {place} is missing or of the wrong kind. Give the file that was written"
     )
-
-
-def _json(value: Any) -> Any:
-    return value.to_dict() if isinstance(value, Facts) else value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,7 +172,7 @@ class GuaranteeFacts(Facts):
     r"""the $\delta$ at `epsilon`"""
     epsilon_each: float | None = field(default=None, metadata=_rule(_EPSILON, where="epsilon_each"))
     r"""only of a model: the $\varepsilon$ of one table; `epsilon` is that of all tables together"""
-    pure_epsilon: float | None = field(metadata=_rule(_or_null(_EPSILON)))
+    pure_epsilon: float | None = field(metadata=_rule({"oneOf": [_NULL, _EPSILON]}))
     r"""the $\varepsilon$ at which $\delta=0$, or `null`"""
     kind: str = field(metadata=_rule({"enum": ["unconditional", "asymptotic", "empirical"]}))
     """see [kinds](../guarantee.md#kinds)"""
@@ -225,11 +202,11 @@ class GuaranteeFacts(Facts):
 class FileFacts(Facts):
     """One released table."""
 
-    file: str | None = field(metadata=_rule(_or_null(_FILE), str, NoneType))
+    file: str | None = field(metadata=_rule(_FILE, str, NoneType))
     """its file in the folder; `null` where it was not written"""
     rows: int = field(metadata=_rule({"type": "integer", "minimum": 0}, int))
     """its number of rows"""
-    sha256: str | None = field(metadata=_rule(_or_null(_HASH), str, NoneType))
+    sha256: str | None = field(metadata=_rule(_HASH_OR_NULL, str, NoneType))
     """hash of its file; `null` where it was not written"""
 
 
@@ -242,11 +219,11 @@ class ReleasedFacts(Facts):
     rows: int | None = field(metadata=_rule({"type": ["integer", "null"], "minimum": 0}, int, NoneType))
     """number of rows of one table: fewer than `size` where the mechanism releases a random number, one per cell for
     counts; `null` where there are several tables"""
-    file: str | None = field(default=None, metadata=_rule(_or_null(_FILE)))
+    file: str | None = field(default=None, metadata=_rule(_FILE))
     """name of the file of one table; `null` where it was not written to a file, or there are several"""
-    sha256: str | None = field(default=None, metadata=_rule(_or_null(_HASH)))
+    sha256: str | None = field(default=None, metadata=_rule(_HASH_OR_NULL))
     """hash of that file, or `null`"""
-    outcome: str | None = field(default=None, metadata=_rule(_or_null(_TEXT)))
+    outcome: str | None = field(default=None, metadata=_rule({"oneOf": [_NULL, _TEXT]}))
     """what the output itself tells about its use, such as how many labels were kept, or which limits of convergence the
     Markov chains met; `null` where that was known beforehand. It cannot be recomputed, nor can the three fields
     `share_from_data`, `pairs_measured` and `merged_cells`"""
@@ -279,13 +256,8 @@ class ReleasedFacts(Facts):
         """Read a JSON value; a release in parts has a hash."""
         released = super().from_dict(document, place)
         if released.partitions is not None and not isinstance(released.sha256, str):
-            raise _misshapen(f"{place}sha256")
+            _refuse(f"{place}sha256")
         return released
-
-    def files(self) -> list[FileFacts]:
-        """Return the released tables: several, or one."""
-        single = FileFacts(file=self.file, rows=cast(int, self.rows), sha256=self.sha256)
-        return [single] if self.tables is None else self.tables
 
 
 @dataclass(frozen=True, kw_only=True)

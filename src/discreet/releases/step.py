@@ -145,7 +145,9 @@ def rebuilt_elsewhere(facts: CertificateFacts) -> Step | None:
     module = ELSEWHERE.get(facts.mechanism.name)
     if module is None:
         return None
-    step: Step = import_module(module).rebuilt(facts)
+    step: Step = import_module(module).rebuilt(
+        facts.mechanism.name, facts.mechanism.parameters, Domain.from_dict(facts.domain)
+    )
     return step
 
 

@@ -25,7 +25,7 @@ from discreet.confidential.source import open_source
 from discreet.privacy import Guarantee
 from discreet.releases.certificate import Certificate, share
 from discreet.releases.errata import erratum_of
-from discreet.releases.facts import CertificateFacts, FileFacts, GuaranteeFacts
+from discreet.releases.facts import FileFacts
 from discreet.releases.manifest import MANIFEST, parts_of, problems, scanned_parts
 from discreet.releases.promise import (
     EARLIER,
@@ -179,7 +179,7 @@ def _recomputed(certificate: Certificate) -> list[Check]:
     try:
         step, guarantee = rebuilt(facts)
         earlier = facts.version in EARLIER
-        checks += _promised(facts, step, guarantee, earlier=earlier)
+        checks += _promised(certificate, step, guarantee, earlier=earlier)
         # Earlier versions wrote them before they were rounded to the kernel's grid.
         checks.append(_compare("mechanism.parameters", facts.mechanism.parameters, step.parameters, rel=1e-4))
         checks.append(_compare("released.columns", facts.released.columns, step.columns))
@@ -200,9 +200,10 @@ def _not_recomputed(problem: str) -> Check:
     return Check(what="certificate", claimed="can be recomputed", found=problem, agrees=False)
 
 
-def _promised(facts: CertificateFacts, step: Step, guarantee: Guarantee, *, earlier: bool) -> list[Check]:
+def _promised(certificate: Certificate, step: Step, guarantee: Guarantee, *, earlier: bool) -> list[Check]:
     """Compare a guarantee with the one computed now; an earlier version's holds where it still does."""
-    claimed, found = facts.guarantee.to_dict(), promised_now(facts, step, guarantee).to_dict()
+    claimed = certificate.facts.guarantee.to_dict()
+    found = promised_now(certificate, step, guarantee).facts.guarantee.to_dict()
     keys = set(claimed) | set(found)
     if earlier:
         keys -= added_since(claimed)
@@ -215,11 +216,12 @@ def _promised(facts: CertificateFacts, step: Step, guarantee: Guarantee, *, earl
     return checks
 
 
-def promised_now(facts: CertificateFacts, step: Step, guarantee: Guarantee) -> GuaranteeFacts:
-    """Return what the ``guarantee`` of a certificate should be."""
+def promised_now(certificate: Certificate, step: Step, guarantee: Guarantee) -> Certificate:
+    """Return a certificate with the ``guarantee`` that it should have."""
+    facts = certificate.facts
     epsilon = float(facts.guarantee.epsilon)
     old_tables = facts.version in EARLIER and facts.released.tables is not None
-    return promise(
+    promised = promise(
         step,
         guarantee,
         epsilon,
@@ -227,6 +229,7 @@ def promised_now(facts: CertificateFacts, step: Step, guarantee: Guarantee) -> G
         seeded=facts.randomness.startswith(MARKED),
         **({"epsilons": tuple(e for e in TABLE_EPSILONS if e < epsilon)} if old_tables else {}),
     )
+    return Certificate(facts=replace(facts, guarantee=promised))
 
 
 def _compare(what: str, claimed: Any, found: Any, *, rel: float = 1e-6) -> Check:

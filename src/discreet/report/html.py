@@ -161,7 +161,7 @@ def write_report(
         wrong = "a field of it is missing or of the wrong kind"
         raise FileProblem(where, wrong, "give the certificate written beside the release") from None
     if ledger is not None:
-        page["ledger"] = InLedger.read(ledger, dataset, certificate=where, facts=promise.certificate.facts)
+        page["ledger"] = InLedger.read(ledger, dataset, certificate=where, stamp=promise.certificate.facts.ledger)
     if data is not None:
         attacked = {"holdout": holdout, "sensitive": sensitive, "known": known}
         page |= _confidential(page, data, files[0], domain, measures=measures, resamples=resamples, **attacked)
@@ -215,7 +215,7 @@ def _public(
         "parameters": {key: fact(value) for key, value in step.parameters.items()},
         "protected": ", ".join(step.protected),
         "as_held": ", ".join(name for name in stated.names if step.protected and name not in step.protected),
-        "share": promise.stated.share_in_words,
+        "share": promise.stated.facts.guarantee.share_in_words,
         "outcome": facts.released.outcome,
         "poor": promise.poor,
         "command": f"discreet verify {names[1]}" if several else f"discreet verify {names[0]} --data {names[1]}",

@@ -17,7 +17,6 @@ from discreet._core.writing import check_outputs, check_writable, require_own, t
 from discreet.ledger import Ledger
 from discreet.ledger.export import Entry, entries
 from discreet.ledger.status import power
-from discreet.releases.facts import CertificateFacts
 from discreet.report.charts import Chart, Points, spending_chart
 
 MOST_ENTRIES = 500
@@ -125,18 +124,16 @@ class InLedger:
     problems: Sequence[str]
 
     @classmethod
-    def read(
-        cls, place: str | os.PathLike[str], dataset: str | None, *, certificate: Path, facts: CertificateFacts
-    ) -> InLedger:
+    def read(cls, place: str | os.PathLike[str], dataset: str | None, *, certificate: Path, stamp: Any) -> InLedger:
         """Look a release up.
 
         ``place``, ``dataset``: of the ledger; the data set of the certificate by default.
-        ``certificate``, ``facts``: of the release.
+        ``certificate``, ``stamp``: of the release, and where it says that it stands in the ledger.
 
         Raises FileProblem, ParameterError when there is no such ledger.
         """
-        own = getattr(facts.ledger, "entry", None)
-        with Ledger(place, dataset or getattr(facts.ledger, "dataset", None)) as ledger:
+        own = getattr(stamp, "entry", None)
+        with Ledger(place, dataset or getattr(stamp, "dataset", None)) as ledger:
             problems = ledger.verify([certificate])
             status, held = ledger.status().to_dict(), entries(ledger.log())
         others = [entry for entry in held if entry.state != "VOID" and entry.name != own]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,6 @@ from discreet._core.text import about, counted, rounded_down, rounded_up
 from discreet.privacy import Guarantee, Profile, compose
 from discreet.privacy.guarantee import LEVELS, TradeOff, against_guessing, furthest
 from discreet.releases import Certificate, verify
-from discreet.releases.facts import GuaranteeFacts
 from discreet.releases.step import Step, rebuilt
 from discreet.releases.verification import SECONDS, Check, promised_now, within
 from discreet.report.charts import Chart, attack_chart, profile_chart
@@ -35,7 +34,7 @@ class Promise:
     ``certificate``: as read.
     ``step``: Rebuilt from the certificate's public facts.
     ``guarantee``: Recomputed from them.
-    ``stated``: what the certificate's ``guarantee`` should be, recomputed.
+    ``stated``: the certificate as it should be: its ``guarantee`` recomputed.
     ``checks``: what verification found.
     """
 
@@ -43,7 +42,7 @@ class Promise:
     certificate: Certificate
     step: Step
     guarantee: Guarantee
-    stated: GuaranteeFacts
+    stated: Certificate
     checks: tuple[Check, ...]
 
     @classmethod
@@ -56,7 +55,7 @@ class Promise:
             certificate = Certificate.read(path)
             with within(SECONDS):
                 step, guarantee = rebuilt(certificate.facts)
-                stated = promised_now(certificate.facts, step, guarantee)
+                stated = promised_now(certificate, step, guarantee)
         except FileProblem:
             raise
         except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError):
@@ -86,17 +85,17 @@ class Promise:
     @property
     def poor(self) -> str | None:
         """Why the release is of poor use, recomputed where it was known before; None where it is not known to be."""
-        return Certificate(facts=replace(self.certificate.facts, guarantee=self.stated)).poor
+        return self.stated.poor
 
     @property
     def epsilon(self) -> float:
         """The certificate's epsilon; any one may be stated, since delta follows from it, but a model's is its own."""
-        return float(self.stated.epsilon)
+        return self.stated.epsilon
 
     @property
     def delta(self) -> float:
         """Delta at that epsilon, recomputed."""
-        return float(self.stated.delta)
+        return self.stated.delta
 
     @property
     def delta_text(self) -> str:
@@ -155,7 +154,7 @@ class Promise:
     @property
     def caveats(self) -> tuple[str, ...]:
         """All other caveats, those of the budget and the privacy unit among them."""
-        return tuple(_sentence(caveat) for caveat in self.stated.caveats if "verbatim" not in caveat)
+        return tuple(_sentence(caveat) for caveat in self.stated.facts.guarantee.caveats if "verbatim" not in caveat)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
