@@ -247,14 +247,15 @@ def _standing(data: Any, control: Any, record: Any, claim: Claim) -> tuple[str |
         return "no record says that the control was drawn at random before the release", 0, claim.unit
     if not known.is_of(data, control):
         return "the record is of other files than these", 0, claim.unit
-    made = None if claim.certificate is None else claim.certificate.facts.created
     if claim.certificate is not None and known.unit != claim.unit:
         raise ParameterError(
             f"the control was drawn by {_each(known.unit)}, and the claim is about {_each(claim.unit)}. Draw the "
             f"control by {_each(claim.unit)}, and make the release from what is kept"
         )
-    if made is not None and datetime.datetime.fromisoformat(made) < known.created:
-        return "the control was drawn after the release", 0, known.unit
+    if claim.certificate is not None:
+        released = datetime.datetime.fromisoformat(str(claim.certificate.facts.created))
+        if released < known.created:
+            return "the control was drawn after the release", 0, known.unit
     return None, known.seed, known.unit
 
 

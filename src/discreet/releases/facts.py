@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import NoneType
-from typing import Any, NoReturn, Self
+from typing import Any, Literal, NoReturn, Self
 
 from discreet._core.errors import ParameterError
 from discreet._core.reading import first_wrong
@@ -146,7 +146,7 @@ class MechanismFacts(Facts):
 class RelationFacts(Facts):
     """Between which tables the guarantee holds."""
 
-    name: Any = field(metadata=_rule({"enum": ["replacement", "add-remove"]}, str))
+    name: Literal["replacement", "add-remove"] = field(metadata=_rule({"enum": ["replacement", "add-remove"]}, str))
     """`replacement`, or `add-remove`: `records` is then a number declared in public"""
     group: int = field(metadata=_rule({"type": "integer", "minimum": 1, "maximum": 10000}, int))
     """number of records that one privacy unit holds"""
