@@ -114,9 +114,9 @@ def _refuse(place: str) -> NoReturn:
 class LibraryFacts(Facts):
     """The program that wrote a certificate."""
 
-    name: str = field(metadata=_rule({"const": "discreet"}, str))
+    name: str = field(metadata=_rule({"const": "discreet"}))
     """its name: `discreet`"""
-    version: str = field(metadata=_rule(_TEXT, str))
+    version: str = field(metadata=_rule(_TEXT))
     """its version"""
 
 
@@ -176,7 +176,7 @@ class GuaranteeFacts(Facts):
     r"""the $\varepsilon$ at which $\delta=0$, or `null`"""
     kind: str = field(metadata=_rule({"enum": ["unconditional", "asymptotic", "empirical"]}))
     """see [kinds](../guarantee.md#kinds)"""
-    theorem: str = field(metadata=_rule({"type": "string", "pattern": "^T[1-9][0-9]*(, [a-z ]+)?$"}, str))
+    theorem: str = field(metadata=_rule({"type": "string", "pattern": "^T[1-9][0-9]*(, [a-z ]+)?$"}, object))
     """id in the [theory pages](../theory/index.md)"""
     exact: bool = field(metadata=_rule({"type": "boolean"}))
     """whether some neighbours attain the profile"""

@@ -179,8 +179,8 @@ def _public(
     facts, step, n = promise.certificate.facts, promise.step, promise.guarantee.n
     stated, group = step.domain, promise.guarantee.relation.group
     counts = facts.size is None
-    if facts.created is None:
-        raise ValueError("created")
+    if None in (facts.created, facts.library.name, facts.library.version):
+        raise ValueError("who wrote the certificate, and when")
     rows, columns = released_columns(files, stated, counts=counts)
     together = joint((promise, *others))
     curves = Curves.of(promise, together)
