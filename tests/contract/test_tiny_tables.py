@@ -87,7 +87,7 @@ def public_view(action: Callable[[], Release]) -> Any:
         made = action()
     except DiscreetError as error:
         return type(error).__name__, str(error)
-    facts = dict(made.certificate.facts)
+    facts = dict(made.certificate.to_dict())
     del facts["created"]
     assert len(facts.pop("identity")) == 32  # random, and of no data
     rows = facts["released"]["rows"]

@@ -95,6 +95,7 @@ def _write_tables(folder: Path) -> None:
     from discreet.pseudo_posterior import CensoredPosterior
     from discreet.pseudo_posterior.synthesiser import FromModel
     from discreet.releases import Certificate
+    from discreet.releases.facts import FileFacts
 
     folder.mkdir()
     path = folder / "table-01.parquet"
@@ -103,7 +104,7 @@ def _write_tables(folder: Path) -> None:
     step = posterior.step(Domain(columns={"y": Numeric(lower=0.0, upper=9.0)}))
     public: dict[str, Any] = {"budget": None, "unit": None, "seeded": False, "seeded_cut": False, "public_inputs": {}}
     made = Certificate.of(step, step.guarantee(Relation(), n=3), **public)
-    document = made.holding([{"file": path.name, "rows": 3, "sha256": file_sha256(path)}]).facts
+    document = made.holding([FileFacts(file=path.name, rows=3, sha256=file_sha256(path))]).to_dict()
     (folder / "certificate.json").write_text(json.dumps(document))
 
 

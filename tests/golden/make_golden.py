@@ -184,7 +184,7 @@ def write_release(name: str, asked: dict[str, Any], temporary: Path, folder: Pat
         accept_poor_utility=True,
         **asked,
     )
-    if made.certificate.facts["mechanism"]["name"] not in {asked["mechanism"], named(asked["mechanism"]).name}:
+    if made.certificate.to_dict()["mechanism"]["name"] not in {asked["mechanism"], named(asked["mechanism"]).name}:
         raise SystemExit(f"{name} has the certificate of another mechanism")
 
 

@@ -614,7 +614,7 @@ def test_add_remove_through_release() -> None:
         mechanism="marginals",
         relation=discreet.AddRemove(records=5000),
     )
-    assert made.certificate.facts["relation"]["name"] == "add-remove"
+    assert made.certificate.to_dict()["relation"]["name"] == "add-remove"
     assert all(check.agrees for check in verify(made.certificate))
     assert made.records.height == 300
 

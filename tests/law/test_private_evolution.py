@@ -316,13 +316,15 @@ def test_a_release_by_units(kind: Any) -> None:
     facts: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "size": 500, "unit": "person", "max_records": 4}
     facts |= {"mechanism": "private-evolution", "steps": 2, "population": 40, "api": "box", "unit_votes": 1}
     made = discreet.release(table, square(), accept_poor_utility=True, **facts)
-    assert made.certificate.facts["records"] == 4000
-    assert made.certificate.facts["unit"] == {"column": "person", "max_records": 4}
+    assert made.certificate.to_dict()["records"] == 4000
+    assert made.certificate.to_dict()["unit"] == {"column": "person", "max_records": 4}
     assert all(check.agrees for check in verify(made.certificate))
     one = PrivateEvolution.calibrated(
         Budget(epsilon=1.0, delta=1e-6), domain=square(), n=4000, steps=2, population=40, api="box"
     )
-    assert made.certificate.facts["mechanism"]["parameters"]["scale"] == pytest.approx(one.scale)  # as for one record
+    assert made.certificate.to_dict()["mechanism"]["parameters"]["scale"] == pytest.approx(
+        one.scale
+    )  # as for one record
     assert abs(made.records["x"].mean() - 0.2) < 0.1
 
 
@@ -569,7 +571,7 @@ def test_a_release_is_certified_and_recomputed(tmp_path: Path) -> None:
         **facts,
     )
     assert all(check.agrees for check in verify(made.certificate, data=out))
-    assert made.certificate.facts["mechanism"]["parameters"]["api"]["name"] == "table"
+    assert made.certificate.to_dict()["mechanism"]["parameters"]["api"]["name"] == "table"
     assert "2 steps of" in " ".join(said)
     assert "hierarchical-histogram is predicted" in " ".join(said)
 
@@ -585,8 +587,8 @@ def test_add_remove_keeps_the_number_of_records(tmp_path: Path) -> None:
     facts: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "size": 100, "accept_poor_utility": True}
     facts |= {"mechanism": "private-evolution", "steps": 2, "population": 20}
     made = discreet.release(points(3001), square(), relation=discreet.AddRemove(records=3000), **facts)
-    assert made.certificate.facts["relation"]["name"] == "add-remove"
-    assert made.certificate.facts["records"] == 3000
+    assert made.certificate.to_dict()["relation"]["name"] == "add-remove"
+    assert made.certificate.to_dict()["records"] == 3000
     assert "3001" not in made.certificate.to_json()
     assert "tests whether one record is in the table, with" in str(made.certificate)
     assert "from a declared 3,000" in made.certificate.summary

@@ -353,7 +353,7 @@ def test_released_records_are_points_and_counts_are_theirs() -> None:
     published = publish(closed, mechanism, size=500, budget=BUDGET)
     assert set(published.records.rows()) <= set(public.rows())
     assert all(check.agrees for check in verify(published.certificate))
-    assert any("30 public points" in caveat for caveat in published.certificate.facts["guarantee"]["caveats"])
+    assert any("30 public points" in caveat for caveat in published.certificate.to_dict()["guarantee"]["caveats"])
     counts = publish(closed, mechanism, budget=BUDGET, form="counts")
     assert counts.records.select("x", "y").rows() == public.rows()
     # within 20 scales of the truth in each of the 30 cells, which the noise exceeds with probability 30 e^-20
@@ -378,9 +378,9 @@ def test_a_release_takes_the_path_of_a_public_table(tmp_path: Path) -> None:
     request: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "size": 100, "mechanism": "signed-measure"}
     made_release = release(table, SQUARE, points=str(public), **request)
     assert set(made_release.records.rows()) <= {(1.0, 0.25), (3.0, 0.75)}
-    assert made_release.certificate.facts["mechanism"]["parameters"]["points"] == [[1.0, 0.25], [3.0, 0.75]]
+    assert made_release.certificate.to_dict()["mechanism"]["parameters"]["points"] == [[1.0, 0.25], [3.0, 0.75]]
     on_cells = release(table, SQUARE, **request)
-    assert on_cells.certificate.facts["domain"]["columns"]["x"]["cells"] == 16
+    assert on_cells.certificate.to_dict()["domain"]["columns"]["x"]["cells"] == 16
     assert all(check.agrees for check in verify(on_cells.certificate))
 
 

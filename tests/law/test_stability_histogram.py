@@ -344,8 +344,8 @@ def test_the_certificate_says_how_much_of_the_table_was_kept() -> None:
         discreet.release(frame, words, **facts)
     last_year = pl.DataFrame({"word": ["often"] * 890 + [f"rare {i}" for i in range(110)]})
     made = discreet.release(frame, words, reference=last_year, **facts)
-    outcome = made.certificate.facts["released"]["outcome"]
-    assert made.certificate.facts["released"]["share_from_data"] == pytest.approx(0.9, abs=0.05)
+    outcome = made.certificate.to_dict()["released"]["outcome"]
+    assert made.certificate.to_dict()["released"]["share_from_data"] == pytest.approx(0.9, abs=0.05)
     assert made.certificate.poor is None
     assert outcome.startswith("1 label was kept")  # a rare one would be with probability 1e-7 in all
     assert 0.85 < float(outcome.split("about ")[1].split("%")[0]) / 100 < 0.95  # noise of scale 2 on 900

@@ -53,7 +53,7 @@ def test_what_r_writes_is_what_this_library_computes(tmp_path: Path, monkeypatch
     released = read("discreet-demo/synthetic")
     assert released.promise in said
 
-    facts = released.certificate.facts
+    facts = released.certificate.to_dict()
     sizes = {"size": facts["size"], "n": facts["records"]}
     tables = [pl.read_parquet(f"discreet-demo/synthetic/{one['file']}") for one in released.certificate.tables]
     wanted = {}

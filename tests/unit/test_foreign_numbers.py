@@ -136,7 +136,7 @@ def test_a_budget_too_small_for_a_float_is_none() -> None:
 def released(**given: Any) -> str:
     asked = {"epsilon": 1.0, "delta": 2.0**-20, "size": 400, "seed": 3, "accept_poor_utility": True, **given}
     made = discreet.release(TABLE, DOMAIN, **asked)
-    facts = {name: value for name, value in made.certificate.facts.items() if name != "created"}
+    facts = {name: value for name, value in made.certificate.to_dict().items() if name != "created"}
     return json.dumps([facts, made.records.to_dicts()])
 
 
@@ -185,7 +185,7 @@ def test_mechanisms_that_are_made_and_published(tmp_path: Path) -> None:
         publish(closed, mechanism, size=whole(400), budget=budget, out=out, partitions=whole(2), workers=whole(1))
         made = publish(closed, mechanism, size=whole(400), budget=budget)
         again = {"created": None, "identity": None, "released": None}
-        return json.dumps([mechanism.parameters(), made.certificate.facts | again])
+        return json.dumps([mechanism.parameters(), made.certificate.to_dict() | again])
 
     assert published(np.float32, np.int64) == published(Fraction, np.uint16) == published(float, int)
 
@@ -196,7 +196,7 @@ def test_units_of_several_records() -> None:
     found = [
         discreet.release(
             table, domain, epsilon=1, delta=1e-6, size=400, seed=1, unit=unit, max_records=most
-        ).certificate.facts["unit"]
+        ).certificate.to_dict()["unit"]
         for unit, most in (("u", 2), (np.str_("u"), np.int64(2)))
     ]
     assert json.dumps(found[0]) == json.dumps(found[1])

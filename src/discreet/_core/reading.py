@@ -151,3 +151,20 @@ def _parts(item: Any, *, keys: bool = False) -> list[Any]:
 
 def _unicode(text: str) -> bool:
     return all(not "\ud800" <= character <= "\udfff" for character in text)
+
+
+def first_wrong(document: Any, shape: Mapping[str, Any], place: str) -> str | None:
+    """Return the first field of a shape that is missing or of the wrong kind, with its place in front of it."""
+    if not isinstance(document, Mapping):
+        return place.rstrip(".") or "the document"
+    for key, kinds in shape.items():
+        where = f"{place}{key}"
+        if key not in document:
+            return where
+        if isinstance(kinds, Mapping):
+            wrong = first_wrong(document[key], kinds, f"{where}.")
+            if wrong is not None:
+                return wrong
+        elif not isinstance(document[key], kinds) or isinstance(document[key], bool):
+            return where
+    return None

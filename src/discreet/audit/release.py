@@ -151,7 +151,7 @@ def _of_an_exchange(profile: Profile, relation: Relation, words: str, **facts: A
 
 
 def _of_counts(certificate: Certificate | None) -> bool:
-    return certificate is not None and certificate.facts["size"] is None
+    return certificate is not None and certificate.facts.size is None
 
 
 def _open(domain: Domain) -> str:
@@ -160,18 +160,18 @@ def _open(domain: Domain) -> str:
 
 def _certified(certificate: Certificate) -> Claim:
     guarantee = guarantee_of(certificate)
-    unit = certificate.facts["unit"]
+    unit = certificate.facts.unit
     if guarantee.relation.group > 1 and unit is None:
         raise ParameterError(
             "a claim about groups of records that no column names cannot be audited, since the control cannot be drawn "
             "by them. Audit a release of units (unit=...), by the same mechanism and budget"
         )
-    if certificate.facts["mechanism"]["parameters"].get("unit") is not None:
+    if certificate.facts.mechanism.parameters.get("unit") is not None:
         raise ParameterError(
             "a model's claim about units cannot be audited, since it is about units of as many records each, and those "
             "of the control have other numbers. Audit tables of a model with one record per unit"
         )
-    if _of_counts(certificate) and (domain := Domain.from_dict(certificate.facts["domain"])).size is None:
+    if _of_counts(certificate) and (domain := Domain.from_dict(certificate.facts.domain)).size is None:
         raise ParameterError(
             f"counts of undeclared labels cannot be audited, since {_open(domain)} declares no cells that records of "
             "the control could be counted in. Audit a release of records, by the same mechanism and budget"
@@ -179,9 +179,9 @@ def _certified(certificate: Certificate) -> Claim:
     if guarantee.delta(certificate.epsilon) > certificate.delta * (1.0 + 1e-6):
         raise ParameterError("the certificate claims more than follows from its facts. Check it with discreet verify")
     budget = f"epsilon {as_written(certificate.epsilon)}, delta {as_written(certificate.delta)}"
-    one = "record" if unit is None else f"unit of up to {counted(unit['max_records'], 'record')}"
+    one = "record" if unit is None else f"unit of up to {counted(unit.max_records, 'record')}"
     words = f"{budget}, for {guarantee.relation.name} of one {one}, with the whole profile of the certificate"
-    column = None if unit is None else unit["column"]
+    column = None if unit is None else unit.column
     return _of_an_exchange(guarantee.profile, guarantee.relation, words, certificate=certificate, unit=column)
 
 
@@ -207,7 +207,7 @@ def audit_release(
     level = real("level", level, above=0, below=1)
     exploratory, seed, unit = _standing(data, control, record, claim)
     released, of_counts = _released(release, claim.certificate), _of_counts(claim.certificate)
-    domain = None if claim.certificate is None else Domain.from_dict(claim.certificate.facts["domain"])
+    domain = None if claim.certificate is None else Domain.from_dict(claim.certificate.facts.domain)
     names = list(domain.columns) if domain is not None and of_counts else released.columns
     read = [*names, unit] if unit is not None and unit not in names else names
     table = open_confidential(raw_rows(data, read, what="data"), caller=__name__)
@@ -247,14 +247,15 @@ def _standing(data: Any, control: Any, record: Any, claim: Claim) -> tuple[str |
         return "no record says that the control was drawn at random before the release", 0, claim.unit
     if not known.is_of(data, control):
         return "the record is of other files than these", 0, claim.unit
-    made = None if claim.certificate is None else claim.certificate.facts["created"]
     if claim.certificate is not None and known.unit != claim.unit:
         raise ParameterError(
             f"the control was drawn by {_each(known.unit)}, and the claim is about {_each(claim.unit)}. Draw the "
             f"control by {_each(claim.unit)}, and make the release from what is kept"
         )
-    if made is not None and datetime.datetime.fromisoformat(made) < known.created:
-        return "the control was drawn after the release", 0, known.unit
+    if claim.certificate is not None:
+        released = datetime.datetime.fromisoformat(str(claim.certificate.facts.created))
+        if released < known.created:
+            return "the control was drawn after the release", 0, known.unit
     return None, known.seed, known.unit
 
 
@@ -278,7 +279,7 @@ def _uncommon() -> DataError:
 
 def _released(release: Any, certificate: Certificate | None) -> pl.DataFrame:
     path = Path(release)
-    files = [path / Path(str(table["file"])).name for table in certificate.tables] if (
+    files = [path / Path(str(table.file)).name for table in certificate.tables] if (
         certificate is not None and certificate.several) else [path]  # fmt: skip
     frame = quietly(lambda: pl.concat([scanned(file) for file in files]).collect(), unreadable())
     if frame.height == 0 or frame.width == 0:
@@ -288,11 +289,11 @@ def _released(release: Any, certificate: Certificate | None) -> pl.DataFrame:
 
 def _require_own_number(certificate: Certificate | None, held: int) -> None:
     """Refuse a table of another number of records or units than the certificate's, which replacement makes public."""
-    if certificate is None or certificate.facts["relation"]["name"] != "replacement":
+    if certificate is None or certificate.facts.relation.name != "replacement":
         return
-    unit = certificate.facts["unit"]
-    voted = certificate.facts["mechanism"]["parameters"].get("unit_votes")  # its records are units already
-    stated = certificate.facts["records"] // (1 if unit is None or voted else unit["max_records"])
+    unit = certificate.facts.unit
+    voted = certificate.facts.mechanism.parameters.get("unit_votes")  # its records are units already
+    stated = certificate.facts.records // (1 if unit is None or voted else unit.max_records)
     one = "record" if unit is None else "unit"
     if stated != held:
         raise DataError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -147,25 +148,23 @@ def release(
                 "poor": made.certificate.poor,
                 "out": str(made.path),
                 "certificate": str(made.certificate_path),
-                "rows": sum(table["rows"] for table in made.certificate.tables),
-                "mechanism": facts["mechanism"],
-                "relation": facts["relation"],
-                "guarantee": facts["guarantee"],
-                "released": {key: facts["released"][key] for key in ("outcome", "share_from_data")},
-                "randomness": facts["randomness"],
+                "rows": sum(table.rows for table in made.certificate.tables),
+                "mechanism": facts.mechanism.to_dict(),
+                "relation": facts.relation.to_dict(),
+                "guarantee": facts.guarantee.to_dict(),
+                "released": {key: getattr(facts.released, key) for key in ("outcome", "share_from_data")},
+                "randomness": facts.randomness,
                 **{key: made.info[key] for key in ("why", "share_not_from_data")},
             }
         )
         return
     echo(made.certificate.text)
-    what = "counts" if facts["size"] is None else "records"
+    what = "counts" if facts.size is None else "records"
     written = made.certificate.tables
     of = f"{counted(len(written), 'table')} of " if made.certificate.several else ""
-    files = f" in {counted(facts['released']['partitions'], 'part')}" if made.certificate.in_parts else ""
-    echo(
-        f"wrote {of}{written[0]['rows']:,} {what}{files} to {made.path} and the certificate to {made.certificate_path}"
-    )
-    echo(f"mechanism: {facts['mechanism']['name']} {_listed(facts['mechanism']['parameters'])}")
+    files = "" if (parts := facts.released.partitions) is None else f" in {counted(parts, 'part')}"
+    echo(f"wrote {of}{written[0].rows:,} {what}{files} to {made.path} and the certificate to {made.certificate_path}")
+    echo(f"mechanism: {facts.mechanism.name} {_listed(facts.mechanism.parameters)}")
     if made.certificate.seeded:
         echo("This release was seeded: do not publish it.", err=True)
 
@@ -434,7 +433,7 @@ def _state(facts: dict[str, Any], as_json: bool) -> None:
                 echo(f"{name.replace('_', ' ')}: {_written(one)}")
 
 
-def _listed(parameters: dict[str, Any]) -> str:
+def _listed(parameters: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in parameters.items())
 
 

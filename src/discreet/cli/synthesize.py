@@ -156,7 +156,7 @@ def synthesize(
         closed = confidential(data, domain, ignore_other_columns=options["ignore_other_columns"])
         made = publish(closed, mechanism, out=out, accept={kind}, rng=rng, progress=progress, ledger=run)
     if as_json:
-        show({"out": str(made.path), **made.certificate.facts})
+        show({"out": str(made.path), **made.certificate.to_dict()})
         return
     echo(made.certificate.text)
     echo(f"wrote {counted(mechanism.tables, 'table')} and the certificate to {made.path}")

@@ -39,7 +39,6 @@ from discreet.mechanisms.evidence import (
     ThresholdedCounts,
     known_evidence,
 )
-from discreet.releases import Certificate
 from discreet.releases.reading import read_certificate
 from discreet.releases.step import certified_mechanism
 from discreet.releases.table import released_counts, unreadable
@@ -160,17 +159,17 @@ def mechanism_posterior(
     evidence = known_evidence(mechanism)  # what cannot be done is refused before files are read
     _prior_masses(domain, 1.0 if strength is None else strength)
     _number(draws, domain)
-    records, from_data = facts["size"] is not None, facts["released"].get("share_from_data")
+    records, from_data = facts.size is not None, facts.released.share_from_data
     if not records:
         seen = released_counts(quietly(_table(release).collect, unreadable()), domain)
     elif isinstance(evidence, ThresholdedCounts) and from_data == 0.0:  # none was kept: as a table of counts says it
         seen, records = np.full(domain.size or 0, np.nan), False
     else:
-        released = read_release(release, Certificate(facts=facts))
+        released = read_release(release, known)
         seen = np.zeros(domain.size or 0)
         seen[domain.flat(released.records)] = released.counts
     return posterior_of_counts(
-        mechanism, int(facts["records"]), seen, released=records, strength=strength, draws=draws,
+        mechanism, facts.records, seen, released=records, strength=strength, draws=draws,
         rng=rng, of=of, within=within, share=from_data,
     )  # fmt: skip
 

@@ -67,7 +67,7 @@ def read_release(release: Any, facts: Any = None, *, weights: str | None = None)
     certificate = None if isinstance(facts, Domain) else read_certificate(release, facts)
     if certificate is not None and weights is None:
         require_own(certificate, release._source if isinstance(release, Release) else release)
-    domain = facts if certificate is None else Domain.from_dict(certificate.facts["domain"])
+    domain = facts if certificate is None else Domain.from_dict(certificate.facts.domain)
     table = _distinct(release, domain, weights)
     codes = [_encoded(table[name], name, column) for name, column in domain.columns.items()]
     records, counts = _merged(codes, table["\0count"].to_numpy().astype(np.float64))
@@ -78,7 +78,7 @@ def read_release(release: Any, facts: Any = None, *, weights: str | None = None)
         counts=counts,
         urn=evidence if isinstance(evidence, ContinuedUrn) else None,
         certified=certificate is not None,
-        held=None if certificate is None else int(certificate.facts["records"]),
+        held=None if certificate is None else certificate.facts.records,
     )
 
 

@@ -335,7 +335,7 @@ class _Several:
             raise ParameterError(
                 "this is for releases of several tables. For one table take discreet.inference.posterior"
             )
-        return cls(release, known, Domain.from_dict(known.facts["domain"]), level)
+        return cls(release, known, Domain.from_dict(known.facts.domain), level)
 
     def read(self, used: Sequence[str]) -> tuple[Domain, list[Released]]:
         """Return some columns of all tables, and their domain."""
@@ -344,11 +344,11 @@ class _Several:
 
     def unmeasured(self, used: Sequence[str]) -> list[str]:
         """Say what of some columns together was not measured."""
-        released = self.certificate.facts["released"]
-        told, merged = released.get("pairs_measured"), released.get("merged_cells", {})
-        if told is None:  # of a certificate that does not say so
+        released = self.certificate.facts.released
+        merged = released.merged_cells or {}
+        if released.pairs_measured is None:  # of a certificate that does not say so
             return ["what columns do together holds where their tables of two columns were measured"]
-        measured, said = {frozenset(pair) for pair in told}, []
+        measured, said = {frozenset(pair) for pair in released.pairs_measured}, []
         without = [f"{a} and {b}" for a, b in itertools.combinations(used, 2) if frozenset((a, b)) not in measured]
         rests = "rests on conditional independence, which was not measured: no interval covers that"
         if without:
@@ -370,8 +370,8 @@ class _Several:
         notes: Sequence[str] = (),
     ) -> Summary:
         """Combine estimates and variances, shape (tables, numbers, 2)."""
-        held = int(self.certificate.facts["records"])
-        size = int(self.certificate.tables[0]["rows"])
+        held = self.certificate.facts.records
+        size = self.certificate.tables[0].rows
         rows, floored, absent = [], [], []
         for (named, more), each in zip(about, np.swapaxes(found, 0, 1), strict=True):
             if by and not np.isfinite(each).all():
@@ -425,7 +425,7 @@ def _tables(release: Any, certificate: Certificate) -> Iterator[Any]:
         yield from source
         return
     for table in certificate.tables:
-        yield Path(source) / Path(str(table["file"])).name
+        yield Path(source) / Path(str(table.file)).name
 
 
 def _estimated(

@@ -220,16 +220,6 @@ class Run:
         if self._payment is not None:
             self._payment.commit(facts, moves, folder)
 
-    def keeper(self, complete: Callable[..., None]) -> Keeper | None:
-        """Return what writes wait for before files get their names; None where nothing was paid.
-
-        Parameters
-        ----------
-        complete : callable
-            Called once all is on the disk: it commits.
-        """
-        return None if self._payment is None else Keeper(self._payment.entry, complete)
-
     def cancel(self) -> None:
         """Give the reservation back, where the block was not entered, so that nothing was opened."""
         if self._payment is not None and not self._opened:
@@ -253,3 +243,9 @@ class Run:
     ) -> None:
         if self._payment is not None:
             self._payment.close(error)
+
+
+def keeper_of(run: Run | None, complete: Callable[..., None]) -> Keeper | None:
+    """Return what a write tells before its files get their names, so that ``complete`` commits; None without a ledger."""
+    payment = None if run is None else run._payment
+    return None if payment is None else Keeper(payment.entry, complete)

@@ -19,7 +19,7 @@ from typing import Any, Self
 from discreet._core.checks import integer, positive_size, real
 from discreet._core.errors import DiscreetError, FileProblem, Infeasible, ParameterError, Refused
 from discreet._core.numeric import least_real, log_ratio
-from discreet._core.reading import bounded_text, parsed_toml, read_json
+from discreet._core.reading import bounded_text, first_wrong, parsed_toml, read_json
 from discreet._core.text import aligned, as_written, counted, rounded_down
 from discreet._core.version import __version__
 from discreet.domain import Domain
@@ -28,7 +28,7 @@ from discreet.planner.cells import with_cells
 from discreet.planner.options import with_sampling, wrapped
 from discreet.planner.plans import plan
 from discreet.privacy import Budget, Guarantee, Profile, Relation, compose
-from discreet.releases.certificate import as_json, first_wrong
+from discreet.releases.certificate import as_json
 from discreet.releases.step import POOR_UTILITY, poor_utility
 from discreet.releases.verification import SECONDS, within
 

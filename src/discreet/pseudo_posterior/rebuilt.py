@@ -13,9 +13,8 @@ from discreet.pseudo_posterior.synthesiser import FromModel
 from discreet.releases.step import Step
 
 
-def rebuilt(facts: Mapping[str, Any]) -> Step:
+def rebuilt(name: str, given: Mapping[str, Any], domain: Domain) -> Step:
     """Return a step with the same promise: it depends on what is synthesised, and not on the model and its chains."""
-    given, domain = facts["mechanism"]["parameters"], Domain.from_dict(facts["domain"])
     survey = given.get("survey", {})
     read = {"survey_weight": survey.get("weight"), "survey_mean": survey.get("mean"), "unit": given.get("unit")}
     stand_in = FromModel(
@@ -25,7 +24,7 @@ def rebuilt(facts: Mapping[str, Any]) -> Step:
         densities_at_most_one=given["densities_at_most_one"] is True,
     )
     tables, enough = given["tables"], {"draws": given["tables"], **read}
-    if facts["mechanism"]["name"] == "pseudo-posterior":
+    if name == "pseudo-posterior":
         step = PseudoPosterior(stand_in, target_epsilon=float(given["target_epsilon"]), tables=tables, **enough).step(
             domain
         )

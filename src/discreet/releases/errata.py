@@ -6,9 +6,9 @@ says since when that is known, why, and what holds instead. An erratum is never 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from discreet.releases.facts import CertificateFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,26 +106,11 @@ ERRATA: tuple[Erratum, ...] = (
 """All errata, the earliest first."""
 
 
-def erratum_of(claim: str, facts: Mapping[str, Any]) -> str | None:
-    """Return the errata to a claim of a certificate, or None where there is none.
-
-    ``claim``: its place in the document.
-    ``facts``: the document: whatever was read, which need not have the right form.
-    """
-    version, mechanism = written_by(facts), _inside(facts, "mechanism", "name")
+def erratum_of(claim: str, facts: CertificateFacts) -> str | None:
+    """Return the errata to a claim of a certificate, by its place there, or None where there is none."""
     found = [
         str(erratum)
         for erratum in ERRATA
-        if claim in erratum.claims and version in erratum.versions and mechanism in erratum.mechanisms
+        if claim in erratum.claims and facts.version in erratum.versions and facts.mechanism.name in erratum.mechanisms
     ]
     return "\n".join(found) or None
-
-
-def written_by(facts: Mapping[str, Any]) -> Any:
-    """Return the version of the library that wrote a certificate, as it says."""
-    return _inside(facts, "library", "version")
-
-
-def _inside(facts: Mapping[str, Any], outer: str, inner: str) -> Any:
-    held = facts.get(outer)
-    return held.get(inner) if isinstance(held, dict) else None

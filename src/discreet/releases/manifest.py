@@ -19,11 +19,11 @@ from discreet._core import parquet
 from discreet._core.boundary import quietly
 from discreet._core.errors import FileProblem, ParameterError
 from discreet._core.lazy import pl
-from discreet._core.reading import read_json
+from discreet._core.reading import first_wrong, read_json
 from discreet._core.text import counted
 from discreet._core.writing import file_sha256
 from discreet.domain import Domain
-from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate, first_wrong
+from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
 from discreet.releases.writing import IDENTITY_KEY, durations_as_texts
 
 # The names of folders that hold the value of a column: ``COLUMN=value``, escaped as Hive does.
@@ -137,7 +137,7 @@ def parts_of(folder: Path, certificate: Certificate) -> list[Part]:
     file = folder / MANIFEST
     if not file.is_file():
         raise FileProblem(folder, f"{MANIFEST} is missing from it", _REMEDY)
-    if file_sha256(file) != certificate.facts["released"].get("sha256"):
+    if file_sha256(file) != certificate.facts.released.sha256:
         raise FileProblem(folder, f"{MANIFEST} is not the file that its certificate was written for", _REMEDY)
     facts = read_json(file, remedy=_REMEDY)
     listed = facts.get("parts")
@@ -220,11 +220,11 @@ def scanned_parts(folder: Path) -> pl.LazyFrame:
     """
     if not (folder / PARTS_CERTIFICATE).is_file():
         raise FileProblem(folder, "it is a folder, but not a release in parts", "give the file of the release")
-    certificate = Certificate.read(folder).whole()
+    certificate = Certificate.read(folder)
     broken = FileProblem(folder, "one of its parts cannot be read", _REMEDY)
     scans = []
     for part in parts_of(folder, certificate):
         scan = quietly(lambda file=folder / part.file: parquet.scanned(file), broken)  # type: ignore[misc]
         scans.append(scan.with_columns(pl.lit(value, pl.String).alias(key) for key, value in values_of(part.file)))
     whole = pl.concat(scans)
-    return whole.select(certificate.facts["released"]["columns"])
+    return whole.select(certificate.facts.released.columns)

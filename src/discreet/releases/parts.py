@@ -21,6 +21,7 @@ from discreet._core.random import keyed
 from discreet._core.writing import file_sha256, new_folder, repeatable, together
 from discreet.domain import Domain
 from discreet.ledger import Run
+from discreet.ledger.run import keeper_of
 from discreet.mechanisms.draws import BLOCK, Expansion
 from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
 from discreet.releases.manifest import MANIFEST, Part, folders_of, manifest
@@ -110,7 +111,7 @@ def write_parts(
 
     expansion = None if step.expanded is None else step.expanded(output, rng=rng)
     folders = [] if asked.by is None else folders_of(step.domain, asked.by)
-    with new_folder(folder, keeper=run.keeper(complete), folders=folders) as place:
+    with new_folder(folder, keeper=keeper_of(run, complete), folders=folders) as place:
         if expansion is None:
             parts = list(_one_after_the_other(step, output, place, asked, rng=rng, carried=carried))
         else:

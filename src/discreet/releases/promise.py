@@ -10,6 +10,7 @@ from typing import Any
 
 from discreet._core.text import rounded_up
 from discreet.privacy import Budget, Guarantee, Relation
+from discreet.releases.facts import GuaranteeFacts
 from discreet.releases.step import Step
 
 SHOWS = (
@@ -49,27 +50,28 @@ def promise(
     unit: str | None,
     seeded: bool,
     epsilons: tuple[float, ...] = _PROFILE_EPSILONS,
-) -> dict[str, Any]:
+) -> GuaranteeFacts:
     """Return the ``guarantee`` of a certificate, with its profile at some epsilons.
 
     Any epsilon may be stated, since delta follows from it, except where the step has its own.
     """
-    alone: dict[str, float] = {}
-    if step.pure is None:
-        delta = guarantee.delta(epsilon)
-    else:
-        delta, (epsilon, alone["epsilon_each"]) = 0.0, step.pure(guarantee.relation)
-    sentence = _sentence(step, guarantee, epsilon, delta)
-    return {
-        "epsilon": epsilon,
-        "delta": delta,
-        **alone,
+    delta, each = guarantee.delta(epsilon), None
+    if step.pure is not None:
+        delta, (epsilon, each) = 0.0, step.pure(guarantee.relation)
+    sentence, slots = _sentence(step, guarantee, epsilon, delta), unit and not step.parameters.get("unit_votes")
+    stated = {
         **guarantee.to_dict(),
-        "profile": [[e, guarantee.delta(e)] for e in epsilons],
-        "caveats": caveats(guarantee, epsilon, delta, slots=unit is not None and not step.parameters.get("unit_votes")),
         **step.utility(guarantee.n),
-        "statement": f"Seeded run, not for publication; with fresh randomness: {sentence}" if seeded else sentence,
+        "caveats": caveats(guarantee, epsilon, delta, slots=bool(slots)),
     }
+    return GuaranteeFacts(
+        epsilon=epsilon,
+        delta=delta,
+        epsilon_each=each,
+        profile=[[e, guarantee.delta(e)] for e in epsilons],
+        statement=f"Seeded run, not for publication; with fresh randomness: {sentence}" if seeded else sentence,
+        **stated,
+    )
 
 
 def _sentence(step: Step, guarantee: Guarantee, epsilon: float, delta: float) -> str:

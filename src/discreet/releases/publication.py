@@ -28,6 +28,7 @@ from discreet.mechanisms.base import feasible, require_made_for
 from discreet.privacy import Budget, Relation
 from discreet.privacy.guarantee import RelationName, require_kind
 from discreet.releases.certificate import Certificate
+from discreet.releases.facts import FileFacts
 from discreet.releases.parts import Partitions, Workers, write_parts
 from discreet.releases.release import Release, carried, place, write
 from discreet.releases.step import Frames, Publishable, Step, step_of
@@ -148,10 +149,9 @@ def publish(
     )
     document.to_json()  # what cannot be written is found before anything is drawn
     runs = mechanism if isinstance(mechanism, Mechanism) else step
-    stated = document.facts["guarantee"]
+    stated = document.facts.guarantee
     request = Request(
-        budget=budget
-        or Budget(epsilon=min(100.0, stated["epsilon"]), delta=stated["delta"]),  # beyond, it is no budget
+        budget=budget or Budget(epsilon=min(100.0, stated.epsilon), delta=stated.delta),  # beyond, it is no budget
         domain=step.domain,
         relation=AddRemove(records=guarantee.n) if relation == "add-remove" else "replacement",
         records=guarantee.n if relation == "replacement" else None,
@@ -231,7 +231,7 @@ def _in_memory(
 ) -> tuple[Any, Certificate]:
     """Return tables as they are given to the caller, and the certificate that says how many rows they have."""
     whole = [pl.concat(list(frames)) for frames in tables]
-    document = document.holding([{"file": None, "rows": table.height, "sha256": None} for table in whole])
+    document = document.holding([FileFacts(file=None, rows=table.height, sha256=None) for table in whole])
     records = [_returned(table, facts, domain) for table in whole]
     return records if document.several else records[0], document
 

@@ -84,13 +84,13 @@ def read_certificate(release: Any, certificate: Any = None) -> Certificate:
         When it cannot be read.
     """
     if isinstance(certificate, Certificate):
-        return certificate.whole()
+        return certificate
     if isinstance(certificate, (str, os.PathLike)):
-        return Certificate.read(certificate).whole()
+        return Certificate.read(certificate)
     if isinstance(release, Release):
         return release.certificate
     if isinstance(release, (str, os.PathLike)):
-        return Certificate.read(_beside(Path(release), None)).whole()
+        return Certificate.read(_beside(Path(release), None))
     raise ParameterError("give the certificate of the release, or the domain it was declared on")
 
 
@@ -105,10 +105,9 @@ def require_own(certificate: Certificate, path: Any) -> None:
     if certificate.in_parts:
         require_parts(Path(path), certificate)
         return
-    released = certificate.facts["released"]
-    for table in certificate.tables if certificate.several else [released]:
-        file = Path(path) / Path(str(table["file"])).name if certificate.several else Path(path)
-        _require_hash(file, table.get("sha256"))
+    for table in certificate.tables:
+        file = Path(path) / Path(str(table.file)).name if certificate.several else Path(path)
+        _require_hash(file, table.sha256)
         if told(file, IDENTITY_KEY) not in (None, certificate.identity):
             raise FileProblem(
                 file, "it is from another release than the certificate", "give the two that were written together"
@@ -145,7 +144,7 @@ def _beside(path: Path, certificate: str | os.PathLike[str] | None) -> Path:
 def _folder(path: Path, certificate: Any) -> Release:
     if certificate is not None:
         raise ParameterError("a folder of tables, or of parts, holds its certificate. Leave out the certificate")
-    known = Certificate.read(path).whole()
+    known = Certificate.read(path)
     require_own(known, path)
     return Release(records=None, certificate=known, info={}, path=path, certificate_path=certificate_in(path))
 
@@ -155,12 +154,12 @@ def _require_whole(table: Any, certificate: Certificate) -> None:
     if certificate.several:
         raise ParameterError("this certificate is that of a folder of tables. Give the folder")
     frame, stated = as_polars(table), certificate.tables[0]
-    columns = certificate.facts["released"]["columns"]
+    columns = certificate.facts.released.columns
     if missing := [name for name in columns if name not in frame.columns]:
         raise DataError(str(missing[0]), "is not in the release", "give the certificate that was written with it")
-    if stated["rows"] not in (None, frame.height):
+    if stated.rows not in (None, frame.height):
         raise DataError(
             None,
-            f"it has {counted(frame.height, 'row')}, and its certificate is of {stated['rows']:,}",
+            f"it has {counted(frame.height, 'row')}, and its certificate is of {stated.rows:,}",
             "give the whole release, since a selection of it has another law",
         )

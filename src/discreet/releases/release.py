@@ -17,9 +17,11 @@ from discreet._core.text import counted, harmless, paragraph, sentence
 from discreet._core.writing import Move, file_sha256, new_folder, recover, together
 from discreet.domain import Domain
 from discreet.ledger import Run
+from discreet.ledger.run import keeper_of
 from discreet.mechanisms import REGISTRY
 from discreet.mechanisms.evidence import ContinuedUrn, Evidence, NoisyCellCounts
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate
+from discreet.releases.facts import FileFacts, ReleasedFacts
 from discreet.releases.step import Frames, certified_mechanism
 from discreet.releases.table import as_polars, typed
 from discreet.releases.writing import (
@@ -43,15 +45,15 @@ def taken_for_sample(certificate: Certificate) -> ReleaseTakenForSample | None:
 
     It is public: the factor follows from the numbers of records and the mechanism's parameters.
     """
-    facts, released = certificate.whole().facts, certificate.tables[0]["rows"]
-    if certificate.several or facts["size"] is None or not released or not facts["records"]:
+    facts, released = certificate.facts, certificate.tables[0].rows
+    if certificate.several or facts.size is None or not released or not facts.records:
         return None
-    if facts["mechanism"]["name"] not in REGISTRY:
+    if facts.mechanism.name not in REGISTRY:
         return None
     mechanism = certified_mechanism(facts)
-    factor = math.sqrt(_variance(mechanism.evidence(), released, facts["records"], mechanism.domain.size))
+    factor = math.sqrt(_variance(mechanism.evidence(), released, facts.records, mechanism.domain.size))
     remedy = "Take intervals from estimate or regress, which know how the records were made"
-    made = ReleaseTakenForSample(released, facts["records"], remedy, factor=factor)
+    made = ReleaseTakenForSample(released, facts.records, remedy, factor=factor)
     return made if factor > _VISIBLE else None
 
 
@@ -90,23 +92,22 @@ def require_whole_pair(path: Path, where: Path) -> None:
             raise _foreign(path, f"it exists without {where.name}, and only a table with its certificate is replaced")
         return
     stated = _released(where)
-    if table and stated.get("sha256") == file_sha256(path):
+    if table and stated is not None and stated.sha256 == file_sha256(path):
         return
-    of = stated.get("file")
+    of = None if stated is None else stated.file
     if isinstance(of, str) and of != path.name:
         raise _foreign(where, f"it is the certificate of {harmless(of)}, which cannot be verified without it")
     if not table:
         raise _foreign(where, f"it exists without {path.name}, and only a table with its certificate is replaced")
-    raise _foreign(where, f"it exists and is not the certificate of {path.name if stated else 'a release'}")
+    raise _foreign(where, f"it exists and is not the certificate of {'a release' if stated is None else path.name}")
 
 
-def _released(where: Path) -> Mapping[str, Any]:
-    """Return what a certificate says of the table that it is of, nothing where it is none."""
+def _released(where: Path) -> ReleasedFacts | None:
+    """Return what a certificate says of the table that it is of, None where it is none."""
     try:
-        stated = Certificate.read(where).facts["released"]
-    except (FileProblem, KeyError):
-        return {}
-    return stated if isinstance(stated, Mapping) else {}
+        return Certificate.read(where).facts.released
+    except (FileProblem, ParameterError):
+        return None
 
 
 def _foreign(path: Path, problem: str) -> FileProblem:
@@ -146,12 +147,12 @@ class Release:
     @property
     def domain(self) -> Domain:
         """The declared domain, as the certificate has it."""
-        return Domain.from_dict(self.certificate.whole().facts["domain"])
+        return Domain.from_dict(self.certificate.facts.domain)
 
     @property
     def promise(self) -> str:
         """What was promised, in one plain sentence."""
-        return str(self.certificate.whole().facts["guarantee"]["statement"])
+        return str(self.certificate.facts.guarantee.statement)
 
     def table(self) -> Any:
         r"""Return the released table as a Polars dataframe; a list of several tables from a model.
@@ -300,11 +301,11 @@ class Release:
     def __str__(self) -> str:
         tables = self.certificate.tables
         several = f"{counted(len(tables), 'table')} of " if self.certificate.several else ""
-        return f"{several}{counted(tables[0]['rows'], 'released record')}\n{self.certificate}"
+        return f"{several}{counted(tables[0].rows, 'released record')}\n{self.certificate}"
 
     def __repr__(self) -> str:
         where = "" if self.path is None else f" in {self.path}"
-        columns = ", ".join(map(str, self.certificate.facts["released"]["columns"]))
+        columns = ", ".join(map(str, self.certificate.facts.released.columns))
         return f"<Release{harmless(where)}: {harmless(self.certificate.summary)}; columns {harmless(columns)}>"
 
     def _repr_html_(self) -> str:
@@ -334,7 +335,7 @@ class Release:
         if self.records is not None:
             return [typed(one, self.certificate) for one in self.records]
         folder = Path(str(self.path))
-        return [typed(folder / Path(str(one["file"])).name, self.certificate) for one in self.certificate.tables]
+        return [typed(folder / Path(str(one.file)).name, self.certificate) for one in self.certificate.tables]
 
 
 def place(
@@ -383,14 +384,14 @@ def write(
         if run is not None:
             run.commit(written.paid_for, moves)
 
-    keeper = None if run is None else run.keeper(complete)
+    keeper = keeper_of(run, complete)
     check = partial(require_whole_pair, *paths)
     hashes: dict[Path, str] = {}
     with together(*paths, inputs=inputs, check=check, keeper=keeper, hashes=hashes) as (table, certificate):
         said = carried(document, paths[1])
         rows = write_frames(next(tables), schema, table, named=paths[0], metadata=said, separator=separator)
         listed = _listed(paths[0], rows, Path(table.name))
-        hashes[paths[0]] = listed["sha256"]
+        hashes[paths[0]] = str(listed.sha256)
         written = document.holding([listed])
         certificate.write(written.to_json().encode())
     if run is not None:
@@ -408,7 +409,7 @@ def _write_folder(
         if run is not None:
             run.commit(written.paid_for, folder={"path": str(final), "write": write, "files": dict(files)})
 
-    keeper = None if run is None else run.keeper(complete)
+    keeper = keeper_of(run, complete)
     with new_folder(folder, keeper=keeper) as part:
         for number, frames in enumerate(tables, start=1):
             path = part / f"table-{number:02}.parquet"
@@ -416,7 +417,7 @@ def _write_folder(
             with together(path, hashes=hashes) as (file,):
                 rows = write_frames(frames, schema, file, named=folder / path.name, metadata=said)
                 listed.append(_listed(path, rows, Path(file.name)))
-                hashes[path] = listed[-1]["sha256"]
+                hashes[path] = str(listed[-1].sha256)
         written = document.holding(listed)
         with together(part / FOLDER_CERTIFICATE) as (file,):
             file.write(written.to_json().encode())
@@ -428,8 +429,8 @@ def _write_folder(
 def carried(document: Certificate, certificate: Path) -> dict[str, str]:
     """Return what a file says of itself."""
     identity = {} if document.identity is None else {IDENTITY_KEY: str(document.identity)}
-    return {CERTIFICATE_KEY: certificate.name, PROMISE_KEY: document.facts["guarantee"]["statement"], **identity}
+    return {CERTIFICATE_KEY: certificate.name, PROMISE_KEY: document.facts.guarantee.statement, **identity}
 
 
-def _listed(path: Path, rows: int, file: Path) -> dict[str, Any]:
-    return {"file": path.name, "rows": rows, "sha256": file_sha256(file)}
+def _listed(path: Path, rows: int, file: Path) -> FileFacts:
+    return FileFacts(file=path.name, rows=rows, sha256=file_sha256(file))

@@ -22,6 +22,7 @@ from discreet.mechanisms.base import Estimates
 from discreet.mechanisms.draws import Expansion
 from discreet.mechanisms.mechanism import DrawnMechanism, Remedy
 from discreet.privacy import Guarantee, Relation
+from discreet.releases.facts import CertificateFacts
 
 Frames = Iterator["pl.DataFrame"]
 
@@ -139,12 +140,14 @@ ELSEWHERE = {
 """Steps of packages above this one, and the module whose ``rebuilt`` makes each from a certificate."""
 
 
-def rebuilt_elsewhere(facts: Mapping[str, Any]) -> Step | None:
+def rebuilt_elsewhere(facts: CertificateFacts) -> Step | None:
     """Return the step of a certificate, where it is one of a package above this one."""
-    module = ELSEWHERE.get(facts["mechanism"]["name"])
+    module = ELSEWHERE.get(facts.mechanism.name)
     if module is None:
         return None
-    step: Step = import_module(module).rebuilt(facts)
+    step: Step = import_module(module).rebuilt(
+        facts.mechanism.name, facts.mechanism.parameters, Domain.from_dict(facts.domain)
+    )
     return step
 
 
@@ -239,41 +242,41 @@ def step_of(
     return given.step(domain, progress=progress)
 
 
-def rebuilt(facts: Mapping[str, Any]) -> tuple[Step, Guarantee]:
+def rebuilt(facts: CertificateFacts) -> tuple[Step, Guarantee]:
     """Return the step of a certificate and its guarantee, from the public facts in it."""
-    relation = Relation(name=facts["relation"]["name"], group=facts["relation"]["group"])
-    if facts["unit"] is not None and facts["unit"]["max_records"] != relation.group:
+    relation = Relation(name=facts.relation.name, group=facts.relation.group)
+    if facts.unit is not None and facts.unit.max_records != relation.group:
         raise ParameterError("the certificate's unit and its relation must have the same number of records")
     step = rebuilt_elsewhere(facts)
     if step is not None:
-        return step, step.guarantee(relation, n=facts["records"])
+        return step, step.guarantee(relation, n=facts.records)
     mechanism = certified_mechanism(facts)
-    guarantee = mechanism.guarantee_by(facts["guarantee"]["theorem"], relation, n=facts["records"])
-    return _step(mechanism, facts["size"]), guarantee
+    guarantee = mechanism.guarantee_by(facts.guarantee.theorem, relation, n=facts.records)
+    return _step(mechanism, facts.size), guarantee
 
 
-def released_step(facts: Mapping[str, Any]) -> Step:
+def released_step(facts: CertificateFacts) -> Step:
     """Return the step of a certificate."""
     step = rebuilt_elsewhere(facts)
-    return _step(certified_mechanism(facts), facts["size"]) if step is None else step
+    return _step(certified_mechanism(facts), facts.size) if step is None else step
 
 
-def certified_mechanism(facts: Mapping[str, Any]) -> Mechanism:
+def certified_mechanism(facts: CertificateFacts) -> Mechanism:
     """Return the mechanism as the facts of a certificate state it.
 
     Raises ParameterError when there is none of that name, or its parameters are out of range.
     """
-    name = facts["mechanism"]["name"]
+    name = facts.mechanism.name
     if name in ELSEWHERE:
         raise ParameterError(
             f"{name} releases tables drawn from a model, and no single posterior is known of them. Estimate from each "
             "table by itself, and combine the estimates with discreet.inference.combine"
         )
     return named(name).of(
-        facts["mechanism"]["parameters"],
-        domain=Domain.from_dict(facts["domain"]),
-        records=facts["records"],
-        size=facts["size"],
+        facts.mechanism.parameters,
+        domain=Domain.from_dict(facts.domain),
+        records=facts.records,
+        size=facts.size,
     )
 
 

@@ -50,7 +50,7 @@ def typed(source: Any, certificate: Certificate) -> pl.DataFrame:
     if not isinstance(source, (str, os.PathLike)):
         return as_polars(source)
     frame = quietly(scanned(source).collect, unreadable())
-    folders = certificate.facts["released"].get("partition_by") is not None
+    folders = certificate.facts.released.partition_by is not None
     return quietly(lambda: _parsed(frame, certificate), unreadable()) if _form(source).texts or folders else frame
 
 
@@ -73,7 +73,7 @@ def _form(path: str | os.PathLike[str]) -> formats.Format:
 
 def _parsed(frame: pl.DataFrame, certificate: Certificate) -> pl.DataFrame:
     """Read texts as the types of the released columns."""
-    domain = Domain.from_dict(certificate.facts["domain"])
+    domain = Domain.from_dict(certificate.facts.domain)
     schema = released_step(certificate.facts).nothing().schema
     parts = []
     for name, dtype in schema.items():

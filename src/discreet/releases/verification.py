@@ -24,7 +24,8 @@ from discreet._core.writing import file_sha256, require_settled
 from discreet.confidential.source import open_source
 from discreet.privacy import Guarantee
 from discreet.releases.certificate import Certificate, share
-from discreet.releases.errata import erratum_of, written_by
+from discreet.releases.errata import erratum_of
+from discreet.releases.facts import FileFacts
 from discreet.releases.manifest import MANIFEST, parts_of, problems, scanned_parts
 from discreet.releases.promise import (
     EARLIER,
@@ -150,8 +151,10 @@ def verify(
             if data is not None:
                 raise ParameterError("a folder holds what was released beside its certificate. Leave data out")
             data = certificate
-        certificate = Certificate.read(certificate)
-    facts = certificate.facts
+        try:
+            certificate = Certificate.read(certificate)
+        except ParameterError as problem:
+            return [_not_recomputed(str(problem))]
     with within(seconds):
         checks = _recomputed(certificate)
     if data is not None and checks[-1].what != "certificate":
@@ -160,8 +163,8 @@ def verify(
         elif certificate.several:
             checks += _check_folder(certificate, Path(data))
         else:
-            checks += _check_file({**facts["released"], "identity": certificate.identity}, data)
-    return [one if one.agrees else replace(one, erratum=erratum_of(one.what, facts)) for one in checks]
+            checks += _check_file(certificate, certificate.tables[0], data)
+    return [one if one.agrees else replace(one, erratum=erratum_of(one.what, certificate.facts)) for one in checks]
 
 
 def guarantee_of(certificate: Certificate) -> Guarantee:
@@ -172,30 +175,35 @@ def guarantee_of(certificate: Certificate) -> Guarantee:
 def _recomputed(certificate: Certificate) -> list[Check]:
     """Compare what a certificate claims with what follows from its public facts; the last check is that it can be."""
     checks: list[Check] = []
+    facts = certificate.facts
     try:
-        facts = certificate.whole().facts
         step, guarantee = rebuilt(facts)
-        earlier = written_by(facts) in EARLIER
-        checks += _promised(facts, step, guarantee, earlier=earlier)
+        earlier = facts.version in EARLIER
+        checks += _promised(certificate, step, guarantee, earlier=earlier)
         # Earlier versions wrote them before they were rounded to the kernel's grid.
-        checks.append(_compare("mechanism.parameters", facts["mechanism"]["parameters"], step.parameters, rel=1e-4))
-        checks.append(_compare("released.columns", facts["released"]["columns"], step.columns))
+        checks.append(_compare("mechanism.parameters", facts.mechanism.parameters, step.parameters, rel=1e-4))
+        checks.append(_compare("released.columns", facts.released.columns, step.columns))
         checks += _rows(certificate, step)
-        checks.append(_told(facts["released"]))
-        checks.append(_known("shows", facts["shows"], SHOWS, *(SHOWN if earlier else ())))
-        if "public_inputs" in facts:  # older certificates have none
-            checks.append(_public_inputs(facts["public_inputs"], step))
+        checks.append(_told(facts.released.share_from_data))
+        checks.append(_known("shows", facts.shows, SHOWS, *(SHOWN if earlier else ())))
+        if facts.public_inputs is not None:  # older certificates have none
+            checks.append(_public_inputs(facts.public_inputs, step))
         seeded = (SEEDED, SEEDED_CUT, *(RANDOMNESS if earlier else ()))
-        checks.append(_known("randomness", facts["randomness"], step.randomness, *seeded))
+        checks.append(_known("randomness", facts.randomness, step.randomness, *seeded))
     except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as error:
         problem = str(error) if isinstance(error, DiscreetError) else "a field is missing or of the wrong kind"
-        checks.append(Check(what="certificate", claimed="can be recomputed", found=problem, agrees=False))
+        checks.append(_not_recomputed(problem))
     return checks
 
 
-def _promised(facts: dict[str, Any], step: Step, guarantee: Guarantee, *, earlier: bool) -> list[Check]:
+def _not_recomputed(problem: str) -> Check:
+    return Check(what="certificate", claimed="can be recomputed", found=problem, agrees=False)
+
+
+def _promised(certificate: Certificate, step: Step, guarantee: Guarantee, *, earlier: bool) -> list[Check]:
     """Compare a guarantee with the one computed now; an earlier version's holds where it still does."""
-    claimed, found = facts["guarantee"], promised_now(facts, step, guarantee)
+    claimed = certificate.facts.guarantee.to_dict()
+    found = promised_now(certificate, step, guarantee).facts.guarantee.to_dict()
     keys = set(claimed) | set(found)
     if earlier:
         keys -= added_since(claimed)
@@ -208,18 +216,20 @@ def _promised(facts: dict[str, Any], step: Step, guarantee: Guarantee, *, earlie
     return checks
 
 
-def promised_now(facts: dict[str, Any], step: Step, guarantee: Guarantee) -> dict[str, Any]:
-    """Return what the ``guarantee`` of a certificate should be."""
-    epsilon, unit = float(facts["guarantee"]["epsilon"]), facts["unit"]
-    old_tables = written_by(facts) in EARLIER and "tables" in facts["released"]
-    return promise(
+def promised_now(certificate: Certificate, step: Step, guarantee: Guarantee) -> Certificate:
+    """Return a certificate with the ``guarantee`` that it should have."""
+    facts = certificate.facts
+    epsilon = float(facts.guarantee.epsilon)
+    old_tables = facts.version in EARLIER and facts.released.tables is not None
+    promised = promise(
         step,
         guarantee,
         epsilon,
-        unit=None if unit is None else str(unit["column"]),
-        seeded=facts["randomness"].startswith(MARKED),
+        unit=None if facts.unit is None else facts.unit.column,
+        seeded=facts.randomness.startswith(MARKED),
         **({"epsilons": tuple(e for e in TABLE_EPSILONS if e < epsilon)} if old_tables else {}),
     )
+    return Certificate(facts=replace(facts, guarantee=promised))
 
 
 def _compare(what: str, claimed: Any, found: Any, *, rel: float = 1e-6) -> Check:
@@ -233,19 +243,19 @@ def _known(what: str, claimed: str, *known: str) -> Check:
 
 def _rows(certificate: Certificate, step: Step) -> list[Check]:
     """Compare the number of tables, and of the rows of each, with what was asked for."""
-    n, tables, several = certificate.facts["records"], certificate.tables, certificate.several
+    n, tables, several = certificate.facts.records, certificate.tables, certificate.several
     checks = [
         Check(
-            what=f"{table['file'] if several else 'released'}.rows",
-            claimed=table["rows"],
+            what=f"{table.file if several else 'released'}.rows",
+            claimed=table.rows,
             found=step.rows(n)[-1],
-            agrees=table["rows"] in step.rows(n),
+            agrees=table.rows in step.rows(n),
         )
         for table in tables
     ]
     if several or step.tables is not None:
         checks.append(_compare("released.tables", len(tables) if several else None, step.tables))
-        checks.append(_compare("size", certificate.facts["size"], step.size(n)))
+        checks.append(_compare("size", certificate.facts.size, step.size(n)))
     return checks
 
 
@@ -257,11 +267,10 @@ def _public_inputs(claimed: Any, step: Step) -> Check:
     return Check(what="public_inputs", claimed=claimed, found=wanted, agrees=agrees)
 
 
-def _told(released: dict[str, Any]) -> Check:
+def _told(from_data: Any) -> Check:
     """Check that what came out is a share; it cannot be recomputed."""
-    told = released.get("share_from_data")
-    fits = told is None or share(told) is not None
-    return Check(what="released.share_from_data", claimed=told, found="a share or null", agrees=fits)
+    fits = from_data is None or share(from_data) is not None
+    return Check(what="released.share_from_data", claimed=from_data, found="a share or null", agrees=fits)
 
 
 def _alike(claimed: Any, found: Any, rel: float) -> bool:
@@ -279,7 +288,7 @@ def _alike(claimed: Any, found: Any, rel: float) -> bool:
 
 def _check_parts(certificate: Certificate, folder: Path) -> list[Check]:
     """Compare every part of a release with the manifest, and this with the certificate; spoilt parts are not read."""
-    released, written = certificate.facts["released"], "as it was written"
+    released, written = certificate.facts.released, "as it was written"
     if not folder.is_dir():
         raise FileProblem(folder, "its certificate is that of a release in parts", "give the folder")
     try:
@@ -288,33 +297,32 @@ def _check_parts(certificate: Certificate, folder: Path) -> list[Check]:
         return [Check(what=MANIFEST, claimed=written, found=problem.problem, agrees=False)]
     found = [(name, written if wrong is None else wrong) for name, wrong in problems(folder, parts, certificate)]
     checks = [Check(what=name, claimed=written, found=told, agrees=told == written) for name, told in found]
-    checks.append(_compare("released.partitions", released["partitions"], len(parts)))
+    checks.append(_compare("released.partitions", released.partitions, len(parts)))
     if all(check.agrees for check in checks):
         scan = scanned_parts(folder)
         rows = quietly(lambda: int(scan.select(pl.len()).collect().item()), unreadable())
         columns = quietly(lambda: scan.collect_schema().names(), unreadable())
-        checks.append(_compare("released.rows (in the parts)", released["rows"], rows))
-        checks.append(_compare("released.columns (in the parts)", released["columns"], columns))
+        checks.append(_compare("released.rows (in the parts)", released.rows, rows))
+        checks.append(_compare("released.columns (in the parts)", released.columns, columns))
     return checks
 
 
 def _check_folder(certificate: Certificate, folder: Path) -> list[Check]:
     """Compare the tables in a folder with their certificate; one that is not as it was written is not read further."""
-    names, columns = [str(table["file"]) for table in certificate.tables], certificate.facts["released"]["columns"]
+    names = [str(table.file) for table in certificate.tables]
     checks = [_compare("tables in the folder", names, sorted(file.name for file in folder.glob("*.parquet")))]
     for name, table in zip(names, certificate.tables, strict=True):
         if (file := folder / Path(name).name).is_file():  # one that is missing is told by the names
-            stated = {**table, "columns": columns, "identity": certificate.identity}
-            checks += _check_file(stated, file, named=name)
+            checks += _check_file(certificate, table, file)
     return checks
 
 
-def _check_file(released: dict[str, Any], data: str | os.PathLike[str], named: str | None = None) -> list[Check]:
+def _check_file(certificate: Certificate, stated: FileFacts, data: str | os.PathLike[str]) -> list[Check]:
     """Compare a file with what is stated of it; one of several that was changed is not read."""
     require_settled(data)
-    what = named or "released"
-    checks = [_compare(f"{what}.sha256", released.get("sha256"), file_sha256(data))]
-    if named is not None and not checks[0].agrees:
+    what = str(stated.file) if certificate.several else "released"
+    checks = [_compare(f"{what}.sha256", stated.sha256, file_sha256(data))]
+    if certificate.several and not checks[0].agrees:
         return checks
     columns, form = list(open_source(data).names), formats.format_of(data) or formats.PARQUET
 
@@ -322,9 +330,9 @@ def _check_file(released: dict[str, Any], data: str | os.PathLike[str], named: s
         return int(formats.scanned(data, form).select(pl.len()).collect().item())
 
     rows = quietly(counted, FileProblem(data, "it is not a readable table", "give the released file"))
-    checks.append(_compare(f"{what}.columns (in the file)", released.get("columns"), columns))
-    checks.append(_compare(f"{what}.rows (in the file)", released.get("rows"), rows))
+    checks.append(_compare(f"{what}.columns (in the file)", certificate.facts.released.columns, columns))
+    checks.append(_compare(f"{what}.rows (in the file)", stated.rows, rows))
     identity = told(data, IDENTITY_KEY)
-    if not form.texts and (identity, released["identity"]) != (None, None):
-        checks.append(_compare(f"{what}.identity (in the file)", released["identity"], identity))
+    if not form.texts and (identity, certificate.identity) != (None, None):
+        checks.append(_compare(f"{what}.identity (in the file)", certificate.identity, identity))
     return checks

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,11 @@ from discreet._core.checks import choice
 from discreet._core.errors import FileProblem, ParameterError
 from discreet._core.formats import format_of
 from discreet._core.lazy import pl
+from discreet._core.reading import first_wrong
 from discreet._core.text import harmless, sentence
 from discreet._core.version import __version__
 from discreet._core.writing import OWN, check_outputs, file_sha256, require_own, together
-from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, certificate_in, first_wrong
+from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, certificate_in
 from discreet.releases.manifest import MANIFEST
 from discreet.releases.release import taken_for_sample
 from discreet.releases.writing import certificate_path
@@ -73,14 +74,9 @@ class Described:
         return f"{self.url or ''}{quote(name)}"
 
     @property
-    def facts(self) -> Mapping[str, Any]:
-        """The certificate's facts."""
-        return self.promise.certificate.facts
-
-    @property
     def created(self) -> str:
         """When it was made."""
-        return harmless(str(self.facts["created"]))
+        return harmless(self.promise.certificate.facts.created)
 
     @property
     def identifier(self) -> str | None:
@@ -96,7 +92,9 @@ class Described:
     @property
     def description(self) -> str:
         """What was released and what is promised, in words."""
-        return harmless(f"{sentence(self.promise.certificate.summary)}. {self.promise.stated['statement']}")
+        return harmless(
+            f"{sentence(self.promise.certificate.summary)}. {self.promise.stated.facts.guarantee.statement}"
+        )
 
     @property
     def limits(self) -> list[str]:
@@ -111,19 +109,20 @@ class Described:
 
         Epsilon and delta are texts with all their digits: a reader of JSON-LD would round numbers, maybe down.
         """
-        stated, facts = self.promise.stated, self.facts
+        facts = self.promise.stated.facts
+        stated = facts.guarantee
         return {
             "epsilon": _double(self.promise.epsilon),
             "delta": _double(self.promise.delta),
-            "relation": facts["relation"]["name"],
-            "group": facts["relation"]["group"],
-            "records": facts["records"],
-            "kind": stated["kind"],
-            "theorem": stated["theorem"],
-            "exact": stated["exact"],
-            "mechanism": facts["mechanism"]["name"],
-            "statement": harmless(stated["statement"]),
-            "randomness": harmless(str(facts["randomness"])),
+            "relation": facts.relation.name,
+            "group": facts.relation.group,
+            "records": facts.records,
+            "kind": stated.kind,
+            "theorem": stated.theorem,
+            "exact": stated.exact,
+            "mechanism": facts.mechanism.name,
+            "statement": harmless(stated.statement),
+            "randomness": harmless(facts.randomness),
         }
 
 
@@ -156,7 +155,7 @@ def describe(
     promise = Promise.read(where, data=path)
     if promise.disagreements:
         raise FileProblem(where, "its claims are not confirmed", "run discreet verify to see which claim is wrong")
-    if (wrong := first_wrong(promise.certificate.facts, _UNVERIFIED, "")) is not None:
+    if (wrong := first_wrong(promise.certificate.to_dict(), _UNVERIFIED, "")) is not None:
         raise FileProblem(where, f"its field {wrong} is missing or of the wrong kind", "give the file that was written")
     address = _address("url", url)
     return make(
@@ -239,7 +238,7 @@ def croissant(of: Described) -> dict[str, Any]:
             "rai:dataCollection": _how(of),
             "rai:dataCollectionType": ["Synthetic"],
             "rai:dataLimitations": of.limits,
-            "rai:personalSensitiveInformation": [harmless(of.promise.stated["statement"])],
+            "rai:personalSensitiveInformation": [harmless(of.promise.stated.facts.guarantee.statement)],
             "promise": of.numbers,
             "writer": f"{OWN} {__version__}",
             "distribution": distribution,
@@ -274,16 +273,16 @@ def dcat(of: Described) -> dict[str, Any]:
 
 
 def _how(of: Described) -> str:
-    library, name = of.facts["library"], of.facts["mechanism"]["name"]
-    made = f"Synthetic: made from a confidential table by the mechanism {name} of {library['name']} "
-    told = f"{library['version']}. {of.promise.kind} Recompute it with discreet verify from {of.certificate.name}."
+    library, name = of.promise.certificate.facts.library, of.promise.certificate.facts.mechanism.name
+    made = f"Synthetic: made from a confidential table by the mechanism {name} of {library.name} "
+    told = f"{library.version}. {of.promise.kind} Recompute it with discreet verify from {of.certificate.name}."
     return harmless(made + told)
 
 
 def _record_set(of: Described, file: str, name: str) -> dict[str, Any]:
     facts = declared(of.promise.step.domain)
     words = {column: harmless(f"{kind}; {rest}" if rest else kind) for column, kind, _, rest in facts}
-    folders = of.facts["released"].get("partition_by") if of.promise.certificate.in_parts else None
+    folders = of.promise.certificate.facts.released.partition_by if of.promise.certificate.in_parts else None
     fields = []
     for column, dtype in of.schema.items():
         source: dict[str, Any] = {"fileObject": {"@id": quote(file)}, "extract": {"column": column}}
@@ -350,7 +349,7 @@ def _files(path: Path, promise: Promise) -> Iterator[File]:
         yield _file(path / MANIFEST, f"{path.name}/{MANIFEST}")
     elif promise.certificate.several:
         for table in promise.certificate.tables:
-            name = Path(str(table["file"])).name
+            name = Path(str(table.file)).name
             yield _file(path / name, f"{path.name}/{name}")
     else:
         yield _file(path, path.name)

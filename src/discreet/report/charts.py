@@ -332,7 +332,7 @@ def picture(released: Any, certificate: Certificate, out: str | os.PathLike[str]
         from matplotlib.figure import Figure
     except ImportError:
         raise ParameterError("the picture needs matplotlib. Install it: pip install 'discreet[report]'") from None
-    domain = Domain.from_dict(certificate.facts["domain"])
+    domain = Domain.from_dict(certificate.facts.domain)
     name = domain.names[0]
     figure = Figure(figsize=(11, 4.2), layout="constrained")
     values, attack = figure.subplots(1, 2, width_ratios=(3, 2))
@@ -340,9 +340,9 @@ def picture(released: Any, certificate: Certificate, out: str | os.PathLike[str]
     _draw_attack(attack, guarantee_of(certificate))
     facts = certificate.facts
     title = (
-        f"{counted(facts['size'], 'synthetic record')} from {facts['records']:,}: "
+        f"{counted(facts.size or 0, 'synthetic record')} from {facts.records:,}: "
         f"epsilon {rounded_up(certificate.epsilon, 6)}, delta {rounded_up(certificate.delta)} "
-        f"({facts['mechanism']['name']})"
+        f"({facts.mechanism.name})"
     )
     if confidential is not None:
         figure.supxlabel("CONFIDENTIAL: drawn from the private data. Not for publication", color="#b00020", fontsize=10)

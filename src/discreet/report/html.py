@@ -150,7 +150,8 @@ def write_report(
         raise ParameterError("a holdout and attacked columns are of use with the confidential table. Give data as well")
     promise = Promise.read(where, data=release)
     others = tuple(Promise.read(other) for other in also)
-    files = [release / one["file"] for one in promise.certificate.tables] if promise.certificate.several else [release]
+    tables = promise.certificate.tables if promise.certificate.several else []
+    files = [release / str(table.file) for table in tables] or [release]
     check_outputs([path], files)
     try:
         page = _public(promise, others, release, files, where)
@@ -160,7 +161,7 @@ def write_report(
         wrong = "a field of it is missing or of the wrong kind"
         raise FileProblem(where, wrong, "give the certificate written beside the release") from None
     if ledger is not None:
-        page["ledger"] = InLedger.read(ledger, dataset, certificate=where, facts=promise.certificate.facts)
+        page["ledger"] = InLedger.read(ledger, dataset, certificate=where, stamp=promise.certificate.facts.ledger)
     if data is not None:
         attacked = {"holdout": holdout, "sensitive": sensitive, "known": known}
         page |= _confidential(page, data, files[0], domain, measures=measures, resamples=resamples, **attacked)
@@ -177,7 +178,9 @@ def _public(
     """Return everything the page shows of a release and its certificates."""
     facts, step, n = promise.certificate.facts, promise.step, promise.guarantee.n
     stated, group = step.domain, promise.guarantee.relation.group
-    counts = facts["size"] is None
+    counts = facts.size is None
+    if None in (facts.created, facts.library.name, facts.library.version):
+        raise ValueError("who wrote the certificate, and when")
     rows, columns = released_columns(files, stated, counts=counts)
     together = joint((promise, *others))
     curves = Curves.of(promise, together)
@@ -194,9 +197,9 @@ def _public(
         "units": f"{n // group:,}",
         "group": group,
         "added": promise.guarantee.relation.name == "add-remove",
-        "unit": None if facts["unit"] is None else str(facts["unit"]["column"]),
-        "randomness": str(facts["randomness"]),
-        "made": f"{facts['created']}, with {facts['library']['name']} {facts['library']['version']}",
+        "unit": None if facts.unit is None else facts.unit.column,
+        "randomness": facts.randomness,
+        "made": f"{facts.created}, with {facts.library.name} {facts.library.version}",
         "attack": attack(curves),
         "profile": profile_picture(promise, curves),
         "profile_table": profile_table(promise, together),
@@ -212,8 +215,8 @@ def _public(
         "parameters": {key: fact(value) for key, value in step.parameters.items()},
         "protected": ", ".join(step.protected),
         "as_held": ", ".join(name for name in stated.names if step.protected and name not in step.protected),
-        "share": promise.stated["share_in_words"],
-        "outcome": facts["released"].get("outcome"),
+        "share": promise.stated.facts.guarantee.share_in_words,
+        "outcome": facts.released.outcome,
         "poor": promise.poor,
         "command": f"discreet verify {names[1]}" if several else f"discreet verify {names[0]} --data {names[1]}",
         "confidential": None,

@@ -124,26 +124,23 @@ class InLedger:
     problems: Sequence[str]
 
     @classmethod
-    def read(
-        cls, place: str | os.PathLike[str], dataset: str | None, *, certificate: Path, facts: Mapping[str, Any]
-    ) -> InLedger:
+    def read(cls, place: str | os.PathLike[str], dataset: str | None, *, certificate: Path, stamp: Any) -> InLedger:
         """Look a release up.
 
         ``place``, ``dataset``: of the ledger; the data set of the certificate by default.
-        ``certificate``, ``facts``: of the release.
+        ``certificate``, ``stamp``: of the release, and where it says that it stands in the ledger.
 
         Raises FileProblem, ParameterError when there is no such ledger.
         """
-        stamp = facts.get("ledger")
-        named: Mapping[str, Any] = stamp if isinstance(stamp, Mapping) else {}
-        with Ledger(place, dataset or named.get("dataset")) as ledger:
+        own = getattr(stamp, "entry", None)
+        with Ledger(place, dataset or getattr(stamp, "dataset", None)) as ledger:
             problems = ledger.verify([certificate])
             status, held = ledger.status().to_dict(), entries(ledger.log())
-        others = [entry for entry in held if entry.state != "VOID" and entry.name != named.get("entry")]
+        others = [entry for entry in held if entry.state != "VOID" and entry.name != own]
         rows = entry_rows(others)
         return cls(
             dataset=status["dataset"],
-            entry=named.get("entry"),
+            entry=own,
             spending=Spending.of(status),
             others=rows,
             left_out=len(others) - len(rows),

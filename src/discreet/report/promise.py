@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -36,7 +34,7 @@ class Promise:
     ``certificate``: as read.
     ``step``: Rebuilt from the certificate's public facts.
     ``guarantee``: Recomputed from them.
-    ``stated``: what the certificate's ``guarantee`` should be, recomputed.
+    ``stated``: the certificate as it should be: its ``guarantee`` recomputed.
     ``checks``: what verification found.
     """
 
@@ -44,7 +42,7 @@ class Promise:
     certificate: Certificate
     step: Step
     guarantee: Guarantee
-    stated: Mapping[str, Any]
+    stated: Certificate
     checks: tuple[Check, ...]
 
     @classmethod
@@ -53,11 +51,13 @@ class Promise:
 
         Raises FileProblem when it cannot be read, or states no guarantee that can be recomputed.
         """
-        certificate = Certificate.read(path)
         try:
+            certificate = Certificate.read(path)
             with within(SECONDS):
-                step, guarantee = rebuilt(certificate.whole().facts)
-                stated = promised_now(certificate.facts, step, guarantee)
+                step, guarantee = rebuilt(certificate.facts)
+                stated = promised_now(certificate, step, guarantee)
+        except FileProblem:
+            raise
         except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError):
             raise FileProblem(
                 path, "the guarantee it states cannot be recomputed", "run discreet verify to see which claim is wrong"
@@ -85,18 +85,17 @@ class Promise:
     @property
     def poor(self) -> str | None:
         """Why the release is of poor use, recomputed where it was known before; None where it is not known to be."""
-        facts = self.certificate.facts
-        return Certificate(facts={**facts, "guarantee": {**facts["guarantee"], **self.stated}}).poor
+        return self.stated.poor
 
     @property
     def epsilon(self) -> float:
         """The certificate's epsilon; any one may be stated, since delta follows from it, but a model's is its own."""
-        return float(self.stated["epsilon"])
+        return self.stated.epsilon
 
     @property
     def delta(self) -> float:
         """Delta at that epsilon, recomputed."""
-        return float(self.stated["delta"])
+        return self.stated.delta
 
     @property
     def delta_text(self) -> str:
@@ -155,7 +154,7 @@ class Promise:
     @property
     def caveats(self) -> tuple[str, ...]:
         """All other caveats, those of the budget and the privacy unit among them."""
-        return tuple(_sentence(caveat) for caveat in self.stated["caveats"] if "verbatim" not in caveat)
+        return tuple(_sentence(caveat) for caveat in self.stated.facts.guarantee.caveats if "verbatim" not in caveat)
 
     @property
     def assumptions(self) -> tuple[str, ...]:

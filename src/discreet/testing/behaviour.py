@@ -343,12 +343,12 @@ def _result(mechanism: Mechanism, table: Confidential[Counts], request: _Request
 
 
 def _public(released: Release, *, random_rows: bool) -> dict[str, Any]:
-    facts = {key: value for key, value in released.certificate.facts.items() if key != "created"}
+    document = {key: value for key, value in released.certificate.to_dict().items() if key != "created"}
     drawn = {"outcome", "share_from_data", "pairs_measured", "merged_cells"} | ({"rows"} if random_rows else set())
-    facts["released"] = {key: value for key, value in facts["released"].items() if key not in drawn}
+    document["released"] = {key: value for key, value in document["released"].items() if key not in drawn}
     frame = released.records
     return {
-        "certificate": facts,
+        "certificate": document,
         "columns": {name: str(kind) for name, kind in frame.schema.items()},
         "rows": None if random_rows else frame.height,
         "info": released.info,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -104,20 +105,20 @@ def test_other_tables_pass_and_are_recorded(name: str, value: pl.DataFrame) -> N
     if "index" in value.columns:
         value = value.with_columns(pl.when(pl.col("index") == 7).then(98).otherwise("age").alias("age"))
     made = discreet.release(TABLE, DOMAIN, reference=value, **quick())
-    hashes = made.certificate.facts["public_inputs"]
+    hashes = made.certificate.to_dict()["public_inputs"]
     assert set(hashes) == {"reference"}, name
     assert all(check.agrees for check in verify(made.certificate))
     again = discreet.release(TABLE, DOMAIN, reference=value.reverse().to_pandas(), **quick())
-    assert again.certificate.facts["public_inputs"] == hashes
+    assert again.certificate.to_dict()["public_inputs"] == hashes
     other = discreet.release(TABLE, DOMAIN, reference=table(200, 2), **quick())
-    assert other.certificate.facts["public_inputs"] != hashes
-    assert discreet.release(TABLE, DOMAIN, **quick()).certificate.facts["public_inputs"] == {}
+    assert other.certificate.to_dict()["public_inputs"] != hashes
+    assert discreet.release(TABLE, DOMAIN, **quick()).certificate.to_dict()["public_inputs"] == {}
 
 
 def test_a_reference_for_the_choice_is_recorded() -> None:
     ages = Domain(columns={"age": DOMAIN.columns["age"]})
     made = discreet.release(TABLE.select("age"), ages, reference=table(50, 1), **request())
-    assert set(made.certificate.facts["public_inputs"]) == {"reference"}
+    assert set(made.certificate.to_dict()["public_inputs"]) == {"reference"}
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
@@ -218,7 +219,7 @@ def test_points_that_are_the_table(form: str) -> None:
             publish(confidential(held, DOMAIN), mechanism(same), size=20, accept_poor_utility=True)
     without_one = held.filter(pl.Series(range(held.height)) != held.height - 6)  # one that occurs once
     made = publish(confidential(held, DOMAIN), mechanism(without_one), size=20, accept_poor_utility=True)
-    assert set(made.certificate.facts["public_inputs"]) == {"points"}
+    assert set(made.certificate.to_dict()["public_inputs"]) == {"points"}
     assert all(check.agrees for check in verify(made.certificate))
 
 
@@ -238,7 +239,7 @@ def test_a_generator_made_of_the_table(parts: bool, tmp_path: Path) -> None:
         publish(closed, same, size=20, relation="add-remove", accept_poor_utility=True)
     other = evolution(Resampling(domain=DOMAIN, table=table(200, 1)), 200)
     made = publish(closed, other, size=20, accept_poor_utility=True)
-    assert set(made.certificate.facts["public_inputs"]) == {"api.table"}
+    assert set(made.certificate.to_dict()["public_inputs"]) == {"api.table"}
     assert all(check.agrees for check in verify(made.certificate))
 
 
@@ -309,15 +310,16 @@ def test_every_mechanism_and_generator_shows_the_records_it_holds() -> None:
 # -- certificates -----------------------------------------------------------------------------------------------------
 
 
-def test_certificates_without_public_inputs_are_verified_and_wrong_ones_are_not() -> None:
+def test_certificates_without_public_inputs_are_verified_and_wrong_ones_are_not(tmp_path: Path) -> None:
     points = table(9, 1).drop_nulls()
     made = discreet.release(TABLE, DOMAIN, mechanism="signed-measure", points=points, **request())
-    facts = made.certificate.facts
-    assert made.certificate.facts["public_inputs"].keys() == {"points"}
-    older = Certificate(facts={key: value for key, value in facts.items() if key != "public_inputs"})
+    facts = made.certificate.to_dict()
+    assert made.certificate.to_dict()["public_inputs"].keys() == {"points"}
+    older = Certificate.from_dict({key: value for key, value in facts.items() if key != "public_inputs"})
     assert all(check.agrees for check in verify(older))
     for wrong in ({}, {"points": "0"}, {"points": None}, {"points": "g" * 64}, [], None, {"other": "0" * 64}):
-        checks = verify(Certificate(facts={**facts, "public_inputs": wrong}))
+        (tmp_path / "c.json").write_text(json.dumps({**facts, "public_inputs": wrong}))
+        checks = verify(tmp_path / "c.json")
         assert not all(check.agrees for check in checks), wrong
 
 
@@ -341,14 +343,14 @@ def test_a_cut_by_a_weak_generator_marks_the_release_for_good(rng: Any, tmp_path
     mechanism = REGISTRY["smoothed-histogram"](domain=SLOTTED, size=10, mixing=0.5)
     made = publish(slotted(rng), mechanism, accept_poor_utility=True)
     assert made.certificate.seeded
-    assert "rows of each unit" in made.certificate.facts["randomness"]
-    assert made.certificate.facts["guarantee"]["statement"].startswith("Seeded run, not for publication")
+    assert "rows of each unit" in made.certificate.to_dict()["randomness"]
+    assert made.certificate.to_dict()["guarantee"]["statement"].startswith("Seeded run, not for publication")
     assert "seeded: not for publication" in made.certificate.summary
     assert all(check.agrees for check in verify(made.certificate))
     again = Certificate.read(made.write(tmp_path / "r.csv").certificate_path or "")
     assert again.seeded
     both = publish(slotted(rng), mechanism, accept_poor_utility=True, rng=seeded(2))
-    assert both.certificate.facts["randomness"].endswith("can undo the noise")
+    assert both.certificate.to_dict()["randomness"].endswith("can undo the noise")
 
 
 def test_a_secure_cut_and_a_generator_that_cuts_nothing_do_not() -> None:

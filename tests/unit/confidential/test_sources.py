@@ -131,7 +131,7 @@ def test_a_stream_that_can_be_taken_once_is_taken_once() -> None:
     domain = Domain(columns={name: Integer(lower=0, upper=1) for name in names})
     table = pa.table({name: [0, 1] * 500 for name in names})
     made = discreet.release(Once(table), domain, epsilon=8.0, delta=1e-6, size=100, mechanism="marginals", seed=1)
-    assert made.certificate.facts["records"] == 1000
+    assert made.certificate.to_dict()["records"] == 1000
 
 
 @pytest.mark.parametrize("name", [*FILES, "folder"])

@@ -240,7 +240,7 @@ def test_records_where_no_label_was_kept():
     cells = domain(3)
     mechanism = StabilityHistogram(domain=cells, scale=0.5, threshold=9)
     release = released(mechanism, cells, [1, 2, 3, 3], size=5)
-    assert release.certificate.facts["released"]["share_from_data"] == 0.0
+    assert release.certificate.to_dict()["released"]["share_from_data"] == 0.0
     none = Counts(records=cells.unflat(np.empty(0, np.int64)), frequencies=np.empty(0, np.int64))
     found = mechanism_posterior(release, strength=STRENGTH, draws=DRAWS)
     check(found, cells, 4, lambda c: mechanism.log_prob(none, counts_of(cells, c)))

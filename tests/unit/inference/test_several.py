@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -119,24 +120,28 @@ def test_a_regression_is_that_of_each_table_combined(released: Release) -> None:
         released.regress("z ~ w")
 
 
+def stating(made: Release, **released: Any) -> Release:
+    return replace(made, certificate=made.certificate.releasing(**released))
+
+
 def test_what_was_not_measured_is_said(data: pl.DataFrame) -> None:
     pytest.importorskip("formulaic")
     asked = {"epsilon": 3.0, "delta": 1e-6, "size": SIZE, "mechanism": "marginals", "tables": 2, "seed": 1}
     made = release(data, DOMAIN, **asked, workload=["x*z"])
-    assert made.certificate.facts["released"]["pairs_measured"] == [["x", "z"]]
+    assert made.certificate.to_dict()["released"]["pairs_measured"] == [["x", "z"]]
     independent = "conditional independence, which was not measured: no interval covers that"
     assert not any(independent in note for note in made.estimate(["mean"], column="x").notes)
-    made.certificate.facts["released"]["merged_cells"] = {}
+    made = stating(made, merged_cells={})
     assert not any(independent in note for note in made.estimate(["mean"], column="x", by="z").notes)
-    made.certificate.facts["released"]["merged_cells"] = {"z": 7, "y": 1}
+    made = stating(made, merged_cells={"z": 7, "y": 1})
     (merged,) = (note for note in made.estimate(["mean"], column="x", by="z").notes if independent in note)
     assert merged.endswith(f"it rests on {independent}: z on 7 of 10")
-    made.certificate.facts["released"]["merged_cells"] = {}
+    made = stating(made, merged_cells={})
     assert made.estimate(["mean"], column="x", by="y").notes[1].endswith(f"{independent}: x and y")
     assert any(note.endswith(f"{independent}: x and y, y and z") for note in made.regress("x ~ z + C(y)").notes)
-    made.certificate.facts["released"]["pairs_measured"] = [["x", "y"], ["x", "z"], ["y", "z"]]
+    made = stating(made, pairs_measured=[["x", "y"], ["x", "z"], ["y", "z"]])
     assert any("more than two of them do together" in note for note in made.regress("x ~ z + C(y)").notes)
-    del made.certificate.facts["released"]["pairs_measured"]  # as earlier versions wrote it
+    made = stating(made, pairs_measured=None)  # as earlier versions wrote it
     assert "where their tables of two columns were measured" in made.estimate(["mean"], column="x", by="y").notes[1]
 
 

@@ -57,7 +57,7 @@ def test_releases_are_paid_for_until_nothing_is_left(place, tmp_path) -> None:
         assert not (tmp_path / "third.parquet").exists()
         assert states(ledger) == {"COMMITTED": 2}
         assert ledger.verify([tmp_path / "second.certificate.json"]) == []
-    assert first.certificate.facts["ledger"]["dataset"] == "ages"
+    assert first.certificate.to_dict()["ledger"]["dataset"] == "ages"
 
 
 def test_the_edge_is_exact(tmp_path) -> None:
@@ -690,7 +690,7 @@ def test_one_ledger_has_one_name(place) -> None:
 
 def test_no_ledger_is_named_by_an_empty_variable(monkeypatch) -> None:
     monkeypatch.setenv("DISCREET_LEDGER", "")
-    assert "ledger" not in released(None).certificate.facts
+    assert "ledger" not in released(None).certificate.to_dict()
 
 
 # -- plans ------------------------------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def test_one_table_asked_for_is_the_release_of_before() -> None:
     asked: dict[str, Any] = {"epsilon": 2.0, "delta": 1e-6, "size": 500, "mechanism": "marginals", "seed": 5}
     before, now = release(people(), WIDE, **asked), release(people(), WIDE, tables=1, **asked)
     assert now.records.equals(before.records)
-    assert {**now.certificate.facts, "created": ""} == {**before.certificate.facts, "created": ""}
+    assert {**now.certificate.to_dict(), "created": ""} == {**before.certificate.to_dict(), "created": ""}
 
 
 # -- several ----------------------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def test_a_folder_of_tables_verifies(tmp_path: Path) -> None:
     assert [table.height for table in tables] == [700, 700, 700]
     assert not tables[0].equals(tables[1])
     assert all(check.agrees for check in verify(out))
-    assert made.certificate.facts["mechanism"]["parameters"]["sampling"] == "iid"
+    assert made.certificate.to_dict()["mechanism"]["parameters"]["sampling"] == "iid"
     (out / "table-02.parquet").unlink()
     assert not all(check.agrees for check in verify(out))
     with pytest.raises(FileProblem):

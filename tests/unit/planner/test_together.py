@@ -117,7 +117,7 @@ def test_a_planned_release_is_what_a_release_makes() -> None:
             mechanism=part.mechanism.name,
             accept_poor_utility=True,
         )
-        facts = released.certificate.facts
+        facts = released.certificate.to_dict()
         assert facts["mechanism"] == part.to_dict()["mechanism"]
         assert facts["domain"] == part.to_dict()["domain"]
 

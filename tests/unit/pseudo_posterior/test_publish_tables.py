@@ -48,7 +48,7 @@ def test_tables_and_certificate_appear_together_and_can_be_verified(tmp_path) ->
     tables = [pl.read_parquet(made.path / f"table-0{i}.parquet") for i in (1, 2, 3)]
     assert all(table.schema == {"visits": pl.Int64} and table.height == 200 for table in tables)
     assert not tables[0].equals(tables[1])
-    promise = made.certificate.facts["guarantee"]
+    promise = made.certificate.to_dict()["guarantee"]
     assert (promise["kind"], promise["theorem"]) == ("asymptotic", "T19")
     assert promise["epsilon_each"] == pytest.approx(6.0)
     assert promise["epsilon"] == pytest.approx(18.0)
@@ -63,7 +63,7 @@ def test_the_certificate_holds_nothing_that_was_measured(tmp_path) -> None:
     facts = []
     for i, shift in enumerate((0, 40)):
         closed = confidential(TABLE.with_columns(pl.col("visits") + shift), VISITS)
-        facts.append(publish(closed, mechanism, out=tmp_path / str(i), accept={"asymptotic"}).certificate.facts)
+        facts.append(publish(closed, mechanism, out=tmp_path / str(i), accept={"asymptotic"}).certificate.to_dict())
         for name in ("created", "identity", "released"):
             del facts[-1][name]
     assert facts[0] == facts[1]
@@ -178,7 +178,7 @@ def test_the_certificate_holds_the_limits_of_convergence_and_nothing_measured(tm
                                 convergence=limits)  # fmt: skip
     closed = confidential(TABLE, VISITS)
     made = publish(closed, mechanism, out=tmp_path / "out", accept={"asymptotic"})
-    assert made.certificate.facts["mechanism"]["parameters"]["chains"] == {
+    assert made.certificate.to_dict()["mechanism"]["parameters"]["chains"] == {
         "chains": 2, "draws": 60, "warm_up": 1000, "doublings": 3,
         "refused_beyond": {"r_hat": 1.2, "effective": 20.0, "divergent": None}}  # fmt: skip
     assert "met the limits of convergence: R-hat at most 1.2, at least 20 effective draws per chain\n" in str(made)
@@ -240,7 +240,7 @@ def test_chains_of_the_censored_form_are_published_only_where_that_is_accepted(t
                 "poisson", "--sensitive", "visits", "--bound", "0.5", "--out", str(tmp_path / "out")]) == 3  # fmt: skip
     assert "--accept-empirical" in capsys.readouterr().err
     made = publish(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out", accept={"empirical"})
-    assert made.certificate.facts["guarantee"]["kind"] == "empirical"
+    assert made.certificate.to_dict()["guarantee"]["kind"] == "empirical"
     assert str(made.certificate).startswith("If what it assumes holds, which is not proved: whatever the other records")
     assert "- it assumes: exact posterior sampling" in str(made)
     assert all(check.agrees for check in verify(made.path))
@@ -251,8 +251,8 @@ def test_a_printed_epsilon_is_never_below_the_true_one(tmp_path) -> None:
     made = publish(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out")
     assert "with probability at most e^1 a." in str(made)
     assert "- 0.333334 for each of 3 tables" in str(made)
-    assert made.certificate.facts["guarantee"]["epsilon_each"] >= 1 / 3
-    assert [table["rows"] for table in made.certificate.facts["released"]["tables"]] == [7, 7, 7]
+    assert made.certificate.to_dict()["guarantee"]["epsilon_each"] >= 1 / 3
+    assert [table["rows"] for table in made.certificate.to_dict()["released"]["tables"]] == [7, 7, 7]
     assert all(check.agrees for check in verify(made.path))
     path = made.path / "certificate.json"
     whole = json.loads(path.read_text())
@@ -469,7 +469,7 @@ def test_released_categories_have_their_declared_types(tmp_path) -> None:
                           rng=seeded(9))  # fmt: skip
     released = pl.read_parquet(made.path / "table-01.parquet")
     assert released.schema == {"sex": pl.String}
-    assert made.certificate.facts["randomness"].startswith("seeded")
+    assert made.certificate.to_dict()["randomness"].startswith("seeded")
     assert all(check.agrees for check in verify(made.path))
 
 
@@ -498,7 +498,7 @@ def test_what_cannot_be_is_said_by_the_command(tmp_path, capsys, options, said) 
 def test_a_grid_gives_as_many_tables_as_are_asked_for(tmp_path) -> None:
     mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, grid=GRID, tables=30, chains=2, draws=10)
     made = publish(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out")
-    assert len(made.certificate.facts["released"]["tables"]) == 30
+    assert len(made.certificate.to_dict()["released"]["tables"]) == 30
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])

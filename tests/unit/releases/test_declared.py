@@ -127,7 +127,7 @@ def test_what_keeps_it_is_released_and_its_certificate_holds_it(tmp_path: Path) 
     for table in TABLES:
         for wrong in (3, {"a": 1}, [3], [{}]):
             assert [*validator.iter_errors({**facts, "domain": {**facts["domain"], table: wrong}})]
-    assert made.certificate.facts == facts
+    assert made.certificate.to_dict() == facts
 
 
 def test_a_mechanism_that_only_says_so_ends_as_a_fault_and_writes_nothing(tmp_path: Path) -> None:
@@ -148,8 +148,8 @@ def test_a_certificate_of_what_does_not_keep_it_does_not_verify(tmp_path: Path) 
     )
     assert all(check.agrees for check in verify(made.certificate))
     for table, entries in TABLES.items():
-        changed = {**made.certificate.facts, "domain": {**made.certificate.facts["domain"], table: entries}}
-        last = verify(Certificate(facts=changed))[-1]
+        changed = {**made.certificate.to_dict(), "domain": {**made.certificate.to_dict()["domain"], table: entries}}
+        last = verify(Certificate.from_dict(changed))[-1]
         assert (last.what, last.agrees) == ("certificate", False)
         assert REFUSED in last.found
 
@@ -172,7 +172,7 @@ def test_records_that_contradict_it_are_counted_and_nothing_is_said_of_them() ->
     certificates, seeing = [], Seeing(domain=DOMAIN, size=5, mixing=0.5)
     for frame in (FRAME, FRAME.with_columns(married=pl.lit("no"))):
         made = publish(confidential(frame, DOMAIN), seeing, rng=seeded(2), accept_poor_utility=True)
-        certificates.append({**made.certificate.facts, "created": None})
+        certificates.append({**made.certificate.to_dict(), "created": None})
     assert vars(seeing)["seen"] == [(1000, 300), (1000, 0)]
     assert certificates[0] == certificates[1]
 

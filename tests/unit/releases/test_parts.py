@@ -406,13 +406,13 @@ def test_the_plan_chooses_among_mechanisms_that_fill_folders(tmp_path: Path, mon
         {"epsilon": 2.0, "delta": 1e-6, "size": 900, "seed": 1, "accept_poor_utility": True},
     )
     made = discreet.release(table, domain, out=tmp_path / "out", partitions=1, partition_by="member", **how)
-    kind = named(made.certificate.facts["mechanism"]["name"])
+    kind = named(made.certificate.to_dict()["mechanism"]["name"])
     assert kind.expands()
     assert kind.by_value
     assert {path.name for path in (tmp_path / "out").iterdir() if path.is_dir()} == {"member=true", "member=false"}
     assert all(check.agrees for check in verify(tmp_path / "out" / "_certificate.json", data=tmp_path / "out"))
     ruled = Domain(columns=domain.columns, impossible=[{"member": True, "age": {"below": 10}}])
-    assert discreet.release(table, ruled, **how).certificate.facts["mechanism"]["name"] == "marginals"
+    assert discreet.release(table, ruled, **how).certificate.to_dict()["mechanism"]["name"] == "marginals"
     monkeypatch.delattr("discreet._release.confidential")
     with pytest.raises(DiscreetError) as refused:
         discreet.release(table, ruled, out=tmp_path / "no", partitions=1, partition_by="member", records=HELD, **how)
@@ -436,8 +436,8 @@ def test_every_declared_value_has_its_folder(tmp_path: Path) -> None:
         "group=__HIVE_DEFAULT_PARTITION__",
     }  # fmt: skip
     assert all(len([*(tmp_path / "out" / name).iterdir()]) == 2 for name in names)
-    assert made.certificate.facts["released"]["partitions"] == 14
-    assert made.certificate.facts["released"]["partition_by"] == "group"
+    assert made.certificate.to_dict()["released"]["partitions"] == 14
+    assert made.certificate.to_dict()["released"]["partition_by"] == "group"
     plain = discreet.release(
         held(), DOMAIN, epsilon=4.0, size=5000, mechanism="perturbed-histogram", seed=1, accept_poor_utility=True
     )

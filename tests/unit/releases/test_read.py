@@ -87,7 +87,7 @@ def test_a_seeded_release_has_none_and_is_the_same_byte_for_byte(tmp_path: Path)
     first, second = (made(tmp_path / f"{name}.parquet", seed=3, certificate=tmp_path / name / "c.json")
                      for name in ("a", "b") if (tmp_path / name).mkdir() is None)  # fmt: skip
     assert first.certificate.identity is None
-    assert "identity" not in first.certificate.facts
+    assert "identity" not in first.certificate.to_dict()
     assert first.path.read_bytes() == second.path.read_bytes()
     assert discreet.read(first.path, first.certificate_path).table().height == 40
 
@@ -160,7 +160,7 @@ def test_earlier_releases_without_an_identity_are_read(tmp_path: Path) -> None:
     assert released.certificate.identity is None
     assert_frame_equal(released.table(), pl.read_csv(path).cast(dict(released.table().schema)), check_dtypes=True)
     folder = discreet.read(GOLDEN / "0.1.0" / "censored-grid")
-    assert [table.columns for table in folder.table()] == [folder.certificate.facts["released"]["columns"]] * 2
+    assert [table.columns for table in folder.table()] == [folder.certificate.to_dict()["released"]["columns"]] * 2
     with pytest.raises(ParameterError, match="combine"):
         folder.posterior()
 
@@ -249,7 +249,7 @@ def test_it_says_what_it_is(tmp_path: Path) -> None:
     release = made(tmp_path / "z.csv")
     released = discreet.read(tmp_path / "z.csv")
     assert released.domain == DICE
-    assert released.promise == release.certificate.facts["guarantee"]["statement"]
+    assert released.promise == release.certificate.to_dict()["guarantee"]["statement"]
     assert "z.csv" in repr(released)
     assert "40 records from 800" in repr(released)
     assert "columns eyes" in repr(released)

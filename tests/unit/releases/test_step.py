@@ -27,6 +27,7 @@ from discreet.privacy.algebra import BoundedRangeProfile
 from discreet.privacy.guarantee import Kind
 from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
 from discreet.releases import Certificate, publish, verify
+from discreet.releases.facts import FileFacts
 from discreet.releases.promise import in_present_form, promise, still_holds
 from discreet.releases.step import Step
 from discreet.report import write_report
@@ -84,7 +85,7 @@ def test_a_step_of_several_tables_is_published_in_memory_and_to_a_folder(tmp_pat
     made = publish(confidential(TABLE, FLAGS), Answers())
     assert [len(table) for table in made.records] == [20, 20, 20]
     assert all(table.schema == {"flag": pl.Boolean} for table in made.records)
-    assert made.certificate.tables == [{"file": None, "rows": 20, "sha256": None}] * 3
+    assert made.certificate.tables == [FileFacts(file=None, rows=20, sha256=None)] * 3
     assert str(made).startswith("3 tables of 20 released records\nWhatever the other records")
     assert "3 tables of 20 records from 20, epsilon" in made.certificate.summary
     assert made._repr_html_().count("<table") == 1
@@ -108,8 +109,11 @@ def test_a_step_of_several_tables_is_published_in_memory_and_to_a_folder(tmp_pat
 def test_a_step_of_one_table_is_one_file(tmp_path: Path) -> None:
     made = publish(confidential(TABLE, FLAGS), Answers(tables=None), out=tmp_path / "one.csv")
     assert pl.read_csv(tmp_path / "one.csv").height == 20
-    assert made.certificate.facts["released"] == Certificate.read(tmp_path / "one.certificate.json").facts["released"]
-    assert "tables" not in made.certificate.facts["released"]
+    assert (
+        made.certificate.to_dict()["released"]
+        == Certificate.read(tmp_path / "one.certificate.json").to_dict()["released"]
+    )
+    assert "tables" not in made.certificate.to_dict()["released"]
 
 
 @pytest.mark.parametrize(
@@ -180,8 +184,8 @@ def test_the_sentence_says_what_is_tested_and_what_is_not_proved(
     step = answers(None, protected=protected)
     guarantee = Guarantee(relation=relation, n=9, profile=ConstantProfile(value=0.01), kind=kind, theorem="T1")
     public: dict[str, Any] = {"unit": None, "seeded": False}
-    assert promise(step, guarantee, 1.0, **public)["statement"] == sentence
-    marked = promise(step, guarantee, 1.0, **{**public, "seeded": True})["statement"]
+    assert promise(step, guarantee, 1.0, **public).statement == sentence
+    marked = promise(step, guarantee, 1.0, **{**public, "seeded": True}).statement
     assert marked == f"Seeded run, not for publication; with fresh randomness: {sentence}"
 
 
@@ -195,7 +199,7 @@ def test_the_sentence_comes_first_wherever_a_release_is_shown(
                 "--size", "50", "--out", str(tmp_path / "r.parquet")]) == 0  # fmt: skip
     out = capsys.readouterr().out
     certificate = Certificate.read(tmp_path / "r.certificate.json")
-    sentence = certificate.facts["guarantee"]["statement"]
+    sentence = certificate.to_dict()["guarantee"]["statement"]
     for shown in (out, str(certificate), certificate._repr_html_().removeprefix("<p><b>")):
         assert shown.startswith(sentence)
     page = write_report(tmp_path / "r.parquet", tmp_path / "r.html").path.read_text()
@@ -203,7 +207,7 @@ def test_the_sentence_comes_first_wherever_a_release_is_shown(
     assert sentence in header[: header.index("synthetic records made from")]
     made = publish(confidential(flags, FLAGS), Answers())
     for shown in (made._repr_html_().removeprefix("<p><b>"), made.certificate.text):
-        assert shown.startswith(made.certificate.facts["guarantee"]["statement"])
+        assert shown.startswith(made.certificate.to_dict()["guarantee"]["statement"])
 
 
 OLD = "Whatever the other records, an attacker who tests whether one {} with a false-alarm rate of a, detects it."

@@ -45,7 +45,7 @@ def test_a_wide_table_is_refused_by_what_is_not_for_wide_tables() -> None:
 
 
 def test_nothing_kept_is_a_number_and_said_first(poor: discreet.Release) -> None:
-    facts = poor.certificate.facts
+    facts = poor.certificate.to_dict()
     assert facts["released"]["share_from_data"] == 0.0
     assert facts["guarantee"]["share_not_from_data"] is None  # only the data tell
     assert facts["guarantee"]["share_at_most"] == 1.0
@@ -53,7 +53,7 @@ def test_nothing_kept_is_a_number_and_said_first(poor: discreet.Release) -> None
     assert str(poor.certificate).count("no label was kept") == 1
     assert poor.certificate._repr_html_().startswith('<p style="color:#b3001e">')
     assert "Poor utility" in str(poor)
-    assert all(check.agrees for check in verify(Certificate(facts=json.loads(poor.certificate.to_json()))))
+    assert all(check.agrees for check in verify(Certificate.from_dict(json.loads(poor.certificate.to_json()))))
 
 
 def test_a_poor_share_that_was_known_before_is_said_first() -> None:
@@ -107,7 +107,7 @@ def test_certificates_from_before_are_read_and_their_share_is_withdrawn(poor: di
     facts["guarantee"]["share_not_from_data"] = 0.0344
     del facts["released"]["share_from_data"]
     facts["library"]["version"] = "0.1.0"
-    old = Certificate(facts=facts)
+    old = Certificate.from_dict(facts)
     checks = verify(old)
     (wrong,) = [check for check in checks if not check.agrees]
     assert wrong.what == "guarantee.share_not_from_data"
@@ -115,16 +115,16 @@ def test_certificates_from_before_are_read_and_their_share_is_withdrawn(poor: di
     assert str(old)
     facts["guarantee"]["delta"] /= 2  # nothing else is excused
     assert {"guarantee.delta"} == {
-        check.what for check in verify(Certificate(facts=facts)) if not check.agrees and check.erratum is None
+        check.what for check in verify(Certificate.from_dict(facts)) if not check.agrees and check.erratum is None
     }
     new = json.loads(poor.certificate.to_json())
     new["guarantee"]["share_at_most"] = 0.03
-    assert not all(check.agrees for check in verify(Certificate(facts=new)))
+    assert not all(check.agrees for check in verify(Certificate.from_dict(new)))
 
 
 @pytest.mark.parametrize("share", ["much", [0.5], True])
 def test_a_share_that_is_no_number_is_no_fault_of_the_program(poor: discreet.Release, share: object) -> None:
     facts = json.loads(poor.certificate.to_json())
     facts["released"]["share_from_data"] = share
-    checks = verify(Certificate(facts=facts))
+    checks = verify(Certificate.from_dict(facts))
     assert not all(check.agrees for check in checks)

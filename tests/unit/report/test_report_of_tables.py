@@ -68,7 +68,7 @@ def test_the_sentence_comes_first_and_names_what_it_is_about(made: Release, tmp_
     assert "Those of sex are." in said
     assert "epsilon of each table0.5" in said.replace("table 0.5", "table0.5")
     for table in made.certificate.tables:
-        assert str(table["sha256"]) in said
+        assert str(table.sha256) in said
     assert "discreet verify tables" in said
     assert "formal differential privacy" not in said
 

@@ -121,4 +121,4 @@ def test_a_callback_shows_the_custodian_that_steps_come_nearer() -> None:
     assert frechet[2].release < 0.5 * frechet[0].release
     assert frechet[0].holdout is not None
     assert frechet[0].holdout < frechet[0].release
-    assert "frechet" not in str(made.certificate.facts)
+    assert "frechet" not in str(made.certificate.to_dict())

@@ -1,0 +1,125 @@
+"""The fields of a certificate: read, checked, written, and published as they are declared."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from discreet.errors import ParameterError
+from discreet.releases import Certificate, verify
+from discreet.releases.facts import CertificateFacts, FileFacts, LedgerFacts, LibraryFacts
+
+ROOT = Path(__file__).parents[3]
+GOLDEN = ROOT / "tests" / "golden"
+LATER = [*GOLDEN.glob("*/*.certificate.json"), *GOLDEN.glob("0.2*/*/certificate.json")]
+SECRET = "S3CR3T"
+
+
+def tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("certificate", ROOT / "tools" / "certificate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def document() -> dict[str, Any]:
+    path = GOLDEN / "0.2.0.dev0" / "perturbed-histogram-unit.certificate.json"
+    read: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return read
+
+
+@pytest.mark.parametrize("path", LATER, ids=lambda path: str(path.relative_to(GOLDEN)))
+def test_a_certificate_is_written_back_with_the_same_bytes(path: Path) -> None:
+    assert Certificate.read(path).to_json() == path.read_text(encoding="utf-8")
+
+
+def test_the_schema_and_the_page_are_those_of_the_fields() -> None:
+    made = tool()
+    published = json.loads(made.SCHEMA.read_text(encoding="utf-8"))
+    assert made.schema(published) == published
+    assert {*made.NAMES.values()} <= published["$defs"].keys()
+    page = made.PAGE.read_text(encoding="utf-8")
+    assert made.page(page) == page
+    assert page.count("by tools/certificate.py") == len(made.TABLES)
+
+
+def test_a_field_that_is_changed_or_added_changes_the_schema() -> None:
+    made = tool()
+    published = json.loads(made.SCHEMA.read_text(encoding="utf-8"))
+    for name in made.NAMES.values():
+        changed = json.loads(json.dumps(published))
+        changed["$defs"][name]["properties"]["new"] = {"type": "string"}
+        assert made.schema(changed) == published
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"mechanism": {"name": SECRET}}, "mechanism.parameters"),
+        ({"mechanism": {"name": [SECRET], "parameters": {}}}, "mechanism.name"),
+        ({"mechanism": SECRET, "domain": SECRET}, "mechanism"),
+        ({"records": True}, "records"),
+        ({"relation": {"name": "replacement", "group": SECRET}}, "relation.group"),
+        ({"unit": {"column": SECRET}}, "unit.max_records"),
+        ({"unit": [SECRET]}, "unit"),
+        ({"public_inputs": None}, "public_inputs"),
+        ({"guarantee": {"epsilon": SECRET}}, "guarantee.epsilon"),
+        ({"released": {"columns": [SECRET], "rows": None, "tables": []}}, "released.tables"),
+        ({"released": {"columns": [SECRET], "rows": None, "tables": [SECRET]}}, "released.tables[0]"),
+        ({"released": {"columns": [], "rows": 3, "partitions": 2}}, "released.partition_by"),
+        ({"released": {"columns": [], "rows": 3, "partitions": 2, "partition_by": None}}, "released.sha256"),
+    ],
+)
+def test_the_first_wrong_field_is_named_and_nothing_is_quoted(
+    change: dict[str, Any], place: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ParameterError) as refused:
+        Certificate.from_dict({**document(), **change})
+    assert str(refused.value) == (
+        f"the certificate's field {place} is missing or of the wrong kind. Give the file that was written"
+    )
+    assert refused.value.__context__ is None
+    (tmp_path / "c.json").write_text(json.dumps({**document(), **change}))
+    (check,) = verify(tmp_path / "c.json")
+    assert (check.what, check.agrees, check.found) == ("certificate", False, str(refused.value))
+
+
+@pytest.mark.parametrize("library", [7, None, [], {}, {"version": [1]}, {"name": "discreet", "version": 2}])
+def test_what_no_claim_rests_on_may_be_anything_and_stays(library: Any) -> None:
+    changed = {**document(), "library": library, "created": library}
+    certificate = Certificate.from_dict(changed)
+    assert certificate.to_dict() == changed
+    assert all(check.agrees for check in verify(certificate))
+    assert certificate.facts.version == (library.get("version") if isinstance(library, dict) else None)
+
+
+def test_fields_that_are_unknown_or_missing_stay_so() -> None:
+    changed = document()
+    changed["added later"] = {"any": ["thing"]}
+    changed["guarantee"]["also"] = 1
+    del changed["created"], changed["released"]["outcome"]
+    certificate = Certificate.from_dict(changed)
+    assert certificate.to_dict() == changed
+    assert certificate.facts.guarantee.further == {"also": 1}
+    table = FileFacts(file="a.csv", rows=3, sha256="0" * 64)
+    assert certificate.holding([table]).to_dict()["released"] == {**changed["released"], **table.to_dict()}
+
+
+def test_the_fields_are_attributes() -> None:
+    facts = Certificate.from_dict(document()).facts
+    assert facts.library == LibraryFacts(name="discreet", version="0.2.0.dev0")
+    assert facts.unit is not None
+    assert facts.unit.max_records == facts.relation.group
+    assert facts == CertificateFacts.from_dict(facts.to_dict())
+    stamp = {"dataset": "ages", "entry": "0" * 12, "head": "1" * 64}
+    paid = replace(facts, ledger=LedgerFacts(**stamp))
+    assert [*paid.to_dict()][-1] == "ledger"
+    assert paid.to_dict()["ledger"] == stamp
