@@ -16,8 +16,8 @@ from discreet._core.arrays import Integers
 from discreet._core.random import keyed, seeded
 from discreet.domain import Category, Counts, Domain, Integer, OpenLabels, Records
 from discreet.mechanisms import REGISTRY, HierarchicalHistogram, Mechanism, PerturbedHistogram, StabilityHistogram
-from discreet.mechanisms.draws import BLOCK, Expansion, draw_counts
 from discreet.mechanisms.latent_classes import FromStrata
+from discreet.mechanisms.reading import BLOCK, Expansion, draw_counts
 from discreet.privacy import Budget
 from discreet.testing import assert_law
 from discreet.testing.statistics import sample_size_for_distance

@@ -27,8 +27,8 @@ from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy.guarantee import RelationName
 
 if TYPE_CHECKING:
-    from discreet.mechanisms.draws import Expansion
     from discreet.mechanisms.evidence import Evidence
+    from discreet.mechanisms.reading import Expansion
 
 
 MOST_LISTED = 2_000_000

@@ -21,7 +21,7 @@ from discreet._core.text import as_written, counted
 from discreet.domain import Domain, OpenLabels, Records
 from discreet.domain.metric import ground_diameter, ground_embedding
 from discreet.mechanisms.base import CellCounts, numbered_cells
-from discreet.mechanisms.draws import BLOCK
+from discreet.mechanisms.reading import BLOCK
 
 if TYPE_CHECKING:
     from discreet.evolution.neighbours import NearestCandidates

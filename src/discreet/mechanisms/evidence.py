@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from discreet._core.arrays import Floats, Indices, Integers
 from discreet._core.errors import ParameterError
-from discreet.mechanisms.draws import Sampling
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.noise import NoiseLaw
+from discreet.mechanisms.reading import Sampling
 
 if TYPE_CHECKING:
     from discreet.mechanisms.projections import Consistent, Surplus

@@ -17,11 +17,11 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import least_real, up
+from discreet._core.random import draw_weighted, rounding
 from discreet._core.text import about, as_written, percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, feasible, require_relation
-from discreet.mechanisms.draws import draw_weighted, rounding
 from discreet.mechanisms.evidence import NearestBySquares, NearestCounts
 from discreet.mechanisms.mechanism import DrawnMechanism, Remedy
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation

@@ -20,11 +20,11 @@ from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Estimates, Output, finite_cells, numbered_cells
-from discreet.mechanisms.draws import Expansion, Made, Refined, draw_cells
 from discreet.mechanisms.evidence import NoisyTree
 from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.noisy_counts import NoisyCounts, solve_scale
 from discreet.mechanisms.projections import Consistent
+from discreet.mechanisms.reading import Expansion, Made, Refined, draw_cells
 from discreet.mechanisms.tree import Tree, chosen_levels, node_counts, predicted_error
 from discreet.privacy import Budget, Guarantee, Relation
 

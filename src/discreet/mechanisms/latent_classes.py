@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet.domain import Domain, Records
-from discreet.mechanisms.draws import Made
+from discreet.mechanisms.reading import Made
 from discreet.mechanisms.wide_columns import labelled
 
 _FEWEST, _MOST = 100, 400  # classes

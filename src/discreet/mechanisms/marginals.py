@@ -35,13 +35,13 @@ from discreet.mechanisms.base import (
     listed,
     require_relation,
 )
-from discreet.mechanisms.draws import BLOCK, DEFAULT_SAMPLING, Expansion, Sampling, check_sampling, copies, draw_cells
 from discreet.mechanisms.evidence import NoisyCellCounts, NoisyTree
 from discreet.mechanisms.latent_classes import FromStrata, LatentClasses, Pair
 from discreet.mechanisms.measured_tables import TABLE, Counted, MeasuredTables, counted_texts
 from discreet.mechanisms.mechanism import Mechanism, Outcome, Remedy
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.projections import Consistent
+from discreet.mechanisms.reading import BLOCK, DEFAULT_SAMPLING, Expansion, Sampling, check_sampling, copies, draw_cells
 from discreet.mechanisms.wide_columns import (
     Coded,
     Merged,

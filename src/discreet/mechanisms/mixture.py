@@ -16,11 +16,11 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Indices
 from discreet._core.checks import positive_size, real
+from discreet._core.random import locate
 from discreet._core.text import percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, held_frequencies, require_relation
-from discreet.mechanisms.draws import locate
 from discreet.mechanisms.evidence import DistinctRecords, DrawnFromCounts
 from discreet.mechanisms.mechanism import DrawnMechanism, Looked, Remedy
 from discreet.privacy import ConstantProfile, Guarantee, MixturePair, Profile, Relation

@@ -31,11 +31,11 @@ from discreet.mechanisms.base import (
     require_relation,
 )
 from discreet.mechanisms.cells import Cells, OwnCells
-from discreet.mechanisms.draws import DEFAULT_SAMPLING, Expansion, Made, Sampling, check_sampling, draw_cells
 from discreet.mechanisms.evidence import NoisyCellCounts
 from discreet.mechanisms.mechanism import Mechanism, Remedy
 from discreet.mechanisms.noise import LAWS, NoiseLaw, law_named
 from discreet.mechanisms.projections import Projection
+from discreet.mechanisms.reading import DEFAULT_SAMPLING, Expansion, Made, Sampling, check_sampling, draw_cells
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.guarantee import RelationName
 

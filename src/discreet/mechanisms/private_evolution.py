@@ -27,11 +27,11 @@ from discreet.evolution.measured import EvolvedStep
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Output, PartsMechanism, Votes
 from discreet.mechanisms.bounded_lipschitz import bounded_lipschitz_projection
 from discreet.mechanisms.cells import nearest_of
-from discreet.mechanisms.draws import BLOCK, DEFAULT_SAMPLING, Expansion, Listed, Sampling, check_sampling, draw_cells
 from discreet.mechanisms.evolution_choice import MOST_CANDIDATES, Request
 from discreet.mechanisms.mechanism import Mechanism, Outcome, Remedy
 from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
 from discreet.mechanisms.populations import LARGEST, Embedded, Populations, check_fits, settled_api, settled_shares
+from discreet.mechanisms.reading import BLOCK, DEFAULT_SAMPLING, Expansion, Listed, Sampling, check_sampling, draw_cells
 from discreet.mechanisms.sparse_transport import transport_available
 from discreet.mechanisms.steps import Checkpoint, SteppedMechanism
 from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation

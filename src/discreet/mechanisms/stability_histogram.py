@@ -15,7 +15,9 @@ from discreet._core.arrays import Floats, Integers
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import Output
-from discreet.mechanisms.draws import (
+from discreet.mechanisms.evidence import ThresholdedCounts
+from discreet.mechanisms.noise import LAPLACE
+from discreet.mechanisms.reading import (
     BLOCK,
     DEFAULT_SAMPLING,
     Expansion,
@@ -26,8 +28,6 @@ from discreet.mechanisms.draws import (
     check_sampling,
     draw_cells,
 )
-from discreet.mechanisms.evidence import ThresholdedCounts
-from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.stability import StableCounts
 
 

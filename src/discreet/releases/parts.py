@@ -21,7 +21,7 @@ from discreet._core.random import keyed
 from discreet._core.writing import Keeper, file_sha256, new_folder, repeatable, together
 from discreet.domain import Domain
 from discreet.ledger.payment import Payment
-from discreet.mechanisms.draws import BLOCK, Expansion
+from discreet.mechanisms.reading import BLOCK, Expansion
 from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
 from discreet.releases.manifest import MANIFEST, Part, folders_of, manifest
 from discreet.releases.step import Frames, Step

@@ -19,8 +19,8 @@ from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness, Units
 from discreet.mechanisms import Mechanism, first_names, named, require_kept
 from discreet.mechanisms.base import Estimates, PartsMechanism
-from discreet.mechanisms.draws import Expansion
 from discreet.mechanisms.mechanism import DrawnMechanism, Remedy
+from discreet.mechanisms.reading import Expansion
 from discreet.privacy import Guarantee, Relation
 
 Frames = Iterator["pl.DataFrame"]

@@ -10,7 +10,7 @@ import pytest
 
 from discreet._core.random import seeded
 from discreet.errors import ParameterError
-from discreet.mechanisms.draws import BLOCK, check_sampling, draw_cells, draw_counts
+from discreet.mechanisms.reading import BLOCK, check_sampling, draw_cells, draw_counts
 from discreet.testing import assert_law
 from discreet.testing.statistics import sample_size_for_distance
 
@@ -81,7 +81,7 @@ def test_no_record_is_lost_where_the_last_edge_is_rounded(size: int) -> None:
 
 def test_no_chunk_loses_a_record_where_the_last_edge_is_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
     size = 3 * 2**30 + 1
-    monkeypatch.setattr("discreet.mechanisms.draws.BLOCK", 2**31)
-    monkeypatch.setattr("discreet.mechanisms.draws._shuffled", lambda cells, count, rng: count)  # too many to write
+    monkeypatch.setattr("discreet.mechanisms.reading.BLOCK", 2**31)
+    monkeypatch.setattr("discreet.mechanisms.reading._shuffled", lambda cells, count, rng: count)  # too many to write
     chunks = draw_cells(np.array([1.0, 2.0]), size, sampling="stratified", rng=LastPoint(np.random.PCG64(1)))
     assert sum(int(count.sum()) for count in chunks) == size

@@ -19,9 +19,9 @@ from discreet.domain import Category, Counts, Domain, Integer, OpenLabels, Recor
 from discreet.errors import FileProblem, ParameterError
 from discreet.inference.several_tables import estimate_tables
 from discreet.mechanisms import Marginals
-from discreet.mechanisms.draws import copies
 from discreet.mechanisms.latent_classes import Table, denoised
 from discreet.mechanisms.measured_tables import MeasuredTables, _nearest_table
+from discreet.mechanisms.reading import copies
 from discreet.mechanisms.wide_columns import merged
 from discreet.privacy import Budget
 

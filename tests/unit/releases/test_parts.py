@@ -44,7 +44,7 @@ from discreet.domain import (
 from discreet.errors import DiscreetError, Fault, FileProblem, ParameterError
 from discreet.inference import ReleaseTakenForSample
 from discreet.mechanisms import named
-from discreet.mechanisms.draws import BLOCK
+from discreet.mechanisms.reading import BLOCK
 from discreet.releases import publish, verify
 from discreet.releases.manifest import MANIFEST
 from discreet.releases.release import taken_for_sample
