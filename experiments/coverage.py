@@ -122,7 +122,7 @@ def posterior(mechanism: Any, form: str, released: np.ndarray, rng: np.random.Ge
     """Return draws of the functionals, (draws, functionals)."""
     alpha = np.full(mechanism.domain.size, STRENGTH / mechanism.domain.size)
     given = given_counts if form == "counts" else given_records
-    masses = rng.standard_gamma(alpha + given(mechanism.evidence(), alpha, HELD, released, DRAWS, rng).counts)
+    masses = rng.standard_gamma(alpha + given(mechanism.likelihood(), alpha, HELD, released, DRAWS, rng).counts)
     return (masses / masses.sum(axis=1, keepdims=True)) @ weights(mechanism)
 
 

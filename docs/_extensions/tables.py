@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from discreet.domain import Domain, Numeric
 from discreet.mechanisms import REGISTRY, Mechanism, alias_of
-from discreet.mechanisms.evidence import no_posterior
+from discreet.mechanisms.likelihood import no_posterior
 from discreet.privacy import Budget
 from discreet.testing.facts import small_domain
 

@@ -29,7 +29,7 @@ from discreet.ledger.outlook import ledger_for
 from discreet.ledger.payment import Payment
 from discreet.mechanisms import REGISTRY, Mechanism, first_names, named, require_kept
 from discreet.mechanisms.base import PartsMechanism, feasible, require_relation
-from discreet.mechanisms.evidence import no_posterior
+from discreet.mechanisms.likelihood import no_posterior
 from discreet.mechanisms.steps import SteppedMechanism, steps_held
 from discreet.planner import plan
 from discreet.planner.cells import chosen_cells, said_before, with_cells

@@ -43,7 +43,7 @@ def worlds(mechanism, form, rng):
 def covered(mechanism, form, truth, released, rng):
     given, inside = given_counts if form == "counts" else given_records, 0
     for value, seen in zip(truth, released, strict=True):
-        masses = rng.standard_gamma(ALPHA + given(mechanism.evidence(), ALPHA, HELD, seen, DRAWS, rng).counts)
+        masses = rng.standard_gamma(ALPHA + given(mechanism.likelihood(), ALPHA, HELD, seen, DRAWS, rng).counts)
         means = (masses @ POSITIONS) / masses.sum(axis=1)
         low, high = np.quantile(means, [0.05, 0.95], method="weibull")
         inside += low <= value <= high

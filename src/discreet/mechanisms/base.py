@@ -23,11 +23,11 @@ from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError, R
 from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Parts
+from discreet.mechanisms.likelihood import Likelihood, NoLikelihood
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy.guarantee import RelationName
 
 if TYPE_CHECKING:
-    from discreet.mechanisms.evidence import Evidence
     from discreet.mechanisms.reading import Expansion
 
 
@@ -274,13 +274,12 @@ class PrivateStep(ABC):
         """Return whether :meth:`estimates` gives a table of counts."""
         return cls.estimates is not PrivateStep.estimates
 
-    def evidence(self) -> Evidence | None:
-        """Return how a release's likelihood depends on the confidential counts; None where no posterior is known."""
-        return None
+    def likelihood(self) -> Likelihood:
+        """Return how a release's likelihood depends on the confidential counts, or why that is not known.
 
-    def no_evidence(self) -> str:
-        """Return why no posterior is known where :meth:`evidence` gives none, and what to do, from public facts."""
-        return "how its likelihood depends on the confidential counts is not known"
+        It follows from public parameters alone, so that it is asked before there is an output.
+        """
+        return NoLikelihood()
 
     # -- its parameters -----------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Estimates, Output, finite_cells, numbered_cells
-from discreet.mechanisms.evidence import NoisyTree
+from discreet.mechanisms.likelihood import NoisyTree
 from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.noisy_counts import NoisyCounts, solve_scale
 from discreet.mechanisms.projections import Consistent
@@ -155,7 +155,7 @@ class HierarchicalHistogram(NoisyCounts):
         errors = self.law.standard_deviation(self.scale) * np.sqrt(variances)
         return Estimates(cells, (counts * each)[leaf], (errors * each)[leaf])
 
-    def evidence(self) -> NoisyTree:
+    def likelihood(self) -> NoisyTree:
         """Return the law of the nodes' noise, and the tree."""
         return NoisyTree(
             law=self.law,

@@ -35,8 +35,8 @@ from discreet.mechanisms.base import (
     listed,
     require_relation,
 )
-from discreet.mechanisms.evidence import NoisyCellCounts, NoisyTree
 from discreet.mechanisms.latent_classes import FromStrata, LatentClasses, Pair
+from discreet.mechanisms.likelihood import NoisyCellCounts, NoisyTree, NoLikelihood
 from discreet.mechanisms.measured_tables import TABLE, Counted, MeasuredTables, counted_texts
 from discreet.mechanisms.mechanism import Mechanism, Outcome, Remedy
 from discreet.mechanisms.noise import GAUSSIAN
@@ -433,11 +433,19 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         ((_, (cells,), counts, errors),) = measured.tables()
         return Estimates(self.domain.unflat(cells), counts, errors)
 
-    def evidence(self) -> NoisyCellCounts | None:
-        """Return the law of the noise on a single column; of several, one table has none."""
-        alone = len(self.sizes) == 1 and not self.open and not self.given_cells and self.tables is None
-        if not alone or self.domain.constraints or self.domain.published:
-            return None
+    def likelihood(self) -> NoisyCellCounts | NoLikelihood:
+        """Return the law of the noise on a single column; of several, one table is a function of a model of all."""
+        if self.tables is not None:
+            return NoLikelihood(reason="several tables are analysed together. Take discreet.read(...).estimate")
+        if len(self.sizes) > 1 or self.open:
+            return NoLikelihood(
+                reason="the model that one table is drawn from tells nothing of its own error. Release several tables: "
+                "discreet.read(...).estimate gives intervals from them"
+            )
+        if self.given_cells or self.domain.constraints or self.domain.published:
+            return NoLikelihood(
+                reason="what is declared besides the column, or asked of the records, changes what the noise tells"
+            )
         left = self.units - int((self.copies * self.first**2).sum())
         *_, again = worth_measuring(
             np.empty(0), (), self.one_way_cost, self.copies, self.first, units=left, scale=self.scale
@@ -450,17 +458,6 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
             return NoisyCellCounts(**noise, surplus="moved" if runs else "shifted", sampling=self.sampling)
         consistent = Consistent(nodes.tree, nodes.levels, float(self.records))
         return NoisyTree(**noise, surplus="moved", sampling=self.sampling, consistent=consistent)
-
-    def no_evidence(self) -> str:
-        """Return that one table is a function of a model of all tables."""
-        if self.tables is not None:
-            return "several tables are analysed together. Take discreet.read(...).estimate"
-        if len(self.sizes) == 1 and not self.open:
-            return "what is declared besides the column, or asked of the records, changes what the noise tells"
-        return (
-            "the model that one table is drawn from tells nothing of its own error. Release several tables: "
-            "discreet.read(...).estimate gives intervals from them"
-        )
 
     def outcome(self, y: Output, n: int) -> Outcome:
         """Return how many two-way tables were measured; with open columns, how many labels were kept.

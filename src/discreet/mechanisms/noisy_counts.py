@@ -31,7 +31,7 @@ from discreet.mechanisms.base import (
     require_relation,
 )
 from discreet.mechanisms.cells import Cells, OwnCells
-from discreet.mechanisms.evidence import NoisyCellCounts
+from discreet.mechanisms.likelihood import NoisyCellCounts
 from discreet.mechanisms.mechanism import Mechanism, Remedy
 from discreet.mechanisms.noise import LAWS, NoiseLaw, law_named
 from discreet.mechanisms.projections import Projection
@@ -169,7 +169,7 @@ class NoisyCounts(Mechanism):
         records, error = self.cells.records_in(np.arange(self.cells.count)), self.law.standard_deviation(self.scale)
         return Estimates(records, np.asarray(y, dtype=np.float64), np.full(self.cells.count, error))
 
-    def evidence(self) -> NoisyCellCounts:
+    def likelihood(self) -> NoisyCellCounts:
         """Return the law of the noise, and how it is read."""
         return NoisyCellCounts(
             law=self.law,

@@ -28,6 +28,7 @@ from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Output, PartsMechan
 from discreet.mechanisms.bounded_lipschitz import bounded_lipschitz_projection
 from discreet.mechanisms.cells import nearest_of
 from discreet.mechanisms.evolution_choice import MOST_CANDIDATES, Request
+from discreet.mechanisms.likelihood import NoLikelihood
 from discreet.mechanisms.mechanism import Mechanism, Outcome, Remedy
 from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
 from discreet.mechanisms.populations import LARGEST, Embedded, Populations, check_fits, settled_api, settled_shares
@@ -505,11 +506,11 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     def _drawn_by(self) -> Sampling:
         return "stratified" if self.variant == "theoretical" else self.sampling
 
-    def no_evidence(self) -> str:
-        """Return that the candidates, for which records voted, are not released."""
-        return (
-            "its records are drawn from candidates, and those of which none was drawn are not released, so it is not "
-            "known which candidates the table's records could vote for. Take another mechanism for intervals"
+    def likelihood(self) -> NoLikelihood:
+        """Return none: the candidates, for which records voted, are not released."""
+        return NoLikelihood(
+            reason="its records are drawn from candidates, and those of which none was drawn are not released, so it "
+            "is not known which candidates the table's records could vote for. Take another mechanism for intervals"
         )
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:

@@ -16,7 +16,7 @@ from discreet._core.checks import positive_size, real
 from discreet.domain import Counts, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import Output, require_made_for
-from discreet.mechanisms.evidence import ThresholdedUrn
+from discreet.mechanisms.likelihood import NoLikelihood, ThresholdedUrn
 from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.stability import StableCounts
 from discreet.mechanisms.urn import UNIT, discount_units, draw_blocks, records_of, strength_units
@@ -112,10 +112,18 @@ class StabilisedPitmanYor(StableCounts):
         )
         return records_of(blocks, kept, self.domain, rng=rng)
 
-    def evidence(self) -> ThresholdedUrn | None:
-        """Return the law of the noise, the threshold, and the urn's strength."""
-        if self.discount or self.records * (self.domain.size or 0) > _MOST_FOLLOWED:
-            return None
+    def likelihood(self) -> ThresholdedUrn | NoLikelihood:
+        """Return the law of the noise, the threshold, and the urn's strength; none with a discount, or many records."""
+        if self.discount:
+            return NoLikelihood(
+                reason="with a discount, which released records share a new value is not told, and the law sums over "
+                "all ways. Take discount 0"
+            )
+        if self.records * (self.domain.size or 0) > _MOST_FOLLOWED:
+            return NoLikelihood(
+                reason=f"it takes minutes where records times cells are above {_MOST_FOLLOWED:,}. "
+                "Take another mechanism"
+            )
         return ThresholdedUrn(
             law=LAPLACE,
             scale=self.scale,
@@ -128,15 +136,6 @@ class StabilisedPitmanYor(StableCounts):
 
     def _base(self) -> Floats:
         return np.asarray(np.exp(self.domain.log_base(self.domain.unflat(np.arange(self._cells)))))
-
-    def no_evidence(self) -> str:
-        """Return why there is none with a discount, or of many records."""
-        if not self.discount:
-            return f"it takes minutes where records times cells are above {_MOST_FOLLOWED:,}. Take another mechanism"
-        return (
-            "with a discount, which released records share a new value is not told, and the law sums over all ways. "
-            "Take discount 0"
-        )
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return posterior weights drawn from what remains of the table's expected counts with one draw of noise."""

@@ -15,7 +15,7 @@ from discreet._core.arrays import Floats, Integers
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import Output
-from discreet.mechanisms.evidence import ThresholdedCounts
+from discreet.mechanisms.likelihood import ThresholdedCounts
 from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.reading import (
     BLOCK,
@@ -103,7 +103,7 @@ class StabilityHistogram(StableCounts):
         weights = kept.frequencies.astype(np.float64)
         return Expansion.drawn(weights, size, sampling=self.sampling, rng=rng, made=Listed(kept.records))
 
-    def evidence(self) -> ThresholdedCounts:
+    def likelihood(self) -> ThresholdedCounts:
         """Return the law of the noise, the threshold, and the normalised counts that remain."""
         return ThresholdedCounts(
             law=LAPLACE,

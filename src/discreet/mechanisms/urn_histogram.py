@@ -19,7 +19,7 @@ from discreet._core.text import counted_up
 from discreet.domain import Counts, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Outputs, listed, require_relation
-from discreet.mechanisms.evidence import DrawnFromCounts, DrawnFromHeld
+from discreet.mechanisms.likelihood import DrawnFromCounts, DrawnFromHeld
 from discreet.mechanisms.mechanism import Remedy
 from discreet.mechanisms.urn import PitmanYorUrn, moved_mass
 from discreet.privacy import ConstantProfile, Guarantee, Relation
@@ -154,7 +154,7 @@ class UrnHistogram(PitmanYorUrn):
         """Return the expected share, under the urn's own prior: ``n / (theta + n)`` at discount 0, for every table."""
         return 1.0 - self._expected_new(n)
 
-    def evidence(self) -> DrawnFromCounts:
+    def likelihood(self) -> DrawnFromCounts:
         """Return the likelihood ``(C - sigma)_Z`` of each held cell, and ``(theta + j sigma)_L`` of the ``j`` of them.
 
         ``L`` draws were dropped. At discount 0 they tell nothing.

@@ -15,7 +15,7 @@ from discreet._core.numeric import least_integer
 from discreet._core.text import about, counted, percent
 from discreet.domain import Domain
 from discreet.mechanisms import Mechanism, named, require_kept
-from discreet.mechanisms.evidence import no_posterior
+from discreet.mechanisms.likelihood import no_posterior
 from discreet.mechanisms.noise import LAWS, law_named
 from discreet.mechanisms.noisy_counts import BareNoise, projection_error, solve_scale
 from discreet.mechanisms.reading import DEFAULT_SAMPLING, check_sampling

@@ -1,4 +1,4 @@
-"""What a release tells about the confidential counts of cells: all that inference asks of a mechanism."""
+"""How a release depends on the confidential counts of cells: all that inference asks of a mechanism."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from discreet._core.arrays import Floats, Indices, Integers
 from discreet._core.errors import ParameterError
-from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.noise import NoiseLaw
 from discreet.mechanisms.reading import Sampling
 
 if TYPE_CHECKING:
+    from discreet.mechanisms.mechanism import Mechanism
     from discreet.mechanisms.projections import Consistent, Surplus
 
 
@@ -195,38 +195,49 @@ class NoisyTree(NoisyCellCounts):
     consistent: Consistent
 
 
-Evidence = (
-    ContinuedUrn | DistinctRecords | DrawnByLeast | DrawnFromCounts | NearestBySquares | NearestCounts | NoisyCellCounts
-)
+@dataclass(frozen=True, kw_only=True)
+class NoLikelihood:
+    """How a release depends on the confidential counts is not known, or not usable.
+
+    Parameters
+    ----------
+    reason : str
+        Why, from public facts, and what to do.
+    """
+
+    reason: str = "how its likelihood depends on the confidential counts is not known"
+
+
+CellLikelihood = DistinctRecords | DrawnByLeast | DrawnFromCounts | NearestBySquares | NearestCounts | NoisyCellCounts
+
+Likelihood = ContinuedUrn | CellLikelihood | NoLikelihood
 
 
 # Of which mechanisms a posterior is known, and what they tell of the confidential counts.
-
-CellEvidence = DistinctRecords | DrawnByLeast | DrawnFromCounts | NearestBySquares | NearestCounts | NoisyCellCounts
 
 MOST_CELLS = 65_536
 
 
 def no_posterior(mechanism: Mechanism) -> str:
     """Return why releases of a mechanism have no posterior here, from public facts; empty where they have one."""
-    evidence, name, cells = mechanism.evidence(), mechanism.name, mechanism.domain.size
-    if isinstance(evidence, ContinuedUrn):
+    likelihood, name, cells = mechanism.likelihood(), mechanism.name, mechanism.domain.size
+    if isinstance(likelihood, ContinuedUrn):
         return ""
-    if evidence is None:
-        return f"there is no mechanism-aware posterior for {name}, since {mechanism.no_evidence()}"
-    if not getattr(evidence, "own_cells", True):
+    if isinstance(likelihood, NoLikelihood):
+        return f"there is no mechanism-aware posterior for {name}, since {likelihood.reason}"
+    if not getattr(likelihood, "own_cells", True):
         return f"there is no mechanism-aware posterior for {name} around public points"
     if cells is None or cells > MOST_CELLS:
         return f"a mechanism-aware posterior needs a finite domain of at most {MOST_CELLS:,} cells"
     return ""
 
 
-def known_evidence(mechanism: Mechanism) -> CellEvidence:
+def known_likelihood(mechanism: Mechanism) -> CellLikelihood:
     """Return what a release by a mechanism says about the counts of the domain's cells.
 
     Raises ParameterError for mechanisms of which no posterior is known here, before anything is computed.
     """
-    evidence, why = mechanism.evidence(), no_posterior(mechanism)
-    if why or evidence is None or isinstance(evidence, ContinuedUrn):
+    likelihood, why = mechanism.likelihood(), no_posterior(mechanism)
+    if why or isinstance(likelihood, ContinuedUrn | NoLikelihood):
         raise ParameterError(why or f"there is no mechanism-aware posterior for {mechanism.name}")
-    return evidence
+    return likelihood
