@@ -54,12 +54,12 @@ def seconds(name: str, domain: Domain, n: int, m: int, seed: int) -> float:
     output = mechanism.kernel(Counts(records=domain.unflat(some), frequencies=held[some]), rng=rng)
     likelihood, alpha = mechanism.likelihood(), np.full(cells, 1.0 / cells)
     if not m:
-        counts = mechanism.estimates(output).counts
+        counts = mechanism.reading(output, n=n).estimates().counts
         start = time.process_time()
         given_counts(likelihood, alpha, n, counts, DRAWS, rng)
         return time.process_time() - start
     drawn = np.zeros(cells, dtype=np.int64)
-    for part in mechanism.finish(output, size=m, rng=rng):
+    for part in mechanism.reading(output, n=n).draw(m, rng=rng):
         np.add.at(drawn, domain.flat(part), 1)
     start = time.process_time()
     given_records(likelihood, alpha, n, drawn, DRAWS, rng)

@@ -368,7 +368,7 @@ class _Asked:
                 f"{solved[0]!r} is no parameter of {self.mechanism}: it follows from the table and other arguments. "
                 "Leave it out"
             )
-        if self.counts and not self.kind.gives_counts():
+        if self.counts and not self.kind.forms.counts:
             raise ParameterError(f"{self.mechanism} releases records, not counts. Ask for records, and write size=...")
         require_relation(self.kind, self.relation_name)
 
@@ -410,15 +410,10 @@ def _divided(asked: _Asked, domain: Domain, out: Path_ | None, parts: Partitions
     if asked.several or asked.counts:
         raise ParameterError("several tables, or counts, cannot be released in parts. Leave partitions out")
     if parts.by is not None:
-        if asked.kind is not None and not _fills_folders(asked.kind):
+        if asked.kind is not None and not asked.kind.forms.folders:
             raise no_folders(asked.kind.name)
         parts.require_folders(domain)
     return True
-
-
-def _fills_folders(kind: type[Any]) -> bool:
-    """Whether a mechanism's records can be divided by the values of a column."""
-    return bool(kind.expands() and kind.by_value)
 
 
 def _checked_files(
@@ -598,7 +593,7 @@ def _chosen(asked: _Asked, known: _Known) -> tuple[Mechanism, str]:
 
 def _by_plan(asked: _Asked, held: _Known, n: int) -> tuple[Mechanism, str]:
     """Return the mechanism that the plan chooses from public facts, and why."""
-    able = _fills_folders if asked.by_value else (lambda kind: kind.gives_counts()) if asked.counts else None
+    able = (lambda forms: forms.folders) if asked.by_value else (lambda forms: forms.counts) if asked.counts else None
     chosen = plan(
         held.domain,
         records=n,
@@ -607,7 +602,7 @@ def _by_plan(asked: _Asked, held: _Known, n: int) -> tuple[Mechanism, str]:
         size=asked.size,
         group=held.group,
         largest_sizes=False,
-        mechanisms=None if able is None else [name for name in first_names() if able(named(name))],
+        mechanisms=None if able is None else [name for name in first_names() if able(named(name).forms)],
         reference=held.reference,
         sampling=asked.sampling,
     )

@@ -341,7 +341,7 @@ def test_every_projection(kind: type[Projection], check: Callable[[type[Projecti
 @pytest.mark.parametrize("name", PROJECTIONS)
 def test_every_projection_can_be_asked_for(name: str) -> None:
     mechanism = PerturbedHistogram(domain=LINE, records=TOTAL, scale=2.0, projection=name)
-    assert type(mechanism.reading) is PROJECTIONS[name]
+    assert type(mechanism.projector) is PROJECTIONS[name]
     assert PerturbedHistogram.of(mechanism.parameters(), domain=LINE, records=TOTAL, size=None) == mechanism
 
 
@@ -402,7 +402,7 @@ def test_what_was_released_has_a_posterior(law: str, projection: str, sampling: 
         domain=small_domain(4), records=400, scale=1.0, noise=law, projection=projection, sampling=sampling
     )
     noisy = held + LAWS[law].draw(1.0, 4, rng=seeded(5))
-    released = Records.concatenate(mechanism.finish(noisy, size=100, rng=seeded(6))).columns[0].astype(np.int64)
+    released = Records.concatenate(mechanism.reading(noisy, n=400).draw(100, rng=seeded(6))).columns[0].astype(np.int64)
     likelihood, alpha, rng = known_likelihood(mechanism), np.full(4, 0.25), seeded(7)
     drawn = np.bincount(released, minlength=4)
     for counts in (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
@@ -22,8 +22,6 @@ from discreet.domain.records import Commonness
 from discreet.mechanisms.base import (
     NEIGHBOURS,
     CellCounts,
-    Estimates,
-    Output,
     Outputs,
     feasible,
     listed,
@@ -35,7 +33,17 @@ from discreet.mechanisms.likelihood import NoisyCellCounts
 from discreet.mechanisms.mechanism import Mechanism, Remedy
 from discreet.mechanisms.noise import LAWS, NoiseLaw, law_named
 from discreet.mechanisms.projections import Projection
-from discreet.mechanisms.reading import DEFAULT_SAMPLING, Expansion, Made, Sampling, check_sampling, draw_cells
+from discreet.mechanisms.reading import (
+    DEFAULT_SAMPLING,
+    CellReading,
+    CellShares,
+    Estimates,
+    Forms,
+    Made,
+    Reading,
+    Sampling,
+    check_sampling,
+)
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.guarantee import RelationName
 
@@ -46,13 +54,14 @@ _MOST_CELLS = 1 << 25
 class NoisyCounts(Mechanism):
     """Independent discrete noise on the count of every cell of a finite domain; records are post-processing.
 
-    A preset says which projection reads the noisy counts (``reading``), and what else it fixes. Cells other than the
+    A preset says which projection reads the noisy counts (``projector``), and what else it fixes. Cells other than the
     domain's are named by ``cells``; noise on the counts of other sets of cells is said by ``_length`` (how many counts
     there are), ``_counts`` (what they are) and ``_pairs`` (in how many pairs of them a replaced record moves).
     Parameters: see PerturbedHistogram.
     """
 
     free: ClassVar[tuple[str, ...]] = ("scale",)
+    forms: ClassVar[Forms] = Forms(counts=True, folders=True)
     cells_cost: ClassVar[bool] = False
     theorem: ClassVar[str] = "T6"
     share_is: ClassVar[Literal["bound", "prediction"]] = "bound"
@@ -147,34 +156,23 @@ class NoisyCounts(Mechanism):
 
     @property
     @abstractmethod
-    def reading(self) -> Projection:
+    def projector(self) -> Projection:
         """What turns the noisy counts into probabilities."""
 
     def probabilities(self, y: CellCounts) -> Floats:
         """Return the cells' probabilities that records are drawn with: public post-processing of noisy counts."""
-        return self.reading.probabilities(y)
+        return self.projector.probabilities(y)
 
-    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
-        """Draw ``size`` records from the noisy counts, in chunks."""
-        weights = self.probabilities(cast(CellCounts, y))
-        return map(self.cells.records_in, draw_cells(weights, size, sampling=self.sampling, rng=rng))
-
-    def expansion(self, y: Output, *, size: int, rng: np.random.Generator) -> Expansion:
-        """Draw how many of ``size`` records each cell gets."""
-        weights = self.probabilities(cast(CellCounts, y))
-        return Expansion.drawn(weights, size, sampling=self.sampling, rng=rng, made=_InCells(self.cells))
-
-    def estimates(self, y: Output) -> Estimates:
-        """Return the noisy counts themselves, unbiased, with the noise's standard deviation."""
-        records, error = self.cells.records_in(np.arange(self.cells.count)), self.law.standard_deviation(self.scale)
-        return Estimates(records, np.asarray(y, dtype=np.float64), np.full(self.cells.count, error))
+    def reading(self, y: CellCounts, *, n: int) -> Reading:
+        """Return records drawn from the noisy counts, and these themselves."""
+        return NoisyReading(self, y)
 
     def likelihood(self) -> NoisyCellCounts:
         """Return the law of the noise, and how it is read."""
         return NoisyCellCounts(
             law=self.law,
             scale=self.scale,
-            surplus=self.reading.surplus,
+            surplus=self.projector.surplus,
             sampling=self.sampling,
             own_cells=isinstance(self.cells, OwnCells),
         )
@@ -220,6 +218,25 @@ class NoisyCounts(Mechanism):
             return cls(domain=domain, records=n, scale=value, **own)
 
         return cast(Self, solve_scale(make, budget, n=n, group=group, laws=laws, scale=scale))
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyReading(CellReading):
+    """Noisy counts of cells, and records drawn from their projection."""
+
+    mechanism: NoisyCounts
+    y: CellCounts
+
+    def cell_shares(self, *, rng: np.random.Generator) -> CellShares:
+        """Return the projected counts."""
+        mechanism = self.mechanism
+        return CellShares(mechanism.probabilities(self.y), mechanism.sampling, _InCells(mechanism.cells))
+
+    def estimates(self) -> Estimates:
+        """Return the noisy counts themselves, unbiased, with the noise's standard deviation."""
+        cells, error = self.mechanism.cells, self.mechanism.law.standard_deviation(self.mechanism.scale)
+        records = cells.records_in(np.arange(cells.count))
+        return Estimates(records, np.asarray(self.y, dtype=np.float64), np.full(cells.count, error))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,10 +15,11 @@ from discreet._core.arrays import Floats
 from discreet._core.checks import positive_size, real
 from discreet.domain import Counts, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.base import Output, require_made_for
+from discreet.mechanisms.base import require_made_for
 from discreet.mechanisms.likelihood import NoLikelihood, ThresholdedUrn
 from discreet.mechanisms.noise import LAPLACE
-from discreet.mechanisms.stability import StableCounts
+from discreet.mechanisms.reading import Reading
+from discreet.mechanisms.stability import LabelReading, StableCounts
 from discreet.mechanisms.urn import UNIT, discount_units, draw_blocks, records_of, strength_units
 
 _MOST_FOLLOWED = 10**6  # records times cells: intervals take some ten seconds
@@ -94,23 +95,9 @@ class StabilisedPitmanYor(StableCounts):
         require_made_for(self.records, x.n)
         return super().kernel(x, rng=rng)
 
-    def _missing(self, kept: int) -> int:
-        """Return the records that the noisy counts do not account for, from public numbers."""
-        return max(0, self.records - kept)
-
-    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
-        """Continue the urn for ``size`` draws, in chunks, in exchangeable order."""
-        kept = cast(Counts, y)
-        opening = strength_units(self.strength) + self._missing(kept.n) * UNIT
-        blocks = draw_blocks(
-            kept.frequencies * UNIT,
-            unit=UNIT,
-            strength=opening,
-            discount=discount_units(self.discount),
-            size=size,
-            rng=rng,
-        )
-        return records_of(blocks, kept, self.domain, rng=rng)
+    def reading(self, y: Counts, *, n: int) -> Reading:
+        """Return the urn continued from the noisy counts, and these themselves."""
+        return _UrnReading(self, y, n)
 
     def likelihood(self) -> ThresholdedUrn | NoLikelihood:
         """Return the law of the noise, the threshold, and the urn's strength; none with a discount, or many records."""
@@ -154,3 +141,23 @@ class StabilisedPitmanYor(StableCounts):
         """
         records, labels = self._kept(n, like)
         return 1.0 - n * max(0.0, records - self.discount * labels) / (self.strength + n)
+
+
+@dataclass(frozen=True, eq=False)
+class _UrnReading(LabelReading):
+    """The urn continued from the noisy counts that remain."""
+
+    mechanism: StabilisedPitmanYor
+
+    def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:
+        """Continue the urn for ``size`` draws, in chunks, in exchangeable order."""
+        missing = max(0, self.mechanism.records - self.y.n)  # what the noisy counts do not account for: public
+        blocks = draw_blocks(
+            self.y.frequencies * UNIT,
+            unit=UNIT,
+            strength=strength_units(self.mechanism.strength) + missing * UNIT,
+            discount=discount_units(self.mechanism.discount),
+            size=size,
+            rng=rng,
+        )
+        return records_of(blocks, self.y, self.mechanism.domain, rng=rng)

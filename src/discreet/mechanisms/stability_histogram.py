@@ -5,30 +5,29 @@ Theory, proofs and the paper's own bound: docs/theory/stability-histogram.md (th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.base import Output
 from discreet.mechanisms.likelihood import ThresholdedCounts
 from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.reading import (
-    BLOCK,
     DEFAULT_SAMPLING,
-    Expansion,
+    CellReading,
+    CellShares,
+    Forms,
     Listed,
     Made,
+    Reading,
     Refined,
     Sampling,
     check_sampling,
-    draw_cells,
 )
-from discreet.mechanisms.stability import StableCounts
+from discreet.mechanisms.stability import LabelReading, StableCounts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +77,7 @@ class StabilityHistogram(StableCounts):
     """
 
     name: ClassVar[str] = "stability-histogram"
+    forms: ClassVar[Forms] = Forms(counts=True, folders=True)
 
     sampling: Sampling = DEFAULT_SAMPLING
 
@@ -85,23 +85,9 @@ class StabilityHistogram(StableCounts):
         super().__post_init__()
         check_sampling(self.sampling)
 
-    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
-        """Draw ``size`` records in proportion to the noisy counts, or from the base measure where nothing was kept."""
-        kept = cast(Counts, y)
-        if kept.distinct == 0:
-            for start in range(0, size, BLOCK):
-                yield self.domain.draw_base(min(BLOCK, size - start), rng, first=start + 1)
-            return
-        for labels in draw_cells(kept.frequencies.astype(np.float64), size, sampling=self.sampling, rng=rng):
-            yield kept.records.take(labels)
-
-    def expansion(self, y: Output, *, size: int, rng: np.random.Generator) -> Expansion:
-        """Draw how many of ``size`` records each label gets, or that all are from the base measure."""
-        kept = cast(Counts, y)
-        if kept.distinct == 0:
-            return Expansion.of_nothing(size, rng=rng, made=_FromBase(self.domain))
-        weights = kept.frequencies.astype(np.float64)
-        return Expansion.drawn(weights, size, sampling=self.sampling, rng=rng, made=Listed(kept.records))
+    def reading(self, y: Counts, *, n: int) -> Reading:
+        """Return records drawn from the noisy counts, and these themselves."""
+        return _SharesOfLabels(self, y, n)
 
     def likelihood(self) -> ThresholdedCounts:
         """Return the law of the noise, the threshold, and the normalised counts that remain."""
@@ -126,6 +112,18 @@ class StabilityHistogram(StableCounts):
         tell: in the worst case none is kept, and all records come from the base measure.
         """
         return 1.0 - self._kept(n, like)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class _SharesOfLabels(LabelReading, CellReading):
+    """Records in proportion to the noisy counts, or from the base measure where nothing was kept."""
+
+    mechanism: StabilityHistogram
+
+    def cell_shares(self, *, rng: np.random.Generator) -> CellShares:
+        """Return the shares of the labels that remain."""
+        made: Made = Listed(self.y.records) if self.y.distinct else _FromBase(self.mechanism.domain)
+        return CellShares(self.y.frequencies.astype(np.float64), self.mechanism.sampling, made)
 
 
 @dataclass(frozen=True)

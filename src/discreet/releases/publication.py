@@ -165,11 +165,12 @@ def publish(
         if payment is not None:
             document = document.paid(payment.stamp)
         output = step.run(open_confidential(closed, caller=__name__), rng=generator)
-        document = document.releasing(**step.outcome(output, guarantee.n))
+        reading = step.reading(output, guarantee.n)
+        document = document.releasing(**step.outcome(reading))
         if paths is not None and divided is not None:
             document = write_parts(
                 step,
-                output,
+                reading,
                 document,
                 paths[0],
                 divided,
@@ -181,7 +182,7 @@ def publish(
             return Release(
                 records=None, certificate=document, info=info or {}, path=paths[0], certificate_path=paths[1]
             )
-        tables = step.frames(output, rng=public(generator))
+        tables = step.frames(reading, rng=public(generator))
         if paths is not None:
             separator = out.separator if isinstance(out, DelimitedFile) else None
             schema = dict(step.nothing().schema)

@@ -148,7 +148,7 @@ def test_counts_of_a_single_column_of_marginals_against_all_tables(prior: str) -
     mechanism = Marginals(domain=CELLS, records=N, scale=9.0, units=90)
     assert not mechanism.once
     y = mechanism.kernel(held((1, 0, 5)), rng=seeded(2))
-    counts = mechanism.estimates(y).counts
+    counts = mechanism.reading(y, n=N).estimates().counts
 
     def log_likelihood(c: tuple[int, ...]) -> float:
         return mechanism.log_prob(y, held(c))
@@ -183,9 +183,9 @@ def test_larger_tables(mechanism: Any) -> None:
     x = np.flatnonzero(truth)
     table = Counts(records=WIDE.unflat(x), frequencies=truth[x])
     output = mechanism.kernel(table, rng=seeded(7))
-    outcome = mechanism.outcome(output, n)
+    outcome = mechanism.reading(output, n=n).outcome()
     drawn = np.zeros(12, dtype=np.int64)
-    for chunk in mechanism.finish(output, size=getattr(mechanism, "size", 4000), rng=seeded(8)):
+    for chunk in mechanism.reading(output, n=n).draw(getattr(mechanism, "size", 4000), rng=seeded(8)):
         np.add.at(drawn, WIDE.flat(chunk), 1)
     kept = None if outcome is None or outcome.share_from_data is None else round(outcome.share_from_data * n)
     found = given_records(

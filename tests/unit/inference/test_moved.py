@@ -42,7 +42,7 @@ def test_a_tree_joins_runs_then_blocks_then_all_of_them() -> None:
 def released(mechanism: PerturbedHistogram, held: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
     noisy = held + mechanism.law.draw(mechanism.scale, len(held), rng=rng)
     drawn = np.zeros(len(held), dtype=np.int64)
-    for chunk in mechanism.finish(noisy, size=size, rng=rng):
+    for chunk in mechanism.reading(noisy, n=mechanism.records).draw(size, rng=rng):
         np.add.at(drawn, mechanism.domain.flat(chunk), 1)
     return drawn
 

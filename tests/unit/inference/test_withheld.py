@@ -124,7 +124,7 @@ def test_intervals_of_releases_hold_where_the_prior_would_be_wrong() -> None:
     truth, within = held.mean(), {"bounds": 0, "even": 0}
     for seed in range(8):
         rng = seeded(seed)
-        estimates = mechanism.estimates(mechanism.kernel(counts, rng=rng))
+        estimates = mechanism.reading(mechanism.kernel(counts, rng=rng), n=counts.n).estimates()
         seen = np.full(100, np.nan)
         seen[domain.flat(estimates.records)] = estimates.counts
         assert np.isnan(seen[80:]).all()

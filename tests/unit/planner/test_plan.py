@@ -127,7 +127,7 @@ def test_predictions_are_near_what_a_release_of_the_reference_measures(size: int
         measured = []
         for seed in range(20):
             rng = seeded(seed)
-            stream = mechanism.finish(mechanism.kernel(x, rng=rng), size=size, rng=rng)
+            stream = mechanism.reading(mechanism.kernel(x, rng=rng), n=x.n).draw(size, rng=rng)
             cells = Records.concatenate(stream).columns[0].astype(np.int64)
             measured.append(wasserstein_1d((cells + rng.random(size)) / 100, table))
         ratio = predicted_w1(mechanism, n=n, size=size, reference=reference) / float(np.mean(measured))
