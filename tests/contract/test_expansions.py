@@ -192,7 +192,7 @@ def test_who_draws_otherwise_has_no_inherited_shares() -> None:
 
     class Own(NoisyReading):
         def cell_shares(self, *, rng: np.random.Generator) -> CellShares:
-            return replace(super().cell_shares(rng=rng), weights=np.eye(21)[20])
+            return super().cell_shares(rng=rng)._replace(weights=np.eye(21)[20])
 
     mechanism = calibrated("perturbed-histogram", DOMAIN)
     reading = Own(mechanism, released(mechanism, DOMAIN))  # type: ignore[arg-type]

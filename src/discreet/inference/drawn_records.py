@@ -20,7 +20,7 @@ from discreet._core.numeric import log_rising
 from discreet.inference.lattice import IMPOSSIBLE, Lattice, OnLattice, unknown
 from discreet.inference.prior import Noise, Prior, log_prior
 from discreet.inference.sums import Level, Sums
-from discreet.mechanisms.likelihood import DrawnByLeast, DrawnFromCounts, DrawnFromHeld, ThresholdedUrn
+from discreet.mechanisms.likelihood import DrawnByLeast, DrawnFromCounts, ThresholdedUrn
 
 _DROP = 45.0  # in logarithms, below the largest
 _PILOT, _ROUNDS = 64, 4  # draws that tell about how many cells are held
@@ -79,9 +79,10 @@ class Held:
     """
 
     def __init__(
-        self, likelihood: DrawnFromHeld, prior: Prior, records: int, drawn: Integers, rng: np.random.Generator
+        self, likelihood: DrawnFromCounts, prior: Prior, records: int, drawn: Integers, rng: np.random.Generator
     ) -> None:
-        self._likelihood, self._released = likelihood, int(drawn.sum())
+        assert likelihood.log_held is not None
+        self._factor, self._released = likelihood.log_held, int(drawn.sum())
         self._near = max(1, int(np.count_nonzero(drawn)))
         for _ in range(_ROUNDS):
             self._slope = float(np.diff(self._log_held(np.array([self._near, self._near + 1])))[0])
@@ -92,7 +93,7 @@ class Held:
             self._near = near
 
     def _log_held(self, held: Integers) -> Floats:
-        return self._likelihood.log_held(held, self._released)
+        return self._factor(held, self._released)
 
     @property
     def log(self) -> float:

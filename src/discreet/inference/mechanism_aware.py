@@ -213,8 +213,10 @@ def counts_of(
     """
     likelihood, domain = known_likelihood(mechanism), mechanism.domain
     base, wanted = _prior_masses(domain, 1.0), _number(draws, domain)
-    tree = likelihood.consistent.tree if isinstance(likelihood, NoisyTree) else None
-    leaf = None if tree is None else tree.leaf_of(_all(domain)).astype(np.intp)
+    tree = leaf = None
+    if isinstance(likelihood, NoisyTree):
+        tree = likelihood.consistent.tree
+        leaf = tree.leaf_of(_all(domain)).astype(np.intp)
     told = _at(leaf, seen)
     masses = _at(leaf, base)
     withheld = likelihood if isinstance(likelihood, ThresholdedCounts) else None

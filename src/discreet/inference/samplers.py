@@ -31,7 +31,6 @@ from discreet.mechanisms.likelihood import (
     DistinctRecords,
     DrawnByLeast,
     DrawnFromCounts,
-    DrawnFromHeld,
     NearestBySquares,
     NearestCounts,
     NoisyCellCounts,
@@ -345,7 +344,7 @@ def _proposals(
 ) -> Sequence[Proposals]:
     """Return what counts are proposed by, where all cells share a factor; none where they do not."""
     made: Sequence[Proposals] = ()
-    if isinstance(likelihood, DrawnFromHeld):
+    if isinstance(likelihood, DrawnFromCounts) and likelihood.log_held is not None:
         made = [Held(likelihood, one, records, drawn, rng) for one in priors]
     elif isinstance(likelihood, DrawnByLeast):
         made = [Least(likelihood, one, records, drawn) for one in priors]

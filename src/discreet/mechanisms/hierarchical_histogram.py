@@ -24,7 +24,7 @@ from discreet.mechanisms.likelihood import NoisyTree
 from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.noisy_counts import NoisyCounts, solve_scale
 from discreet.mechanisms.projections import Consistent
-from discreet.mechanisms.reading import CellReading, CellShares, Estimates, Made, Reading, Refined
+from discreet.mechanisms.reading import CellReading, CellShares, Estimates, Made, Reading
 from discreet.mechanisms.tree import Tree, chosen_levels, node_counts, predicted_error
 from discreet.privacy import Budget, Guarantee, Relation
 
@@ -206,9 +206,8 @@ class _TreeReading(CellReading):
 
     def cell_shares(self, *, rng: np.random.Generator) -> CellShares:
         """Return the shares of the leaves, along the tree."""
-        tree, weights = self.mechanism.projector.tree, self.mechanism.probabilities(self.y)
-        order = tree.in_order()
-        return CellShares(weights[order], self.mechanism.sampling, _InLeaves(tree), order)
+        made = _InLeaves(self.mechanism.projector.tree)
+        return CellShares(self.mechanism.probabilities(self.y)[made.leaves], self.mechanism.sampling, made)
 
     def estimates(self) -> Estimates:
         """Return the best linear unbiased estimates of the cells' counts, which may be negative, and their errors.
@@ -230,25 +229,33 @@ class _TreeReading(CellReading):
 
 @dataclass(frozen=True)
 class _InLeaves(Made):
-    """Items that are leaves of a tree; with a column, pairs of a leaf and one of its codes of the column.
+    """Items that are the leaves of a tree from left to right; with a column, pairs of a leaf and one of its codes.
 
-    ``column``: its number; items are then numbered leaf by leaf.
+    ``column``: its number; items are then numbered by leaf, as the tree numbers them.
     """
 
     tree: Tree
     column: int | None = None
 
-    def __call__(self, items: Integers, *, first: int, rng: np.random.Generator) -> Records:
+    @cached_property
+    def leaves(self) -> Integers:
+        """The tree's numbers of the leaves from left to right."""
+        return self.tree.in_order()
+
+    def records_in(self, items: Integers, *, first: int, rng: np.random.Generator) -> Records:
         """Return a record in each leaf, uniform over its cells."""
         if self.column is None:
-            return self.tree.records_in(items, rng)
+            return self.tree.records_in(self.leaves[items], rng)
         leaves, codes = np.divmod(items, self.tree.sizes[self.column])
         columns = list(self.tree.records_in(leaves, rng).columns)
         columns[self.column] = codes
         return Records(columns=tuple(columns))
 
-    def refined(self, items: Integers, counts: Integers, *, column: int, rng: np.random.Generator) -> Refined:
+    def refined(
+        self, items: Integers, counts: Integers, *, column: int, rng: np.random.Generator
+    ) -> tuple[Made, Integers, Integers, Integers]:
         """Divide the records of each leaf among its codes of a column: they are uniform over them."""
+        items = self.leaves[items]
         shape = self.tree.shape(self.tree.depth)
         edges, codes = self.tree.edges(self.tree.depth)[column], self.tree.sizes[column]
         block = np.unravel_index(items, shape)[column]
@@ -261,9 +268,7 @@ class _InLeaves(Made):
                 row, offset = np.nonzero(each)
                 found.append((items[some][row] * codes + starts[some][row] + offset, each[row, offset]))
         refined = np.concatenate([one for one, _ in found])
-        return Refined(
-            _InLeaves(self.tree, column), refined, np.concatenate([one for _, one in found]), refined % codes
-        )
+        return _InLeaves(self.tree, column), refined, np.concatenate([one for _, one in found]), refined % codes
 
 
 def _check_columns(domain: Domain) -> None:

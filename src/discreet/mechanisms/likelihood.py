@@ -20,40 +20,23 @@ if TYPE_CHECKING:
 class DrawnFromCounts:
     """Records were drawn given the counts, each cell contributing a factor of its own.
 
-    Parameters
-    ----------
-    log_weight : callable
-        ``f(n, cells, counts, drawn)``: the log-likelihood of ``drawn`` released records of each cell at these counts of
-        a table of ``n`` records, up to what does not depend on the counts.
+    ``log_weight``: ``f(n, cells, counts, drawn)``, the log-likelihood of ``drawn`` released records of each cell at
+    these counts of a table of ``n`` records, up to what does not depend on the counts.
+    ``log_held``: ``f(held, drawn)``, the logarithm of a factor that the number of held cells has beside, concave, at
+    numbers of held cells and of released records; None where there is no such factor.
     """
 
     log_weight: Callable[[int, Indices, Integers, Integers], Floats]
-
-
-@dataclass(frozen=True, kw_only=True)
-class DrawnFromHeld(DrawnFromCounts):
-    """Records were drawn given the counts, and the number of cells that are held has a factor of its own.
-
-    Parameters
-    ----------
-    log_held : callable
-        ``f(held, drawn)``: the logarithm of this factor, concave, at numbers of held cells and of released records.
-    """
-
-    log_held: Callable[[Integers, int], Floats]
+    log_held: Callable[[Integers, int], Floats] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnByLeast:
     """Records were drawn given the counts by one of several laws, which the smallest count of all cells chooses.
 
-    Parameters
-    ----------
-    mixing : callable
-        ``f(n)``: a parameter of the law at each smallest count of a table of ``n`` records. It falls, and from the last
-        one on it stays.
-    given : callable
-        ``f(mixing)``: what the release tells at one value of the parameter.
+    ``mixing``: ``f(n)``, a parameter of the law at each smallest count of a table of ``n`` records. It falls, and from
+    the last one on it stays.
+    ``given``: ``f(mixing)``, what the release tells at one value of the parameter.
     """
 
     mixing: Callable[[int], Floats]
@@ -66,10 +49,7 @@ class NearestCounts:
 
     The distance is the sum of the absolute differences between shares of the cells.
 
-    Parameters
-    ----------
-    rate : callable
-        ``f(n)``: the probability is proportional to ``exp(-rate distance)``.
+    ``rate``: ``f(n)``; the probability is proportional to ``exp(-rate distance)``.
     """
 
     rate: Callable[[int], float]
@@ -77,20 +57,13 @@ class NearestCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class NearestBySquares:
-    """The same, for a distance that is the root of a sum of squares.
+    """Counts near the table's were drawn as in NearestCounts, for a distance that is the root of a sum of squares.
 
-    Parameters
-    ----------
-    rate : callable
-        ``f(n)``, as above.
-    squares : callable
-        ``f(n, counts, drawn)``: what each cell adds to the square of the distance.
-    log_whole : callable
-        ``f(rate, n, counts)``: the logarithm of what normalises the law at this rate, for each row of counts.
-    listed : int
-        How many outcomes that lists.
-    sharpest : float
-        A rate at which one record more or less is told from none: beyond it the law is a rounding.
+    ``squares``: ``f(n, counts, drawn)``, what each cell adds to the square of the distance.
+    ``log_whole``: ``f(rate, n, counts)``, the logarithm of what normalises the law at this rate, for each row of
+    counts.
+    ``listed``: how many outcomes that lists.
+    ``sharpest``: a rate at which one record more or less is told from none: beyond it the law is a rounding.
     """
 
     rate: Callable[[int], float]
@@ -102,26 +75,14 @@ class NearestBySquares:
 
 @dataclass(frozen=True, kw_only=True)
 class DistinctRecords:
-    """Distinct records of the table, each replaced by a uniform cell with some probability.
-
-    Parameters
-    ----------
-    mixing : float
-        The probability.
-    """
+    """Distinct records of the table, each replaced by a uniform cell with probability ``mixing``."""
 
     mixing: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContinuedUrn:
-    """The records continue the Pitman-Yor urn that holds the table.
-
-    Parameters
-    ----------
-    strength, discount : float
-        Of the urn.
-    """
+    """The records continue the Pitman-Yor urn of this strength and discount that holds the table."""
 
     strength: float
     discount: float
@@ -131,19 +92,12 @@ class ContinuedUrn:
 class NoisyCellCounts:
     """Every cell's count got independent noise; records were drawn from probabilities made of the noisy counts.
 
-    Parameters
-    ----------
-    law : NoiseLaw
-        The noise's.
-    scale : float
-        Its scale, in records.
-    surplus : {"rescaled", "shifted", "moved"}
-        How the reading gets rid of what the positive parts of the noisy counts have above the total, or nearly so: it
-        divides them, takes an unknown number off all of them, or sets them off against negative neighbours.
-    sampling : {"iid", "stratified"}
-        How the records were drawn.
-    own_cells : bool
-        Whether the cells are those of the domain.
+    ``law``, ``scale``: of the noise, in records.
+    ``surplus``, {"rescaled", "shifted", "moved"}: how the projection gets rid of what the positive parts of the noisy
+    counts have above the total, or nearly so: it divides them, takes an unknown number off all of them, or sets them
+    off against negative neighbours.
+    ``sampling``: how the records were drawn.
+    ``own_cells``: whether the cells are those of the domain.
     """
 
     law: NoiseLaw
@@ -155,13 +109,7 @@ class NoisyCellCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdedCounts(NoisyCellCounts):
-    """Only cells that are held got noise, and only noisy counts that reach a threshold were kept.
-
-    Parameters
-    ----------
-    threshold : int
-        The least noisy count that is kept.
-    """
+    """Only cells that are held got noise, and only noisy counts that reach ``threshold`` were kept."""
 
     threshold: int
 
@@ -170,12 +118,8 @@ class ThresholdedCounts(NoisyCellCounts):
 class ThresholdedUrn(ThresholdedCounts):
     """Records continue the urn that holds the noisy counts that were kept, and new values for the records of others.
 
-    Parameters
-    ----------
-    strength : float
-        Of the urn, on top of the records that the noisy counts do not account for.
-    base : callable
-        Returns the probability that a new value is in each cell.
+    ``strength``: of the urn, on top of the records that the noisy counts do not account for.
+    ``base``: returns the probability that a new value is in each cell.
     """
 
     strength: float
@@ -186,10 +130,7 @@ class ThresholdedUrn(ThresholdedCounts):
 class NoisyTree(NoisyCellCounts):
     """The nodes of some levels of a tree over the cells got noise.
 
-    Parameters
-    ----------
-    consistent : Consistent
-        The tree, the levels that got noise, and the estimate that they give.
+    ``consistent``: the tree, the levels that got noise, and the estimate that they give.
     """
 
     consistent: Consistent
@@ -197,20 +138,23 @@ class NoisyTree(NoisyCellCounts):
 
 @dataclass(frozen=True, kw_only=True)
 class NoLikelihood:
-    """How a release depends on the confidential counts is not known, or not usable.
-
-    Parameters
-    ----------
-    reason : str
-        Why, from public facts, and what to do.
-    """
+    """How a release depends on the confidential counts is not known: the reason, from public facts, and what to do."""
 
     reason: str = "how its likelihood depends on the confidential counts is not known"
 
 
 CellLikelihood = DistinctRecords | DrawnByLeast | DrawnFromCounts | NearestBySquares | NearestCounts | NoisyCellCounts
 
-Likelihood = ContinuedUrn | CellLikelihood | NoLikelihood
+Likelihood = (
+    ContinuedUrn
+    | DistinctRecords
+    | DrawnByLeast
+    | DrawnFromCounts
+    | NearestBySquares
+    | NearestCounts
+    | NoisyCellCounts
+    | NoLikelihood
+)
 
 
 # Of which mechanisms a posterior is known, and what they tell of the confidential counts.

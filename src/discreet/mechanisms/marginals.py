@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
-from discreet._core.checks import integer, positive_size
+from discreet._core.checks import choice, integer, positive_size
 from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError
 from discreet._core.numeric import least_integer, least_real, log_ratio
 from discreet._core.random import seeded
@@ -41,15 +41,13 @@ from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.projections import Consistent
 from discreet.mechanisms.reading import (
     BLOCK,
-    DEFAULT_SAMPLING,
+    SAMPLINGS,
     CellShares,
-    CountTable,
     Estimates,
     Forms,
     Outcome,
     Reading,
     Sampling,
-    check_sampling,
     copies,
 )
 from discreet.mechanisms.wide_columns import (
@@ -174,14 +172,14 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
     share_is_of: ClassVar[str] = "have another value than the table's in some one column, because of noise"
     helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "epsilon", "delta")
 
-    sampling: Sampling = DEFAULT_SAMPLING
+    sampling: Sampling = SAMPLINGS[0]
     tables: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", _on_grid(GAUSSIAN.checked(self.scale)))
         if self.scale < _LEAST_SCALE:
             raise ParameterError(f"scale must be at least {as_written(_LEAST_SCALE)}, got {as_written(self.scale)}")
-        check_sampling(self.sampling)
+        choice("sampling", self.sampling, SAMPLINGS)
         if self.tables is not None:
             tables = integer("tables", self.tables, least=1, most=_MOST_TABLES)
             object.__setattr__(self, "tables", tables if tables > 1 else None)
@@ -206,13 +204,13 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         """Whether all units go to one-way tables before anything is known."""
         return not self.pairs and int((self.copies * self.first**2).sum()) == self.units
 
-    def count_table(self) -> CountTable:
-        """Return the shape: of several columns, which tables have counts is not known beforehand."""
+    def count_table(self) -> tuple[int | None, tuple[str, ...]]:
+        """Return the number of cells of a single column; of several, which tables are measured is not known."""
         if len(self.sizes) == 1 and not self.open:
-            return CountTable(self.sizes[0])
+            return self.sizes[0], ()
         if TABLE in self.domain.columns:
             raise ParameterError(f"column {TABLE!r} has the name of a column of counts. Rename it")
-        return CountTable(None, (TABLE, *self.domain.names))
+        return None, (TABLE, *self.domain.names)
 
     # -- the private step ---------------------------------------------------------------------------------------
 
@@ -609,7 +607,7 @@ class _MarginalsReading(Reading):
         column that were not kept are its reserved prefix and a star.
         """
         tables = self.measured.tables()
-        if self.mechanism.count_table().labels:
+        if self.mechanism.count_table()[1]:
             return counted_texts(tables, self.made.domain, self.measured.merged)
         ((_, (cells,), counts, errors),) = tables
         return Estimates(self.mechanism.domain.unflat(cells), counts, errors)

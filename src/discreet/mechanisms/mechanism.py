@@ -20,7 +20,7 @@ from discreet._core.text import as_written, rounded_up
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import PrivateStep, feasible, numbered_cells
-from discreet.mechanisms.reading import CountTable, KernelRecords, Reading
+from discreet.mechanisms.reading import KernelRecords, Reading
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy.instance import HeldTable
 
@@ -92,9 +92,12 @@ class Mechanism(PrivateStep):
         """Number of cells of the domain, which must be finite, and small enough for cells to be numbered."""
         return numbered_cells(self.domain, self.name)
 
-    def count_table(self) -> CountTable:
-        """Return the shape of a table of its counts, where it releases counts."""
-        return CountTable(self._cells if self.needs_cells else None)
+    def count_table(self) -> tuple[int | None, tuple[str, ...]]:
+        """Return how many counts a table of them has, where that is known, and the names of text columns beside them.
+
+        There are text columns where a count is not of a cell or label of the domain.
+        """
+        return self._cells if self.needs_cells else None, ()
 
     @property
     def predictable(self) -> bool:

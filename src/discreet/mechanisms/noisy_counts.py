@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, cast
+from typing import Any, ClassVar, Literal, Self, TypeVar, cast
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
-from discreet._core.checks import positive_size
+from discreet._core.arrays import Floats
+from discreet._core.checks import choice, positive_size
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import least_real, written
 from discreet._core.text import as_written
@@ -33,17 +33,7 @@ from discreet.mechanisms.likelihood import NoisyCellCounts
 from discreet.mechanisms.mechanism import Mechanism, Remedy
 from discreet.mechanisms.noise import LAWS, NoiseLaw, law_named
 from discreet.mechanisms.projections import Projection
-from discreet.mechanisms.reading import (
-    DEFAULT_SAMPLING,
-    CellReading,
-    CellShares,
-    Estimates,
-    Forms,
-    Made,
-    Reading,
-    Sampling,
-    check_sampling,
-)
+from discreet.mechanisms.reading import SAMPLINGS, CellReading, CellShares, Estimates, Forms, Reading, Sampling
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.guarantee import RelationName
 
@@ -72,7 +62,7 @@ class NoisyCounts(Mechanism):
     records: int
     scale: float
     noise: str = "laplace"
-    sampling: Sampling = DEFAULT_SAMPLING
+    sampling: Sampling = SAMPLINGS[0]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", law_named(self.noise).checked(self.scale))
@@ -82,7 +72,7 @@ class NoisyCounts(Mechanism):
                 "domain has. Use marginals or stability-histogram, or declare fewer cells"
             )
         object.__setattr__(self, "records", positive_size("records", self.records))
-        check_sampling(self.sampling)
+        choice("sampling", self.sampling, SAMPLINGS)
 
     # -- the private step ---------------------------------------------------------------------------------------
 
@@ -229,25 +219,13 @@ class NoisyReading(CellReading):
 
     def cell_shares(self, *, rng: np.random.Generator) -> CellShares:
         """Return the projected counts."""
-        mechanism = self.mechanism
-        return CellShares(mechanism.probabilities(self.y), mechanism.sampling, _InCells(mechanism.cells))
+        return CellShares(self.mechanism.probabilities(self.y), self.mechanism.sampling, self.mechanism.cells)
 
     def estimates(self) -> Estimates:
         """Return the noisy counts themselves, unbiased, with the noise's standard deviation."""
         cells, error = self.mechanism.cells, self.mechanism.law.standard_deviation(self.mechanism.scale)
         records = cells.records_in(np.arange(cells.count))
         return Estimates(records, np.asarray(self.y, dtype=np.float64), np.full(cells.count, error))
-
-
-@dataclass(frozen=True)
-class _InCells(Made):
-    """Items that are cells."""
-
-    cells: Cells
-
-    def __call__(self, items: Integers, *, first: int, rng: np.random.Generator) -> Records:
-        """Return the records that stand for cells."""
-        return self.cells.records_in(items)
 
 
 @dataclass(frozen=True)
@@ -272,7 +250,7 @@ def projection_error(law: NoiseLaw, scale: float, *, cells: int, total: int) -> 
     return min(1.0, 0.5 * noise / total)
 
 
-Solved = TypeVar("Solved", bound="Scaled")
+Solved = TypeVar("Solved", bound=NoisyCounts | BareNoise)
 
 
 def _pure(make: Callable[[str, float], Solved], law: str, epsilon: float, between: Relation, n: int) -> Solved | None:
@@ -290,21 +268,6 @@ def _float_from(exact: Fraction) -> float:
     """Return the least float whose binary value is at least a number: the kernel draws with that value."""
     nearest = float(exact)
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
-
-
-class Scaled(Protocol):
-    """A mechanism with noise of some scale."""
-
-    @property
-    def scale(self) -> float:
-        """Of the noise, in records."""
-
-    @property
-    def noise(self) -> str:
-        """Its law."""
-
-    def guarantee(self, relation: Relation, *, n: int) -> Guarantee:
-        """Return what is promised."""
 
 
 def solve_scale(

@@ -34,14 +34,13 @@ from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
 from discreet.mechanisms.populations import LARGEST, Embedded, Populations, check_fits, settled_api, settled_shares
 from discreet.mechanisms.reading import (
     BLOCK,
-    DEFAULT_SAMPLING,
+    SAMPLINGS,
     CellShares,
     Forms,
     Listed,
     Outcome,
     Reading,
     Sampling,
-    check_sampling,
     draw_cells,
 )
 from discreet.mechanisms.sparse_transport import transport_available
@@ -174,7 +173,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     label_shares: Sequence[float] | str | None = None
     lookahead: bool = False
     multiplicity: int = 1
-    sampling: Sampling = DEFAULT_SAMPLING
+    sampling: Sampling = SAMPLINGS[0]
     api: API | str | Mapping[str, Any] = "table"
     _watch: Callable[[int, int], None] | None = field(init=False, default=None, repr=False, compare=False)
     _inspect: Callable[[EvolvedStep], None] | None = field(init=False, default=None, repr=False, compare=False)
@@ -196,7 +195,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         object.__setattr__(self, "records", positive_size("records", self.records))
         object.__setattr__(self, "scale", law_named(self.noise).checked(self.scale))
         choice("variant", self.variant, ("projection", "practical", "theoretical"))
-        check_sampling(self.sampling)
+        choice("sampling", self.sampling, SAMPLINGS)
         flag("lookahead", self.lookahead)
         object.__setattr__(self, "label_shares", settled_shares(self.label_shares, self.domain, self.by_label))
         if self.by_label is not None and (self.unit_votes or self.variant == "theoretical"):

@@ -11,22 +11,12 @@ from typing import ClassVar
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
+from discreet._core.checks import choice
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.likelihood import ThresholdedCounts
 from discreet.mechanisms.noise import LAPLACE
-from discreet.mechanisms.reading import (
-    DEFAULT_SAMPLING,
-    CellReading,
-    CellShares,
-    Forms,
-    Listed,
-    Made,
-    Reading,
-    Refined,
-    Sampling,
-    check_sampling,
-)
+from discreet.mechanisms.reading import SAMPLINGS, CellReading, CellShares, Forms, Listed, Made, Reading, Sampling
 from discreet.mechanisms.stability import LabelReading, StableCounts
 
 
@@ -79,11 +69,11 @@ class StabilityHistogram(StableCounts):
     name: ClassVar[str] = "stability-histogram"
     forms: ClassVar[Forms] = Forms(counts=True, folders=True)
 
-    sampling: Sampling = DEFAULT_SAMPLING
+    sampling: Sampling = SAMPLINGS[0]
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_sampling(self.sampling)
+        choice("sampling", self.sampling, SAMPLINGS)
 
     def reading(self, y: Counts, *, n: int) -> Reading:
         """Return records drawn from the noisy counts, and these themselves."""
@@ -122,7 +112,9 @@ class _SharesOfLabels(LabelReading, CellReading):
 
     def cell_shares(self, *, rng: np.random.Generator) -> CellShares:
         """Return the shares of the labels that remain."""
-        made: Made = Listed(self.y.records) if self.y.distinct else _FromBase(self.mechanism.domain)
+        made: Made = Listed(self.y.records)
+        if not self.y.distinct:
+            made = _FromBase(self.mechanism.domain)
         return CellShares(self.y.frequencies.astype(np.float64), self.mechanism.sampling, made)
 
 
@@ -136,17 +128,18 @@ class _FromBase(Made):
     domain: Domain
     column: int | None = None
 
-    def __call__(self, items: Integers, *, first: int, rng: np.random.Generator) -> Records:
+    def records_in(self, items: Integers, *, first: int, rng: np.random.Generator) -> Records:
         """Draw as many records as there are items."""
         columns = list(self.domain.draw_base(len(items), rng, first=first + 1).columns)
         if self.column is not None:
             columns[self.column] = items
         return Records(columns=tuple(columns))
 
-    def refined(self, items: Integers, counts: Integers, *, column: int, rng: np.random.Generator) -> Refined:
+    def refined(
+        self, items: Integers, counts: Integers, *, column: int, rng: np.random.Generator
+    ) -> tuple[Made, Integers, Integers, Integers]:
         """Divide the records among the codes of a column: no other column depends on it."""
         codes = np.arange(list(self.domain.columns.values())[column].size or 0)
         weights = np.exp(list(self.domain.columns.values())[column].log_base(codes))
-        return Refined(
-            _FromBase(self.domain, column), codes, rng.multinomial(counts.sum(), weights / weights.sum()), codes
-        )
+        divided = rng.multinomial(counts.sum(), weights / weights.sum())
+        return _FromBase(self.domain, column), codes, divided, codes

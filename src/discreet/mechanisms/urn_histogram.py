@@ -19,7 +19,7 @@ from discreet._core.text import counted_up
 from discreet.domain import Counts, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Outputs, listed, require_relation
-from discreet.mechanisms.likelihood import DrawnFromCounts, DrawnFromHeld
+from discreet.mechanisms.likelihood import DrawnFromCounts
 from discreet.mechanisms.mechanism import Remedy
 from discreet.mechanisms.urn import PitmanYorUrn, moved_mass
 from discreet.privacy import ConstantProfile, Guarantee, Relation
@@ -161,7 +161,7 @@ class UrnHistogram(PitmanYorUrn):
         """
         if not self.discount_units:
             return DrawnFromCounts(log_weight=self._log_weight)
-        return DrawnFromHeld(log_weight=self._log_weight, log_held=self._log_held)
+        return DrawnFromCounts(log_weight=self._log_weight, log_held=self._log_held)
 
     def _log_weight(self, _records: int, _cells: Indices, counts: CellCounts, drawn: CellCounts) -> Floats:
         held = np.asarray(np.maximum(counts, 1) - self.discount, dtype=np.float64)

@@ -165,7 +165,7 @@ def publish(
         if payment is not None:
             document = document.paid(payment.stamp)
         output = step.run(open_confidential(closed, caller=__name__), rng=generator)
-        reading = step.reading(output, guarantee.n)
+        reading = step.reading(output, n=guarantee.n)
         document = document.releasing(**step.outcome(reading))
         if paths is not None and divided is not None:
             document = write_parts(

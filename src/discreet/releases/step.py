@@ -39,7 +39,7 @@ class Step:
     run : callable
         ``run(x, rng=)`` takes the private step on a confidential table. What it returns is public under the guarantee.
     reading : callable
-        ``reading(output, n)``: what the output is read as, made once for a release.
+        ``reading(output, n=)``: what the output is read as, made once for a release.
     frames : callable
         ``frames(reading, rng=)`` turns that into tables, each a stream of rows: public post-processing.
     guarantee : callable
@@ -96,7 +96,7 @@ class Step:
     tables: int | None = None
     protected: tuple[str, ...] = ()
     pure: Callable[[Relation], tuple[float, float]] | None = None
-    reading: Callable[[Any, int], Any] = lambda output, _n: output
+    reading: Callable[..., Any] = lambda output, *, n: output  # noqa: ARG005
     outcome: Callable[[Any], Mapping[str, Any]] = lambda _reading: {}
     require_utility: Callable[[int, Commonness | None], None] = lambda _n, _like: None
     expansion: Callable[..., Expansion | None] = lambda _reading, *, rng: None  # noqa: ARG005
@@ -298,7 +298,7 @@ def _step(
         if tables:
             raise ParameterError("counts are one table. For them leave tables out")
         frames: Callable[..., Iterator[Frames]] = partial(_counted, twin)
-        counts = mechanism.count_table().rows
+        counts, _ = mechanism.count_table()
         rows = range(_MOST_ROWS) if counts is None else range(counts, counts + 1)
     else:
         frames, rows = partial(_drawn, twin, size, progress), range(0 if mechanism.random_size else size, size + 1)
@@ -315,7 +315,7 @@ def _step(
         records=mechanism.made_for,
         counts=size is None,
         tables=tables,
-        reading=lambda output, n: twin.reading(output, n=n),
+        reading=twin.reading,
         outcome=_outcome,
         require_utility=lambda n, like: require_utility(mechanism, n, size=size, like=like),
         expansion=partial(_expansion, size or 0),
@@ -373,7 +373,7 @@ def _no_counts(mechanism: Mechanism) -> pl.DataFrame:
     """Return a table of no counts, or refuse them before anything is drawn."""
     if not mechanism.forms.counts:
         raise ParameterError(f"{mechanism.name} releases records, not counts. Ask for records")
-    labels: dict[str, list[str | None]] | None = {name: [] for name in mechanism.count_table().labels} or None
+    labels: dict[str, list[str | None]] | None = {name: [] for name in mechanism.count_table()[1]} or None
     none = Estimates(mechanism.domain.draw_base(0, seeded(0)), np.empty(0), np.empty(0), labels)
     return _table(mechanism, none, seeded(0))
 

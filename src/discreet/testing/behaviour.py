@@ -162,8 +162,7 @@ def check_estimates(kind: type[Mechanism], *, seed: int = 0) -> None:
     found = []
     for _ in range(_ESTIMATE_RUNS if kind.forms.counts else 1):
         estimates = twin.reading(mechanism.kernel(x, rng=rng), n=n).estimates()
-        stated = "counts" if kind.forms.counts else "no counts"
-        assert (estimates is not None) == kind.forms.counts, f"{kind.__name__} states {stated}, and reads otherwise"
+        assert (estimates is not None) == kind.forms.counts, f"{kind.__name__}.forms is not what its readings have"
         if estimates is None:
             return
         found.append(_errors(estimates, mechanism, held))
