@@ -117,7 +117,7 @@ class Table:
             for seed in range(seeds):
                 rng = seeded(seed)
                 found[mechanism.name].append(
-                    released(mechanism.finish(mechanism.kernel(counts, rng=rng), size=size, rng=rng), rng)
+                    released(mechanism.reading(mechanism.kernel(counts, rng=rng), n=counts.n).draw(size, rng=rng), rng)
                 )
             shares[mechanism.name] = mechanism.share_not_from_data(self.n)
             seconds[mechanism.name] = (time.perf_counter() - start) / seeds
@@ -127,7 +127,7 @@ class Table:
             for mechanism in perturbed:
                 rng = seeded(seed + 20_000)
                 name = f"{mechanism.name}, {mechanism.projection}"
-                found.setdefault(name, []).append(released(mechanism.finish(noisy, size=size, rng=rng), rng))
+                found.setdefault(name, []).append(released(mechanism.reading(noisy, n=self.n).draw(size, rng=rng), rng))
                 shares[name] = mechanism.share_not_from_data(self.n)
         reference = float(np.mean(found["bootstrap"]))
         error = _standard_error(found["bootstrap"])

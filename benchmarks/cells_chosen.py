@@ -105,7 +105,7 @@ def _measured(name: str, values: Any, budget: Budget, size: int, cells: int, see
     found = []
     for seed in range(seeds):
         rng = seeded(seed)
-        records = Records.concatenate(mechanism.finish(mechanism.kernel(x, rng=rng), size=size, rng=rng))
+        records = Records.concatenate(mechanism.reading(mechanism.kernel(x, rng=rng), n=x.n).draw(size, rng=rng))
         drawn = domain.decode(records, rng=rng)["x"].to_numpy()
         found.append(float(wasserstein_1d(values, drawn)))
     return found

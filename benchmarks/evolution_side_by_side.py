@@ -123,7 +123,7 @@ class Table:
 
         def released(seed: int) -> np.ndarray:
             rng = seeded(seed)
-            parts = mechanism.finish(mechanism.kernel(x, rng=secure()), size=SIZE, rng=rng)
+            parts = mechanism.reading(mechanism.kernel(x, rng=secure()), n=x.n).draw(SIZE, rng=rng)
             return np.concatenate([mechanism.domain.decode(part, rng=rng).to_numpy() for part in parts])
 
         self.measure(name, released, seeds)

@@ -82,7 +82,7 @@ def _row(steps: str, made: PrivateEvolution, points: pl.DataFrame, seeds: int) -
     found = []
     for seed in range(seeds):
         rng = seeded(seed)
-        records = Records.concatenate(made.finish(made.kernel(x, rng=rng), size=SIZE, rng=rng))
+        records = Records.concatenate(made.reading(made.kernel(x, rng=rng), n=x.n).draw(SIZE, rng=rng))
         drawn = made.domain.decode(records, rng=rng)
         found.append(float(transport_distance(points.to_numpy(), drawn.select("x", "y").to_numpy())))
     error = float(np.std(found, ddof=1) / np.sqrt(seeds))

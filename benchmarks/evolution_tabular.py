@@ -152,7 +152,7 @@ class Table:
 
         def released(seed: int) -> tuple[np.ndarray, float]:
             rng, start = seeded(seed), time.perf_counter()
-            parts = list(mechanism.finish(mechanism.kernel(x, rng=secure()), size=size or self.n, rng=rng))
+            parts = list(mechanism.reading(mechanism.kernel(x, rng=secure()), n=x.n).draw(size or self.n, rng=rng))
             seconds = time.perf_counter() - start
             if mechanism.domain == OWN:
                 return np.concatenate([coded(OWN.decode(part, rng=rng)) for part in parts]), seconds

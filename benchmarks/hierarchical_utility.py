@@ -98,7 +98,7 @@ class Table:
                 self.rows.setdefault(f"{name}, iid, mean over draws", []).append(self.of_noisy(mechanism, noisy))
             for how, other in finishing.items():
                 rng = seeded(seed)
-                parts = other.finish(noisy, size=self.n, rng=rng)
+                parts = other.reading(noisy, n=self.n).draw(self.n, rng=rng)
                 self.rows.setdefault(f"{name}, {how}", []).append(self.decoded(other.domain, parts, rng))
         self.seconds[name] = (time.perf_counter() - start) / seeds
 

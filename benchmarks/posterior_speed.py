@@ -52,17 +52,17 @@ def seconds(name: str, domain: Domain, n: int, m: int, seed: int) -> float:
     held = rng.multinomial(n, rng.dirichlet(np.full(cells, 0.5)))
     mechanism, some = MADE[name](domain, n), np.flatnonzero(held)
     output = mechanism.kernel(Counts(records=domain.unflat(some), frequencies=held[some]), rng=rng)
-    evidence, alpha = mechanism.evidence(), np.full(cells, 1.0 / cells)
+    likelihood, alpha = mechanism.likelihood(), np.full(cells, 1.0 / cells)
     if not m:
-        counts = mechanism.estimates(output).counts
+        counts = mechanism.reading(output, n=n).estimates().counts
         start = time.process_time()
-        given_counts(evidence, alpha, n, counts, DRAWS, rng)
+        given_counts(likelihood, alpha, n, counts, DRAWS, rng)
         return time.process_time() - start
     drawn = np.zeros(cells, dtype=np.int64)
-    for part in mechanism.finish(output, size=m, rng=rng):
+    for part in mechanism.reading(output, n=n).draw(m, rng=rng):
         np.add.at(drawn, domain.flat(part), 1)
     start = time.process_time()
-    given_records(evidence, alpha, n, drawn, DRAWS, rng)
+    given_records(likelihood, alpha, n, drawn, DRAWS, rng)
     return time.process_time() - start
 
 

@@ -86,7 +86,7 @@ class Table:
             noisy = mechanism.kernel(x, rng=secure())
             for how, other in (finishing or {name: mechanism}).items():
                 rng, start = seeded(seed), time.perf_counter()
-                parts = other.finish(noisy, size=self.n, rng=rng)
+                parts = other.reading(noisy, n=self.n).draw(self.n, rng=rng)
                 frame = pl.concat([other.domain.decode(part, rng=rng) for part in parts])
                 self.measure(how, scaled(frame), time.perf_counter() - start)
         print(f"  {name}", flush=True)

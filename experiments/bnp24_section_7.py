@@ -97,7 +97,7 @@ def mechanisms(study: Study, rng: np.random.Generator) -> dict[str, tuple[str, C
         return (joined(parts) + rng.random(m)) / bins
 
     def noisy() -> Any:
-        return within(perturbed.finish(perturbed.kernel(binned, rng=rng), size=m, rng=rng))
+        return within(perturbed.reading(perturbed.kernel(binned, rng=rng), n=binned.n).draw(m, rng=rng))
 
     def thesis() -> Any:
         return rng.choice(values, size=m, p=rng.dirichlet(prior + frequencies))

@@ -108,12 +108,12 @@ def release(mechanism: Any, form: str, rng: np.random.Generator) -> tuple[np.nda
     some = np.flatnonzero(held)
     output = mechanism.kernel(Counts(records=domain.unflat(some), frequencies=held[some]), rng=rng)
     if form == "counts":
-        table = mechanism.estimates(output)
+        table = mechanism.reading(output, n=HELD).estimates()
         counts = np.full(cells, np.nan)
         counts[domain.flat(table.records)] = table.counts
         return p @ weights(mechanism), counts
     drawn = np.zeros(cells, dtype=np.int64)
-    for chunk in mechanism.finish(output, size=RELEASED, rng=rng):
+    for chunk in mechanism.reading(output, n=HELD).draw(RELEASED, rng=rng):
         np.add.at(drawn, domain.flat(chunk), 1)
     return p @ weights(mechanism), drawn
 
@@ -122,7 +122,7 @@ def posterior(mechanism: Any, form: str, released: np.ndarray, rng: np.random.Ge
     """Return draws of the functionals, (draws, functionals)."""
     alpha = np.full(mechanism.domain.size, STRENGTH / mechanism.domain.size)
     given = given_counts if form == "counts" else given_records
-    masses = rng.standard_gamma(alpha + given(mechanism.evidence(), alpha, HELD, released, DRAWS, rng).counts)
+    masses = rng.standard_gamma(alpha + given(mechanism.likelihood(), alpha, HELD, released, DRAWS, rng).counts)
     return (masses / masses.sum(axis=1, keepdims=True)) @ weights(mechanism)
 
 

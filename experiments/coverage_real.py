@@ -228,14 +228,14 @@ def one_release(method: str, name: str, mechanism: Any, model: Any, rng: np.rand
     codes, frequencies = np.unique(all_codes[which], return_counts=True)
     counts = Counts(records=domain.unflat(codes), frequencies=frequencies)
     output = mechanism.kernel(counts, rng=rng)
-    outcome = mechanism.outcome(output, HELD)
+    outcome = mechanism.reading(output, n=HELD).outcome()
     share = None if outcome is None else outcome.share_from_data
     seen = np.full(domain.size, np.nan) if size is None else np.zeros(domain.size)
     if size is None:
-        estimates = mechanism.estimates(output)
+        estimates = mechanism.reading(output, n=HELD).estimates()
         seen[domain.flat(estimates.records)] = estimates.counts
     else:
-        for chunk in mechanism.finish(output, size=size, rng=rng):
+        for chunk in mechanism.reading(output, n=HELD).draw(size, rng=rng):
             np.add.at(seen, domain.flat(chunk), 1)
     told = counts_of(model, HELD, seen, released=size is not None, strength=None, draws=DRAWS, rng=rng, share=share)
     rows = []

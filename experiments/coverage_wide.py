@@ -133,7 +133,7 @@ def analysed(
     measured = {columns for columns, _ in MeasuredTables(mechanism, released).measured}
     found = []
     for _ in range(mechanism.tables or 1):
-        chunks = [chunk.columns for chunk in mechanism.finish(released, size=held.n, rng=rng)]
+        chunks = [chunk.columns for chunk in mechanism.reading(released, n=held.n).draw(held.n, rng=rng)]
         made = np.concatenate([np.stack(columns, axis=1) for columns in chunks])
         found.append([number.of(made) for number in numbers])
     for number, each in zip(numbers, np.array(found).transpose(1, 2, 0), strict=True):

@@ -129,7 +129,9 @@ def steps_of(mechanism: Evolution, held: Any, rng: np.random.Generator) -> list[
 
 def population(mechanism: Evolution, step: Any, rng: np.random.Generator) -> Any:
     """Return the population that a step's votes lead to: n_s records."""
-    drawn = Records.concatenate(list(mechanism.finish([step], size=mechanism.population, rng=rng)))
+    drawn = Records.concatenate(
+        list(mechanism.reading([step], n=mechanism.records).draw(mechanism.population, rng=rng))
+    )
     return np.stack(drawn.columns, axis=1)
 
 
@@ -179,7 +181,7 @@ def tree_errors(tables: list[Any], rng: np.random.Generator, *, epsilon: float =
         codes = np.clip(np.floor((turned + 1) / 2 * cells), 0, cells - 1).astype(np.int64)
         exact = mechanism._counts(table(codes))
         noisy = exact + law_named(mechanism.noise).approximate(mechanism.scale, len(exact), rng=rng)
-        drawn = Records.concatenate(list(mechanism.finish(noisy, size=n, rng=rng)))
+        drawn = Records.concatenate(list(mechanism.reading(noisy, n=mechanism.records).draw(n, rng=rng)))
         found.append(distance(turned, domain.decode(drawn, rng=rng).to_numpy()))
     return np.array(found)
 

@@ -58,7 +58,7 @@ def releases(x: Counts, cells: Counts, size: int, delta: float, rng: np.random.G
     mixing = least_mixing(n, size)
 
     def perturbed() -> Any:
-        return drawn(gaussian.finish(gaussian.kernel(cells, rng=rng), size=size, rng=rng), rng)
+        return drawn(gaussian.reading(gaussian.kernel(cells, rng=rng), n=cells.n).draw(size, rng=rng), rng)
 
     def smoothed() -> Any:
         shares = (1 - mixing) * gaussian.probabilities(gaussian.kernel(cells, rng=rng)) + mixing / BINS
@@ -87,7 +87,7 @@ def further(x: Counts, cells: Counts, rng: np.random.Generator) -> dict[str, Rel
         f"dirichlet-multinomial, prior {dirichlet.prior:.3g}": lambda: drawn(dirichlet.kernel(cells, rng=rng), rng),
         f"smoothed, q = {mixture.mixing:.3g}, exact": lambda: drawn(mixture.kernel(cells, rng=rng), rng),
         f"perturbed, {perturbed.noise} scale {perturbed.scale:.3g}": lambda: drawn(
-            perturbed.finish(perturbed.kernel(cells, rng=rng), size=n, rng=rng), rng
+            perturbed.reading(perturbed.kernel(cells, rng=rng), n=cells.n).draw(n, rng=rng), rng
         ),
     }
 

@@ -123,12 +123,12 @@ def perturbed(size: int | None = None, *, within: str = "process") -> Callable[[
     def analyse(world: World, seed: int) -> Posterior:
         rng = seeded(seed)
         mechanism = PerturbedHistogram(domain=CELLS, records=HELD, scale=2.0, sampling="iid")
-        noisy, evidence = mechanism.kernel(binned(world), rng=rng), mechanism.evidence()
+        noisy, likelihood = mechanism.kernel(binned(world), rng=rng), mechanism.likelihood()
         if size is None:
-            found = given_counts(evidence, ALPHA, HELD, noisy.astype(float), DRAWS, rng)
+            found = given_counts(likelihood, ALPHA, HELD, noisy.astype(float), DRAWS, rng)
         else:
             drawn = rng.multinomial(size, mechanism.probabilities(noisy))
-            found = given_records(evidence, ALPHA, HELD, drawn, DRAWS, rng)
+            found = given_records(likelihood, ALPHA, HELD, drawn, DRAWS, rng)
         masses = rng.standard_gamma(ALPHA + found.counts)
         masses /= masses.sum(axis=1, keepdims=True)
         if within == "even":

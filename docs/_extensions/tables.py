@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from discreet.domain import Domain, Numeric
 from discreet.mechanisms import REGISTRY, Mechanism, alias_of
-from discreet.mechanisms.evidence import no_posterior
+from discreet.mechanisms.likelihood import no_posterior
 from discreet.privacy import Budget
 from discreet.testing.facts import small_domain
 
@@ -77,7 +77,7 @@ def row(name: str, kind: type[Mechanism]) -> Row:
         guarantee=f"{promised.kind}, {'exact' if promised.profile.exact else 'upper bound'}",
         theorem=promised.theorem,
         relations=", ".join(kind.relations),
-        gives="records or counts" if kind.gives_counts() else "records",
+        gives="records or counts" if kind.forms.counts else "records",
         intervals=intervals(made, on_cells),
         theory=page,
     )

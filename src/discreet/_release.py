@@ -27,7 +27,7 @@ from discreet.ledger.outlook import ledger_for
 from discreet.ledger.request import AddRemove, Checkpoint, Watch
 from discreet.mechanisms import REGISTRY, Mechanism, first_names, named, require_kept
 from discreet.mechanisms.base import PartsMechanism, feasible, require_relation
-from discreet.mechanisms.evidence import no_posterior
+from discreet.mechanisms.likelihood import no_posterior
 from discreet.mechanisms.steps import SteppedMechanism, checkpoint_state
 from discreet.planner import plan
 from discreet.planner.cells import chosen_cells, said_before, with_cells
@@ -293,7 +293,7 @@ def _require_complete(request: Request) -> None:
             f"{solved[0]!r} is no parameter of {request.mechanism}: it follows from the table and other arguments. "
             "Leave it out"
         )
-    if request.counts and not kind.gives_counts():
+    if request.counts and not kind.forms.counts:
         raise ParameterError(f"{request.mechanism} releases records, not counts. Ask for records, and write size=...")
     require_relation(kind, request.between.name)
 
@@ -307,15 +307,10 @@ def _divided(request: Request, domain: Domain, out: Path_ | None, parts: Partiti
     if request.several or request.counts:
         raise ParameterError("several tables, or counts, cannot be released in parts. Leave partitions out")
     if parts.by is not None:
-        if request.mechanism_type is not None and not _fills_folders(request.mechanism_type):
+        if request.mechanism_type is not None and not request.mechanism_type.forms.folders:
             raise no_folders(request.mechanism_type.name)
         parts.require_folders(domain)
     return True
-
-
-def _fills_folders(kind: type[Any]) -> bool:
-    """Whether a mechanism's records can be divided by the values of a column."""
-    return bool(kind.expands() and kind.by_value)
 
 
 def _checked_files(
@@ -468,7 +463,7 @@ def _chosen(asked: Request, known: _Known, *, by_value: bool) -> tuple[Mechanism
 
 def _by_plan(asked: Request, held: _Known, n: int, *, by_value: bool) -> tuple[Mechanism, str]:
     """Return the mechanism that the plan chooses from public facts, and why."""
-    able = _fills_folders if by_value else (lambda kind: kind.gives_counts()) if asked.counts else None
+    able = (lambda forms: forms.folders) if by_value else (lambda forms: forms.counts) if asked.counts else None
     chosen = plan(
         held.domain,
         records=n,
@@ -477,7 +472,7 @@ def _by_plan(asked: Request, held: _Known, n: int, *, by_value: bool) -> tuple[M
         size=asked.size,
         group=held.group,
         largest_sizes=False,
-        mechanisms=None if able is None else [name for name in first_names() if able(named(name))],
+        mechanisms=None if able is None else [name for name in first_names() if able(named(name).forms)],
         reference=held.reference,
         sampling=asked.sampling,
     )

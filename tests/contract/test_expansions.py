@@ -15,14 +15,31 @@ from scipy.stats import binom
 from discreet._core.arrays import Integers
 from discreet._core.random import keyed, seeded
 from discreet.domain import Category, Counts, Domain, Integer, OpenLabels, Records
-from discreet.mechanisms import REGISTRY, HierarchicalHistogram, Mechanism, PerturbedHistogram, StabilityHistogram
-from discreet.mechanisms.draws import BLOCK, Expansion, draw_counts
+from discreet.mechanisms import (
+    REGISTRY,
+    HierarchicalHistogram,
+    Mechanism,
+    PerturbedHistogram,
+    PrivateEvolution,
+    StabilityHistogram,
+)
 from discreet.mechanisms.latent_classes import FromStrata
+from discreet.mechanisms.noisy_counts import NoisyReading
+from discreet.mechanisms.reading import BLOCK, CellShares, Expansion, draw_counts
 from discreet.privacy import Budget
 from discreet.testing import assert_law
 from discreet.testing.statistics import sample_size_for_distance
 
-BY_POSITION = sorted(name for name, kind in REGISTRY.items() if kind.expands())
+BY_POSITION = [
+    "gaussian-smoothed-histogram",
+    "hierarchical-histogram",
+    "laplace-projection-sampler",
+    "marginals",
+    "perturbed-histogram",
+    "private-evolution",
+    "signed-measure",
+    "stability-histogram",
+]
 DOMAIN = Domain(columns={"a": Integer(lower=0, upper=6), "b": Category(categories=["x", "y", "z"])})
 LINE = Domain(columns={"a": Integer(lower=0, upper=20)})
 BUDGET = Budget(epsilon=3.0, delta=1e-6)
@@ -41,6 +58,12 @@ def released(mechanism: Mechanism, domain: Domain, seed: int = 0) -> Any:
     return mechanism.kernel(held, rng=seeded(seed))
 
 
+def expansion_of(mechanism: Mechanism, output: Any, size: int, rng: np.random.Generator) -> Expansion:
+    shares = mechanism.reading(output, n=HELD).cell_shares(rng=rng)
+    assert shares is not None
+    return Expansion.drawn(shares, size, rng=rng)
+
+
 def whole(expansion: Expansion, parts: int = 1) -> Records:
     """Return all records, made in several parts."""
     order, ends = expansion.order(), [expansion.size * i // parts for i in range(parts + 1)]
@@ -49,18 +72,14 @@ def whole(expansion: Expansion, parts: int = 1) -> Records:
     )
 
 
-def test_who_has_records_by_position() -> None:
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_who_has_records_by_position(name: str) -> None:
     """What is named in the documentation, and nobody who draws records in the private step."""
-    assert set(BY_POSITION) == {
-        "gaussian-smoothed-histogram",
-        "hierarchical-histogram",
-        "laplace-projection-sampler",
-        "marginals",
-        "perturbed-histogram",
-        "private-evolution",
-        "signed-measure",
-        "stability-histogram",
-    }
+    domain = LINE if name == "signed-measure" else DOMAIN
+    mechanism = calibrated(name, domain, size=10)
+    shares = mechanism.reading(released(mechanism, domain), n=HELD).cell_shares(rng=seeded(5))
+    assert (shares is not None) == (name in BY_POSITION)
+    assert mechanism.forms.folders == REGISTRY[name].forms.folders == (name in {*BY_POSITION} - {"marginals"})
 
 
 @pytest.mark.parametrize("sampling", ["stratified", "iid"])
@@ -72,16 +91,13 @@ def test_records_by_position_are_those_one_after_the_other(name: str, sampling: 
     if isinstance(mechanism, HierarchicalHistogram):
         mechanism = replace(mechanism, levels=None)  # leaves are then cells
     output = released(mechanism, domain)
-    drawn = Records.concatenate(mechanism.finish(output, size=1000, rng=seeded(5)))
-    expansion = mechanism.expansion(output, size=1000, rng=seeded(5))
-    assert mechanism.by_position
-    assert expansion is not None
+    drawn = Records.concatenate(mechanism.reading(output, n=HELD).draw(1000, rng=seeded(5)))
+    expansion = expansion_of(mechanism, output, 1000, seeded(5))
     made = whole(expansion, 7)
     assert Counter(made.rows()) == Counter(drawn.rows())
     assert made.rows() == whole(pickle.loads(pickle.dumps(expansion)), 7).rows()  # as a worker gets it
     restarted = Records.concatenate(  # a broken twin: each part draws its own counts
-        whole(mechanism.expansion(output, size=size, rng=seeded(5)))  # type: ignore[arg-type]
-        for size in (142, 143, 143, 143, 143, 143, 143)
+        whole(expansion_of(mechanism, output, size, seeded(5))) for size in (142, 143, 143, 143, 143, 143, 143)
     )
     assert Counter(restarted.rows()) != Counter(drawn.rows())
 
@@ -106,7 +122,7 @@ def test_records_of_a_model_have_its_pairs() -> None:
     domain = Domain(columns={name: Integer(lower=0, upper=2) for name in "ab"})
     alike = Counts(records=domain.unflat(np.array([0, 4, 8])), frequencies=np.array([300, 300, 300]))
     mechanism = calibrated("marginals", domain)
-    expansion = mechanism.expansion(mechanism.kernel(alike, rng=seeded(1)), size=60_000, rng=seeded(2))
+    expansion = expansion_of(mechanism, mechanism.kernel(alike, rng=seeded(1)), 60_000, seeded(2))
     model, counts = expansion.made.model, np.diff(expansion.ends, prepend=0)
     classes = np.bincount(expansion.items % len(model.shares), weights=counts, minlength=len(model.shares))
     assert counts.sum() == 60_000
@@ -152,7 +168,7 @@ def test_a_model_keeps_totals_and_new_labels_apart() -> None:
         frequencies=np.ones(HELD, dtype=np.int64),
     )
     mechanism = calibrated("marginals", domain)
-    expansion = mechanism.expansion(mechanism.kernel(held, rng=seeded(1)), size=5000, rng=seeded(2))
+    expansion = expansion_of(mechanism, mechanism.kernel(held, rng=seeded(1)), 5000, seeded(2))
     columns = whole(expansion, 7).columns
     assert abs(int((columns[0] == 0).sum()) - 1250) <= 1
     made = [word for word in columns[2].tolist() if word not in set(words)]
@@ -160,23 +176,28 @@ def test_a_model_keeps_totals_and_new_labels_apart() -> None:
     assert len(set(made)) == len(made)
 
 
-@pytest.mark.parametrize("name", sorted(set(REGISTRY) - set(BY_POSITION)))
-def test_the_others_say_so(name: str) -> None:
-    assert not REGISTRY[name].expands()
+def test_an_evolution_without_a_step_fills_no_folders() -> None:
+    evolution = PrivateEvolution(domain=DOMAIN, records=HELD, scale=1.0, steps=0, population=20)
+    assert not evolution.forms.folders
+    assert evolution.reading([], n=HELD).cell_shares(rng=seeded(1)) is None
 
 
-def test_who_reads_otherwise_has_no_inherited_expansion() -> None:
-    """A mechanism of somebody's own that overrides ``finish`` alone would else release other records in parts."""
+def test_who_draws_otherwise_has_no_inherited_shares() -> None:
+    """A reading of somebody's own that overrides ``draw`` alone would else release other records in parts."""
+    with pytest.raises(TypeError, match="drawn from their shares"):
 
-    class Last(PerturbedHistogram):
-        def finish(self, y: Any, *, size: int, rng: np.random.Generator) -> Any:
-            return reversed([*super().finish(y, size=size, rng=rng)])
+        class Last(NoisyReading):
+            def draw(self, size: int, *, rng: np.random.Generator) -> Any:
+                return reversed([*super().draw(size, rng=rng)])
 
-    class Own(Last):
-        def expansion(self, y: Any, *, size: int, rng: np.random.Generator) -> Any:
-            return super().expansion(y, size=size, rng=rng)
+    class Own(NoisyReading):
+        def cell_shares(self, *, rng: np.random.Generator) -> CellShares:
+            return super().cell_shares(rng=rng)._replace(weights=np.eye(21)[20])
 
-    assert [kind.expands() for kind in (PerturbedHistogram, Last, Own)] == [True, False, True]
+    mechanism = calibrated("perturbed-histogram", DOMAIN)
+    reading = Own(mechanism, released(mechanism, DOMAIN))  # type: ignore[arg-type]
+    whole_again = whole(Expansion.drawn(reading.cell_shares(rng=seeded(1)), 9, rng=seeded(1)))
+    assert whole_again.rows() == Records.concatenate(reading.draw(9, rng=seeded(1))).rows() == [(6, 2)] * 9
 
 
 def test_counts_of_systematic_draws_are_shares_to_within_a_record() -> None:
@@ -220,13 +241,13 @@ def test_leaves_are_divided_among_codes_by_the_law_of_their_records() -> None:
     """1e-6 to fail uniform codes; 1e-6 to pass a law at total variation 0.1, as where a leaf has one code."""
     mechanism, size = uneven(), 60_000
     output = released(mechanism, LINE)
-    expansion = mechanism.expansion(output, size=size, rng=seeded(1))
+    expansion = expansion_of(mechanism, output, size, seeded(1))
     parts = expansion.split(0, 21, rng=seeded(2))
     assert sum(one.size for one in parts) == size
     for code, one in enumerate(parts):
         if one.size:
             assert set(whole(one, 2).columns[0].tolist()) == {code}
-    tree = mechanism.reading.tree
+    tree = mechanism.projector.tree
     edges = tree.edges(tree.depth)[0]
     block = int(np.argmax(np.diff(edges)))
     codes = range(int(edges[block]), int(edges[block + 1]))
@@ -240,7 +261,7 @@ def test_leaves_are_divided_among_codes_by_the_law_of_their_records() -> None:
 
 def test_a_code_of_a_product_keeps_its_counts() -> None:
     mechanism = PerturbedHistogram(domain=DOMAIN, records=HELD, scale=1.0, noise="laplace")
-    expansion = mechanism.expansion(released(mechanism, DOMAIN), size=5000, rng=seeded(1))
+    expansion = expansion_of(mechanism, released(mechanism, DOMAIN), 5000, seeded(1))
     parts = expansion.split(1, 3, rng=seeded(2))
     assert Counter(row for one in parts for row in whole(one, 3).rows()) == Counter(whole(expansion).rows())
 
@@ -250,7 +271,7 @@ def test_new_labels_differ_between_parts() -> None:
     domain = Domain(columns={"word": OpenLabels(), "b": Category(categories=["x", "y"], base={"weights": [1, 3]})})
     mechanism = StabilityHistogram(domain=domain, scale=1.0, threshold=50)
     nothing = Counts(records=domain.draw_base(0, seeded(0)), frequencies=np.zeros(0, dtype=np.int64))
-    expansion = mechanism.expansion(nothing, size=4000, rng=seeded(1))
+    expansion = expansion_of(mechanism, nothing, 4000, seeded(1))
     words = whole(expansion, 7).columns[0].tolist()
     assert len(set(words)) == 4000
     parts = expansion.split(1, 2, rng=seeded(2))

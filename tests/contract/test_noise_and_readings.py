@@ -23,7 +23,7 @@ from discreet.domain import Domain, Integer, Records
 from discreet.inference.samplers import given_counts, given_records
 from discreet.mechanisms import PerturbedHistogram, noise, projections
 from discreet.mechanisms.cells import Cells, OwnCells
-from discreet.mechanisms.evidence import known_evidence
+from discreet.mechanisms.likelihood import known_likelihood
 from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, LAWS, DiscreteLaplace, ExactDraws, NoiseLaw
 from discreet.mechanisms.noisy_counts import projection_error
 from discreet.mechanisms.projections import PROJECTIONS, Clip, Projection, Simplex
@@ -341,7 +341,7 @@ def test_every_projection(kind: type[Projection], check: Callable[[type[Projecti
 @pytest.mark.parametrize("name", PROJECTIONS)
 def test_every_projection_can_be_asked_for(name: str) -> None:
     mechanism = PerturbedHistogram(domain=LINE, records=TOTAL, scale=2.0, projection=name)
-    assert type(mechanism.reading) is PROJECTIONS[name]
+    assert type(mechanism.projector) is PROJECTIONS[name]
     assert PerturbedHistogram.of(mechanism.parameters(), domain=LINE, records=TOTAL, size=None) == mechanism
 
 
@@ -402,12 +402,12 @@ def test_what_was_released_has_a_posterior(law: str, projection: str, sampling: 
         domain=small_domain(4), records=400, scale=1.0, noise=law, projection=projection, sampling=sampling
     )
     noisy = held + LAWS[law].draw(1.0, 4, rng=seeded(5))
-    released = Records.concatenate(mechanism.finish(noisy, size=100, rng=seeded(6))).columns[0].astype(np.int64)
-    evidence, alpha, rng = known_evidence(mechanism), np.full(4, 0.25), seeded(7)
+    released = Records.concatenate(mechanism.reading(noisy, n=400).draw(100, rng=seeded(6))).columns[0].astype(np.int64)
+    likelihood, alpha, rng = known_likelihood(mechanism), np.full(4, 0.25), seeded(7)
     drawn = np.bincount(released, minlength=4)
     for counts in (
-        given_records(evidence, alpha, 400, drawn, 200, rng).counts,
-        given_counts(evidence, alpha, 400, noisy.astype(np.float64), 200, rng).counts,
+        given_records(likelihood, alpha, 400, drawn, 200, rng).counts,
+        given_counts(likelihood, alpha, 400, noisy.astype(np.float64), 200, rng).counts,
     ):
         assert (counts.sum(axis=1) == 400).all()
         assert np.abs(counts.mean(axis=0) - held).max() < 60  # a hundred records have 5 % of them as standard error

@@ -17,9 +17,10 @@ import pytest
 from discreet._core.checks import choice
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import ParameterError
-from discreet.mechanisms import CellCounts, Mechanism, Output
+from discreet.mechanisms import CellCounts, Mechanism
 from discreet.mechanisms.noisy_counts import NoisyCounts
 from discreet.mechanisms.projections import PROJECTIONS, Clip, Projection
+from discreet.mechanisms.reading import Estimates, Reading
 from discreet.privacy import Budget
 from discreet.testing import check_mechanism
 from discreet.testing.behaviour import (
@@ -45,7 +46,7 @@ class Sound(NoisyCounts):
     noise: str = field(default="laplace", init=False)
 
     @property
-    def reading(self) -> Projection:
+    def projector(self) -> Projection:
         return Clip(self.cells, self.records)
 
 
@@ -139,7 +140,7 @@ class Chosen(Sound):
         choice("projection", self.projection, PROJECTIONS)
 
     @property
-    def reading(self) -> Projection:
+    def projector(self) -> Projection:
         return PROJECTIONS[self.projection](self.cells, self.records)
 
 
@@ -264,9 +265,21 @@ class ReleasesFewer(Sound):
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Any:
         return super().kernel(x, rng=rng), x.distinct
 
-    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
-        noisy, distinct = y  # type: ignore[misc]
-        return super().finish(noisy, size=min(size, distinct), rng=rng)
+    def reading(self, y: Any, *, n: int) -> Reading:
+        noisy, distinct = y
+        return Fewer(super().reading(noisy, n=n), distinct)
+
+
+@dataclass(frozen=True)
+class Fewer(Reading):
+    whole: Reading
+    most: int
+
+    def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:
+        return self.whole.draw(min(size, self.most), rng=rng)
+
+    def estimates(self) -> Estimates | None:
+        return self.whole.estimates()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,7 +309,15 @@ class SlipsThrough(Sound):
 
     keeps_declared: ClassVar[Any] = _Sometimes()
 
-    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
+    def reading(self, y: Any, *, n: int) -> Reading:
+        return LastCell(self.domain)
+
+
+@dataclass(frozen=True)
+class LastCell(Reading):
+    domain: Domain
+
+    def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:
         yield self.domain.unflat(np.full(size, (self.domain.size or 1) - 1))
 
 

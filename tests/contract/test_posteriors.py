@@ -13,7 +13,7 @@ from discreet.domain import Domain, Integer, OpenLabels
 from discreet.errors import ParameterError
 from discreet.inference import Posterior
 from discreet.mechanisms import REGISTRY, Marginals, PitmanYor, StabilisedPitmanYor, StabilityHistogram
-from discreet.mechanisms.evidence import no_posterior
+from discreet.mechanisms.likelihood import no_posterior
 from discreet.planner import plan
 from discreet.releases.release import Release
 

@@ -13,11 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from discreet._core.random import seeded
+from discreet._core.random import integer_weights, seeded
 from discreet.domain import Category, Counts, Domain, Integer, Records
 from discreet.errors import Infeasible, ParameterError, RelationNotSupported
 from discreet.mechanisms import ExponentialHistogram
-from discreet.mechanisms.draws import integer_weights
 from discreet.mechanisms.exponential_histogram import _log_sums, _vectors
 from discreet.privacy import Budget, Relation
 from discreet.testing import (

@@ -114,6 +114,6 @@ def test_a_mixing_that_is_no_probability(mixing: float) -> None:
 def test_records() -> None:
     mechanism = replace(made(5, 100, 2.0), sampling="stratified")
     y = mechanism.kernel(Counts.of_cells([0] * 60 + [3] * 40), rng=seeded(4))
-    drawn = np.concatenate([r.columns[0] for r in mechanism.finish(y, size=1000, rng=seeded(5))])
+    drawn = np.concatenate([r.columns[0] for r in mechanism.reading(y, n=mechanism.records).draw(1000, rng=seeded(5))])
     assert np.abs(np.bincount(drawn.astype(np.int64), minlength=5) - 1000 * mechanism.probabilities(y)).max() < 2
-    np.testing.assert_array_equal(mechanism.estimates(y).counts, y)
+    np.testing.assert_array_equal(mechanism.reading(y, n=mechanism.records).estimates().counts, y)

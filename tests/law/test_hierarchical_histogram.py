@@ -210,7 +210,7 @@ def test_estimates_are_generalised_least_squares(sizes: tuple[int, ...], levels:
     solution = (inverse @ np.append(design.T @ y, n))[:-1]
     variance = np.diag(inverse[:-1, :-1])
     each = leaf / leaf.sum(axis=1, keepdims=True)
-    found = mechanism.estimates(y)
+    found = mechanism.reading(y, n=mechanism.records).estimates()
     np.testing.assert_allclose(found.counts, solution @ each, atol=1e-9)
     np.testing.assert_allclose(found.standard_errors, 3.0 * np.sqrt(variance) @ each, rtol=1e-9)
     assert found.counts.sum() == pytest.approx(n)
@@ -220,7 +220,7 @@ def test_standard_errors_are_those_of_repeated_releases() -> None:
     mechanism = made(square(3, 3), 4.0, "laplace", n=200)
     x = Counts(records=mechanism.domain.unflat(np.array([0, 4])), frequencies=np.array([150, 50]))
     rng = seeded(8)
-    found = [mechanism.estimates(mechanism.kernel(x, rng=rng)) for _ in range(1500)]
+    found = [mechanism.reading(mechanism.kernel(x, rng=rng), n=x.n).estimates() for _ in range(1500)]
     counts = np.array([f.counts for f in found])
     truth = np.array([150, 0, 0, 0, 50, 0, 0, 0, 0])
     errors = found[0].standard_errors
@@ -249,7 +249,7 @@ def test_counts_that_fit_are_left_as_they_are() -> None:
     x = Counts(records=domain.unflat(np.flatnonzero(table)), frequencies=table[table > 0])
     mechanism = made(domain, 1.0, n=int(table.sum()), levels=(2, 4, 5))
     y = mechanism._counts(x)
-    np.testing.assert_allclose(mechanism.estimates(y).counts, table, atol=1e-10)
+    np.testing.assert_allclose(mechanism.reading(y, n=mechanism.records).estimates().counts, table, atol=1e-10)
     np.testing.assert_allclose(mechanism.probabilities(y), table / table.sum(), atol=1e-12)
 
 
@@ -301,11 +301,11 @@ def test_domains_of_any_size_have_a_tree() -> None:
         frequencies=np.array([100, 300, 100]),
     )
     rng = seeded(0)
-    released = Records.concatenate(mechanism.finish(mechanism.kernel(x, rng=rng), size=400, rng=rng))
+    released = Records.concatenate(mechanism.reading(mechanism.kernel(x, rng=rng), n=x.n).draw(400, rng=rng))
     assert released.columns[0].max() <= 10**12
     assert np.mean(released.columns[0] > 5 * 10**11) == pytest.approx(0.6, abs=0.2)
     with pytest.raises(ParameterError, match="cells can be listed"):
-        mechanism.estimates(mechanism._counts(x))
+        mechanism.reading(mechanism._counts(x), n=mechanism.records).estimates()
 
 
 # -- records ------------------------------------------------------------------------------------------------------
@@ -319,7 +319,7 @@ def test_stratified_records_keep_every_node_to_one_record(sizes: tuple[int, ...]
     rng = seeded(2)
     y = mechanism.kernel(x, rng=rng)
     tree, size = Tree.of(domain), 777
-    records = Records.concatenate(mechanism.finish(y, size=size, rng=rng))
+    records = Records.concatenate(mechanism.reading(y, n=mechanism.records).draw(size, rng=rng))
     assert len(records) == size
     expected = mechanism.probabilities(y)
     for level in range(1, tree.depth + 1):
@@ -327,7 +327,9 @@ def test_stratified_records_keep_every_node_to_one_record(sizes: tuple[int, ...]
         node = part.leaf_of(domain.unflat(np.arange(domain.size)))
         wanted = size * np.bincount(node, weights=expected)
         assert np.abs(np.bincount(part.leaf_of(records), minlength=len(wanted)) - wanted).max() < 1.0 + 1e-9
-    independent = Records.concatenate(replace(mechanism, sampling="iid").finish(y, size=200_000, rng=rng))
+    independent = Records.concatenate(
+        replace(mechanism, sampling="iid").reading(y, n=mechanism.records).draw(200_000, rng=rng)
+    )
     share = np.bincount(domain.flat(independent), minlength=domain.size) / 200_000
     assert np.abs(share - expected).max() < 6 * 0.5 / math.sqrt(200_000)
 
@@ -336,7 +338,9 @@ def test_a_release_from_the_operating_system() -> None:
     mechanism = HierarchicalHistogram.calibrated(BUDGET, domain=line(1000), n=10_000)
     x = Counts.of_cells([10] * 9_000 + [900] * 1_000)
     rng = secure()
-    released = Records.concatenate(mechanism.finish(mechanism.kernel(x, rng=rng), size=5_000, rng=rng)).columns[0]
+    released = Records.concatenate(mechanism.reading(mechanism.kernel(x, rng=rng), n=x.n).draw(5_000, rng=rng)).columns[
+        0
+    ]
     assert np.mean(released < 500) == pytest.approx(0.9, abs=0.05)
 
 
@@ -401,8 +405,10 @@ def test_one_cell_reveals_nothing() -> None:
     assert mechanism.guarantee(n=5).delta(0.0) == 0.0
     assert mechanism.share_not_from_data(5) == 0.0
     y = mechanism.kernel(x, rng=seeded(0))
-    assert Records.concatenate(mechanism.finish(y, size=3, rng=seeded(0))).columns[0].tolist() == [0, 0, 0]
-    assert mechanism.estimates(y).counts.tolist() == [5.0]
+    assert Records.concatenate(mechanism.reading(y, n=mechanism.records).draw(3, rng=seeded(0))).columns[
+        0
+    ].tolist() == [0, 0, 0]
+    assert mechanism.reading(y, n=mechanism.records).estimates().counts.tolist() == [5.0]
 
 
 def test_the_stated_share_is_the_displacement_by_noise() -> None:

@@ -129,9 +129,9 @@ def test_records_and_estimates() -> None:
     mechanism = replace(made(5, 100, 2.0), sampling="stratified")
     y = mechanism.kernel(Counts.of_cells([0] * 60 + [3] * 40), rng=seeded(4))
     p = mechanism.probabilities(y)
-    drawn = np.concatenate([r.columns[0] for r in mechanism.finish(y, size=1000, rng=seeded(5))])
+    drawn = np.concatenate([r.columns[0] for r in mechanism.reading(y, n=mechanism.records).draw(1000, rng=seeded(5))])
     assert np.abs(np.bincount(drawn.astype(np.int64), minlength=5) - 1000 * p).max() < 2
-    estimates = mechanism.estimates(y)
+    estimates = mechanism.reading(y, n=mechanism.records).estimates()
     np.testing.assert_array_equal(estimates.counts, y)
     shares = np.array([0.6, 0.0, 0.0, 0.4, 0.0])
     predicted = mechanism.predictive(shares, support=mechanism.domain.unflat(np.arange(5)), n=100, rng=seeded(6))

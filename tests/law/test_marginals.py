@@ -194,7 +194,7 @@ def test_the_estimates_of_a_long_column_have_the_errors_that_are_stated() -> Non
     x = Counts.of_cells(seeded(1).integers(0, 60, 3000))
     held = np.bincount(x.records.columns[0], weights=x.frequencies, minlength=600)
     rng = seeded(2)
-    found = [made.estimates(made.kernel(x, rng=rng)) for _ in range(120)]
+    found = [made.reading(made.kernel(x, rng=rng), n=x.n).estimates() for _ in range(120)]
     z = np.array([(each.counts - held) / each.standard_errors for each in found])
     error = 4.5 * (z**2).mean(axis=1).std() / len(found) ** 0.5
     assert abs((z**2).mean() - 1.0) < error < 0.1
@@ -770,7 +770,7 @@ def test_every_score_changes_in_nearly_every_outcome() -> None:
 
 def released(mechanism: Marginals, x: Counts, size: int, seed: int = 0) -> Records:
     y = mechanism.kernel(x, rng=seeded(seed))
-    return Records.concatenate(mechanism.finish(y, size=size, rng=seeded(seed + 1)))
+    return Records.concatenate(mechanism.reading(y, n=x.n).draw(size, rng=seeded(seed + 1)))
 
 
 @pytest.mark.parametrize("sizes", [(1,), (4,), (1, 1), (3, 1), (3, 4)])
@@ -914,11 +914,12 @@ def test_no_two_way_table_is_measured_where_none_is_worth_it() -> None:
     domain = Domain(columns={f"c{i}": Boolean() for i in range(4)})
     x = Counts(records=domain.unflat(np.array([0, 15])), frequencies=np.array([6, 6]))
     mechanism = Marginals.calibrated(Budget(epsilon=0.1, delta=1e-6), domain=domain, n=12)
-    said = [mechanism.outcome(mechanism.kernel(x, rng=seeded(seed)), 12) for seed in range(5)]
+    said = [mechanism.reading(mechanism.kernel(x, rng=seeded(seed)), n=12).outcome() for seed in range(5)]
     assert any("no two-way table was worth its noise" in one.text for one in said)
     many = Counts(records=x.records, frequencies=np.array([50_000, 50_000]))
     mechanism = Marginals.calibrated(Budget(epsilon=1.0, delta=1e-6), domain=domain, n=100_000)
-    assert "of 6 two-way tables were measured" in mechanism.outcome(mechanism.kernel(many, rng=seeded(1)), 100_000).text
+    outcome = mechanism.reading(mechanism.kernel(many, rng=seeded(1)), n=100_000).outcome()
+    assert "of 6 two-way tables were measured" in outcome.text
 
 
 # -- the contract of every mechanism ----------------------------------------------------------------------------------

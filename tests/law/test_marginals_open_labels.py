@@ -478,7 +478,7 @@ def test_other_declarations_are_kept() -> None:
     )
     made, x = wide()
     made = replace(made, domain=domain)
-    records = Records.concatenate(made.finish(made.kernel(x, rng=seeded(1)), size=3000, rng=seeded(2)))
+    records = Records.concatenate(made.reading(made.kernel(x, rng=seeded(1)), n=x.n).draw(3000, rng=seeded(2)))
     sex = records.columns[0]
     assert not np.any((sex == 1) & (records.columns[3] == 2))
     assert abs(int((sex == 1).sum()) - 1200) <= 1
@@ -533,10 +533,10 @@ def test_few_columns_and_few_records(n: int, columns: list[str]) -> None:
     made = Marginals(domain=domain, records=max(1, n), scale=9.0, units=60, label_units=4, threshold=6)
     y = made.kernel(x, rng=seeded(3))
     assert math.isfinite(made.log_prob(y, x))
-    frame = domain.decode(Records.concatenate(made.finish(y, size=7, rng=seeded(1))), rng=seeded(2))
+    frame = domain.decode(Records.concatenate(made.reading(y, n=made.records).draw(7, rng=seeded(1))), rng=seeded(2))
     assert frame.height == 7
-    assert 0.0 <= (made.outcome(y, max(1, n)).share_from_data or 0.0) <= 1.0
-    assert set(made.estimates(y).labels or {}) == {"table", *columns}
+    assert 0.0 <= (made.reading(y, n=max(1, n)).outcome().share_from_data or 0.0) <= 1.0
+    assert set(made.reading(y, n=made.records).estimates().labels or {}) == {"table", *columns}
     for relation in RELATIONS:
         assert 0.0 < made.guarantee(Relation(name=relation), n=max(1, n)).delta(1.0) <= 1.0  # type: ignore[arg-type]
 
@@ -545,7 +545,7 @@ def test_released_labels_are_held_or_new() -> None:
     made, x = wide(20_000)
     y = made.kernel(x, rng=seeded(1))
     (kept,) = y.kept
-    chunks = list(made.finish(y, size=200_000, rng=seeded(2)))
+    chunks = list(made.reading(y, n=made.records).draw(200_000, rng=seeded(2)))
     assert len(chunks) > 1
     town = np.concatenate([chunk.columns[1] for chunk in chunks])
     new = [label for label in town.tolist() if label is not None and label.startswith("new_category_")]
@@ -556,7 +556,7 @@ def test_released_labels_are_held_or_new() -> None:
         assert (town == label).mean() == pytest.approx(held[label] / 20_000, abs=0.005)
     left_out = sum(count for label, count in held.items() if label not in kept.labels and label is not None) / 20_000
     assert len(new) / 200_000 == pytest.approx(left_out, abs=0.01)
-    told = made.outcome(y, 20_000)
+    told = made.reading(y, n=20_000).outcome()
     assert told.share_from_data == pytest.approx(1.0 - left_out, abs=0.01)
     assert f"{len(kept.labels)} labels kept" in told.text
     # the other columns of rare labels are from the data: of towns 100 on, none is small
@@ -567,7 +567,7 @@ def test_released_labels_are_held_or_new() -> None:
 def test_counts_name_the_labels_that_were_not_kept_together() -> None:
     made, x = wide()
     y = made.kernel(x, rng=seeded(1))
-    found = made.estimates(y)
+    found = made.reading(y, n=made.records).estimates()
     assert found.labels is not None
     rows = list(zip(found.labels["table"], found.labels["town"], found.counts.tolist(), strict=True))
     alone = {town: count for name, town, count in rows if name == "town"}
@@ -632,7 +632,7 @@ def test_with_a_reference_of_the_same_law_the_predicted_error_is_near() -> None:
     (option,) = plan(WIDE, reference=wide_table(n, 7), **asked).options  # type: ignore[arg-type]
     made, x = option.mechanism, wide(n)[1]
     assert isinstance(made, Marginals)
-    released = Records.concatenate(made.finish(made.kernel(x, rng=seeded(1)), size=n, rng=seeded(2)))
+    released = Records.concatenate(made.reading(made.kernel(x, rng=seeded(1)), n=x.n).draw(n, rng=seeded(2)))
     error = 0.0
     for name, before, after in zip(WIDE.names, x.records.columns, released.columns, strict=True):
         values, place = np.unique(np.concatenate((before.astype(str), after.astype(str))), return_inverse=True)

@@ -472,7 +472,7 @@ def test_no_step_spends_nothing() -> None:
     assert mechanism.guarantee(n=2).delta(0.0) == 0.0
     assert mechanism.share_not_from_data(2) == 1.0
     output = mechanism.kernel(Counts.of_cells([2, 2]), rng=seeded(0))
-    assert next(mechanism.finish(output, size=5, rng=seeded(0))).rows() == [(0,)] * 5
+    assert next(mechanism.reading(output, n=2).draw(5, rng=seeded(0))).rows() == [(0,)] * 5
 
 
 def square() -> Domain:

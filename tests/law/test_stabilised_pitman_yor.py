@@ -95,7 +95,7 @@ def test_records_follow_the_urn_on_noisy_counts_and_the_missing_mass(
     count = sample_size_for_distance(len(place), 0.1, rate=RATE)
     rng, kept, seen = seeded(8), words(held), np.zeros(len(place), dtype=np.int64)
     for _ in range(count):
-        (chunk,) = mechanism.finish(kept, size=3, rng=rng)
+        (chunk,) = mechanism.reading(kept, n=mechanism.records).draw(3, rng=rng)
         seen[place[tuple(chunk.columns[0].tolist())]] += 1
     assert_law(seen, probability, distance=0.1, rate=RATE)
 
@@ -104,7 +104,7 @@ def test_the_missing_mass_is_made_of_public_numbers() -> None:
     """The same noisy counts give the same records, whatever the table they came from."""
     mechanism = StabilisedPitmanYor(domain=WORDS, records=1000, scale=2.0, threshold=42)
     kept = words({"a": 300, "b": 100})
-    drawn = [Records.concatenate(mechanism.finish(kept, size=5000, rng=seeded(1))) for _ in range(2)]
+    drawn = [Records.concatenate(mechanism.reading(kept, n=1000).draw(5000, rng=seeded(1))) for _ in range(2)]
     assert drawn[0].columns[0].tolist() == drawn[1].columns[0].tolist()
     new = sum(value.startswith("new_category_") for value in drawn[0].columns[0])
     # The share of new values is Beta(601, 400): standard deviation 0.0155; of 5,000 draws 0.0069 more.
@@ -116,7 +116,7 @@ def test_where_all_is_left_out_it_is_a_sample_from_the_prior(strength: float, di
     mechanism = StabilisedPitmanYor(
         domain=WORDS, records=10, scale=1.0, threshold=50, strength=strength, discount=discount
     )
-    drawn = Records.concatenate(mechanism.finish(words({}), size=300_000, rng=seeded(4)))
+    drawn = Records.concatenate(mechanism.reading(words({}), n=mechanism.records).draw(300_000, rng=seeded(4)))
     labels = set(drawn.columns[0].tolist())
     assert len(drawn) == 300_000
     assert labels == {f"new_category_{i}" for i in range(1, len(labels) + 1)}
@@ -134,7 +134,7 @@ def test_a_label_of_one_person_never_appears() -> None:
     released: Counter[str] = Counter()
     for _ in range(1000):
         kept = mechanism.kernel(table, rng=rng)
-        for chunk in mechanism.finish(kept, size=720, rng=rng):
+        for chunk in mechanism.reading(kept, n=mechanism.records).draw(720, rng=rng):
             released.update(set(chunk.columns[0].tolist()))
     assert released["many"] == 1000
     assert released["some"] == 1000

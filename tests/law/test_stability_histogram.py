@@ -230,7 +230,7 @@ def test_a_label_of_one_person_never_appears() -> None:
     released: Counter[str] = Counter()
     for _ in range(1000):
         kept = mechanism.kernel(table, rng=rng)
-        for chunk in mechanism.finish(kept, size=20, rng=rng):
+        for chunk in mechanism.reading(kept, n=720).draw(20, rng=rng):
             released.update(set(chunk.columns[0].tolist()))
     assert released["many"] == 1000
     assert not released.keys() & alone.keys()
@@ -244,11 +244,11 @@ def test_a_label_of_one_person_never_appears() -> None:
 def test_records_follow_the_noisy_counts() -> None:
     kept = words({"a": 30, "b": 10})
     mechanism = StabilityHistogram(domain=WORDS, scale=1.0, threshold=5, sampling="stratified")
-    (chunk,) = mechanism.finish(kept, size=400, rng=seeded(1))
+    (chunk,) = mechanism.reading(kept, n=720).draw(400, rng=seeded(1))
     assert Counter(chunk.columns[0].tolist()) == {"a": 300, "b": 100}
-    drawn = Records.concatenate(replace(mechanism, sampling="iid").finish(kept, size=400, rng=seeded(1)))
+    drawn = Records.concatenate(replace(mechanism, sampling="iid").reading(kept, n=720).draw(400, rng=seeded(1)))
     assert abs(Counter(drawn.columns[0].tolist())["a"] - 300) < 60  # 2 exp(-2 * 60^2 / 400) = 3e-8
-    estimates = mechanism.estimates(kept)
+    estimates = mechanism.reading(kept, n=720).estimates()
     assert estimates.counts.tolist() == [30.0, 10.0]
     assert estimates.standard_errors[0] == pytest.approx(math.sqrt(0.5) / math.sinh(0.5))
 
@@ -264,7 +264,7 @@ def test_records_follow_the_noisy_counts() -> None:
 def test_where_all_is_left_out_records_come_from_the_base_measure(domain: Domain, nothing: Records) -> None:
     mechanism = StabilityHistogram(domain=domain, scale=1.0, threshold=50)
     kept = Counts(records=nothing, frequencies=np.empty(0, dtype=np.int64))
-    drawn = Records.concatenate(mechanism.finish(kept, size=200_000, rng=seeded(1)))
+    drawn = Records.concatenate(mechanism.reading(kept, n=720).draw(200_000, rng=seeded(1)))
     assert len(drawn) == 200_000
     if domain is WORDS:
         assert len(set(drawn.columns[0].tolist())) == 200_000

@@ -116,7 +116,7 @@ def test_the_number_released_has_its_expectation() -> None:
 def test_many_draws_come_in_chunks_of_held_values() -> None:
     x = Counts.of_cells(np.repeat(np.arange(50) / 50, np.arange(1, 51)))
     mechanism = UrnHistogram(domain=UNIT, size=300_000, strength=500.0, discount=0.5)
-    chunks = list(mechanism.finish(mechanism.kernel(x, rng=seeded(1)), size=300_000, rng=seeded(2)))
+    chunks = list(mechanism.reading(mechanism.kernel(x, rng=seeded(1)), n=x.n).draw(300_000, rng=seeded(2)))
     released = Records.concatenate(chunks).columns[0]
     assert len(chunks) == 3
     assert set(released.tolist()) <= set(x.records.columns[0].tolist())

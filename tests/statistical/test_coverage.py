@@ -28,12 +28,12 @@ def worlds(mechanism, form, rng):
         cells = np.flatnonzero(held)
         output = mechanism.kernel(Counts(records=CELLS.unflat(cells), frequencies=held[cells]), rng=rng)
         if form == "counts":
-            table = mechanism.estimates(output)
+            table = mechanism.reading(output, n=HELD).estimates()
             seen = np.full(4, np.nan)
             seen[CELLS.flat(table.records)] = table.counts
         else:
             seen = np.zeros(4, dtype=np.int64)
-            for chunk in mechanism.finish(output, size=RELEASED, rng=rng):
+            for chunk in mechanism.reading(output, n=HELD).draw(RELEASED, rng=rng):
                 np.add.at(seen, CELLS.flat(chunk), 1)
         truth.append(p @ POSITIONS)
         released.append(seen)
@@ -43,7 +43,7 @@ def worlds(mechanism, form, rng):
 def covered(mechanism, form, truth, released, rng):
     given, inside = given_counts if form == "counts" else given_records, 0
     for value, seen in zip(truth, released, strict=True):
-        masses = rng.standard_gamma(ALPHA + given(mechanism.evidence(), ALPHA, HELD, seen, DRAWS, rng).counts)
+        masses = rng.standard_gamma(ALPHA + given(mechanism.likelihood(), ALPHA, HELD, seen, DRAWS, rng).counts)
         means = (masses @ POSITIONS) / masses.sum(axis=1)
         low, high = np.quantile(means, [0.05, 0.95], method="weibull")
         inside += low <= value <= high

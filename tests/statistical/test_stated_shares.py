@@ -118,7 +118,7 @@ def laws(mechanism: Any, x: Counts, seed: int) -> Any:
     y = mechanism.kernel(x, rng=rng)
     if isinstance(mechanism, NoisyCounts) and mechanism.name != "hierarchical-histogram":
         return mechanism.probabilities(y)
-    drawn = Records.concatenate(mechanism.finish(y, size=getattr(mechanism, "size", 500), rng=rng)).columns[0]
+    drawn = Records.concatenate(mechanism.reading(y, n=x.n).draw(getattr(mechanism, "size", 500), rng=rng)).columns[0]
     return np.bincount(drawn.astype(np.int64), minlength=5) / max(1, len(drawn))
 
 
@@ -193,15 +193,15 @@ def test_what_is_left_out_is_predicted_for_tables_like_the_one_given(name: str, 
 
 def test_the_outcome_says_what_came_out() -> None:
     nothing = REGISTRY["stability-histogram"](domain=FIVE, scale=2.0, threshold=500)
-    outcome = nothing.outcome(nothing.kernel(table([60, 0, 0, 0, 0]), rng=seeded(1)), 60)
+    outcome = nothing.reading(nothing.kernel(table([60, 0, 0, 0, 0]), rng=seeded(1)), n=60).outcome()
     assert outcome.share_from_data == 0.0
     assert "no label was kept" in outcome.text
     most = REGISTRY["stability-histogram"](domain=FIVE, scale=2.0, threshold=30)
-    outcome = most.outcome(most.kernel(table([6000, 2, 2, 2, 2]), rng=seeded(1)), 6008)
+    outcome = most.reading(most.kernel(table([6000, 2, 2, 2, 2]), rng=seeded(1)), n=6008).outcome()
     assert outcome.share_from_data == pytest.approx(6000 / 6008, abs=0.01)
     assert outcome.text.startswith("1 label was kept")
     evolved = REGISTRY["private-evolution"](
         domain=FIVE, records=60, scale=2.0, noise="laplace", threshold=500, steps=1, population=50
     )
-    outcome = evolved.outcome(evolved.kernel(table([60, 0, 0, 0, 0]), rng=seeded(1)), 60)
+    outcome = evolved.reading(evolved.kernel(table([60, 0, 0, 0, 0]), rng=seeded(1)), n=60).outcome()
     assert outcome.share_from_data == 0.0

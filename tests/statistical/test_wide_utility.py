@@ -35,7 +35,8 @@ def released(table: Table, epsilon: float, seed: int, workload: tuple[str, ...] 
     made = Marginals.calibrated(Budget(epsilon=epsilon, delta=1e-6), domain=domain(), n=n, workload=workload)
     x = Counts(records=Records(columns=tuple(table)), frequencies=np.ones(n, dtype=np.int64))
     rng = seeded(seed)
-    return np.stack(Records.concatenate(made.finish(made.kernel(x, rng=rng), size=n, rng=rng)).columns).astype(np.int64)
+    drawn = made.reading(made.kernel(x, rng=rng), n=n).draw(n, rng=rng)
+    return np.stack(Records.concatenate(drawn).columns).astype(np.int64)
 
 
 def two_way(one: Table, other: Table) -> float:

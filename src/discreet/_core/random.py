@@ -1,4 +1,4 @@
-"""The only maker of random generators.
+"""The only maker of random generators, and exact draws with integers from them.
 
 ``secure()`` is what every publishable release uses: ChaCha20 keyed with 256 fresh bits from the operating system, one
 key per release, handed to ``numpy.random.Generator`` without passing through ``SeedSequence`` (whose hashing is not
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.arrays import Integers
+from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import integer
 from discreet._core.errors import RandomnessError
 
@@ -190,3 +190,95 @@ class Permutation:
                 second += table[first]
                 second -= self.low * (second >= self.low)
         return np.asarray(first * self.low + second)
+
+
+# Which interval a ticket falls in: the exact search in cumulative weights that every sampler here ends with.
+#
+# A binary search per ticket misses the processor's cache at every step. A table of the answers at multiples of a power
+# of two settles most tickets with one look; the rest are searched. Integers throughout, so the answer is the search's.
+
+_FEW = 1 << 12
+_MOST_BITS = 15
+_PART = 1 << 14  # tickets looked up together: what that takes stays near the processor
+_SEARCHED = -1
+
+
+def locate(edges: Integers, tickets: Integers, *, below: int) -> Integers:
+    """Return ``numpy.searchsorted(edges, tickets, side="right")``, sooner.
+
+    ``edges``, shape (j,): Cumulative weights, not decreasing, at least 0.
+    ``tickets``, shape (count,): Integers in ``[0, below)``.
+    ``below``: Bound of the tickets.
+    Returns, shape (count,): number of the first interval whose edge exceeds the ticket; ``j`` where none does.
+    """
+    if len(tickets) < _FEW or 4 * len(edges) > len(tickets):
+        return np.searchsorted(edges, tickets, side="right").astype(np.int64, copy=False)
+    shift = max(0, below.bit_length() - min(_MOST_BITS, len(tickets).bit_length() - 2))
+    starts = (below >> shift) + 2
+    # How many edges are at most k 2^shift, for each k: those whose quotient, rounded up, is at most k.
+    passed = np.bincount(np.minimum(-(-edges >> shift), starts - 1), minlength=starts).cumsum()
+    settled = np.where(passed[1:] == passed[:-1], passed[:-1], _SEARCHED)
+    found = np.empty(len(tickets), dtype=np.int64)
+    for start in range(0, len(tickets), _PART):
+        part = tickets[start : start + _PART]
+        answers = settled[part >> shift]
+        searched = np.flatnonzero(answers == _SEARCHED)
+        answers[searched] = np.searchsorted(edges, part[searched], side="right")
+        found[start : start + _PART] = answers
+    return found
+
+
+# An exact draw from floating-point log-weights, however far apart: integer weights, and integers from the generator.
+#
+# A log-weight becomes an integer of 37 bits times a power of two. A ticket is compared with the weights from the
+# largest power of two downwards and gets more random bits only when a smaller power needs them, so that a weight of
+# ``e^-100000`` is drawn with its own probability and not with probability zero.
+
+_BITS = 36
+
+
+def rounding(spread: float) -> float:
+    """Return a bound on how far a drawn log-weight is from the one given, in nats.
+
+    ``spread``: Difference of the largest and the least log-weight, at least 0.
+
+    Notes
+    -----
+    Half a unit of ``2^36`` at least, and the relative error of the spread's subtraction and division by ``log 2``.
+    """
+    return 2.0**-_BITS + 2.0**-50 * spread
+
+
+def integer_weights(log_weights: Floats) -> tuple[Integers, Integers]:
+    """Return integers of 37 bits and powers of two, ``w = mantissa 2^octave``, proportional to ``exp(log_weights)``."""
+    bits = (log_weights - log_weights.max()) / math.log(2.0)
+    octave = np.floor(bits)
+    return np.rint(np.exp2(bits - octave + _BITS)).astype(np.int64), octave.astype(np.int64)
+
+
+def draw_weighted(log_weights: Floats, *, rng: np.random.Generator) -> int:
+    """Draw an index with probability proportional to ``exp(log_weights)``, each within :func:`rounding` of the given.
+
+    ``log_weights``, shape (count,): finite, at most 2^23 of them.
+    ``rng``: source of uniform integers.
+    """
+    mantissa, octave = integer_weights(log_weights)
+    order = np.argsort(-octave, kind="stable")
+    starts = np.flatnonzero(np.diff(octave[order], prepend=1))
+    levels = octave[order[starts]]
+    sums = np.add.reduceat(mantissa[order], starts)
+    # At least the total, in units of the top level; a ticket beyond the total is drawn again.
+    bound = math.ceil(np.ldexp(sums.astype(np.float64), levels).sum() * (1.0 + 1e-9)) + 1
+    while True:
+        ticket, reached, level = int(rng.integers(0, bound)), 0, 0
+        for i, (weight, below) in enumerate(zip(sums.tolist(), levels.tolist(), strict=True)):
+            ticket = (ticket << (level - below)) + _random_bits(level - below, rng)
+            reached, level = (reached << (level - below)) + weight, below
+            if ticket < reached:
+                members = order[starts[i] : starts[i + 1] if i + 1 < len(starts) else None]
+                inside = ticket - (reached - weight)
+                return int(members[np.searchsorted(np.cumsum(mantissa[members]), inside, side="right")])
+
+
+def _random_bits(count: int, rng: np.random.Generator) -> int:
+    return int.from_bytes(rng.bytes(-(-count // 8)), "little") >> (-count % 8)

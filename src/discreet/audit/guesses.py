@@ -14,7 +14,7 @@ import numpy as np
 from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.checks import integer, real
 from discreet.privacy import Profile, UrnPair
-from discreet.privacy.instance import HeldTable, Reading
+from discreet.privacy.instance import HeldTable, InstanceDelta
 from discreet.privacy.pitman_yor import OpeningPair
 
 POWER = 0.95
@@ -185,7 +185,7 @@ def clopper_pearson(events: int, iterations: int, *, confidence: float = 1.0 - 1
 
 
 def simulate(
-    table: HeldTable, reading: Reading, epsilon: float, *, iterations: int, rng: np.random.Generator
+    table: HeldTable, reading: InstanceDelta, epsilon: float, *, iterations: int, rng: np.random.Generator
 ) -> MonteCarlo:
     """Draw releases and count how often the loss of a reading's change exceeds epsilon.
 

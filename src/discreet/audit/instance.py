@@ -18,7 +18,7 @@ from discreet.domain import Counts
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.mechanism import HeldMechanism
 from discreet.papers.bnp24 import dirichlet_multinomial_thesis, empirical_bayes_strength
-from discreet.privacy.instance import HeldTable, Reading, instance_readings
+from discreet.privacy.instance import HeldTable, InstanceDelta, instance_readings
 
 BANNER = "CONFIDENTIAL: computed from the data. Do not publish"
 """How the text of every result of this package begins."""
@@ -50,7 +50,7 @@ class InstanceGuarantee:
     mechanism: str
     epsilon: float
     unconditional: float
-    readings: dict[str, dict[str, Reading]]
+    readings: dict[str, dict[str, InstanceDelta]]
     monte_carlo: MonteCarlo
 
     def to_dict(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from discreet.domain.column import Column
 from discreet.inference.functionals import ordered
 from discreet.inference.line import Draws, Line, at_ends, extremes
 from discreet.inference.prior import Noise
-from discreet.mechanisms.evidence import ThresholdedCounts
+from discreet.mechanisms.likelihood import ThresholdedCounts
 
 # Cells that a release cannot tell from empty ones. Whether they are empty is not left to the prior.
 #
@@ -177,10 +177,10 @@ class Withheld:
     most: float
 
     @classmethod
-    def below(cls, evidence: ThresholdedCounts, seen: Floats, records: int, *, population: bool) -> Withheld:
+    def below(cls, likelihood: ThresholdedCounts, seen: Floats, records: int, *, population: bool) -> Withheld:
         """Return the cells of which nothing was released.
 
-        ``evidence``: the noise, and the threshold.
+        ``likelihood``: the noise, and the threshold.
         ``seen``, shape (cells,): released counts (nan: not in the table), or numbers of released records.
         ``records``: confidential ones.
         ``population``: whether masses are the population's, of which the table is a sample.
@@ -189,9 +189,9 @@ class Withheld:
 
         cells = np.isnan(seen) | (seen == 0)
         missed = _MISSED / max(1, int(cells.sum()))
-        noise = Noise.of(evidence.law, evidence.scale)
-        counts = np.arange(evidence.threshold + int(noise.reach) + 2)
-        most = int(counts[np.argmax(noise.below(evidence.threshold - counts) <= missed)])
+        noise = Noise.of(likelihood.law, likelihood.scale)
+        counts = np.arange(likelihood.threshold + int(noise.reach) + 2)
+        most = int(counts[np.argmax(noise.below(likelihood.threshold - counts) <= missed)])
         whole = float(gammaincinv(most + 1.0, 1.0 - missed)) if population else float(most)
         return cls(cells, min(1.0, whole / records))
 

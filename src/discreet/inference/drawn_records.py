@@ -20,7 +20,7 @@ from discreet._core.numeric import log_rising
 from discreet.inference.lattice import IMPOSSIBLE, Lattice, OnLattice, unknown
 from discreet.inference.prior import Noise, Prior, log_prior
 from discreet.inference.sums import Level, Sums
-from discreet.mechanisms.evidence import DrawnByLeast, DrawnFromCounts, DrawnFromHeld, ThresholdedUrn
+from discreet.mechanisms.likelihood import DrawnByLeast, DrawnFromCounts, ThresholdedUrn
 
 _DROP = 45.0  # in logarithms, below the largest
 _PILOT, _ROUNDS = 64, 4  # draws that tell about how many cells are held
@@ -29,7 +29,7 @@ _TRIES = 1000  # of a group's draws
 
 
 def product(
-    evidence: DrawnFromCounts, prior: Prior, records: int, drawn: Integers, *, least: int = 0, held: float = 0.0
+    likelihood: DrawnFromCounts, prior: Prior, records: int, drawn: Integers, *, least: int = 0, held: float = 0.0
 ) -> OnLattice:
     """Return the posterior where each cell has a factor of its own.
 
@@ -39,7 +39,7 @@ def product(
     cells = np.arange(len(prior.alpha))
 
     def log_weight(counts: Integers, which: Integers = cells) -> Floats:
-        return evidence.log_weight(records, which, counts, drawn[which])
+        return likelihood.log_weight(records, which, counts, drawn[which])
 
     tilt = _tilt(log_weight, records, len(cells), int(drawn.sum()))
     low, high = _window(lambda c: log_weight(c) + tilt * c, records, len(cells))
@@ -79,20 +79,21 @@ class Held:
     """
 
     def __init__(
-        self, evidence: DrawnFromHeld, prior: Prior, records: int, drawn: Integers, rng: np.random.Generator
+        self, likelihood: DrawnFromCounts, prior: Prior, records: int, drawn: Integers, rng: np.random.Generator
     ) -> None:
-        self._evidence, self._released = evidence, int(drawn.sum())
+        assert likelihood.log_held is not None
+        self._factor, self._released = likelihood.log_held, int(drawn.sum())
         self._near = max(1, int(np.count_nonzero(drawn)))
         for _ in range(_ROUNDS):
             self._slope = float(np.diff(self._log_held(np.array([self._near, self._near + 1])))[0])
-            self._plain = product(evidence, prior, records, drawn, held=self._slope)
+            self._plain = product(likelihood, prior, records, drawn, held=self._slope)
             near = max(1, round(float(self._held(self._plain.draw(_PILOT, rng), rng).mean())))
             if abs(near - self._near) <= 1:
                 break
             self._near = near
 
     def _log_held(self, held: Integers) -> Floats:
-        return self._evidence.log_held(held, self._released)
+        return self._factor(held, self._released)
 
     @property
     def log(self) -> float:
@@ -159,17 +160,17 @@ class Least:
     at least the first of them, less that of those whose counts are at least the first of the next ones.
     """
 
-    def __init__(self, evidence: DrawnByLeast, prior: Prior, records: int, drawn: Integers) -> None:
-        self._evidence, self._records, self._drawn = evidence, records, drawn
-        self._mixing = evidence.mixing(records)
+    def __init__(self, likelihood: DrawnByLeast, prior: Prior, records: int, drawn: Integers) -> None:
+        self._likelihood, self._records, self._drawn = likelihood, records, drawn
+        self._mixing = likelihood.mixing(records)
         self._groups: list[_Group] = []
         firsts = self._firsts()
         for first, after in zip(firsts, [*firsts[1:], records + 1], strict=True):
             law = float(self._mixing[(first + min(after, len(self._mixing)) - 1) // 2])
-            own = product(evidence.given(law), prior, records, drawn, least=first)
+            own = product(likelihood.given(law), prior, records, drawn, least=first)
             beyond = -math.inf
             if after * len(drawn) <= records:
-                beyond = product(evidence.given(law), prior, records, drawn, least=after).log
+                beyond = product(likelihood.given(law), prior, records, drawn, least=after).log
             if own.log > max(beyond, IMPOSSIBLE):
                 weight = own.log + math.log(-math.expm1(beyond - own.log))
                 self._groups.append(_Group(law, first, after, own, weight))
@@ -203,7 +204,7 @@ class Least:
             for group, count in zip(self._groups, rng.multinomial(number, shares / shares.sum()).tolist(), strict=True)
             if count
         ]
-        weights = [self._given(counts) - self._likelihood(group.law, counts) for group, counts in made]
+        weights = [self._given(counts) - self._log_likelihood(group.law, counts) for group, counts in made]
         return np.concatenate([counts for _, counts in made]), np.concatenate(weights)
 
     def _given(self, counts: Floats) -> Floats:
@@ -211,13 +212,13 @@ class Least:
         levels, which = np.unique(np.minimum(counts.min(axis=1), len(self._mixing) - 1), return_inverse=True)
         found = np.empty(len(counts))
         for at, level in enumerate(levels.astype(np.int64).tolist()):
-            found[which == at] = self._likelihood(float(self._mixing[level]), counts[which == at])
+            found[which == at] = self._log_likelihood(float(self._mixing[level]), counts[which == at])
         return found
 
-    def _likelihood(self, law: float, counts: Floats) -> Floats:
+    def _log_likelihood(self, law: float, counts: Floats) -> Floats:
         cells = np.arange(len(self._drawn))
         whole = counts.astype(np.int64)
-        return np.asarray(self._evidence.given(law).log_weight(self._records, cells, whole, self._drawn).sum(axis=1))
+        return np.asarray(self._likelihood.given(law).log_weight(self._records, cells, whole, self._drawn).sum(axis=1))
 
 
 def _mode(log_weight: Callable[[Integers], Floats], records: int, cells: int) -> Integers:
@@ -283,7 +284,7 @@ class Opened:
 
     def __init__(
         self,
-        evidence: ThresholdedUrn,
+        likelihood: ThresholdedUrn,
         prior: Prior,
         records: int,
         drawn: Integers,
@@ -291,10 +292,10 @@ class Opened:
         rng: np.random.Generator,
     ) -> None:
         self._records, self._drawn, self._size, self._kept = records, drawn, int(drawn.sum()), kept
-        self._noise, self._least = Noise.of(evidence.law, evidence.scale), evidence.threshold
-        self._strength, self._base = evidence.strength, evidence.base()
-        total = records + evidence.strength
-        self._opened, self._each = evidence.strength + records - kept, total / self._size
+        self._noise, self._least = Noise.of(likelihood.law, likelihood.scale), likelihood.threshold
+        self._strength, self._base = likelihood.strength, likelihood.base()
+        total = records + likelihood.strength
+        self._opened, self._each = likelihood.strength + records - kept, total / self._size
         guess = drawn.astype(np.float64) * (records / self._size)
         # However few records are released, the lattice tells noise apart: the sum of the noisy counts is told.
         spread = min(math.hypot(self._noise.spread, self._each), 2.0 * self._noise.spread)
@@ -303,7 +304,7 @@ class Opened:
         self._within = 0
         self._fall = math.log1p(self._size / total)  # of the law, per record of the noisy counts
         # Besides, noise is tilted, so that noisy counts move and counts do not; less steeply than its own tails are.
-        self._lean, self._steepest = 0.0, 0.5 / evidence.scale
+        self._lean, self._steepest = 0.0, 0.5 / likelihood.scale
         self._sums = self._made()
         if kept < records:
             self._settle(rng)

@@ -27,9 +27,9 @@ from discreet.inference.released import _table, read_release
 from discreet.inference.samplers import along, given_counts, given_records, noisy, sets_of
 from discreet.inference.urn import process_posterior
 from discreet.mechanisms import Mechanism
-from discreet.mechanisms.evidence import (
+from discreet.mechanisms.likelihood import (
     MOST_CELLS,
-    CellEvidence,
+    CellLikelihood,
     ContinuedUrn,
     DistinctRecords,
     DrawnByLeast,
@@ -37,7 +37,7 @@ from discreet.mechanisms.evidence import (
     NoisyCellCounts,
     NoisyTree,
     ThresholdedCounts,
-    known_evidence,
+    known_likelihood,
 )
 from discreet.releases.reading import read_certificate
 from discreet.releases.step import certified_mechanism
@@ -156,13 +156,13 @@ def mechanism_posterior(
     known = read_certificate(release, certificate)
     facts, mechanism = known.facts, certified_mechanism(known.facts)
     domain, rng = mechanism.domain, seeded(seed)
-    evidence = known_evidence(mechanism)  # what cannot be done is refused before files are read
+    likelihood = known_likelihood(mechanism)  # what cannot be done is refused before files are read
     _prior_masses(domain, 1.0 if strength is None else strength)
     _number(draws, domain)
     records, from_data = facts.size is not None, facts.released.share_from_data
     if not records:
         seen = released_counts(quietly(_table(release).collect, unreadable()), domain)
-    elif isinstance(evidence, ThresholdedCounts) and from_data == 0.0:  # none was kept: as a table of counts says it
+    elif isinstance(likelihood, ThresholdedCounts) and from_data == 0.0:  # none was kept: as a table of counts says it
         seen, records = np.full(domain.size or 0, np.nan), False
     else:
         released = read_release(release, known)
@@ -210,50 +210,51 @@ def counts_of(
     ``released``: whether they are records.
     ``share``: of the records that the released ones stand for, where the certificate tells it.
     """
-    evidence, domain = known_evidence(mechanism), mechanism.domain
+    likelihood, domain = known_likelihood(mechanism), mechanism.domain
     base, wanted = _prior_masses(domain, 1.0), _number(draws, domain)
-    leaf = None
-    if isinstance(evidence, NoisyTree):
-        leaf = evidence.consistent.tree.leaf_of(_all(domain)).astype(np.intp)
+    tree = leaf = None
+    if isinstance(likelihood, NoisyTree):
+        tree = likelihood.consistent.tree
+        leaf = tree.leaf_of(_all(domain)).astype(np.intp)
     told = _at(leaf, seen)
     masses = _at(leaf, base)
-    withheld = evidence if isinstance(evidence, ThresholdedCounts) else None
-    if strength is None and isinstance(evidence, (DistinctRecords, DrawnByLeast)):
+    withheld = likelihood if isinstance(likelihood, ThresholdedCounts) else None
+    if strength is None and isinstance(likelihood, (DistinctRecords, DrawnByLeast)):
         strength = 1.0  # one posterior knows no trees, the other takes seconds with them
-    few = isinstance(evidence, DrawnFromCounts)  # records without noise show little of the counts
+    few = isinstance(likelihood, DrawnFromCounts)  # records without noise show little of the counts
     firmer = FIRMER_FOR_RECORDS if released else FIRMER
     priors: Sequence[Prior]
     if strength is not None:
         priors = [Prior(strength * masses)]
-    elif isinstance(evidence, NoisyTree):
-        priors = along(evidence.consistent.tree, masses, firmer=firmer)
+    elif tree is not None:
+        priors = along(tree, masses, firmer=firmer)
     else:
         wide = WIDE_FOR_LITTLE if withheld or few else WIDE
         priors = Prior.learned(masses, firmer=firmer, wide=wide, softer=few)
     if released:
         kept = None if share is None else round(share * records)
-        counted = given_records(evidence, priors, records, np.rint(told).astype(np.int64), wanted, rng, kept=kept)
+        counted = given_records(likelihood, priors, records, np.rint(told).astype(np.int64), wanted, rng, kept=kept)
     else:
-        counted = given_counts(evidence, priors, records, told, wanted, rng)
+        counted = given_counts(likelihood, priors, records, told, wanted, rng)
     made = {"mechanism": mechanism.name, "records": records}
     by_threshold = None if withheld is None else (withheld, seen)
-    hidden = _hidden(evidence, told, records, released) if strength is None else None
+    hidden = _hidden(likelihood, told, records, released) if strength is None else None
     return Told(domain, counted, priors, base, leaf, made, strength, by_threshold, hidden)
 
 
-def _hidden(evidence: CellEvidence, told: Floats, records: int, released: bool) -> Booleans | None:
+def _hidden(likelihood: CellLikelihood, told: Floats, records: int, released: bool) -> Booleans | None:
     """Return which cells, or leaves, noise does not let the release tell from empty ones."""
-    if not isinstance(evidence, NoisyCellCounts) or isinstance(evidence, ThresholdedCounts):
+    if not isinstance(likelihood, NoisyCellCounts) or isinstance(likelihood, ThresholdedCounts):
         return None
     each = records / max(1.0, float(told.sum())) if released else 0.0
     known = each * told if released else told + (records - told.sum()) / len(told)
-    noise, stratified = evidence.law.standard_deviation(evidence.scale), evidence.sampling == "stratified"
+    noise, stratified = likelihood.law.standard_deviation(likelihood.scale), likelihood.sampling == "stratified"
     about = partial(Estimates, noise=noise, each=each, stratified=stratified)
-    if not isinstance(evidence, NoisyTree):
+    if not isinstance(likelihood, NoisyTree):
         return about(known, sets=halves(len(told))).hidden()
-    tree, found = evidence.consistent.tree, np.empty(len(told), dtype=bool)
+    tree, found = likelihood.consistent.tree, np.empty(len(told), dtype=bool)
     order = tree.in_order()
-    sets = sets_of(tree, order, {*evidence.consistent.measured[:-1]})
+    sets = sets_of(tree, order, {*likelihood.consistent.measured[:-1]})
     found[order] = about(known[order], sets=sets, least=_LEAST).hidden()
     return found
 
@@ -457,7 +458,7 @@ def posterior(
         When the release or its certificate cannot be read.
     """
     known = read_certificate(release, certificate)
-    if not isinstance(certified_mechanism(known.facts).evidence(), ContinuedUrn):
+    if not isinstance(certified_mechanism(known.facts).likelihood(), ContinuedUrn):
         return mechanism_posterior(release, known, strength=strength, draws=draws, seed=seed, of=of, within=within)
     if choice("of", of, ("population", "table")) == "table":
         raise ParameterError("the release of an urn has a posterior of the population only. Leave out of = 'table'")

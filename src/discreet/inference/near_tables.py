@@ -23,7 +23,7 @@ from discreet._core.arrays import Floats, Integers
 from discreet.inference.lattice import IMPOSSIBLE, Lattice
 from discreet.inference.prior import Prior
 from discreet.inference.sums import Level, Sums
-from discreet.mechanisms.evidence import NearestBySquares, NearestCounts
+from discreet.mechanisms.likelihood import NearestBySquares, NearestCounts
 
 _STEEPEST = 24.0  # per released record: sharper roundings than that are taken for as sharp
 _DROP, _LEFT, _HOPELESS = 45.0, 14.0, 30.0  # in logarithms, below the largest
@@ -42,11 +42,11 @@ class Nearest:
 
     @classmethod
     def under(
-        cls, evidence: NearestCounts, priors: Sequence[Prior], records: int, drawn: Integers
+        cls, likelihood: NearestCounts, priors: Sequence[Prior], records: int, drawn: Integers
     ) -> Sequence[Nearest]:
         """Return the posteriors under several priors: they share the values of ``t``, found under the last one."""
         size = int(drawn.sum())
-        sharp = evidence.rate(records) / size
+        sharp = likelihood.rate(records) / size
         law = _Law(min(sharp, _STEEPEST), size / records, size, len(drawn), sharp > _STEEPEST)
         spread = math.hypot(math.sqrt(2.0) / law.steep, math.sqrt(1.0 / 12.0)) / law.each
         guess = drawn.astype(np.float64) / law.each
@@ -230,11 +230,11 @@ _FEWEST = 64  # counts that a lattice has at least, where there are as many
 class BySquares:
     """The counts of cells under one prior."""
 
-    def __init__(self, evidence: NearestBySquares, prior: Prior, records: int, drawn: Integers, draws: int) -> None:
-        self._evidence, self._drawn, self._records = evidence, drawn, records
-        rate = evidence.rate(records)
-        self._rate, self._blunted = min(rate, evidence.sharpest), rate > evidence.sharpest
-        self._listed = 3 * draws * evidence.listed <= _MOST_LISTED
+    def __init__(self, likelihood: NearestBySquares, prior: Prior, records: int, drawn: Integers, draws: int) -> None:
+        self._likelihood, self._drawn, self._records = likelihood, drawn, records
+        rate = likelihood.rate(records)
+        self._rate, self._blunted = min(rate, likelihood.sharpest), rate > likelihood.sharpest
+        self._listed = 3 * draws * likelihood.listed <= _MOST_LISTED
         spread = min(self._spread(), records / _FEWEST)
         guess = drawn.astype(np.float64) * (records / max(1, int(drawn.sum())))
         self._lattice = Lattice.fine(records, spread, prior, guess)
@@ -246,7 +246,7 @@ class BySquares:
         near = np.zeros(len(guess))
         for _ in range(60):
             middle = 0.5 * (near + far)
-            squares = self._evidence.squares(self._records, guess + middle, self._drawn)
+            squares = self._likelihood.squares(self._records, guess + middle, self._drawn)
             beyond = self._rate * np.sqrt(squares) > 1.0
             near, far = np.where(beyond, near, middle), np.where(beyond, middle, far)
         return float(far.min())
@@ -267,7 +267,7 @@ class BySquares:
         counts = np.minimum(lattice.counts(numbers), self._records)
         told = {}
         for z in {*self._drawn.tolist()}:
-            logs = -v * self._evidence.squares(self._records, counts, np.full(len(counts), z))
+            logs = -v * self._likelihood.squares(self._records, counts, np.full(len(counts), z))
             held = np.flatnonzero(logs > logs.max() - _NEGLECTED)
             told[z] = numbers[held[0] : held[-1] + 1], logs[held[0] : held[-1] + 1]
         kinds = [*zip(lattice.cells, self._drawn.tolist(), strict=True)]
@@ -295,10 +295,10 @@ class BySquares:
         held = rng.multinomial(number, shares / shares.sum()).tolist()
         some = [sums.draw(count, rng) for (*_, sums), count in zip(self._nodes, held, strict=True) if count]
         counts = self._lattice.counts(np.concatenate(some))
-        squares = self._evidence.squares(self._records, np.minimum(counts, self._records), self._drawn).sum(axis=1)
+        squares = self._likelihood.squares(self._records, np.minimum(counts, self._records), self._drawn).sum(axis=1)
         proposed = np.logaddexp.reduce([weight - v * squares for v, weight, _ in self._nodes], axis=0)
         beside = -self._rate * np.sqrt(squares) - proposed
         if self._listed:
             tables, which = np.unique(counts.astype(np.int64), axis=0, return_inverse=True)
-            beside -= self._evidence.log_whole(self._rate, self._records, tables)[which.ravel()]
+            beside -= self._likelihood.log_whole(self._rate, self._records, tables)[which.ravel()]
         return counts, np.asarray(beside)

@@ -15,7 +15,7 @@ from discreet._core.arrays import Booleans, Floats, Integers
 from discreet.inference.lattice import Lattice
 from discreet.inference.prior import Noise, Prior
 from discreet.inference.sums import Level, LogWeights, Sums, both, nothing
-from discreet.mechanisms.evidence import NoisyCellCounts, ThresholdedCounts
+from discreet.mechanisms.likelihood import NoisyCellCounts, ThresholdedCounts
 
 _HOPELESS = 30.0  # in logarithms, below the likeliest prior
 _LEFT, _MOST_NODES = 14.0, 12  # in logarithms below the largest; on each side
@@ -30,13 +30,13 @@ class Positive:
     exact for an unknown sum. Stratified ones: each number is its share to within one, neighbours independently.
     """
 
-    def __init__(self, evidence: NoisyCellCounts, prior: Prior, records: int, drawn: Integers) -> None:
-        self._evidence, self._records = evidence, records
+    def __init__(self, likelihood: NoisyCellCounts, prior: Prior, records: int, drawn: Integers) -> None:
+        self._likelihood, self._records = likelihood, records
         self._drawn, self._size = np.asarray(drawn, dtype=np.int64), int(drawn.sum())
-        self._noise = Noise.of(evidence.law, evidence.scale)
+        self._noise = Noise.of(likelihood.law, likelihood.scale)
         self._each = records / self._size
-        self._stratified = evidence.sampling == "stratified"
-        self._least = evidence.threshold if isinstance(evidence, ThresholdedCounts) else None
+        self._stratified = likelihood.sampling == "stratified"
+        self._least = likelihood.threshold if isinstance(likelihood, ThresholdedCounts) else None
         spread = math.hypot(self._noise.spread, self._each / math.sqrt(6.0))
         self._lattice = Lattice.fine(records, spread, self._tree_of(prior), self._each * self._drawn.astype(np.float64))
         self._tilt: float | None = None  # of the sums that were made last
@@ -50,7 +50,7 @@ class Positive:
         if self._stratified:
             return "the rounding of neighbouring cells' shares to whole records is taken as independent"
         shifted = "the reading is taken as one shift of all noisy counts, cut off at 0"
-        return shifted if self._evidence.surplus == "shifted" else ""
+        return shifted if self._likelihood.surplus == "shifted" else ""
 
     @property
     def step(self) -> int:
@@ -62,13 +62,13 @@ class Positive:
 
     @classmethod
     def under(
-        cls, priors: Sequence[Prior], evidence: NoisyCellCounts, records: int, drawn: Integers
+        cls, priors: Sequence[Prior], likelihood: NoisyCellCounts, records: int, drawn: Integers
     ) -> Sequence[Positive]:
         """Return the posteriors under several priors.
 
         The unknown number is looked for under the last one. What the others weigh there tells whether they can matter.
         """
-        made = [cls(evidence, prior, records, drawn) for prior in priors]
+        made = [cls(likelihood, prior, records, drawn) for prior in priors]
         if len(made) > 1:
             peaks = [one._log(made[-1]._best) for one in made]
             for one, peak in zip(made, peaks, strict=True):
@@ -96,7 +96,7 @@ class Positive:
     def _scale(self) -> tuple[float, float, float]:
         """Between what the unknown number lies, and about its standard deviation."""
         k, spread = len(self._drawn), self._noise.spread
-        if self._evidence.surplus != "rescaled":
+        if self._likelihood.surplus != "rescaled":
             width = math.hypot(spread, self._each) / math.sqrt(k)
             return -9.0 * width, 9.0 * spread, width
         least = 1.0 if self._least is None else float(self._least)  # the logarithm of the sum of the positive parts
@@ -130,7 +130,7 @@ class Positive:
         return best + width * np.array(sorted(logs)), weights / whole, largest + math.log(whole * width)
 
     def _sums(self, value: float) -> Sums:
-        rescaled = self._evidence.surplus == "rescaled"
+        rescaled = self._likelihood.surplus == "rescaled"
         total, shift = (math.exp(value), 0.0) if rescaled else (float(self._records), value)
         kinds = [*zip(self._lattice.cells, self._drawn.tolist(), strict=True)]
         told = {drawn: self._told(drawn, total / self._size, shift, self._noise) for drawn in {z for _, z in kinds}}
@@ -209,10 +209,10 @@ class Moved(Positive):
 
     @classmethod
     def under(
-        cls, priors: Sequence[Prior], evidence: NoisyCellCounts, records: int, drawn: Integers
+        cls, priors: Sequence[Prior], likelihood: NoisyCellCounts, records: int, drawn: Integers
     ) -> Sequence[Positive]:
         """Return the posteriors under several priors."""
-        return [cls(evidence, prior, records, drawn) for prior in priors]
+        return [cls(likelihood, prior, records, drawn) for prior in priors]
 
     @property
     def log(self) -> float:

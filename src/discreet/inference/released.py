@@ -13,7 +13,7 @@ from discreet._core.boundary import quietly
 from discreet._core.errors import DataError
 from discreet.domain import Domain, OpenLabels, Records
 from discreet.domain.column import Column
-from discreet.mechanisms.evidence import ContinuedUrn
+from discreet.mechanisms.likelihood import ContinuedUrn
 from discreet.releases.reading import read_certificate, require_own
 from discreet.releases.release import Release
 from discreet.releases.step import certified_mechanism
@@ -71,12 +71,12 @@ def read_release(release: Any, facts: Any = None, *, weights: str | None = None)
     table = _distinct(release, domain, weights)
     codes = [_encoded(table[name], name, column) for name, column in domain.columns.items()]
     records, counts = _merged(codes, table["\0count"].to_numpy().astype(np.float64))
-    evidence = None if certificate is None else certified_mechanism(certificate.facts).evidence()
+    likelihood = None if certificate is None else certified_mechanism(certificate.facts).likelihood()
     return Released(
         domain=domain,
         records=records,
         counts=counts,
-        urn=evidence if isinstance(evidence, ContinuedUrn) else None,
+        urn=likelihood if isinstance(likelihood, ContinuedUrn) else None,
         certified=certificate is not None,
         held=None if certificate is None else certificate.facts.records,
     )

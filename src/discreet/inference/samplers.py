@@ -26,12 +26,11 @@ from discreet.inference.positive import Moved, Positive
 from discreet.inference.prior import Noise, Prior, log_prior
 from discreet.inference.sums import Law, Level, Sums, both, nothing
 from discreet.inference.trees import Splits, TreeRecords
-from discreet.mechanisms.evidence import (
-    CellEvidence,
+from discreet.mechanisms.likelihood import (
+    CellLikelihood,
     DistinctRecords,
     DrawnByLeast,
     DrawnFromCounts,
-    DrawnFromHeld,
     NearestBySquares,
     NearestCounts,
     NoisyCellCounts,
@@ -174,28 +173,28 @@ def noisy(
 
 
 def given_counts(
-    evidence: CellEvidence, prior: Given, records: int, counts: Floats, draws: int, rng: np.random.Generator
+    likelihood: CellLikelihood, prior: Given, records: int, counts: Floats, draws: int, rng: np.random.Generator
 ) -> Counted:
     """Draw the confidential counts given released ones.
 
     Raises ParameterError when what was released does not determine the posterior.
 
-    ``evidence``: of the mechanism, as its certificate states it.
+    ``likelihood``: of the mechanism, as its certificate states it.
     ``prior``: of the cells, of the leaves for a tree: one, several of equal probability, or the masses of a Dirichlet
     process.
     ``records``: number of confidential records.
     ``counts``, shape (k,): released; ``nan`` where none was.
     """
     priors = Prior.all_of(prior)
-    assert isinstance(evidence, NoisyCellCounts)  # no other mechanism releases counts
-    noise = Noise.of(evidence.law, evidence.scale)
-    if isinstance(evidence, ThresholdedCounts):
-        kept = [_kept(evidence, one, records, counts, noise) for one in priors]
+    assert isinstance(likelihood, NoisyCellCounts)  # no other mechanism releases counts
+    noise = Noise.of(likelihood.law, likelihood.scale)
+    if isinstance(likelihood, ThresholdedCounts):
+        kept = [_kept(likelihood, one, records, counts, noise) for one in priors]
         return Counted.of(kept, draws, rng)
     if np.isnan(counts).any():
         raise ParameterError("the table of counts lacks cells of the domain. Check that it is complete")
-    if isinstance(evidence, NoisyTree):
-        return Counted.of([_tree_counts(evidence, one, records, counts) for one in priors], draws, rng)
+    if isinstance(likelihood, NoisyTree):
+        return Counted.of([_tree_counts(likelihood, one, records, counts) for one in priors], draws, rng)
     return noisy(priors, records, counts, noise, draws, rng)
 
 
@@ -223,11 +222,11 @@ def _near(lattice: Lattice, y: float, noise: Noise) -> tuple[Integers, Floats]:
     return numbers, noise.log_pmf(y - lattice.counts(numbers))
 
 
-def _kept(evidence: ThresholdedCounts, prior: Prior, records: int, counts: Floats, noise: Noise) -> OnLattice:
+def _kept(likelihood: ThresholdedCounts, prior: Prior, records: int, counts: Floats, noise: Noise) -> OnLattice:
     withheld = np.isnan(counts)
     rest = max(0.0, records - float(counts[~withheld].sum())) / max(1, int(withheld.sum()))
     lattice = Lattice.fine(records, noise.spread, prior, np.where(withheld, rest, counts))
-    laws = _each(lambda y: _above(lattice, y, noise, evidence.threshold), lattice, counts)
+    laws = _each(lambda y: _above(lattice, y, noise, likelihood.threshold), lattice, counts)
     return OnLattice(lattice, Sums(laws, lattice.total, lattice.levels))
 
 
@@ -243,10 +242,10 @@ def _above(lattice: Lattice, y: float, noise: Noise, least: int) -> tuple[Intege
     return numbers, np.where(numbers > 0, short, 0.0)
 
 
-def _tree_counts(evidence: NoisyTree, prior: Prior, records: int, counts: Floats) -> OnLattice:
+def _tree_counts(likelihood: NoisyTree, prior: Prior, records: int, counts: Floats) -> OnLattice:
     """Return the posterior of the leaves given the best estimates that the noisy counts of all nodes give."""
-    noise = Noise("gaussian", evidence.law.standard_deviation(evidence.scale))
-    tree = evidence.consistent.tree
+    noise = Noise("gaussian", likelihood.law.standard_deviation(likelihood.scale))
+    tree = likelihood.consistent.tree
     order = tree.in_order()
     plain = prior if prior.order is not None else replace(prior, alpha=prior.alpha[order])
     lattice = Lattice.fine(records, noise.scale, plain, _lowered(counts[order], records))
@@ -254,7 +253,7 @@ def _tree_counts(evidence: NoisyTree, prior: Prior, records: int, counts: Floats
     priors = {len(level.log_weights): level.log_weights for level in lattice.levels}
     levels: list[Level] = []
     first = np.arange(len(order))  # leaf of each set of the level below, leaves in order
-    for node, measured in sets_of(tree, order, set(evidence.consistent.measured[:-1])):
+    for node, measured in sets_of(tree, order, set(likelihood.consistent.measured[:-1])):
         number = int(node[-1]) + 1
         weights = list(priors.get(number, []))
         if measured:
@@ -263,8 +262,8 @@ def _tree_counts(evidence: NoisyTree, prior: Prior, records: int, counts: Floats
         if weights:
             levels.append(Level(node[first], weights))
             first = np.searchsorted(node, np.arange(number))
-    other = evidence.law.name != "gaussian"  # what the best linear estimates keep of it is not known in closed form
-    text = f"{evidence.law.name} noise on a tree is taken as normal of the same variance" if other else ""
+    other = likelihood.law.name != "gaussian"  # what the best linear estimates keep of it is not known in closed form
+    text = f"{likelihood.law.name} noise on a tree is taken as normal of the same variance" if other else ""
     return OnLattice(lattice, Sums(laws, lattice.total, levels), text, order)
 
 
@@ -304,7 +303,7 @@ def _of_a_node(y: float, noise: Noise, lattice: Lattice) -> Callable[[Integers],
 
 
 def given_records(
-    evidence: CellEvidence,
+    likelihood: CellLikelihood,
     prior: Given,
     records: int,
     drawn: Integers,
@@ -315,27 +314,27 @@ def given_records(
 ) -> Counted:
     """Draw the confidential counts given released records.
 
-    ``evidence``, ``prior``, ``records``: as for :func:`given_counts`.
+    ``likelihood``, ``prior``, ``records``: as for :func:`given_counts`.
     ``drawn``, shape (k,): released records of each cell, or leaf.
     ``kept``: the sum of the noisy counts that were kept, up to the number of records, where the certificate tells it.
     """
     priors = Prior.all_of(prior)
-    if isinstance(evidence, DistinctRecords):
+    if isinstance(likelihood, DistinctRecords):
         (one,) = priors
-        return Counted(given_distinct(evidence.mixing, one, records, drawn, draws, rng), 1, "", (draws,))
-    if proposals := _proposals(evidence, priors, records, drawn, draws, rng, kept):
+        return Counted(given_distinct(likelihood.mixing, one, records, drawn, draws, rng), 1, "", (draws,))
+    if proposals := _proposals(likelihood, priors, records, drawn, draws, rng, kept):
         return accepted(proposals, draws, rng)
-    if isinstance(evidence, DrawnFromCounts):
-        return Counted.of([product(evidence, one, records, drawn) for one in priors], draws, rng)
-    if isinstance(evidence, NoisyTree):
-        return Counted.of([_Leaves.of(evidence, one, records, drawn) for one in priors], draws, rng)
-    assert isinstance(evidence, NoisyCellCounts)
-    kind = Moved if evidence.surplus == "moved" else Positive
-    return Counted.of(kind.under(priors, evidence, records, drawn), draws, rng)
+    if isinstance(likelihood, DrawnFromCounts):
+        return Counted.of([product(likelihood, one, records, drawn) for one in priors], draws, rng)
+    if isinstance(likelihood, NoisyTree):
+        return Counted.of([_Leaves.of(likelihood, one, records, drawn) for one in priors], draws, rng)
+    assert isinstance(likelihood, NoisyCellCounts)
+    kind = Moved if likelihood.surplus == "moved" else Positive
+    return Counted.of(kind.under(priors, likelihood, records, drawn), draws, rng)
 
 
 def _proposals(
-    evidence: CellEvidence,
+    likelihood: CellLikelihood,
     priors: Sequence[Prior],
     records: int,
     drawn: Integers,
@@ -345,17 +344,17 @@ def _proposals(
 ) -> Sequence[Proposals]:
     """Return what counts are proposed by, where all cells share a factor; none where they do not."""
     made: Sequence[Proposals] = ()
-    if isinstance(evidence, DrawnFromHeld):
-        made = [Held(evidence, one, records, drawn, rng) for one in priors]
-    elif isinstance(evidence, DrawnByLeast):
-        made = [Least(evidence, one, records, drawn) for one in priors]
-    elif isinstance(evidence, NearestCounts):
-        made = Nearest.under(evidence, priors, records, drawn)
-    elif isinstance(evidence, NearestBySquares):
-        made = [BySquares(evidence, one, records, drawn, draws) for one in priors]
-    elif isinstance(evidence, ThresholdedUrn):
+    if isinstance(likelihood, DrawnFromCounts) and likelihood.log_held is not None:
+        made = [Held(likelihood, one, records, drawn, rng) for one in priors]
+    elif isinstance(likelihood, DrawnByLeast):
+        made = [Least(likelihood, one, records, drawn) for one in priors]
+    elif isinstance(likelihood, NearestCounts):
+        made = Nearest.under(likelihood, priors, records, drawn)
+    elif isinstance(likelihood, NearestBySquares):
+        made = [BySquares(likelihood, one, records, drawn, draws) for one in priors]
+    elif isinstance(likelihood, ThresholdedUrn):
         assert kept is not None  # the certificate of such a release tells it
-        made = [Opened(evidence, one, records, drawn, kept, rng) for one in priors]
+        made = [Opened(likelihood, one, records, drawn, kept, rng) for one in priors]
     return made
 
 
@@ -370,15 +369,15 @@ class _Leaves:
     step: int = 1
 
     @classmethod
-    def of(cls, evidence: NoisyTree, prior: Prior, records: int, drawn: Integers) -> _Leaves:
-        reading = evidence.consistent
+    def of(cls, likelihood: NoisyTree, prior: Prior, records: int, drawn: Integers) -> _Leaves:
+        reading = likelihood.consistent
         nothing = np.zeros(sum(reading.tree.nodes(level) for level in reading.measured), dtype=np.int64)
         splits = Splits.of(reading.tree, reading.upward(nothing)[1], drawn)
-        spread, stratified = evidence.law.standard_deviation(evidence.scale), evidence.sampling == "stratified"
+        spread, stratified = likelihood.law.standard_deviation(likelihood.scale), likelihood.sampling == "stratified"
         alpha, start = (prior.alpha, None) if prior.base is None else (prior.base, prior.start)
         merged = np.asarray(np.bincount(splits.leaf, weights=alpha), dtype=np.float64)
         below = TreeRecords(merged, records, splits, spread=spread, stratified=stratified, start=start)
-        text = f"{evidence.law.name} noise on a tree is taken as normal of the same variance, a split at a time"
+        text = f"{likelihood.law.name} noise on a tree is taken as normal of the same variance, a split at a time"
         return cls(below, splits.leaf, alpha, text)
 
     @property

@@ -331,7 +331,7 @@ class _Several:
         if isinstance(release, (str, os.PathLike)):
             release = read(release, certificate)  # of files that are not the release's, nothing is read
         known = read_certificate(release, certificate)
-        if certified_mechanism(known.facts).several is None:
+        if certified_mechanism(known.facts).forms.tables is None:
             raise ParameterError(
                 "this is for releases of several tables. For one table take discreet.inference.posterior"
             )

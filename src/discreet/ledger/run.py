@@ -246,6 +246,6 @@ class Run:
 
 
 def keeper_of(run: Run | None, complete: Callable[..., None]) -> Keeper | None:
-    """Return what a write tells before its files get their names, so that ``complete`` commits; None without a ledger."""
+    """Return what a write tells before its files get their names: ``complete`` then commits. None without a ledger."""
     payment = None if run is None else run._payment
     return None if payment is None else Keeper(payment.entry, complete)

@@ -2,8 +2,8 @@
 
 A mechanism is a frozen dataclass. Its **fields are public facts; its call arguments are secret.** Its *private step* is
 ``kernel``, the only method that reads confidential data in a release, with its law (``log_prob``, ``outputs``) and what
-is promised of it (``guarantee``). Its *reading* is public: ``finish``, ``estimates`` and ``evidence`` see what the
-kernel gave, never the table. What planning asks is in ``mechanism.py``, what steps need in ``steps.py``.
+is promised of it (``guarantee``). Its *reading* (``reading.py``) is public: it is made of what the kernel gave, never
+of the table. What planning asks is in ``mechanism.py``, what steps need in ``steps.py``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -23,13 +23,10 @@ from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError, R
 from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Parts
+from discreet.mechanisms.likelihood import Likelihood, NoLikelihood
+from discreet.mechanisms.reading import Forms, Reading
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy.guarantee import RelationName
-
-if TYPE_CHECKING:
-    from discreet.mechanisms.draws import Expansion
-    from discreet.mechanisms.evidence import Evidence
-
 
 MOST_LISTED = 2_000_000
 """Outcomes that may be listed."""
@@ -119,27 +116,6 @@ def listed(*ranges: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
     return product(*ranges)
 
 
-class Estimates(NamedTuple):
-    """A public table of counts.
-
-    Parameters
-    ----------
-    records : Records
-        The cells or labels.
-    counts : ndarray of float64, shape (len(records),)
-        Estimated number of confidential records of each.
-    standard_errors : ndarray of float64, shape (len(records),)
-        Standard deviation of each estimate's noise, in records.
-    labels : mapping of str to sequence of str or None, optional
-        What each count is of, by the name of a text column, where it is not the cell or label of ``records``.
-    """
-
-    records: Records
-    counts: Floats
-    standard_errors: Floats
-    labels: Mapping[str, Sequence[str | None]] | None = None
-
-
 @dataclass(frozen=True, kw_only=True)
 class PrivateStep(ABC):
     """A private step, its law and its guarantee; and a public reading of what it gives.
@@ -160,15 +136,15 @@ class PrivateStep(ABC):
     keeps_declared : bool
         Whether what it releases always agrees with the domain's ``impossible``, ``implies`` and ``totals``. Others are
         refused on a domain that declares any.
-    by_value : bool
-        Whether what :meth:`expansion` counts, where there is one, can be divided by the values of a column.
+    forms : Forms
+        In which forms it releases.
     """
 
     name: ClassVar[str]
     free: ClassVar[tuple[str, ...]]
     relations: ClassVar[tuple[RelationName, ...]] = ("replacement",)
     keeps_declared: ClassVar[bool] = False
-    by_value: ClassVar[bool] = True
+    forms: ClassVar[Forms] = Forms()
 
     domain: Domain
 
@@ -218,30 +194,6 @@ class PrivateStep(ABC):
         """
         return {}
 
-    # -- its reading --------------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
-        """Turn the kernel's output into ``size`` records, in chunks. Public post-processing: never sees ``x``."""
-
-    def expansion(self, y: Output, *, size: int, rng: np.random.Generator) -> Expansion | None:
-        """Return what says each of ``size`` records by its position, with the law of :meth:`finish` but for the order.
-
-        Where records come only one after the other (``by_position`` is false) it is None. Public post-processing.
-        """
-        return None
-
-    @property
-    def by_position(self) -> bool:
-        """Whether :meth:`expansion` says each record by its position."""
-        return self.expands()
-
-    @classmethod
-    def expands(cls) -> bool:
-        """Return whether it has an expansion of its own :meth:`finish`: who overrides that alone has none."""
-        own = next(kind for kind in cls.__mro__ if {"finish", "expansion"} & vars(kind).keys())
-        return own is not PrivateStep and "expansion" in vars(own)
-
     @abstractmethod
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return what is promised for a table of ``n`` records. Never looks at data.
@@ -259,28 +211,28 @@ class PrivateStep(ABC):
         """
         return self.guarantee(relation, n=n)
 
-    def estimates(self, y: Output) -> Estimates:
-        """Return the counts that the kernel's output estimates: public post-processing, never sees ``x``.
+    # -- its reading --------------------------------------------------------------------------------------------
 
-        Raises
-        ------
-        ParameterError
-            When the mechanism releases records only.
+    @abstractmethod
+    def reading(self, y: Any, *, n: int) -> Reading:
+        """Return what is made of an output: public post-processing, which never sees ``x``.
+
+        A release asks a twin for it, which is built from public parameters alone.
+
+        Parameters
+        ----------
+        y : Output
+            What the kernel gave.
+        n : int
+            Number of records, public.
         """
-        raise ParameterError(f"{self.name} releases records, not counts. Ask for records")
 
-    @classmethod
-    def gives_counts(cls) -> bool:
-        """Return whether :meth:`estimates` gives a table of counts."""
-        return cls.estimates is not PrivateStep.estimates
+    def likelihood(self) -> Likelihood:
+        """Return how a release's likelihood depends on the confidential counts, or why that is not known.
 
-    def evidence(self) -> Evidence | None:
-        """Return how a release's likelihood depends on the confidential counts; None where no posterior is known."""
-        return None
-
-    def no_evidence(self) -> str:
-        """Return why no posterior is known where :meth:`evidence` gives none, and what to do, from public facts."""
-        return "how its likelihood depends on the confidential counts is not known"
+        It follows from public parameters alone, so that it is asked before there is an output.
+        """
+        return NoLikelihood()
 
     # -- its parameters -----------------------------------------------------------------------------------------
 

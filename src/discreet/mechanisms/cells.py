@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,7 +21,7 @@ from discreet._core.text import as_written, counted
 from discreet.domain import Domain, OpenLabels, Records
 from discreet.domain.metric import ground_diameter, ground_embedding
 from discreet.mechanisms.base import CellCounts, numbered_cells
-from discreet.mechanisms.draws import BLOCK
+from discreet.mechanisms.reading import BLOCK, Made
 
 if TYPE_CHECKING:
     from discreet.evolution.neighbours import NearestCandidates
@@ -147,7 +147,7 @@ def _codes(name: str, column: Any, codes: tuple[Any, ...]) -> Any:
     )
 
 
-class Cells(ABC):
+class Cells(Made):
     """Disjoint sets of records, numbered, with a representative each. Public.
 
     ``domain``: public.
@@ -162,7 +162,7 @@ class Cells(ABC):
         """Return which cell each record lies in."""
 
     @abstractmethod
-    def records_in(self, cells: CellCounts) -> Records:
+    def records_in(self, items: CellCounts, *, first: int = 0, rng: np.random.Generator | None = None) -> Records:
         """Return the records that stand for cells."""
 
     @abstractmethod
@@ -218,9 +218,9 @@ class OwnCells(Cells):
         """Return the records' flat indices."""
         return self.domain.flat(records)
 
-    def records_in(self, cells: CellCounts) -> Records:
+    def records_in(self, items: CellCounts, *, first: int = 0, rng: np.random.Generator | None = None) -> Records:
         """Return the records of flat indices."""
-        return self.domain.unflat(cells)
+        return self.domain.unflat(items)
 
     def shares_on(self, support: Records, probabilities: Floats) -> Floats:
         """Return the probabilities of the support's own cells."""
@@ -257,9 +257,9 @@ class CellsAround(Cells):
         found = [search.nearest(ground_embedding(self.domain, part)) for part in _blocks(records)]
         return np.concatenate([*found, np.empty(0, dtype=np.int64)])
 
-    def records_in(self, cells: CellCounts) -> Records:
+    def records_in(self, items: CellCounts, *, first: int = 0, rng: np.random.Generator | None = None) -> Records:
         """Return the points themselves."""
-        return self.given.records(self.domain).take(cells)
+        return self.given.records(self.domain).take(items)
 
     def shares_on(self, support: Records, probabilities: Floats) -> Floats:
         """Return the probabilities, each on the record of the support that is nearest to its point."""

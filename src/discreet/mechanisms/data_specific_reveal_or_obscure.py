@@ -20,9 +20,9 @@ from discreet._core.text import percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, require_relation
-from discreet.mechanisms.evidence import DrawnByLeast
+from discreet.mechanisms.likelihood import DrawnByLeast
 from discreet.mechanisms.mechanism import DrawnMechanism, Looked, Remedy
-from discreet.mechanisms.mixture import UNIT, draw_mixture, mixed, mixture_evidence, mixture_log_prob
+from discreet.mechanisms.mixture import UNIT, draw_mixture, mixed, mixture_likelihood, mixture_log_prob
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.mixtures import MinimumPairs
 
@@ -166,9 +166,9 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
         """Return ``q_0``, the largest."""
         return self._units_of(n, 0) / UNIT if self._cells > 1 else 0.0
 
-    def evidence(self) -> DrawnByLeast:
+    def likelihood(self) -> DrawnByLeast:
         """Return the mixture's likelihood at each probability of a uniform cell, and which smallest count has which."""
-        return DrawnByLeast(mixing=self.probabilities, given=partial(mixture_evidence, self._cells))
+        return DrawnByLeast(mixing=self.probabilities, given=partial(mixture_likelihood, self._cells))
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return the mixture at the invented table's smallest count."""

@@ -22,7 +22,7 @@ from discreet._core.text import percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import MOST_CELLS, NEIGHBOURS, held_frequencies, require_relation
-from discreet.mechanisms.evidence import DrawnFromCounts
+from discreet.mechanisms.likelihood import DrawnFromCounts
 from discreet.mechanisms.mechanism import HeldMechanism, Looked, Remedy, held_cells
 from discreet.mechanisms.urn import draw_blocks, records_of
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation, UrnPair
@@ -186,7 +186,7 @@ class DirichletMultinomial(HeldMechanism):
         """Return the cells' masses."""
         return held_cells(self.domain, x, size=self.size, strength=self.strength_units / _UNIT)
 
-    def evidence(self) -> DrawnFromCounts:
+    def likelihood(self) -> DrawnFromCounts:
         """Return the urn's likelihood: ``(alpha + C)_Z`` for each cell, a rising factorial."""
         return DrawnFromCounts(
             log_weight=lambda _, cells, c, drawn: log_rising(self._prior[cells] + c, drawn.astype(float))
@@ -194,7 +194,7 @@ class DirichletMultinomial(HeldMechanism):
 
     @cached_property
     def _prior(self) -> Floats:
-        """The prior mass of each cell: made when it is used, since a plan asks for evidence of any number of cells."""
+        """The prior mass of each cell, made when it is used: a plan asks for likelihoods on any number of cells."""
         base = np.exp(self.domain.log_base(self.domain.unflat(np.arange(self._cells))))
         return np.asarray(self.strength_units / _UNIT * base)
 

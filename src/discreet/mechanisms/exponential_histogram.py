@@ -17,12 +17,12 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import least_real, up
+from discreet._core.random import draw_weighted, rounding
 from discreet._core.text import about, as_written, percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, feasible, require_relation
-from discreet.mechanisms.draws import draw_weighted, rounding
-from discreet.mechanisms.evidence import NearestBySquares, NearestCounts
+from discreet.mechanisms.likelihood import NearestBySquares, NearestCounts
 from discreet.mechanisms.mechanism import DrawnMechanism, Remedy
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.algebra import BoundedRangeProfile
@@ -223,7 +223,7 @@ class ExponentialHistogram(DrawnMechanism):
         most = {"l1": 0.5, "l2": 0.5 * math.sqrt(self._cells), "hellinger": math.sqrt(2.0)}[self.loss]
         return min(1.0, most * (self._cells - 1) / self._rate(n))
 
-    def evidence(self) -> NearestCounts | NearestBySquares:
+    def likelihood(self) -> NearestCounts | NearestBySquares:
         """Return the factor of the distance in the exponent, and the distance."""
         if self.loss == "l1":
             return NearestCounts(rate=self._rate)

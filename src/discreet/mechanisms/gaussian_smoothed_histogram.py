@@ -71,13 +71,13 @@ class GaussianSmoothedHistogram(NoisyCounts):
         object.__setattr__(self, "mixing", probability("mixing", self.mixing))
 
     @cached_property
-    def reading(self) -> L1:
+    def projector(self) -> L1:
         """The L1 projection that keeps the largest cells' shares; the mixture comes after it."""
         return L1(self.cells, self.records)
 
     def probabilities(self, y: CellCounts) -> Floats:
         """Return the mixture of the projection with the uniform distribution."""
-        return (1.0 - self.mixing) * self.reading.probabilities(y) + self.mixing / self.cells.count
+        return (1.0 - self.mixing) * self.projector.probabilities(y) + self.mixing / self.cells.count
 
     def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
         """Return ``mixing``, and of the rest a bound on the expected total variation that the noise causes."""

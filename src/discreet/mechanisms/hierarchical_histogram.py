@@ -5,7 +5,7 @@ Theory, proofs and the choice of the levels: docs/theory/hierarchical-histogram.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -19,12 +19,12 @@ from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Estimates, Output, finite_cells, numbered_cells
-from discreet.mechanisms.draws import Expansion, Made, Refined, draw_cells
-from discreet.mechanisms.evidence import NoisyTree
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, finite_cells, numbered_cells
+from discreet.mechanisms.likelihood import NoisyTree
 from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.noisy_counts import NoisyCounts, solve_scale
 from discreet.mechanisms.projections import Consistent
+from discreet.mechanisms.reading import CellReading, CellShares, Estimates, Made, Reading
 from discreet.mechanisms.tree import Tree, chosen_levels, node_counts, predicted_error
 from discreet.privacy import Budget, Guarantee, Relation
 
@@ -94,7 +94,7 @@ class HierarchicalHistogram(NoisyCounts):
         super().__post_init__()
 
     @cached_property
-    def reading(self) -> Consistent:  # type: ignore[override]  # of leaves, not of cells
+    def projector(self) -> Consistent:  # type: ignore[override]  # of leaves, not of cells
         """The consistent counts of the tree's leaves."""
         measured = cast("tuple[int, ...]", self.levels)
         return Consistent(Tree.of(self.domain).down_to(max(measured, default=0)), measured, self.records)
@@ -110,73 +110,47 @@ class HierarchicalHistogram(NoisyCounts):
 
     @property
     def _length(self) -> int:
-        return sum(self.reading.tree.nodes(level) for level in self.reading.measured)
+        return sum(self.projector.tree.nodes(level) for level in self.projector.measured)
 
     @property
     def _pairs(self) -> int:
-        return len(self.reading.measured)
+        return len(self.projector.measured)
 
     def _counts(self, x: Counts) -> CellCounts:
         return self._node_counts(x.records, x.frequencies)
 
     def _node_counts(self, records: Records, weights: Any) -> CellCounts:
         """Return the counts of the nodes of the measured levels, one level after the other."""
-        tree, measured = self.reading.tree, self.reading.measured
+        tree, measured = self.projector.tree, self.projector.measured
         leaves = np.bincount(tree.leaf_of(records), weights=weights, minlength=tree.nodes(tree.depth))
         return node_counts(tree, measured, leaves.astype(np.float64))
 
-    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
-        """Draw ``size`` records from the noisy counts, in chunks."""
-        tree, weights = self.reading.tree, self.probabilities(cast(CellCounts, y))
-        order = tree.in_order()
-        for places in draw_cells(weights[order], size, sampling=self.sampling, rng=rng):
-            yield tree.records_in(order[places], rng)
+    def reading(self, y: CellCounts, *, n: int) -> Reading:
+        """Return records drawn from the leaves, and consistent counts of the cells."""
+        return _TreeReading(self, y)
 
-    def expansion(self, y: Output, *, size: int, rng: np.random.Generator) -> Expansion:
-        """Draw how many of ``size`` records each leaf gets."""
-        tree, weights = self.reading.tree, self.probabilities(cast(CellCounts, y))
-        order = tree.in_order()
-        drawn = Expansion.drawn(weights[order], size, sampling=self.sampling, rng=rng, made=_InLeaves(tree))
-        return replace(drawn, items=order[drawn.items])
-
-    def estimates(self, y: Output) -> Estimates:
-        """Return the best linear unbiased estimates of the cells' counts, which may be negative, and their errors.
-
-        A leaf of several cells is divided equally among them: what noise does is in the standard error, what lies
-        uneven within a leaf is not.
-        """
-        if self._cells > _MOST_LISTED:
-            raise ParameterError(f"at most {_MOST_LISTED:,} cells can be listed, got {self._cells:,}. Draw records")
-        cells, tree = self.domain.unflat(np.arange(self._cells)), self.reading.tree
-        if not self.reading.measured:
-            return Estimates(cells, np.full(1, float(self.records)), np.zeros(1))
-        counts, variances = self.reading.counts(cast(CellCounts, y))
-        leaf, each = tree.leaf_of(cells), 1.0 / tree.cells_per_leaf()
-        errors = self.law.standard_deviation(self.scale) * np.sqrt(variances)
-        return Estimates(cells, (counts * each)[leaf], (errors * each)[leaf])
-
-    def evidence(self) -> NoisyTree:
+    def likelihood(self) -> NoisyTree:
         """Return the law of the nodes' noise, and the tree."""
         return NoisyTree(
             law=self.law,
             scale=self.scale,
             surplus="moved",
             sampling=self.sampling,
-            consistent=self.reading,
+            consistent=self.projector,
         )
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return the probabilities that the table's expected counts with one draw of noise are turned into."""
         noise = self.law.approximate(self.scale, self._length, rng=rng)
         leaves = self.probabilities(self._node_counts(support, self.records * shares) + noise)
-        leaf = self.reading.tree.leaf_of(support)
+        leaf = self.projector.tree.leaf_of(support)
         held = leaves[leaf] / np.bincount(leaf, minlength=len(leaves))[leaf]  # all cells, or some that stand for them
         return np.append(held, max(0.0, 1.0 - held.sum()))
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T9 for a table of ``n`` records."""
         promised = super().guarantee(relation, n=n)
-        most = self.reading.tree.largest_leaf()
+        most = self.projector.tree.largest_leaf()
         if most == 1:
             return promised
         within = f"where in its leaf (of up to {counted(most, 'cell')}) a record lies is not from the data"
@@ -188,7 +162,7 @@ class HierarchicalHistogram(NoisyCounts):
         Summed over the levels: the records that noise, or evenness within a leaf, moves between the halves of a node,
         times the distance of the halves. That share of the records, sent across the whole domain, would do the same.
         """
-        return min(1.0, predicted_error(self.domain, n, self.law, self.scale, self.reading.measured))
+        return min(1.0, predicted_error(self.domain, n, self.law, self.scale, self.projector.measured))
 
     @classmethod
     def calibrated(
@@ -223,27 +197,65 @@ class HierarchicalHistogram(NoisyCounts):
         return cast(Self, min(options, key=lambda m: m.share_not_from_data(n)))
 
 
+@dataclass(frozen=True, eq=False)
+class _TreeReading(CellReading):
+    """Noisy counts of nodes, and records drawn from the leaves that fit them best."""
+
+    mechanism: HierarchicalHistogram
+    y: CellCounts
+
+    def cell_shares(self, *, rng: np.random.Generator) -> CellShares:
+        """Return the shares of the leaves, along the tree."""
+        made = _InLeaves(self.mechanism.projector.tree)
+        return CellShares(self.mechanism.probabilities(self.y)[made.leaves], self.mechanism.sampling, made)
+
+    def estimates(self) -> Estimates:
+        """Return the best linear unbiased estimates of the cells' counts, which may be negative, and their errors.
+
+        A leaf of several cells is divided equally among them: what noise does is in the standard error, what lies
+        uneven within a leaf is not.
+        """
+        mechanism, count = self.mechanism, self.mechanism._cells
+        if count > _MOST_LISTED:
+            raise ParameterError(f"at most {_MOST_LISTED:,} cells can be listed, got {count:,}. Draw records")
+        cells, projector = mechanism.domain.unflat(np.arange(count)), mechanism.projector
+        if not projector.measured:
+            return Estimates(cells, np.full(1, float(mechanism.records)), np.zeros(1))
+        counts, variances = projector.counts(self.y)
+        leaf, each = projector.tree.leaf_of(cells), 1.0 / projector.tree.cells_per_leaf()
+        errors = mechanism.law.standard_deviation(mechanism.scale) * np.sqrt(variances)
+        return Estimates(cells, (counts * each)[leaf], (errors * each)[leaf])
+
+
 @dataclass(frozen=True)
 class _InLeaves(Made):
-    """Items that are leaves of a tree; with a column, pairs of a leaf and one of its codes of the column.
+    """Items that are the leaves of a tree from left to right; with a column, pairs of a leaf and one of its codes.
 
-    ``column``: its number; items are then numbered leaf by leaf.
+    ``column``: its number; items are then numbered by leaf, as the tree numbers them.
     """
 
     tree: Tree
     column: int | None = None
 
-    def __call__(self, items: Integers, *, first: int, rng: np.random.Generator) -> Records:
+    @cached_property
+    def leaves(self) -> Integers:
+        """The tree's numbers of the leaves from left to right."""
+        return self.tree.in_order()
+
+    def records_in(self, items: Integers, *, first: int, rng: np.random.Generator) -> Records:
         """Return a record in each leaf, uniform over its cells."""
         if self.column is None:
-            return self.tree.records_in(items, rng)
+            return self.tree.records_in(self.leaves[items], rng)
         leaves, codes = np.divmod(items, self.tree.sizes[self.column])
         columns = list(self.tree.records_in(leaves, rng).columns)
         columns[self.column] = codes
         return Records(columns=tuple(columns))
 
-    def refined(self, items: Integers, counts: Integers, *, column: int, rng: np.random.Generator) -> Refined:
+    def refined(
+        self, items: Integers, counts: Integers, *, column: int, rng: np.random.Generator
+    ) -> tuple[Made, Integers, Integers, Integers]:
         """Divide the records of each leaf among its codes of a column: they are uniform over them."""
+        items = self.leaves[items]
         shape = self.tree.shape(self.tree.depth)
         edges, codes = self.tree.edges(self.tree.depth)[column], self.tree.sizes[column]
         block = np.unravel_index(items, shape)[column]
@@ -256,9 +268,7 @@ class _InLeaves(Made):
                 row, offset = np.nonzero(each)
                 found.append((items[some][row] * codes + starts[some][row] + offset, each[row, offset]))
         refined = np.concatenate([one for one, _ in found])
-        return Refined(
-            _InLeaves(self.tree, column), refined, np.concatenate([one for _, one in found]), refined % codes
-        )
+        return _InLeaves(self.tree, column), refined, np.concatenate([one for _, one in found]), refined % codes
 
 
 def _check_columns(domain: Domain) -> None:

@@ -54,7 +54,7 @@ class LaplaceProjectionSampler(NoisyCounts):
     noise: str = field(default="laplace", init=False)
 
     @cached_property
-    def reading(self) -> L1:
+    def projector(self) -> L1:
         """The L1 projection that keeps the largest cells' shares."""
         return L1(self.cells, self.records)
 

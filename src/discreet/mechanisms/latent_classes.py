@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet.domain import Domain, Records
-from discreet.mechanisms.draws import Made
+from discreet.mechanisms.reading import Made
 from discreet.mechanisms.wide_columns import labelled
 
 _FEWEST, _MOST = 100, 400  # classes
@@ -369,7 +369,7 @@ class FromStrata(Made):
     stratified: bool
     labels: tuple[Domain, Domain] | None = None
 
-    def __call__(self, items: Integers, *, first: int, rng: np.random.Generator) -> Records:
+    def records_in(self, items: Integers, *, first: int, rng: np.random.Generator) -> Records:
         """Return a record of each stratum. New labels have the numbers of positions."""
         chunk = self.chunk(items, rng)
         if self.labels is None:

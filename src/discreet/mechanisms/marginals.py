@@ -9,12 +9,12 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
-from discreet._core.checks import integer, positive_size
+from discreet._core.checks import choice, integer, positive_size
 from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError
 from discreet._core.numeric import least_integer, least_real, log_ratio
 from discreet._core.random import seeded
@@ -25,23 +25,31 @@ from discreet.domain.records import Commonness, Parts, inner_half
 from discreet.mechanisms.base import (
     NEIGHBOURS,
     CellCounts,
-    Estimates,
     KeptLabels,
     LabelledTables,
-    Output,
     Outputs,
     PartsMechanism,
     feasible,
     listed,
     require_relation,
 )
-from discreet.mechanisms.draws import BLOCK, DEFAULT_SAMPLING, Expansion, Sampling, check_sampling, copies, draw_cells
-from discreet.mechanisms.evidence import NoisyCellCounts, NoisyTree
-from discreet.mechanisms.latent_classes import FromStrata, LatentClasses, Pair
+from discreet.mechanisms.latent_classes import FromStrata, Pair
+from discreet.mechanisms.likelihood import NoisyCellCounts, NoisyTree, NoLikelihood
 from discreet.mechanisms.measured_tables import TABLE, Counted, MeasuredTables, counted_texts
-from discreet.mechanisms.mechanism import Mechanism, Outcome, Remedy
+from discreet.mechanisms.mechanism import Mechanism, Remedy
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.projections import Consistent
+from discreet.mechanisms.reading import (
+    BLOCK,
+    SAMPLINGS,
+    CellShares,
+    Estimates,
+    Forms,
+    Outcome,
+    Reading,
+    Sampling,
+    copies,
+)
 from discreet.mechanisms.wide_columns import (
     Coded,
     Merged,
@@ -155,7 +163,7 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
     free: ClassVar[tuple[str, ...]] = ("scale",)
     relations: ClassVar[tuple[RelationName, ...]] = ("replacement", "add-remove")
     cells_cost: ClassVar[bool] = False
-    by_value: ClassVar[bool] = False
+    forms: ClassVar[Forms] = Forms(counts=True)
     keeps_declared: ClassVar[bool] = True
     least_columns: ClassVar[int] = 4
     cells_each: ClassVar[int | None] = 64
@@ -164,17 +172,18 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
     share_is_of: ClassVar[str] = "have another value than the table's in some one column, because of noise"
     helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "epsilon", "delta")
 
-    sampling: Sampling = DEFAULT_SAMPLING
+    sampling: Sampling = SAMPLINGS[0]
     tables: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", _on_grid(GAUSSIAN.checked(self.scale)))
         if self.scale < _LEAST_SCALE:
             raise ParameterError(f"scale must be at least {as_written(_LEAST_SCALE)}, got {as_written(self.scale)}")
-        check_sampling(self.sampling)
+        choice("sampling", self.sampling, SAMPLINGS)
         if self.tables is not None:
             tables = integer("tables", self.tables, least=1, most=_MOST_TABLES)
             object.__setattr__(self, "tables", tables if tables > 1 else None)
+            object.__setattr__(self, "forms", replace(self.forms, tables=self.tables))
         if self.tables is not None:
             object.__setattr__(self, "sampling", "iid")  # the combining rules take records for independent
             if self.given is not None:
@@ -195,19 +204,13 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         """Whether all units go to one-way tables before anything is known."""
         return not self.pairs and int((self.copies * self.first**2).sum()) == self.units
 
-    @property
-    def counted_cells(self) -> int | None:
-        """Which tables have counts is known for a single column only."""
-        return self.sizes[0] if len(self.sizes) == 1 and not self.open else None
-
-    @property
-    def count_labels(self) -> tuple[str, ...]:
-        """The columns of a table, and its value in each column."""
+    def count_table(self) -> tuple[int | None, tuple[str, ...]]:
+        """Return the number of cells of a single column; of several, which tables are measured is not known."""
         if len(self.sizes) == 1 and not self.open:
-            return ()
+            return self.sizes[0], ()
         if TABLE in self.domain.columns:
             raise ParameterError(f"column {TABLE!r} has the name of a column of counts. Rename it")
-        return (TABLE, *self.domain.names)
+        return None, (TABLE, *self.domain.names)
 
     # -- the private step ---------------------------------------------------------------------------------------
 
@@ -243,12 +246,6 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         domain = closed_domain(self.domain, kept, most=MOST_CELLS)
         left = self.units - self.spent_on_labels
         return replace(self, domain=domain, units=left, threshold=None, label_units=None)
-
-    def _read(self, y: Output) -> tuple[Self, CellCounts]:
-        """Return the mechanism that gave the tables, and these."""
-        if isinstance(y, LabelledTables):
-            return self.closed(y.kept), y.tables
-        return self, cast(CellCounts, y)
 
     def _stages(self, source: _Source, y: CellCounts | None, rng: Any) -> tuple[CellCounts, float]:
         """Draw the output where ``y`` is None, or return the log-probability of one: the law is that of the draws."""
@@ -358,86 +355,26 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
 
     # -- its reading --------------------------------------------------------------------------------------------
 
-    def model(self, y: Output, *, rng: np.random.Generator) -> LatentClasses:
-        """Return the graphical model of the noisy tables, on the cells of the domain: public post-processing."""
-        made, tables = self._read(y)
-        return MeasuredTables(made, tables).model(rng)
+    def reading(self, y: CellCounts | LabelledTables, *, n: int) -> Reading:
+        """Return the measured tables, and records drawn from a graphical model of them."""
+        if isinstance(y, LabelledTables):
+            made = self.closed(y.kept)
+            return _MarginalsReading(self, made, MeasuredTables(made, y.tables), y.kept)
+        return _MarginalsReading(self, self, MeasuredTables(self, y), ())
 
-    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
-        """Draw ``size`` records from the model, in chunks.
-
-        Published totals of the first column that has any are met to within a record by stratified records, in a chunk;
-        those of others on average. A record whose label was not kept gets a new one.
-
-        Of several tables this is one: each call draws from the posterior of the population anew.
-        """
-        made, tables = self._read(y)
-        chunks = (made._drawn if self.tables is None else made._populated)(tables, size=size, rng=rng)
-        yield from labelled(chunks, self.domain, made.domain, rng) if self.open else chunks
-
-    def _drawn(self, y: CellCounts, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
-        shares, strata = self._strata(y, rng)
-        for chunk in draw_cells(shares, size, sampling=self.sampling, rng=rng):
-            yield strata.chunk(chunk, rng)
-
-    def expansion(self, y: Output, *, size: int, rng: np.random.Generator) -> Expansion:
-        """Draw how many of ``size`` records each stratum of the model gets."""
-        made, tables = self._read(y)
-        shares, strata = made._strata(tables, rng)
-        if self.open:
-            strata = replace(strata, labels=(self.domain, made.domain))
-        return Expansion.drawn(shares, size, sampling=self.sampling, rng=rng, made=strata)
-
-    @property
-    def by_position(self) -> bool:
-        """Whether there is one model that all records are drawn from."""
-        return self.expands() and self.tables is None
-
-    def _strata(self, y: CellCounts, rng: np.random.Generator) -> tuple[Floats, FromStrata]:
-        """Return the shares of the model's strata, and what records of them are."""
-        model = self.model(y, rng=rng)
-        blocks, first, shares = list(model.blocks), [], model.shares
-        totals = next((each for each in self.domain.published if each.column is not None), None)
-        if totals is not None and totals.group is not None and not self.given_cells:
-            shares, block = model.strata(totals.column or 0, totals.group)
-            first, blocks = [block], [other for other in blocks if other.columns != block.columns]
-        return shares, FromStrata(model, tuple(first), tuple(blocks), self.stratified)
-
-    def _populated(self, y: CellCounts, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
-        """Draw records of a population that the confidential table may be a sample of, given its noisy tables.
-
-        As many records as are held are drawn from the model of one posterior draw of the tables. They scatter about
-        it as the confidential ones about the population, so that they stand for it: records are drawn from them.
-        """
-        draw = MeasuredTables(self, y).posterior_draw(rng)
-        model = draw.model(rng)
-        for counts in copies(round(draw.held), size, rng):
-            classes = rng.choice(len(model.shares), size=len(counts), p=model.shares)
-            drawn = model.records(classes, stratified=False, rng=rng)
-            order = rng.permutation(np.repeat(np.arange(len(counts)), counts))
-            for start in range(0, len(order), BLOCK):
-                rows = order[start : start + BLOCK]
-                yield Records(columns=tuple(drawn[i][rows] for i in range(len(drawn))))
-
-    def estimates(self, y: Output) -> Estimates:
-        """Return the counts of the measured tables, unbiased: of one column by cell, of two by merged cells.
-
-        Each has a row of texts: the table's columns, and in each of them its cell, or the first and last of the merged
-        cells of an ordered column; of another column, the cells that are merged are "any other". All labels of an open
-        column that were not kept are its reserved prefix and a star.
-        """
-        made, tables = self._read(y)
-        measured = MeasuredTables(made, tables)
-        if self.count_labels:
-            return counted_texts(measured.tables(), made.domain, measured.merged)
-        ((_, (cells,), counts, errors),) = measured.tables()
-        return Estimates(self.domain.unflat(cells), counts, errors)
-
-    def evidence(self) -> NoisyCellCounts | None:
-        """Return the law of the noise on a single column; of several, one table has none."""
-        alone = len(self.sizes) == 1 and not self.open and not self.given_cells and self.tables is None
-        if not alone or self.domain.constraints or self.domain.published:
-            return None
+    def likelihood(self) -> NoisyCellCounts | NoLikelihood:
+        """Return the law of the noise on a single column; of several, one table is a function of a model of all."""
+        if self.tables is not None:
+            return NoLikelihood(reason="several tables are analysed together. Take discreet.read(...).estimate")
+        if len(self.sizes) > 1 or self.open:
+            return NoLikelihood(
+                reason="the model that one table is drawn from tells nothing of its own error. Release several tables: "
+                "discreet.read(...).estimate gives intervals from them"
+            )
+        if self.given_cells or self.domain.constraints or self.domain.published:
+            return NoLikelihood(
+                reason="what is declared besides the column, or asked of the records, changes what the noise tells"
+            )
         left = self.units - int((self.copies * self.first**2).sum())
         *_, again = worth_measuring(
             np.empty(0), (), self.one_way_cost, self.copies, self.first, units=left, scale=self.scale
@@ -450,74 +387,6 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
             return NoisyCellCounts(**noise, surplus="moved" if runs else "shifted", sampling=self.sampling)
         consistent = Consistent(nodes.tree, nodes.levels, float(self.records))
         return NoisyTree(**noise, surplus="moved", sampling=self.sampling, consistent=consistent)
-
-    def no_evidence(self) -> str:
-        """Return that one table is a function of a model of all tables."""
-        if self.tables is not None:
-            return "several tables are analysed together. Take discreet.read(...).estimate"
-        if len(self.sizes) == 1 and not self.open:
-            return "what is declared besides the column, or asked of the records, changes what the noise tells"
-        return (
-            "the model that one table is drawn from tells nothing of its own error. Release several tables: "
-            "discreet.read(...).estimate gives intervals from them"
-        )
-
-    def outcome(self, y: Output, n: int) -> Outcome:
-        """Return how many two-way tables were measured; with open columns, how many labels were kept.
-
-        And what share of the records has no label that was kept, in the column where most have none.
-        """
-        made, tables = self._read(y)
-        measured = MeasuredTables(made, tables)
-        told, facts = self._told(measured), self._facts(measured)
-        if not isinstance(y, LabelledTables):
-            return Outcome(told, facts=facts)
-        share = 1.0
-        for i, kept in zip(self.open, y.kept, strict=True):
-            other = (made.domain.columns[self.domain.names[i]].values or 1) - 1  # the cell of all other labels
-            left_out = min(1.0, max(0.0, float(measured.one_way[i].shares(measured.total)[other])))
-            share = min(share, 1.0 - left_out)
-            told += (
-                f". Column {self.domain.names[i]!r}: {counted(len(kept.labels), 'label')} kept, and about "
-                f"{percent(left_out)} of the released records have a new label instead of a rarer one"
-            )
-        return Outcome(told, share, facts)
-
-    def _facts(self, seen: MeasuredTables) -> dict[str, Any]:
-        """Return what intervals from several tables have to know: measured pairs, and on how many merged cells."""
-        if self.tables is None:
-            return {}
-        names = self.domain.names
-        cells = zip(names, seen.merged, strict=True)
-        return {
-            "pairs_measured": [[names[i], names[j]] for i, j in sorted(_two_way(seen))],
-            "merged_cells": {name: each.count for name, each in cells if each.count < len(each.of)},
-        }
-
-    def pairs_measured(self, y: Output) -> list[Pair]:
-        """Return the pairs of columns whose tables were measured, as their numbers."""
-        made, tables = self._read(y)
-        return _two_way(MeasuredTables(made, tables))
-
-    def _told(self, seen: MeasuredTables) -> str:
-        measured = _two_way(seen)
-        if not measured and self.pairs:
-            return "no two-way table was worth its noise: columns of the released records are independent of each other"
-        if len(self.pairs) < 2:
-            return "its only table of two columns was measured" if self.pairs else "it has one column"
-        told = f"{len(measured)} of {len(self.pairs):,} two-way tables were measured"
-        if self.tables is None:
-            return told
-        told += f": {self._named(measured)}"
-        faint = [each.columns for each in seen.tables() if len(each.columns) == 2 and _is_faint(each)]
-        if faint:
-            told += (
-                f". Noise exceeds the counts of many cells of {self._named(faint)}: dependence may be understated there"
-            )
-        return told
-
-    def _named(self, tables: Sequence[tuple[int, ...]]) -> str:
-        return ", ".join("*".join(self.domain.names[i] for i in columns) for columns in sorted(tables))
 
     # -- what can be said beforehand ----------------------------------------------------------------------------
 
@@ -672,8 +541,132 @@ def _least_scale(
     return GAUSSIAN.largest_scale if found is None else found
 
 
-def _two_way(seen: MeasuredTables) -> list[Pair]:
-    return [(columns[0], columns[1]) for columns, _ in seen.measured if len(columns) == 2]
+@dataclass(frozen=True, eq=False)
+class _MarginalsReading(Reading):
+    """Noisy tables, and records drawn from a graphical model of them.
+
+    ``made``: the mechanism of the stages after labels were kept, on a domain without open columns.
+    """
+
+    mechanism: Marginals
+    made: Marginals
+    measured: MeasuredTables
+    kept: Sequence[KeptLabels]
+
+    def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:
+        """Draw ``size`` records from the model, in chunks.
+
+        Published totals of the first column that has any are met to within a record by stratified records, in a chunk;
+        those of others on average. A record whose label was not kept gets a new one.
+
+        Of several tables this is one: each call draws from the posterior of the population anew.
+        """
+        several = self.mechanism.tables is not None
+        chunks = self._populated(size, rng) if several else self._model_shares(rng).draw(size, rng=rng)
+        yield from labelled(chunks, self.mechanism.domain, self.made.domain, rng) if self.kept else chunks
+
+    def cell_shares(self, *, rng: np.random.Generator) -> CellShares | None:
+        """Return the shares of the model's strata; several tables have no one model."""
+        if self.mechanism.tables is not None:
+            return None
+        labels = (self.mechanism.domain, self.made.domain) if self.kept else None
+        return self._model_shares(rng, labels)
+
+    def _model_shares(self, rng: np.random.Generator, labels: tuple[Domain, Domain] | None = None) -> CellShares:
+        """Return the shares of the model's strata; records have cells instead of open labels unless these are given."""
+        made, model = self.made, self.measured.model(rng)
+        blocks, first, shares = list(model.blocks), [], model.shares
+        totals = next((each for each in made.domain.published if each.column is not None), None)
+        if totals is not None and totals.group is not None and not made.given_cells:
+            shares, block = model.strata(totals.column or 0, totals.group)
+            first, blocks = [block], [other for other in blocks if other.columns != block.columns]
+        strata = FromStrata(model, tuple(first), tuple(blocks), made.stratified, labels)
+        return CellShares(shares, made.sampling, strata)
+
+    def _populated(self, size: int, rng: np.random.Generator) -> Iterator[Records]:
+        """Draw records of a population that the confidential table may be a sample of, given its noisy tables.
+
+        As many records as are held are drawn from the model of one posterior draw of the tables. They scatter about
+        it as the confidential ones about the population, so that they stand for it: records are drawn from them.
+        """
+        draw = self.measured.posterior_draw(rng)
+        model = draw.model(rng)
+        for counts in copies(round(draw.held), size, rng):
+            classes = rng.choice(len(model.shares), size=len(counts), p=model.shares)
+            drawn = model.records(classes, stratified=False, rng=rng)
+            order = rng.permutation(np.repeat(np.arange(len(counts)), counts))
+            for start in range(0, len(order), BLOCK):
+                rows = order[start : start + BLOCK]
+                yield Records(columns=tuple(drawn[i][rows] for i in range(len(drawn))))
+
+    def estimates(self) -> Estimates:
+        """Return the counts of the measured tables, unbiased: of one column by cell, of two by merged cells.
+
+        Each has a row of texts: the table's columns, and in each of them its cell, or the first and last of the merged
+        cells of an ordered column; of another column, the cells that are merged are "any other". All labels of an open
+        column that were not kept are its reserved prefix and a star.
+        """
+        tables = self.measured.tables()
+        if self.mechanism.count_table()[1]:
+            return counted_texts(tables, self.made.domain, self.measured.merged)
+        ((_, (cells,), counts, errors),) = tables
+        return Estimates(self.mechanism.domain.unflat(cells), counts, errors)
+
+    def outcome(self) -> Outcome:
+        """Return how many two-way tables were measured; with open columns, how many labels were kept.
+
+        And what share of the records has no label that was kept, in the column where most have none.
+        """
+        told, facts, pairs = self._told(), self._facts(), self._pairs
+        if not self.kept:
+            return Outcome(told, facts=facts, pairs=pairs)
+        share, names = 1.0, self.mechanism.domain.names
+        for i, kept in zip(self.mechanism.open, self.kept, strict=True):
+            other = (self.made.domain.columns[names[i]].values or 1) - 1  # the cell of all other labels
+            shares = self.measured.one_way[i].shares(self.measured.total)
+            left_out = min(1.0, max(0.0, float(shares[other])))
+            share = min(share, 1.0 - left_out)
+            told += (
+                f". Column {names[i]!r}: {counted(len(kept.labels), 'label')} kept, and about "
+                f"{percent(left_out)} of the released records have a new label instead of a rarer one"
+            )
+        return Outcome(told, share, facts, pairs)
+
+    @property
+    def _pairs(self) -> list[Pair]:
+        return [(columns[0], columns[1]) for columns, _ in self.measured.measured if len(columns) == 2]
+
+    def _facts(self) -> dict[str, Any]:
+        """Return what intervals from several tables have to know: measured pairs, and on how many merged cells."""
+        if self.mechanism.tables is None:
+            return {}
+        names = self.mechanism.domain.names
+        cells = zip(names, self.measured.merged, strict=True)
+        return {
+            "pairs_measured": [[names[i], names[j]] for i, j in sorted(self._pairs)],
+            "merged_cells": {name: each.count for name, each in cells if each.count < len(each.of)},
+        }
+
+    def _told(self) -> str:
+        measured, every = self._pairs, self.mechanism.pairs
+        if not measured and every:
+            return "no two-way table was worth its noise: columns of the released records are independent of each other"
+        if len(every) < 2:
+            return "its only table of two columns was measured" if every else "it has one column"
+        told = f"{len(measured)} of {len(every):,} two-way tables were measured"
+        if self.mechanism.tables is None:
+            return told
+        told += f": {self._named(measured)}"
+        faint = [each.columns for each in self.measured.tables() if len(each.columns) == 2 and _is_faint(each)]
+        if faint:
+            told += (
+                f". Noise exceeds the counts of many cells of {self._named(faint)}: dependence may be understated there"
+            )
+        return told
+
+    def _named(self, tables: Sequence[tuple[int, ...]]) -> str:
+        names = self.mechanism.domain.names
+        return ", ".join("*".join(names[i] for i in columns) for columns in sorted(tables))
 
 
 def _is_faint(table: Counted) -> bool:

@@ -15,9 +15,10 @@ from discreet.domain import Domain
 from discreet.domain.column import Column
 from discreet.domain.constraints import PublishedTotals
 from discreet.domain.metric import is_ordered
-from discreet.mechanisms.base import CellCounts, Estimates
+from discreet.mechanisms.base import CellCounts
 from discreet.mechanisms.latent_classes import Block, LatentClasses, Pair, Table, Within, denoised, fitted
 from discreet.mechanisms.projections import nearest_probabilities
+from discreet.mechanisms.reading import Estimates
 from discreet.mechanisms.wide_columns import Merged, OneWay, merged
 from discreet.mechanisms.wide_facts import WideFacts, worth_measuring
 

@@ -6,10 +6,9 @@ All of it is computed from public numbers and invented tables.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import numpy as np
@@ -17,10 +16,11 @@ import numpy as np
 from discreet._core.arrays import Floats
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import least_integer, least_real
-from discreet._core.text import as_written, counted, rounded_up
+from discreet._core.text import as_written, rounded_up
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.base import Output, PrivateStep, feasible, numbered_cells
+from discreet.mechanisms.base import PrivateStep, feasible, numbered_cells
+from discreet.mechanisms.reading import KernelRecords, Reading
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy.instance import HeldTable
 
@@ -39,25 +39,6 @@ Remedy = Literal[
     "delta",
 ]
 """What may lower the share of released records that is not from the data: see :meth:`Mechanism.remedies`."""
-
-
-class Outcome(NamedTuple):
-    """What the output of a kernel tells about its use: public post-processing.
-
-    Parameters
-    ----------
-    text : str
-        In words.
-    share_from_data : float or None
-        Estimated share of the released records that carries information from the table, in [0, 1]; None where the
-        output tells no more of it than was known beforehand.
-    facts : mapping, optional
-        What else the certificate says of what was released, by the names of its schema.
-    """
-
-    text: str
-    share_from_data: float | None = None
-    facts: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,15 +92,12 @@ class Mechanism(PrivateStep):
         """Number of cells of the domain, which must be finite, and small enough for cells to be numbered."""
         return numbered_cells(self.domain, self.name)
 
-    @property
-    def counted_cells(self) -> int | None:
-        """Number of counts that it releases, where that is known beforehand."""
-        return self._cells if self.needs_cells else None
+    def count_table(self) -> tuple[int | None, tuple[str, ...]]:
+        """Return how many counts a table of them has, where that is known, and the names of text columns beside them.
 
-    @property
-    def count_labels(self) -> tuple[str, ...]:
-        """Names of the text columns that say what each count is of; none where it is a cell or label of the domain."""
-        return ()
+        There are text columns where a count is not of a cell or label of the domain.
+        """
+        return self._cells if self.needs_cells else None, ()
 
     @property
     def predictable(self) -> bool:
@@ -132,12 +110,6 @@ class Mechanism(PrivateStep):
         return getattr(self, "sampling", "iid") == "stratified"
 
     @property
-    def several(self) -> int | None:
-        """How many tables a release has, each a draw of :meth:`finish` from a posterior; None for the one of a file."""
-        tables: int | None = getattr(self, "tables", None)
-        return tables
-
-    @property
     def single_record(self) -> bool:
         """Whether it was made to release one record only."""
         return getattr(self, "size", 2) == 1
@@ -145,27 +117,6 @@ class Mechanism(PrivateStep):
     def share_released(self, n: int) -> float:
         """Return the expected share of the records asked for that are released: below 1 where the kernel drops some."""
         return 1.0
-
-    def outcome(self, y: Output, n: int) -> Outcome | None:
-        """Return what the output itself tells about its use: public post-processing.
-
-        Parameters
-        ----------
-        y : Output
-            What the kernel gave.
-        n : int
-            Number of records, public.
-
-        Returns
-        -------
-        Outcome or None
-            None where there is nothing that was not known beforehand.
-        """
-        return None
-
-    def pairs_measured(self, y: Output) -> Sequence[tuple[int, int]] | None:
-        """Return the pairs of columns that an output has a table of, as their numbers; None where it has records."""
-        return None
 
     def pairs_in_words(self, n: int) -> list[str]:
         """Return what is known beforehand of how columns are kept together in a release of ``n`` records."""
@@ -271,11 +222,9 @@ class DrawnMechanism(Mechanism):
 
     size: int
 
-    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
+    def reading(self, y: Iterator[Records], *, n: int) -> Reading:
         """Return the kernel's records as they are."""
-        if size != self.size:
-            raise ParameterError(f"this mechanism was calibrated for {counted(self.size, 'record')}, not {size}")
-        return cast(Iterator[Records], y)
+        return KernelRecords(y, self.size)
 
     @classmethod
     def _looked(cls, domain: Domain) -> Looked:

@@ -16,12 +16,12 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Indices
 from discreet._core.checks import positive_size, real
+from discreet._core.random import locate
 from discreet._core.text import percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, held_frequencies, require_relation
-from discreet.mechanisms.draws import locate
-from discreet.mechanisms.evidence import DistinctRecords, DrawnFromCounts
+from discreet.mechanisms.likelihood import DistinctRecords, DrawnFromCounts
 from discreet.mechanisms.mechanism import DrawnMechanism, Looked, Remedy
 from discreet.privacy import ConstantProfile, Guarantee, MixturePair, Profile, Relation
 
@@ -70,7 +70,7 @@ def mixture_log_prob(domain: Domain, y: Records, x: Counts, units: int) -> float
         return float(np.log((1.0 - q) * frequency / x.n + q / (domain.size or 1)).sum())
 
 
-def mixture_evidence(cells: int, mixing: float) -> DrawnFromCounts:
+def mixture_likelihood(cells: int, mixing: float) -> DrawnFromCounts:
     """Return the likelihood ``((1-q) c / n + q / k)^z`` of each cell."""
 
     def log_weight(records: int, _cells: Indices, counts: CellCounts, drawn: CellCounts) -> Floats:
@@ -147,11 +147,11 @@ class Mixture(DrawnMechanism):
         """The mixture, and whether records are drawn twice: names differ, the law does not."""
         return ("mixture", self.distinct, self.domain, self.size, self.mixing)
 
-    def evidence(self) -> DrawnFromCounts | DistinctRecords:
+    def likelihood(self) -> DrawnFromCounts | DistinctRecords:
         """Return the mixture's likelihood, or that of distinct draws."""
         if self.distinct:
             return DistinctRecords(mixing=self.mixing)
-        return mixture_evidence(self._cells, self.mixing)
+        return mixture_likelihood(self._cells, self.mixing)
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return the mixture itself."""

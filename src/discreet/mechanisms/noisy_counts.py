@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, cast
+from typing import Any, ClassVar, Literal, Self, TypeVar, cast
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
-from discreet._core.checks import positive_size
+from discreet._core.arrays import Floats
+from discreet._core.checks import choice, positive_size
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import least_real, written
 from discreet._core.text import as_written
@@ -22,8 +22,6 @@ from discreet.domain.records import Commonness
 from discreet.mechanisms.base import (
     NEIGHBOURS,
     CellCounts,
-    Estimates,
-    Output,
     Outputs,
     feasible,
     listed,
@@ -31,11 +29,11 @@ from discreet.mechanisms.base import (
     require_relation,
 )
 from discreet.mechanisms.cells import Cells, OwnCells
-from discreet.mechanisms.draws import DEFAULT_SAMPLING, Expansion, Made, Sampling, check_sampling, draw_cells
-from discreet.mechanisms.evidence import NoisyCellCounts
+from discreet.mechanisms.likelihood import NoisyCellCounts
 from discreet.mechanisms.mechanism import Mechanism, Remedy
 from discreet.mechanisms.noise import LAWS, NoiseLaw, law_named
 from discreet.mechanisms.projections import Projection
+from discreet.mechanisms.reading import SAMPLINGS, CellReading, CellShares, Estimates, Forms, Reading, Sampling
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.guarantee import RelationName
 
@@ -46,13 +44,14 @@ _MOST_CELLS = 1 << 25
 class NoisyCounts(Mechanism):
     """Independent discrete noise on the count of every cell of a finite domain; records are post-processing.
 
-    A preset says which projection reads the noisy counts (``reading``), and what else it fixes. Cells other than the
+    A preset says which projection reads the noisy counts (``projector``), and what else it fixes. Cells other than the
     domain's are named by ``cells``; noise on the counts of other sets of cells is said by ``_length`` (how many counts
     there are), ``_counts`` (what they are) and ``_pairs`` (in how many pairs of them a replaced record moves).
     Parameters: see PerturbedHistogram.
     """
 
     free: ClassVar[tuple[str, ...]] = ("scale",)
+    forms: ClassVar[Forms] = Forms(counts=True, folders=True)
     cells_cost: ClassVar[bool] = False
     theorem: ClassVar[str] = "T6"
     share_is: ClassVar[Literal["bound", "prediction"]] = "bound"
@@ -63,7 +62,7 @@ class NoisyCounts(Mechanism):
     records: int
     scale: float
     noise: str = "laplace"
-    sampling: Sampling = DEFAULT_SAMPLING
+    sampling: Sampling = SAMPLINGS[0]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", law_named(self.noise).checked(self.scale))
@@ -73,7 +72,7 @@ class NoisyCounts(Mechanism):
                 "domain has. Use marginals or stability-histogram, or declare fewer cells"
             )
         object.__setattr__(self, "records", positive_size("records", self.records))
-        check_sampling(self.sampling)
+        choice("sampling", self.sampling, SAMPLINGS)
 
     # -- the private step ---------------------------------------------------------------------------------------
 
@@ -147,34 +146,23 @@ class NoisyCounts(Mechanism):
 
     @property
     @abstractmethod
-    def reading(self) -> Projection:
+    def projector(self) -> Projection:
         """What turns the noisy counts into probabilities."""
 
     def probabilities(self, y: CellCounts) -> Floats:
         """Return the cells' probabilities that records are drawn with: public post-processing of noisy counts."""
-        return self.reading.probabilities(y)
+        return self.projector.probabilities(y)
 
-    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
-        """Draw ``size`` records from the noisy counts, in chunks."""
-        weights = self.probabilities(cast(CellCounts, y))
-        return map(self.cells.records_in, draw_cells(weights, size, sampling=self.sampling, rng=rng))
+    def reading(self, y: CellCounts, *, n: int) -> Reading:
+        """Return records drawn from the noisy counts, and these themselves."""
+        return NoisyReading(self, y)
 
-    def expansion(self, y: Output, *, size: int, rng: np.random.Generator) -> Expansion:
-        """Draw how many of ``size`` records each cell gets."""
-        weights = self.probabilities(cast(CellCounts, y))
-        return Expansion.drawn(weights, size, sampling=self.sampling, rng=rng, made=_InCells(self.cells))
-
-    def estimates(self, y: Output) -> Estimates:
-        """Return the noisy counts themselves, unbiased, with the noise's standard deviation."""
-        records, error = self.cells.records_in(np.arange(self.cells.count)), self.law.standard_deviation(self.scale)
-        return Estimates(records, np.asarray(y, dtype=np.float64), np.full(self.cells.count, error))
-
-    def evidence(self) -> NoisyCellCounts:
+    def likelihood(self) -> NoisyCellCounts:
         """Return the law of the noise, and how it is read."""
         return NoisyCellCounts(
             law=self.law,
             scale=self.scale,
-            surplus=self.reading.surplus,
+            surplus=self.projector.surplus,
             sampling=self.sampling,
             own_cells=isinstance(self.cells, OwnCells),
         )
@@ -222,15 +210,22 @@ class NoisyCounts(Mechanism):
         return cast(Self, solve_scale(make, budget, n=n, group=group, laws=laws, scale=scale))
 
 
-@dataclass(frozen=True)
-class _InCells(Made):
-    """Items that are cells."""
+@dataclass(frozen=True, eq=False)
+class NoisyReading(CellReading):
+    """Noisy counts of cells, and records drawn from their projection."""
 
-    cells: Cells
+    mechanism: NoisyCounts
+    y: CellCounts
 
-    def __call__(self, items: Integers, *, first: int, rng: np.random.Generator) -> Records:
-        """Return the records that stand for cells."""
-        return self.cells.records_in(items)
+    def cell_shares(self, *, rng: np.random.Generator) -> CellShares:
+        """Return the projected counts."""
+        return CellShares(self.mechanism.probabilities(self.y), self.mechanism.sampling, self.mechanism.cells)
+
+    def estimates(self) -> Estimates:
+        """Return the noisy counts themselves, unbiased, with the noise's standard deviation."""
+        cells, error = self.mechanism.cells, self.mechanism.law.standard_deviation(self.mechanism.scale)
+        records = cells.records_in(np.arange(cells.count))
+        return Estimates(records, np.asarray(self.y, dtype=np.float64), np.full(cells.count, error))
 
 
 @dataclass(frozen=True)
@@ -255,7 +250,7 @@ def projection_error(law: NoiseLaw, scale: float, *, cells: int, total: int) -> 
     return min(1.0, 0.5 * noise / total)
 
 
-Solved = TypeVar("Solved", bound="Scaled")
+Solved = TypeVar("Solved", bound=NoisyCounts | BareNoise)
 
 
 def _pure(make: Callable[[str, float], Solved], law: str, epsilon: float, between: Relation, n: int) -> Solved | None:
@@ -273,21 +268,6 @@ def _float_from(exact: Fraction) -> float:
     """Return the least float whose binary value is at least a number: the kernel draws with that value."""
     nearest = float(exact)
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
-
-
-class Scaled(Protocol):
-    """A mechanism with noise of some scale."""
-
-    @property
-    def scale(self) -> float:
-        """Of the noise, in records."""
-
-    @property
-    def noise(self) -> str:
-        """Its law."""
-
-    def guarantee(self, relation: Relation, *, n: int) -> Guarantee:
-        """Return what is promised."""
 
 
 def solve_scale(

@@ -76,7 +76,7 @@ class PerturbedHistogram(NoisyCounts):
             raise ParameterError(f"projection {self.projection!r} needs {needed}")
 
     @cached_property
-    def reading(self) -> Projection:
+    def projector(self) -> Projection:
         """The projection."""
         return PROJECTIONS[self.projection](self.cells, self.records)
 

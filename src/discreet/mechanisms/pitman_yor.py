@@ -20,7 +20,7 @@ from discreet._core.text import counted, counted_up, rounded_up
 from discreet.domain import Counts, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, require_relation
-from discreet.mechanisms.evidence import ContinuedUrn
+from discreet.mechanisms.likelihood import ContinuedUrn
 from discreet.mechanisms.mechanism import Remedy, held_cells
 from discreet.mechanisms.urn import BLOCK, UNIT, PitmanYorUrn, draw_blocks, moved_mass, records_of
 from discreet.privacy import ConstantProfile, Guarantee, Profile, Relation
@@ -230,7 +230,7 @@ class PitmanYor(PitmanYorUrn):
             attained=not self.domain.finite,
         )
 
-    def evidence(self) -> ContinuedUrn:
+    def likelihood(self) -> ContinuedUrn:
         """Return the urn."""
         return ContinuedUrn(strength=self.strength, discount=self.discount)
 

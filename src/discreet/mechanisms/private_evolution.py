@@ -26,11 +26,22 @@ from discreet.evolution.measured import EvolvedStep
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Output, Votes
 from discreet.mechanisms.bounded_lipschitz import bounded_lipschitz_projection
 from discreet.mechanisms.cells import nearest_of
-from discreet.mechanisms.draws import BLOCK, DEFAULT_SAMPLING, Expansion, Listed, Sampling, check_sampling, draw_cells
 from discreet.mechanisms.evolution_choice import MOST_CANDIDATES, Request
-from discreet.mechanisms.mechanism import Mechanism, Outcome, Remedy
+from discreet.mechanisms.likelihood import NoLikelihood
+from discreet.mechanisms.mechanism import Mechanism, Remedy
 from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
 from discreet.mechanisms.populations import LARGEST, Embedded, Populations, check_fits, settled_api, settled_shares
+from discreet.mechanisms.reading import (
+    BLOCK,
+    SAMPLINGS,
+    CellShares,
+    Forms,
+    Listed,
+    Outcome,
+    Reading,
+    Sampling,
+    draw_cells,
+)
 from discreet.mechanisms.sparse_transport import transport_available
 from discreet.mechanisms.steps import SteppedMechanism
 from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
@@ -134,6 +145,7 @@ class PrivateEvolution(SteppedMechanism, Mechanism):
 
     name: ClassVar[str] = "private-evolution"
     free: ClassVar[tuple[str, ...]] = ("scale",)
+    forms: ClassVar[Forms] = Forms(folders=True)
     needs_cells: ClassVar[bool] = False
     tried_out: ClassVar[bool] = True
     share_is: ClassVar[Literal["prediction"]] = "prediction"
@@ -160,7 +172,7 @@ class PrivateEvolution(SteppedMechanism, Mechanism):
     label_shares: Sequence[float] | str | None = None
     lookahead: bool = False
     multiplicity: int = 1
-    sampling: Sampling = DEFAULT_SAMPLING
+    sampling: Sampling = SAMPLINGS[0]
     api: API | str | Mapping[str, Any] = "table"
 
     def __post_init__(self) -> None:
@@ -177,7 +189,7 @@ class PrivateEvolution(SteppedMechanism, Mechanism):
         object.__setattr__(self, "records", positive_size("records", self.records))
         object.__setattr__(self, "scale", law_named(self.noise).checked(self.scale))
         choice("variant", self.variant, ("projection", "practical", "theoretical"))
-        check_sampling(self.sampling)
+        choice("sampling", self.sampling, SAMPLINGS)
         flag("lookahead", self.lookahead)
         object.__setattr__(self, "label_shares", settled_shares(self.label_shares, self.domain, self.by_label))
         if self.by_label is not None and (self.unit_votes or self.variant == "theoretical"):
@@ -186,6 +198,8 @@ class PrivateEvolution(SteppedMechanism, Mechanism):
             )
         if self.noise != "gaussian" and (self.nearest, self.unit_votes) != (1, 0):
             raise ParameterError("nearest and unit_votes need gaussian noise. Write noise='gaussian'")
+        if not self.steps:  # the API draws one record after the other
+            object.__setattr__(self, "forms", Forms())
         if self.steps * max(self.nearest, self.unit_votes) > _MOST_CHANGED:
             raise ParameterError(f"steps times votes must be at most {_MOST_CHANGED:,}. Take fewer of either")
         if self.candidates > MOST_CANDIDATES:
@@ -401,39 +415,15 @@ class PrivateEvolution(SteppedMechanism, Mechanism):
         weights = weights if weights.any() else np.ones(len(weights))
         return np.asarray(weights / weights.sum())
 
-    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
-        """Draw ``size`` records from the last step's votes, or from the API where there is no step."""
-        steps = cast("list[Votes]", y)
-        if not steps:
-            for start in range(0, size, BLOCK):
-                yield self._api.random(min(BLOCK, size - start), rng=rng)
-            return
-        weights = self.probabilities(steps[-1])
-        for places in draw_cells(weights, size, sampling=self._drawn_by, rng=rng):
-            yield steps[-1].candidates.take(places)
+    def reading(self, y: Sequence[Votes], *, n: int) -> Reading:
+        """Return records drawn from the last step's votes, or from the API where there is no step."""
+        return _EvolutionReading(self, y)
 
-    def expansion(self, y: Output, *, size: int, rng: np.random.Generator) -> Expansion | None:
-        """Draw how many of ``size`` records each candidate gets; without a step the API draws one after the other."""
-        steps = cast("list[Votes]", y)
-        if not steps:
-            return None
-        weights, made = self.probabilities(steps[-1]), Listed(steps[-1].candidates)
-        return Expansion.drawn(weights, size, sampling=self._drawn_by, rng=rng, made=made)
-
-    @property
-    def by_position(self) -> bool:
-        """Whether there is a step, whose candidates have votes."""
-        return self.expands() and self.steps > 0
-
-    @property
-    def _drawn_by(self) -> Sampling:
-        return "stratified" if self.variant == "theoretical" else self.sampling
-
-    def no_evidence(self) -> str:
-        """Return that the candidates, for which records voted, are not released."""
-        return (
-            "its records are drawn from candidates, and those of which none was drawn are not released, so it is not "
-            "known which candidates the table's records could vote for. Take another mechanism for intervals"
+    def likelihood(self) -> NoLikelihood:
+        """Return none: the candidates, for which records voted, are not released."""
+        return NoLikelihood(
+            reason="its records are drawn from candidates, and those of which none was drawn are not released, so it "
+            "is not known which candidates the table's records could vote for. Take another mechanism for intervals"
         )
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
@@ -547,15 +537,6 @@ class PrivateEvolution(SteppedMechanism, Mechanism):
         )
         alone = "where the API says a record lies is computed from that record alone"
         return replace(promised, assumptions=(*promised.assumptions, alone))
-
-    def outcome(self, y: Output, n: int) -> Outcome | None:
-        """Return whether the last step's votes were all lost to noise."""
-        steps = cast("list[Votes]", y)
-        if not (steps and self._nothing_kept(steps[-1].votes)):
-            return None
-        return Outcome(
-            "no votes were kept in the last step, so its candidates are drawn alike, whatever the table holds", 0.0
-        )
 
     def _nothing_kept(self, noisy: CellCounts) -> bool:
         """Return whether no candidate's votes count, so that all are as likely."""
@@ -693,3 +674,34 @@ class PrivateEvolution(SteppedMechanism, Mechanism):
         solved: PrivateEvolution = request.chosen()
         solved._require_solver()
         return solved
+
+
+@dataclass(frozen=True, eq=False)
+class _EvolutionReading(Reading):
+    """Records drawn from the last step's votes, or from the API where there is no step."""
+
+    mechanism: PrivateEvolution
+    y: Sequence[Votes]
+
+    def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:
+        """Draw ``size`` records, in chunks."""
+        shares = self.cell_shares(rng=rng)
+        if shares is not None:
+            return shares.draw(size, rng=rng)
+        return (self.mechanism._api.random(min(BLOCK, size - start), rng=rng) for start in range(0, size, BLOCK))
+
+    def cell_shares(self, *, rng: np.random.Generator) -> CellShares | None:
+        """Return the shares of the candidates; without a step the API draws one record after the other."""
+        if not self.y:
+            return None
+        mechanism, last = self.mechanism, self.y[-1]
+        sampling: Sampling = "stratified" if mechanism.variant == "theoretical" else mechanism.sampling
+        return CellShares(mechanism.probabilities(last), sampling, Listed(last.candidates))
+
+    def outcome(self) -> Outcome | None:
+        """Return whether the last step's votes were all lost to noise."""
+        if not (self.y and self.mechanism._nothing_kept(self.y[-1].votes)):
+            return None
+        return Outcome(
+            "no votes were kept in the last step, so its candidates are drawn alike, whatever the table holds", 0.0
+        )

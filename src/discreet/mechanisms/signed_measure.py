@@ -97,7 +97,7 @@ class SignedMeasure(NoisyCounts):
         return super().cells if self.points is None else CellsAround(self.domain, self.points)
 
     @cached_property
-    def reading(self) -> BoundedLipschitz:
+    def projector(self) -> BoundedLipschitz:
         """The projection in the ground metric."""
         return BoundedLipschitz(self.cells, self.records)
 

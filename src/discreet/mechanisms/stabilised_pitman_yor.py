@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,10 +15,11 @@ from discreet._core.arrays import Floats
 from discreet._core.checks import positive_size, real
 from discreet.domain import Counts, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.base import Output, require_made_for
-from discreet.mechanisms.evidence import ThresholdedUrn
+from discreet.mechanisms.base import require_made_for
+from discreet.mechanisms.likelihood import NoLikelihood, ThresholdedUrn
 from discreet.mechanisms.noise import LAPLACE
-from discreet.mechanisms.stability import StableCounts
+from discreet.mechanisms.reading import Reading
+from discreet.mechanisms.stability import LabelReading, StableCounts
 from discreet.mechanisms.urn import UNIT, discount_units, draw_blocks, records_of, strength_units
 
 _MOST_FOLLOWED = 10**6  # records times cells: intervals take some ten seconds
@@ -94,28 +95,22 @@ class StabilisedPitmanYor(StableCounts):
         require_made_for(self.records, x.n)
         return super().kernel(x, rng=rng)
 
-    def _missing(self, kept: int) -> int:
-        """Return the records that the noisy counts do not account for, from public numbers."""
-        return max(0, self.records - kept)
+    def reading(self, y: Counts, *, n: int) -> Reading:
+        """Return the urn continued from the noisy counts, and these themselves."""
+        return _UrnReading(self, y, n)
 
-    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
-        """Continue the urn for ``size`` draws, in chunks, in exchangeable order."""
-        kept = cast(Counts, y)
-        opening = strength_units(self.strength) + self._missing(kept.n) * UNIT
-        blocks = draw_blocks(
-            kept.frequencies * UNIT,
-            unit=UNIT,
-            strength=opening,
-            discount=discount_units(self.discount),
-            size=size,
-            rng=rng,
-        )
-        return records_of(blocks, kept, self.domain, rng=rng)
-
-    def evidence(self) -> ThresholdedUrn | None:
-        """Return the law of the noise, the threshold, and the urn's strength."""
-        if self.discount or self.records * (self.domain.size or 0) > _MOST_FOLLOWED:
-            return None
+    def likelihood(self) -> ThresholdedUrn | NoLikelihood:
+        """Return the law of the noise, the threshold, and the urn's strength; none with a discount, or many records."""
+        if self.discount:
+            return NoLikelihood(
+                reason="with a discount, which released records share a new value is not told, and the law sums over "
+                "all ways. Take discount 0"
+            )
+        if self.records * (self.domain.size or 0) > _MOST_FOLLOWED:
+            return NoLikelihood(
+                reason=f"it takes minutes where records times cells are above {_MOST_FOLLOWED:,}. "
+                "Take another mechanism"
+            )
         return ThresholdedUrn(
             law=LAPLACE,
             scale=self.scale,
@@ -128,15 +123,6 @@ class StabilisedPitmanYor(StableCounts):
 
     def _base(self) -> Floats:
         return np.asarray(np.exp(self.domain.log_base(self.domain.unflat(np.arange(self._cells)))))
-
-    def no_evidence(self) -> str:
-        """Return why there is none with a discount, or of many records."""
-        if not self.discount:
-            return f"it takes minutes where records times cells are above {_MOST_FOLLOWED:,}. Take another mechanism"
-        return (
-            "with a discount, which released records share a new value is not told, and the law sums over all ways. "
-            "Take discount 0"
-        )
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return posterior weights drawn from what remains of the table's expected counts with one draw of noise."""
@@ -155,3 +141,23 @@ class StabilisedPitmanYor(StableCounts):
         """
         records, labels = self._kept(n, like)
         return 1.0 - n * max(0.0, records - self.discount * labels) / (self.strength + n)
+
+
+@dataclass(frozen=True, eq=False)
+class _UrnReading(LabelReading):
+    """The urn continued from the noisy counts that remain."""
+
+    mechanism: StabilisedPitmanYor
+
+    def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:
+        """Continue the urn for ``size`` draws, in chunks, in exchangeable order."""
+        missing = max(0, self.mechanism.records - self.y.n)  # what the noisy counts do not account for: public
+        blocks = draw_blocks(
+            self.y.frequencies * UNIT,
+            unit=UNIT,
+            strength=strength_units(self.mechanism.strength) + missing * UNIT,
+            discount=discount_units(self.mechanism.discount),
+            size=size,
+            rng=rng,
+        )
+        return records_of(blocks, self.y, self.mechanism.domain, rng=rng)

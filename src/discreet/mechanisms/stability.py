@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, cast
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -19,9 +19,10 @@ from discreet._core.numeric import least_integer, least_real
 from discreet._core.text import counted, rounded_down, rounded_up
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.base import NEIGHBOURS, Estimates, Output, Outputs, feasible, listed
-from discreet.mechanisms.mechanism import Mechanism, Outcome, Remedy
+from discreet.mechanisms.base import NEIGHBOURS, Outputs, feasible, listed
+from discreet.mechanisms.mechanism import Mechanism, Remedy
 from discreet.mechanisms.noise import LAPLACE
+from discreet.mechanisms.reading import Estimates, Forms, Outcome, Reading
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.guarantee import RelationName
 from discreet.privacy.noise import ThresholdedLaplace
@@ -42,6 +43,7 @@ class StableCounts(Mechanism):
     """
 
     free: ClassVar[tuple[str, ...]] = ("threshold", "scale")
+    forms: ClassVar[Forms] = Forms(counts=True)
     needs_cells: ClassVar[bool] = False
     cells_cost: ClassVar[bool] = False
     leaves_out: ClassVar[bool] = True
@@ -104,33 +106,6 @@ class StableCounts(Mechanism):
             noisy = np.array(counts, dtype=np.int64)
             values.append(Counts(records=labels.take(np.flatnonzero(noisy)), frequencies=noisy[noisy > 0]))
         return Outputs(values, 1e-14 * len(most))
-
-    def estimates(self, y: Output) -> Estimates:
-        """Return the noisy counts with the noise's standard deviation.
-
-        Labels below the threshold are absent, and those near it are there only if their noise was positive: their
-        counts are too large on average.
-        """
-        kept = cast(Counts, y)
-        error = LAPLACE.standard_deviation(self.scale)
-        return Estimates(kept.records, kept.frequencies.astype(np.float64), np.full(kept.distinct, error))
-
-    def outcome(self, y: Output, n: int) -> Outcome:
-        """Return how many labels were kept, and about what share of the records holds one of them."""
-        kept = cast(Counts, y)
-        share = min(1.0, float(kept.frequencies.sum()) / n)
-        if kept.distinct == 0:
-            return Outcome(
-                "no label was kept, since none reached the threshold: every released record comes from the base "
-                "measure, none from the table",
-                0.0,
-            )
-        were = "was" if kept.distinct == 1 else "were"
-        return Outcome(
-            f"{counted(kept.distinct, 'label')} {were} kept. The noisy counts add up to about "
-            f"{rounded_down(100.0 * share)} % of the table's records ({n:,}). The others have rarer labels",
-            share,
-        )
 
     def _expected_counts(self, shares: Floats, *, n: int, rng: np.random.Generator) -> Floats:
         """Return noisy counts of an invented table, 0 where they are not released: for predictions."""
@@ -196,6 +171,41 @@ class StableCounts(Mechanism):
         noise = np.minimum(1.0, 0.5 * LAPLACE.mean_absolute(self.scale) / held)
         records, labels = (above * (1.0 - noise))[place], (above / held)[place]
         return float(common.weight @ records), float(common.weight @ labels)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelReading(Reading):
+    """Labels that reached the threshold, with their noisy counts."""
+
+    mechanism: StableCounts
+    y: Counts
+    n: int
+
+    def estimates(self) -> Estimates:
+        """Return the noisy counts with the noise's standard deviation.
+
+        Labels below the threshold are absent, and those near it are there only if their noise was positive: their
+        counts are too large on average.
+        """
+        error = LAPLACE.standard_deviation(self.mechanism.scale)
+        return Estimates(self.y.records, self.y.frequencies.astype(np.float64), np.full(self.y.distinct, error))
+
+    def outcome(self) -> Outcome:
+        """Return how many labels were kept, and about what share of the records holds one of them."""
+        labels = self.y.distinct
+        share = min(1.0, float(self.y.frequencies.sum()) / self.n)
+        if labels == 0:
+            return Outcome(
+                "no label was kept, since none reached the threshold: every released record comes from the base "
+                "measure, none from the table",
+                0.0,
+            )
+        were = "was" if labels == 1 else "were"
+        return Outcome(
+            f"{counted(labels, 'label')} {were} kept. The noisy counts add up to about "
+            f"{rounded_down(100.0 * share)} % of the table's records ({self.n:,}). The others have rarer labels",
+            share,
+        )
 
 
 class Thresholded(Protocol):

@@ -5,30 +5,19 @@ Theory, proofs and the paper's own bound: docs/theory/stability-histogram.md (th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
+from discreet._core.checks import choice
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.base import Output
-from discreet.mechanisms.draws import (
-    BLOCK,
-    DEFAULT_SAMPLING,
-    Expansion,
-    Listed,
-    Made,
-    Refined,
-    Sampling,
-    check_sampling,
-    draw_cells,
-)
-from discreet.mechanisms.evidence import ThresholdedCounts
+from discreet.mechanisms.likelihood import ThresholdedCounts
 from discreet.mechanisms.noise import LAPLACE
-from discreet.mechanisms.stability import StableCounts
+from discreet.mechanisms.reading import SAMPLINGS, CellReading, CellShares, Forms, Listed, Made, Reading, Sampling
+from discreet.mechanisms.stability import LabelReading, StableCounts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,32 +67,19 @@ class StabilityHistogram(StableCounts):
     """
 
     name: ClassVar[str] = "stability-histogram"
+    forms: ClassVar[Forms] = Forms(counts=True, folders=True)
 
-    sampling: Sampling = DEFAULT_SAMPLING
+    sampling: Sampling = SAMPLINGS[0]
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_sampling(self.sampling)
+        choice("sampling", self.sampling, SAMPLINGS)
 
-    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
-        """Draw ``size`` records in proportion to the noisy counts, or from the base measure where nothing was kept."""
-        kept = cast(Counts, y)
-        if kept.distinct == 0:
-            for start in range(0, size, BLOCK):
-                yield self.domain.draw_base(min(BLOCK, size - start), rng, first=start + 1)
-            return
-        for labels in draw_cells(kept.frequencies.astype(np.float64), size, sampling=self.sampling, rng=rng):
-            yield kept.records.take(labels)
+    def reading(self, y: Counts, *, n: int) -> Reading:
+        """Return records drawn from the noisy counts, and these themselves."""
+        return _SharesOfLabels(self, y, n)
 
-    def expansion(self, y: Output, *, size: int, rng: np.random.Generator) -> Expansion:
-        """Draw how many of ``size`` records each label gets, or that all are from the base measure."""
-        kept = cast(Counts, y)
-        if kept.distinct == 0:
-            return Expansion.of_nothing(size, rng=rng, made=_FromBase(self.domain))
-        weights = kept.frequencies.astype(np.float64)
-        return Expansion.drawn(weights, size, sampling=self.sampling, rng=rng, made=Listed(kept.records))
-
-    def evidence(self) -> ThresholdedCounts:
+    def likelihood(self) -> ThresholdedCounts:
         """Return the law of the noise, the threshold, and the normalised counts that remain."""
         return ThresholdedCounts(
             law=LAPLACE,
@@ -128,6 +104,20 @@ class StabilityHistogram(StableCounts):
         return 1.0 - self._kept(n, like)[0]
 
 
+@dataclass(frozen=True, eq=False)
+class _SharesOfLabels(LabelReading, CellReading):
+    """Records in proportion to the noisy counts, or from the base measure where nothing was kept."""
+
+    mechanism: StabilityHistogram
+
+    def cell_shares(self, *, rng: np.random.Generator) -> CellShares:
+        """Return the shares of the labels that remain."""
+        made: Made = Listed(self.y.records)
+        if not self.y.distinct:
+            made = _FromBase(self.mechanism.domain)
+        return CellShares(self.y.frequencies.astype(np.float64), self.mechanism.sampling, made)
+
+
 @dataclass(frozen=True)
 class _FromBase(Made):
     """Records of the base measure, whose new labels have the numbers of their positions.
@@ -138,17 +128,18 @@ class _FromBase(Made):
     domain: Domain
     column: int | None = None
 
-    def __call__(self, items: Integers, *, first: int, rng: np.random.Generator) -> Records:
+    def records_in(self, items: Integers, *, first: int, rng: np.random.Generator) -> Records:
         """Draw as many records as there are items."""
         columns = list(self.domain.draw_base(len(items), rng, first=first + 1).columns)
         if self.column is not None:
             columns[self.column] = items
         return Records(columns=tuple(columns))
 
-    def refined(self, items: Integers, counts: Integers, *, column: int, rng: np.random.Generator) -> Refined:
+    def refined(
+        self, items: Integers, counts: Integers, *, column: int, rng: np.random.Generator
+    ) -> tuple[Made, Integers, Integers, Integers]:
         """Divide the records among the codes of a column: no other column depends on it."""
         codes = np.arange(list(self.domain.columns.values())[column].size or 0)
         weights = np.exp(list(self.domain.columns.values())[column].log_base(codes))
-        return Refined(
-            _FromBase(self.domain, column), codes, rng.multinomial(counts.sum(), weights / weights.sum()), codes
-        )
+        divided = rng.multinomial(counts.sum(), weights / weights.sum())
+        return _FromBase(self.domain, column), codes, divided, codes

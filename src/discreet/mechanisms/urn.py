@@ -25,9 +25,9 @@ from discreet._core.arrays import Indices, Integers
 from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError
 from discreet._core.numeric import log_rising, up
+from discreet._core.random import locate
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.draws import locate
 from discreet.mechanisms.mechanism import HeldMechanism, Looked, Remedy
 from discreet.privacy import Budget
 from discreet.privacy.instance import HeldTable

@@ -19,7 +19,7 @@ from discreet._core.text import counted_up
 from discreet.domain import Counts, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Outputs, listed, require_relation
-from discreet.mechanisms.evidence import DrawnFromCounts, DrawnFromHeld
+from discreet.mechanisms.likelihood import DrawnFromCounts
 from discreet.mechanisms.mechanism import Remedy
 from discreet.mechanisms.urn import PitmanYorUrn, moved_mass
 from discreet.privacy import ConstantProfile, Guarantee, Relation
@@ -154,14 +154,14 @@ class UrnHistogram(PitmanYorUrn):
         """Return the expected share, under the urn's own prior: ``n / (theta + n)`` at discount 0, for every table."""
         return 1.0 - self._expected_new(n)
 
-    def evidence(self) -> DrawnFromCounts:
+    def likelihood(self) -> DrawnFromCounts:
         """Return the likelihood ``(C - sigma)_Z`` of each held cell, and ``(theta + j sigma)_L`` of the ``j`` of them.
 
         ``L`` draws were dropped. At discount 0 they tell nothing.
         """
         if not self.discount_units:
             return DrawnFromCounts(log_weight=self._log_weight)
-        return DrawnFromHeld(log_weight=self._log_weight, log_held=self._log_held)
+        return DrawnFromCounts(log_weight=self._log_weight, log_held=self._log_held)
 
     def _log_weight(self, _records: int, _cells: Indices, counts: CellCounts, drawn: CellCounts) -> Floats:
         held = np.asarray(np.maximum(counts, 1) - self.discount, dtype=np.float64)

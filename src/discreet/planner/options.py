@@ -10,15 +10,16 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
+from discreet._core.checks import choice
 from discreet._core.errors import DiscreetError, MissingExtra, Refused
 from discreet._core.numeric import least_integer
 from discreet._core.text import about, counted, percent
 from discreet.domain import Domain
 from discreet.mechanisms import Mechanism, named, require_kept
-from discreet.mechanisms.draws import DEFAULT_SAMPLING, check_sampling
-from discreet.mechanisms.evidence import no_posterior
+from discreet.mechanisms.likelihood import no_posterior
 from discreet.mechanisms.noise import LAWS, law_named
 from discreet.mechanisms.noisy_counts import BareNoise, projection_error, solve_scale
+from discreet.mechanisms.reading import SAMPLINGS
 from discreet.planner.cells import with_cells
 from discreet.planner.predicted import Reference, predicted_errors, sampling_errors, summed
 from discreet.privacy import Budget, Guarantee, Relation
@@ -199,8 +200,8 @@ def with_sampling(kind: type[Mechanism], fixed: dict[str, Any], sampling: str | 
 
     Raises ParameterError when there is no such sampling.
     """
-    chosen = DEFAULT_SAMPLING if sampling is None else sampling
-    check_sampling(chosen)
+    chosen = SAMPLINGS[0] if sampling is None else sampling
+    choice("sampling", chosen, SAMPLINGS)
     has_one = any(item.name == "sampling" for item in fields(kind))
     return {"sampling": chosen, **fixed} if has_one else fixed
 

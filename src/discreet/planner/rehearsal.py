@@ -95,14 +95,14 @@ class Rehearsal:
         measured: Integers | None = np.zeros(len(self.pairs), dtype=np.int64)
         for run in range(self.runs):
             rng = seeded(run)
-            output = made.kernel(held, rng=rng)
-            released = [made.domain.decode(chunk, rng=rng) for chunk in made.finish(output, size=drawn, rng=rng)]
+            reading = made.reading(made.kernel(held, rng=rng), n=held.n)
+            released = [made.domain.decode(chunk, rng=rng) for chunk in reading.draw(drawn, rng=rng)]
             errors += self._apart(pl.concat(released)) if sum(map(len, released)) else 1.0
-            found = made.pairs_measured(output)
-            if found is None or measured is None:
+            outcome = reading.outcome()
+            if outcome is None or outcome.pairs is None or measured is None:
                 measured = None
             else:
-                measured += np.array([pair in found for pair in self.pairs])
+                measured += np.array([pair in outcome.pairs for pair in self.pairs])
         return PairErrors(errors=errors / self.runs, measured=measured, rehearsals=self.runs)
 
     def _held(self, made: Mechanism) -> Counts:

@@ -4,7 +4,7 @@ from discreet._core.boundary import seal
 from discreet.privacy.algebra import BoundedRangeProfile, ChainProfile, ComposedProfile, compose
 from discreet.privacy.group_urn import GroupUrn
 from discreet.privacy.guarantee import Budget, Guarantee, Relation
-from discreet.privacy.instance import HeldTable, Reading
+from discreet.privacy.instance import HeldTable, InstanceDelta
 from discreet.privacy.mixtures import MinimumPairs, SubsampledPair
 from discreet.privacy.noise import DiscreteGaussianPair, DiscreteLaplacePair, ThresholdedLaplace
 from discreet.privacy.profile import ConstantProfile, LargestProfile, Profile
@@ -32,7 +32,7 @@ seal(
     HeldTable,
     LargestProfile,
     MinimumPairs,
-    Reading,
+    InstanceDelta,
     SubsampledPair,
     ThresholdedLaplace,
 )

@@ -30,7 +30,7 @@ from discreet.privacy.urn import UrnPair
 # no value that the table does not hold.
 
 
-class Reading(NamedTuple):
+class InstanceDelta(NamedTuple):
     """One delta of one table. Confidential.
 
     Parameters
@@ -202,12 +202,12 @@ class HeldTable:
             yield from _directions(pair, words, r == targets[0], first=False, two_sided=two_sided)
 
     @property
-    def exchange(self) -> Reading:
+    def exchange(self) -> InstanceDelta:
         """What drawing a value held once reveals, if its record could be of one that is not held."""
         if not (self.singletons and self.fresh):
-            return Reading(0.0, True, "no record can change")
+            return InstanceDelta(0.0, True, "no record can change")
         alone = singular(self.size, 1.0 - self.discount, self.total)
-        return Reading(alone, True, "the record of a value held once moves to one that is not held")
+        return InstanceDelta(alone, True, "the record of a value held once moves to one that is not held")
 
     def value(self, i: int) -> str:
         """Describe a value of the i-th mass."""
@@ -238,7 +238,7 @@ def _held(r: int, *, other: bool = False) -> str:
 Known = dict[tuple[OpeningPair, bool], Divergence]
 """Opening pairs that were summed already."""
 
-_Search = Callable[[float], tuple[Reading, int]]
+_Search = Callable[[float], tuple[InstanceDelta, int]]
 """Given the largest value so far: the probability, and the terms it took."""
 
 _WORK = 30_000_000  # terms that a search may add up
@@ -259,7 +259,7 @@ class _Candidate(NamedTuple):
     evaluate: _Search
 
 
-def event_reading(table: HeldTable, epsilon: float, known: Known, *, two_sided: bool) -> Reading:
+def event_reading(table: HeldTable, epsilon: float, known: Known, *, two_sided: bool) -> InstanceDelta:
     """Return the largest probability, under this table or also under its neighbours, that the loss exceeds epsilon.
 
     All changes are searched, best bound first.
@@ -273,7 +273,7 @@ def event_reading(table: HeldTable, epsilon: float, known: Known, *, two_sided: 
         negative, number, stage = heapq.heappop(heap)
         candidate = candidates[number][1]
         if work > _WORK:
-            return Reading(-negative, False, candidate.words)
+            return InstanceDelta(-negative, False, candidate.words)
         if stage == 0:
             heapq.heappush(heap, (max(negative, -candidate.refine()), number, 1))
             work += 1024
@@ -299,10 +299,10 @@ def _candidates(
     def tail(a: float) -> Callable[[], float]:
         return partial(_tail, table.size, a + 1.0, table.total, math.ceil(grow * a))
 
-    def opens(opening: Opening, _: float) -> tuple[Reading, int]:
+    def opens(opening: Opening, _: float) -> tuple[InstanceDelta, int]:
         value = divergence(opening, epsilon, known)
         terms = 4096 if table.discount == 0.0 else 64 * table.size
-        return Reading(value.event, value.exact, *opening.named), terms
+        return InstanceDelta(value.event, value.exact, *opening.named), terms
 
     listed = list(table.openings(two_sided=two_sided))
     masses = np.array([opening.pair.a for opening in listed])
@@ -332,10 +332,10 @@ def _candidates(
 def _moves(table: HeldTable, epsilon: float, fixed: int, *, backwards: bool) -> _Search:
     """Return the search over the moves from a mass or, seen from the neighbours, to it."""
 
-    def search(least: float) -> tuple[Reading, int]:
+    def search(least: float) -> tuple[InstanceDelta, int]:
         a = float(table.mass[fixed]) - (not backwards)
         whole = _tail(table.size, a + 1.0, table.total, math.ceil(math.expm1(epsilon) * a * (1.0 - 1e-12)))
-        best, work = Reading(0.0, True, f"a record moves at {table.value(fixed)}"), 0
+        best, work = InstanceDelta(0.0, True, f"a record moves at {table.value(fixed)}"), 0
         for partner in np.flatnonzero(table.losing if backwards else table.gaining).tolist():
             i, j = (partner, fixed) if backwards else (fixed, partner)
             if not table.may_pair(i, j):
@@ -349,7 +349,7 @@ def _moves(table: HeldTable, epsilon: float, fixed: int, *, backwards: bool) -> 
             work += terms
             if chance > best.delta:
                 pair = UrnPair(size=table.size, a=a, b=b, rest=max(0.0, table.total - a - b - 1.0))
-                best = Reading(chance, True, f"a record moves from {table.value(i)} to {table.value(j)}", pair)
+                best = InstanceDelta(chance, True, f"a record moves from {table.value(i)} to {table.value(j)}", pair)
         return best, work
 
     return search
@@ -410,14 +410,14 @@ def _moved_event(size: int, a: float, b: float, total: float, epsilon: float) ->
 # what could not be searched within the work allowed is covered by its bound, labelled as one.
 
 
-def instance_readings(table: HeldTable, epsilon: float) -> dict[str, dict[str, Reading]]:
+def instance_readings(table: HeldTable, epsilon: float) -> dict[str, dict[str, InstanceDelta]]:
     """Return both deltas of a table in both readings.
 
     Raises BudgetError when epsilon is not positive and finite.
 
     ``table``: confidential.
     ``epsilon``: positive.
-    Returns: ``{"one-sided": {"tight": Reading, "event": Reading}, "two-sided": {..}}``. One-sided: the release has the
+    Returns: ``{"one-sided": {"tight": .., "event": ..}, "two-sided": {..}}``. One-sided: the release has the
     law of this table (Definition 2 of the paper). Two-sided: of this table or of its neighbour (Soria-Comas et al.).
     ``tight`` is the hockey-stick delta, ``event`` the probability that the loss exceeds epsilon.
 
@@ -448,18 +448,18 @@ def instance_readings(table: HeldTable, epsilon: float) -> dict[str, dict[str, R
     return readings
 
 
-def _tight(table: HeldTable, epsilon: float, known: Known, *, two_sided: bool) -> Reading:
+def _tight(table: HeldTable, epsilon: float, known: Known, *, two_sided: bool) -> InstanceDelta:
     """Return the largest divergence: by splitting, among the rarest values."""
     found = [table.exchange]
     for i, j in _lightest_pairs(table):
         pair = table.pair(i, j)
         words = f"a record moves from {table.value(i)} to {table.value(j)}"
         pairs = [pair] if not two_sided else [pair, UrnPair(size=pair.size, a=pair.b, b=pair.a, rest=pair.rest)]
-        found += [Reading(p.delta(epsilon), p.exact, words, p) for p in pairs]
+        found += [InstanceDelta(p.delta(epsilon), p.exact, words, p) for p in pairs]
     for opening in table.openings(two_sided=two_sided):
         if opening.rarest:
             value = divergence(opening, epsilon, known)
-            found.append(Reading(value.hockey_stick, value.exact, *opening.named))
+            found.append(InstanceDelta(value.hockey_stick, value.exact, *opening.named))
     return max(found, key=lambda reading: reading.delta)
 
 

@@ -2,7 +2,7 @@ r"""Draws from the censored posterior on a public list of parameters, exact up t
 
 What a record says to each parameter becomes a whole number of ``-2^36 .. 0`` units, so that sums over records are exact
 and those of neighbours differ by at most ``2^36`` units per record. The log-weights that are made of these sums are
-drawn from with integers (:func:`discreet.mechanisms.draws.draw_weighted`). Whatever is rounded on the way is at most
+drawn from with integers (:func:`discreet._core.random.draw_weighted`). Whatever is rounded on the way is at most
 :func:`margin` nats together, and a unit is worth so much less. The proof is T18's (docs/theory/censored-posterior.md).
 """
 
@@ -18,8 +18,8 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import real
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import handlers, jax, jnp
+from discreet._core.random import draw_weighted
 from discreet._core.text import as_written
-from discreet.mechanisms.draws import draw_weighted
 from discreet.pseudo_posterior.checks import check_model, latent_sites
 from discreet.pseudo_posterior.likelihood import SURVEY, alone, is_likelihood, log_density, records_of, rows, without
 from discreet.pseudo_posterior.synthesiser import Synthesiser

@@ -250,7 +250,7 @@ def model_step(
         protected=tuple(synthesiser.sensitive) if synthesiser.given else (),
         pure=pure,
         empty=None if shown is domain else shown.decode(shown.draw_base(0, seeded(0)), rng=seeded(0)),
-        outcome=lambda _output, _n: {} if exact else {"outcome": _met(limits)},
+        outcome=lambda _reading: {} if exact else {"outcome": _met(limits)},
         randomness=_RANDOMNESS,
     )
 

@@ -22,7 +22,7 @@ from discreet._core.writing import file_sha256, new_folder, repeatable, together
 from discreet.domain import Domain
 from discreet.ledger import Run
 from discreet.ledger.run import keeper_of
-from discreet.mechanisms.draws import BLOCK, Expansion
+from discreet.mechanisms.reading import BLOCK, Expansion
 from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
 from discreet.releases.manifest import MANIFEST, Part, folders_of, manifest
 from discreet.releases.step import Frames, Step
@@ -69,7 +69,7 @@ class Partitions:
             raise ParameterError("counts cannot be released in parts. Leave partitions out")
         if self.by is None:
             return
-        if step.expanded is None or not step.by_value:
+        if not step.folders:
             raise no_folders(step.name)
         self.require_folders(step.domain)
 
@@ -93,7 +93,7 @@ def no_folders(name: str) -> ParameterError:
 
 def write_parts(
     step: Step,
-    output: Any,
+    reading: Any,
     document: Certificate,
     folder: Path,
     asked: Partitions,
@@ -109,11 +109,13 @@ def write_parts(
     def complete(final: Path, write: str, files: Mapping[str, str]) -> None:
         run.commit(written.paid_for, folder={"path": str(final), "write": write, "files": dict(files)})
 
-    expansion = None if step.expanded is None else step.expanded(output, rng=rng)
+    expansion = step.expansion(reading, rng=rng)
+    if expansion is None and asked.by is not None:
+        raise Fault("no expansion", step.name)
     folders = [] if asked.by is None else folders_of(step.domain, asked.by)
     with new_folder(folder, keeper=keeper_of(run, complete), folders=folders) as place:
         if expansion is None:
-            parts = list(_one_after_the_other(step, output, place, asked, rng=rng, carried=carried))
+            parts = list(_one_after_the_other(step, reading, place, asked, rng=rng, carried=carried))
         else:
             maker = _maker(expansion, step, place, asked, rng=rng, carried=carried)
             parts = _all_made(maker, asked.workers, folder, progress)
@@ -288,11 +290,11 @@ def _make(number: int) -> Part:
 
 
 def _one_after_the_other(
-    step: Step, output: Any, place: Path, asked: Partitions, *, rng: np.random.Generator, carried: Mapping[str, str]
+    step: Step, reading: Any, place: Path, asked: Partitions, *, rng: np.random.Generator, carried: Mapping[str, str]
 ) -> Iterator[Part]:
     """Write the one stream of a step into parts, each of which is full before the next one begins."""
     size, schema = int(step.size(0) or 0), dict(step.nothing().schema)
-    stream = _Stream(next(step.frames(output, rng=rng)))
+    stream = _Stream(next(step.frames(reading, rng=rng)))
     for number in range(asked.count):
         path = place / _name(number)
         start, stop = _bounds(size, asked.count, number)

@@ -25,6 +25,7 @@ from discreet.ledger import Ledger, Request, Run
 from discreet.ledger.request import AddRemove
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.base import feasible, require_made_for
+from discreet.mechanisms.reading import Reading
 from discreet.privacy import Budget, Relation
 from discreet.privacy.guarantee import RelationName, require_kind
 from discreet.releases.certificate import Certificate
@@ -167,11 +168,12 @@ def publish(
         if run.stamp is not None:
             document = document.paid(run.stamp)
         output = run.execute(confidential, rng=generator)
-        document = document.releasing(**_outcome(step, output, guarantee.n, run.request))
+        reading = step.reading(output, n=guarantee.n)
+        document = document.releasing(**_outcome(step, reading, run.request))
         if paths is not None and divided is not None:
             document = write_parts(
                 step,
-                output,
+                reading,
                 document,
                 paths[0],
                 divided,
@@ -183,7 +185,7 @@ def publish(
             return Release(
                 records=None, certificate=document, info=info or {}, path=paths[0], certificate_path=paths[1]
             )
-        tables = step.frames(output, rng=public(generator))
+        tables = step.frames(reading, rng=public(generator))
         if paths is not None:
             separator = out.separator if isinstance(out, DelimitedFile) else None
             schema = dict(step.nothing().schema)
@@ -206,9 +208,9 @@ def _run_of(ledger: Ledger | Run | None, request: Request, runs: Mechanism | Ste
     return Run.unpaid(request) if ledger is None else ledger.pay(request, runs)
 
 
-def _outcome(step: Step, output: Any, n: int, request: Request) -> dict[str, Any]:
+def _outcome(step: Step, reading: Reading, request: Request) -> dict[str, Any]:
     """Return what the output tells about its use, and that it was kept where others may draw from it."""
-    told = dict(step.outcome(output, n))
+    told = dict(step.outcome(reading))
     if request.checkpoint is not None:
         kept = "the noisy votes were kept in a checkpoint, so steps may be of an earlier run and serve other releases"
         told = {"share_from_data": None, **told, "outcome": "; ".join(filter(None, [told.get("outcome"), kept]))}

@@ -19,7 +19,7 @@ from discreet.domain import Domain
 from discreet.ledger import Run
 from discreet.ledger.run import keeper_of
 from discreet.mechanisms import REGISTRY
-from discreet.mechanisms.evidence import ContinuedUrn, Evidence, NoisyCellCounts
+from discreet.mechanisms.likelihood import ContinuedUrn, Likelihood, NoisyCellCounts
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate
 from discreet.releases.facts import FileFacts, ReleasedFacts
 from discreet.releases.step import Frames, certified_mechanism
@@ -51,13 +51,13 @@ def taken_for_sample(certificate: Certificate) -> ReleaseTakenForSample | None:
     if facts.mechanism.name not in REGISTRY:
         return None
     mechanism = certified_mechanism(facts)
-    factor = math.sqrt(_variance(mechanism.evidence(), released, facts.records, mechanism.domain.size))
+    factor = math.sqrt(_variance(mechanism.likelihood(), released, facts.records, mechanism.domain.size))
     remedy = "Take intervals from estimate or regress, which know how the records were made"
     made = ReleaseTakenForSample(released, facts.records, remedy, factor=factor)
     return made if factor > _VISIBLE else None
 
 
-def _variance(evidence: Evidence | None, released: int, held: int, cells: int | None) -> float:
+def _variance(likelihood: Likelihood, released: int, held: int, cells: int | None) -> float:
     r"""Return about the variance of a mean of ``m`` released records, in units of a sample's, :math:`s^2/m`.
 
     Of an urn that holds ``n`` records :math:`1+2m/n`; of independent draws from a function of their counts
@@ -65,12 +65,12 @@ def _variance(evidence: Evidence | None, released: int, held: int, cells: int | 
     as the domain, and 1 more where the draws are independent rather than stratified.
     """
     share = released / held
-    if isinstance(evidence, ContinuedUrn):
+    if isinstance(likelihood, ContinuedUrn):
         return 1.0 + 2.0 * share
-    if not isinstance(evidence, NoisyCellCounts):
+    if not isinstance(likelihood, NoisyCellCounts):
         return 1.0 + share
-    noise = evidence.law.standard_deviation(evidence.scale) ** 2 * (cells or 0) / held
-    return share * (1.0 + noise) + (evidence.sampling == "iid")
+    noise = likelihood.law.standard_deviation(likelihood.scale) ** 2 * (cells or 0) / held
+    return share * (1.0 + noise) + (likelihood.sampling == "iid")
 
 
 # What a release may replace: another release, whole.

@@ -18,9 +18,8 @@ from discreet._core.text import about, counted, percent, sentence
 from discreet.domain import Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms import Mechanism, first_names, named, require_kept
-from discreet.mechanisms.base import Estimates
-from discreet.mechanisms.draws import Expansion
 from discreet.mechanisms.mechanism import DrawnMechanism, Remedy
+from discreet.mechanisms.reading import Estimates, Expansion, Reading
 from discreet.privacy import Guarantee, Relation
 from discreet.releases.facts import CertificateFacts
 
@@ -39,8 +38,10 @@ class Step:
         The one that the confidential table must be encoded with.
     run : callable
         ``run(x, rng=)`` takes the private step on a confidential table. What it returns is public under the guarantee.
+    reading : callable
+        ``reading(output, n=)``: what the output is read as, made once for a release.
     frames : callable
-        ``frames(output, rng=)`` turns that into tables, each a stream of rows: public post-processing.
+        ``frames(reading, rng=)`` turns that into tables, each a stream of rows: public post-processing.
     guarantee : callable
         ``guarantee(relation, n=)``, for a table of ``n`` records.
     rows : callable
@@ -61,13 +62,13 @@ class Step:
         ``pure(relation)``: the epsilons, of all tables and of each, that the certificate states, at which delta is 0.
         Without it the budget chooses one.
     outcome : callable
-        ``outcome(output, n)``: what the output itself tells about its use, as it stands in ``released``.
+        ``outcome(reading)``: what the output itself tells about its use, as it stands in ``released``.
     require_utility : callable
         ``require_utility(n, like)`` refuses a release most of which would not be from the data.
-    expanded : callable, optional
-        ``expanded(output, rng=)`` says each record by its position, where records need not come one after the other.
-    by_value : bool
-        Whether what ``expanded`` counts can be divided by the values of a column.
+    expansion : callable
+        ``expansion(reading, rng=)`` says each record by its position; None where records come one after the other.
+    folders : bool
+        Whether what that counts can be divided by the values of a column.
     empty : polars.DataFrame, optional
         A table of no rows, where those that are released do not have the columns of the domain.
     randomness : str
@@ -95,10 +96,11 @@ class Step:
     tables: int | None = None
     protected: tuple[str, ...] = ()
     pure: Callable[[Relation], tuple[float, float]] | None = None
-    outcome: Callable[[Any, int], Mapping[str, Any]] = lambda _output, _n: {}
+    reading: Callable[..., Any] = lambda output, *, n: output  # noqa: ARG005
+    outcome: Callable[[Any], Mapping[str, Any]] = lambda _reading: {}
     require_utility: Callable[[int, Commonness | None], None] = lambda _n, _like: None
-    expanded: Callable[..., Expansion] | None = None
-    by_value: bool = False
+    expansion: Callable[..., Expansion | None] = lambda _reading, *, rng: None  # noqa: ARG005
+    folders: bool = False
     empty: pl.DataFrame | None = None
     randomness: str = (
         "operating-system entropy, fresh for this release: ChaCha20 keyed with 256 bits of it, and for noise on counts "
@@ -230,7 +232,7 @@ def step_of(
         if domain != given.domain:
             raise ParameterError("the mechanism's domain must be the one that the confidential table was encoded with")
         released = None if counts else positive_size("size", _size(given, size))
-        return _step(given, released, progress, reading=given.twin(released))
+        return _step(given, released, progress, twin=given.twin(released))
     if isinstance(given, type) or not isinstance(given, Publishable):
         raise unfit("mechanism", "a Mechanism, a PseudoPosterior or a CensoredPosterior", given)
     if size is not None or counts:
@@ -285,23 +287,23 @@ def _step(
     size: int | None,
     progress: Callable[..., None] | None = None,
     *,
-    reading: Mechanism | None = None,
+    twin: Mechanism | None = None,
 ) -> Step:
     """Return the step that releases so many records, or counts.
 
-    ``reading``: a twin of the mechanism, made before its kernel sees the table. All that follows the private step is
-    asked of the twin, so that nothing which the kernel keeps on its own object is read.
+    ``twin``: of the mechanism, made before its kernel sees the table. It reads what the private step gives, so that
+    nothing which the kernel keeps on its own object is read.
     """
-    reading = mechanism if reading is None else reading
-    several = mechanism.several
+    twin = mechanism if twin is None else twin
+    tables = mechanism.forms.tables
     if size is None:
-        if several:
+        if tables:
             raise ParameterError("counts are one table. For them leave tables out")
-        frames: Callable[..., Iterator[Frames]] = partial(_counted, reading)
-        cells = mechanism.counted_cells
-        rows = range(_MOST_ROWS) if cells is None else range(cells, cells + 1)
+        frames: Callable[..., Iterator[Frames]] = partial(_counted, twin)
+        counts, _ = mechanism.count_table()
+        rows = range(_MOST_ROWS) if counts is None else range(counts, counts + 1)
     else:
-        frames, rows = partial(_drawn, reading, size, progress), range(0 if mechanism.random_size else size, size + 1)
+        frames, rows = partial(_drawn, twin, size, progress), range(0 if mechanism.random_size else size, size + 1)
     return Step(
         name=mechanism.name,
         parameters=mechanism.parameters(),
@@ -314,24 +316,25 @@ def _step(
         public_inputs=mechanism.public_inputs(),
         records=mechanism.made_for,
         counts=size is None,
-        tables=several,
-        outcome=partial(_outcome, reading),
+        tables=tables,
+        reading=twin.reading,
+        outcome=_outcome,
         require_utility=lambda n, like: require_utility(mechanism, n, size=size, like=like),
-        expanded=partial(_expanded, reading, size) if size is not None and mechanism.by_position else None,
-        by_value=mechanism.by_value,
-        empty=_no_counts(reading) if size is None else None,
+        expansion=partial(_expansion, size or 0),
+        folders=mechanism.forms.folders,
+        empty=_no_counts(twin) if size is None else None,
         keeps_declared=mechanism.keeps_declared,
     )
 
 
 def _drawn(
-    mechanism: Mechanism, size: int, progress: Callable[..., None] | None, output: Any, *, rng: np.random.Generator
+    mechanism: Mechanism, size: int, progress: Callable[..., None] | None, reading: Reading, *, rng: np.random.Generator
 ) -> Iterator[Frames]:
     done = 0
 
     def decoded() -> Frames:
         nonlocal done
-        for chunk in mechanism.finish(output, size=size, rng=rng):
+        for chunk in reading.draw(size, rng=rng):
             if not mechanism.domain.allowed(chunk).all():
                 raise Fault("record declared impossible", mechanism.name)
             yield mechanism.domain.decode(chunk, rng=rng)
@@ -339,26 +342,27 @@ def _drawn(
             if progress is not None:
                 progress(done)
 
-    for _ in range(mechanism.several or 1):
+    for _ in range(mechanism.forms.tables or 1):
         yield decoded()
 
 
-def _expanded(mechanism: Mechanism, size: int, output: Any, *, rng: np.random.Generator) -> Expansion:
-    expansion = mechanism.expansion(output, size=size, rng=rng)
-    if expansion is None:
-        raise Fault("no expansion", mechanism.name)
-    return expansion
+def _expansion(size: int, reading: Reading, *, rng: np.random.Generator) -> Expansion | None:
+    shares = reading.cell_shares(rng=rng)
+    return None if shares is None else Expansion.drawn(shares, size, rng=rng)
 
 
-def _counted(mechanism: Mechanism, output: Any, *, rng: np.random.Generator) -> Iterator[Frames]:
-    yield iter([_table(mechanism, mechanism.estimates(output), rng)])
+def _counted(mechanism: Mechanism, reading: Reading, *, rng: np.random.Generator) -> Iterator[Frames]:
+    estimates = reading.estimates()
+    if estimates is None:
+        raise Fault("no counts", mechanism.name)
+    yield iter([_table(mechanism, estimates, rng)])
 
 
 def _no_counts(mechanism: Mechanism) -> pl.DataFrame:
     """Return a table of no counts, or refuse them before anything is drawn."""
-    if not mechanism.gives_counts():
+    if not mechanism.forms.counts:
         raise ParameterError(f"{mechanism.name} releases records, not counts. Ask for records")
-    labels: dict[str, list[str | None]] | None = {name: [] for name in mechanism.count_labels} or None
+    labels: dict[str, list[str | None]] | None = {name: [] for name in mechanism.count_table()[1]} or None
     none = Estimates(mechanism.domain.draw_base(0, seeded(0)), np.empty(0), np.empty(0), labels)
     return _table(mechanism, none, seeded(0))
 
@@ -376,8 +380,8 @@ def _table(mechanism: Mechanism, estimates: Estimates, rng: np.random.Generator)
     )
 
 
-def _outcome(mechanism: Mechanism, output: Any, n: int) -> Mapping[str, Any]:
-    told = mechanism.outcome(output, n)
+def _outcome(reading: Reading) -> Mapping[str, Any]:
+    told = reading.outcome()
     if told is None:
         return {}
     return {"outcome": told.text, "share_from_data": told.share_from_data, **told.facts}

@@ -20,7 +20,7 @@ from discreet.inference import posterior
 from discreet.inference.functionals import needs_order
 from discreet.inference.population import Posterior
 from discreet.inference.summary import Estimate, bounded, jumps, points
-from discreet.mechanisms.evidence import no_posterior
+from discreet.mechanisms.likelihood import no_posterior
 from discreet.releases.step import certified_mechanism
 from discreet.report.charts import Chart, band_chart, column_chart, forest_chart
 from discreet.report.promise import Promise

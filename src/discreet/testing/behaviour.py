@@ -22,7 +22,7 @@ from discreet._core.text import counted
 from discreet.confidential import Confidential, confidential
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.mechanisms import Mechanism
-from discreet.mechanisms.base import Estimates
+from discreet.mechanisms.reading import Estimates
 from discreet.privacy import Budget
 from discreet.releases import publish
 from discreet.releases.release import Release
@@ -77,9 +77,11 @@ def _poor(kind: type[Mechanism]) -> Mechanism:
 def _displaced(kind: type[Mechanism], seed: int) -> list[float]:
     """Return how far from its one cell each release of a table puts its records on average, as a share of the line."""
     mechanism, rng = _poor(kind), seeded(seed)
+    twin = mechanism.twin(_POOR_SIZE)
     x, displaced = table_of(np.array([_POOR_RECORDS] + [0] * (_LINE - 1))), []
     for _ in range(_SHARE_RUNS):
-        released = Records.concatenate(mechanism.finish(mechanism.kernel(x, rng=rng), size=_POOR_SIZE, rng=rng))
+        reading = twin.reading(mechanism.kernel(x, rng=rng), n=_POOR_RECORDS)
+        released = Records.concatenate(reading.draw(_POOR_SIZE, rng=rng))
         places = mechanism.domain.flat(released)
         displaced.append(float(places.mean()) / (_LINE - 1) if len(places) else math.nan)
     return displaced
@@ -153,13 +155,17 @@ def check_estimates(kind: type[Mechanism], *, seed: int = 0) -> None:
     >>> from discreet.mechanisms import SmoothedHistogram
     >>> check_estimates(SmoothedHistogram)  # it gives none
     """
-    if not kind.gives_counts():
-        return
     held = np.array([250, 0, 150, 0])
     domain, n = small_domain(len(held)), int(held.sum())
     mechanism = kind.calibrated(Budget(epsilon=0.5, delta=0.01), domain=domain, n=n, size=n)
-    rng, x = seeded(seed), table_of(held)
-    found = [_errors(mechanism.estimates(mechanism.kernel(x, rng=rng)), mechanism, held) for _ in range(_ESTIMATE_RUNS)]
+    rng, x, twin = seeded(seed), table_of(held), mechanism.twin(n)
+    found = []
+    for _ in range(_ESTIMATE_RUNS if kind.forms.counts else 1):
+        estimates = twin.reading(mechanism.kernel(x, rng=rng), n=n).estimates()
+        assert (estimates is not None) == kind.forms.counts, f"{kind.__name__}.forms is not what its readings have"
+        if estimates is None:
+            return
+        found.append(_errors(estimates, mechanism, held))
     judged = np.flatnonzero(held) if kind.leaves_out else np.arange(len(held))
     z = np.array(found)[:, judged]
     assert not np.isnan(z).any(), f"{kind.__name__}.estimates leaves out a cell that is held, or one of a finite domain"

@@ -23,7 +23,7 @@ from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, Pitman
 from discreet.papers.bnp24 import empirical_bayes_strength
 from discreet.privacy import Guarantee, Relation
 from discreet.privacy.guarantee import require_kind
-from discreet.privacy.instance import HeldTable, Reading, instance_readings
+from discreet.privacy.instance import HeldTable, InstanceDelta, instance_readings
 from discreet.privacy.pitman_yor import OpeningPair
 from discreet.releases import publish
 
@@ -105,7 +105,7 @@ def test_simulation_agrees_with_the_sum(frequencies: tuple[int, ...], *, filtere
     changes = [(o.named, (o.pair.forward if o.forward else o.pair.backward)(0.3).event) for o in
                held.openings(two_sided=True)]  # fmt: skip
     for named, event in changes:
-        reading = Reading(event, True, *named)
+        reading = InstanceDelta(event, True, *named)
         found = simulate(held, reading, 0.3, iterations=20_000, rng=seeded(5))
         assert found.lower <= event <= found.upper, reading
     best = instance_readings(held, 0.3)["one-sided"]["event"]
@@ -127,7 +127,7 @@ def test_simulation_of_moves_and_exchanges() -> None:
     found = simulate(alone, only, 0.5, iterations=20_000, rng=seeded(9))
     assert found.lower <= only.delta <= found.upper
     long = OpeningPair(size=10**6, a=1.5, phi=10.0, others=100.0, discount=0.5)
-    fewer = simulate(held, Reading(0.5, True, "", long), 0.5, iterations=10**4, rng=seeded(1))
+    fewer = simulate(held, InstanceDelta(0.5, True, "", long), 0.5, iterations=10**4, rng=seeded(1))
     assert fewer.iterations < 10**4
 
 

@@ -44,7 +44,7 @@ def p_value(released: str, epsilon: float, claim: float, seed: int, *, level: fl
     else:
         scale = {"right": 2.0 / epsilon, "a tenth of the noise": 0.2 / epsilon, "no noise": 1e-3}[released]
         mechanism = PerturbedHistogram(domain=DOMAIN, records=600, scale=scale)
-        chunks = mechanism.finish(mechanism.kernel(codes(table), rng=rng), size=600, rng=rng)
+        chunks = mechanism.reading(mechanism.kernel(codes(table), rng=rng), n=600).draw(600, rng=rng)
         made = pl.DataFrame({"x": DOMAIN.flat(Records.concatenate(list(chunks)))})
     null = Null.of(StatedProfile(epsilon_stated=claim, delta_stated=0.0))
     found = attacked(*coded([table, control, made], DOMAIN), null, level=level / len(ATTACKS), rng=rng)
@@ -337,7 +337,7 @@ def counts_p_value(twin: str, claim: float, seed: int) -> float:
     table, control = rows[:600], rows[600:]
     scale = {"right": 2.0 / claim, "a tenth of the noise": 0.2 / claim, "no noise": 1e-3}[twin]
     mechanism = PerturbedHistogram(domain=DOMAIN, records=600, scale=scale)
-    made = mechanism.estimates(mechanism.kernel(codes(table), rng=rng)).counts
+    made = mechanism.reading(mechanism.kernel(codes(table), rng=rng), n=600).estimates().counts
     null = Null.of(StatedProfile(epsilon_stated=claim, delta_stated=0.0))
     found = attacked(*coded([table, control], DOMAIN), coded_counts(made, DOMAIN), null, level=LEVEL / 3, rng=rng)
     assert [one.name for one in found] == ["frequencies", "classifier"]  # counts are no points with neighbours

@@ -52,7 +52,7 @@ def p_value(released: str, claim: float, seed: int) -> float:
         scale = {"right": 2.0 * MOST / claim, "a tenth of the noise": 0.2 * MOST}[released]
         mechanism = PerturbedHistogram(domain=DOMAIN, records=frames[0].height, scale=scale)
         counts = Counts.of_cells(frames[0]["x"].to_list())
-        chunks = mechanism.finish(mechanism.kernel(counts, rng=rng), size=frames[0].height, rng=rng)
+        chunks = mechanism.reading(mechanism.kernel(counts, rng=rng), n=counts.n).draw(frames[0].height, rng=rng)
         made = pl.DataFrame({"x": DOMAIN.flat(Records.concatenate(list(chunks)))})
     null = Null.of(StatedProfile(epsilon_stated=claim, delta_stated=0.0))
     found = attacked(*grouped(frames, made), null, level=LEVEL / len(ATTACKS), rng=rng)

@@ -26,7 +26,7 @@ from discreet.mechanisms import (
     StabilisedPitmanYor,
     UrnHistogram,
 )
-from discreet.mechanisms.evidence import known_evidence
+from discreet.mechanisms.likelihood import known_likelihood
 
 
 def urn(discount: float, strength: float = 1.5) -> UrnHistogram:
@@ -59,7 +59,7 @@ def test_counts_against_all_tables(name: str, prior: str) -> None:
     records = CELLS.unflat(np.repeat(np.arange(3), drawn))
 
     def given(made: Any) -> Counted:
-        return given_records(known_evidence(made), PRIORS[prior], N, np.array(drawn), DRAWS, seeded(3))
+        return given_records(known_likelihood(made), PRIORS[prior], N, np.array(drawn), DRAWS, seeded(3))
 
     def log_likelihood(c: tuple[int, ...]) -> float:
         return float(mechanism.log_prob(records, held(c)))
@@ -99,7 +99,7 @@ def test_the_stabilised_urn_against_all_tables_and_all_noisy_counts(prior: str, 
         return float(np.logaddexp.reduce(logs)) if logs else -math.inf
 
     def given(released: np.ndarray) -> Counted:
-        return given_records(known_evidence(mechanism), PRIORS[prior], N, released, DRAWS, seeded(3), kept=kept)
+        return given_records(known_likelihood(mechanism), PRIORS[prior], N, released, DRAWS, seeded(3), kept=kept)
 
     assert apart(given(z), PRIORS[prior], log_likelihood) < 0.02
     assert apart(given(z[::-1].copy()), PRIORS[prior], log_likelihood) > 0.04
@@ -135,7 +135,7 @@ def test_the_stabilised_urn_of_few_released_records(kept: int) -> None:
 
     exact = np.exp([log_posterior(c) for c in range(n + 1)])
     exact /= exact.sum()
-    found = given_records(known_evidence(mechanism), np.full(2, 0.5), n, z, 4000, seeded(3), kept=kept)
+    found = given_records(known_likelihood(mechanism), np.full(2, 0.5), n, z, 4000, seeded(3), kept=kept)
     assert found.step == 1
     at = np.bincount(found.counts[:, 0].astype(np.int64), minlength=n + 1) / 4000
     # of 4,000 draws, five standard errors; a lattice of three records misses the first by twice as much
@@ -148,13 +148,13 @@ def test_counts_of_a_single_column_of_marginals_against_all_tables(prior: str) -
     mechanism = Marginals(domain=CELLS, records=N, scale=9.0, units=90)
     assert not mechanism.once
     y = mechanism.kernel(held((1, 0, 5)), rng=seeded(2))
-    counts = mechanism.estimates(y).counts
+    counts = mechanism.reading(y, n=N).estimates().counts
 
     def log_likelihood(c: tuple[int, ...]) -> float:
         return mechanism.log_prob(y, held(c))
 
     def given(made: Marginals) -> Counted:
-        return given_counts(known_evidence(made), PRIORS[prior], N, counts, DRAWS, seeded(3))
+        return given_counts(known_likelihood(made), PRIORS[prior], N, counts, DRAWS, seeded(3))
 
     assert apart(given(mechanism), PRIORS[prior], log_likelihood) < 0.02
     louder = Marginals(domain=CELLS, records=N, scale=18.0, units=90)
@@ -183,13 +183,13 @@ def test_larger_tables(mechanism: Any) -> None:
     x = np.flatnonzero(truth)
     table = Counts(records=WIDE.unflat(x), frequencies=truth[x])
     output = mechanism.kernel(table, rng=seeded(7))
-    outcome = mechanism.outcome(output, n)
+    outcome = mechanism.reading(output, n=n).outcome()
     drawn = np.zeros(12, dtype=np.int64)
-    for chunk in mechanism.finish(output, size=getattr(mechanism, "size", 4000), rng=seeded(8)):
+    for chunk in mechanism.reading(output, n=n).draw(getattr(mechanism, "size", 4000), rng=seeded(8)):
         np.add.at(drawn, WIDE.flat(chunk), 1)
     kept = None if outcome is None or outcome.share_from_data is None else round(outcome.share_from_data * n)
     found = given_records(
-        known_evidence(mechanism), Prior.learned(np.full(12, 1 / 12), firmer=2), n, drawn, 400, seeded(9), kept=kept
+        known_likelihood(mechanism), Prior.learned(np.full(12, 1 / 12), firmer=2), n, drawn, 400, seeded(9), kept=kept
     )
     assert len(found.counts) == sum(found.drawn) == 400
     assert np.abs(found.counts.sum(axis=1) - n).max() <= found.step
@@ -202,7 +202,7 @@ def test_what_normalises_the_law_is_that_of_the_mechanism() -> None:
     """By Fourier's formula as by the convolution that draws the counts, up to what all tables have in common."""
     mechanism = nearest(1.0, 30)
     prior = PRIORS["process"]
-    (one,) = Nearest.under(mechanism.evidence(), [prior], N, np.array([20, 5, 5]))  # type: ignore[arg-type]
+    (one,) = Nearest.under(mechanism.likelihood(), [prior], N, np.array([20, 5, 5]))  # type: ignore[arg-type]
     counts = np.array([[6, 0, 0], [2, 2, 2], [0, 1, 5]])
     nodes = np.array(one._law.nodes)
     proposed = [
@@ -221,7 +221,7 @@ def test_cells_without_records_may_hold_as_many_as_one_record_stands_for() -> No
     cells = Domain(columns={"x": Integer(lower=1, upper=4)})
     mechanism = SmoothedHistogram(domain=cells, size=10, mixing=1e-9)
     drawn = np.array([10, 0, 0, 0])
-    found = given_records(known_evidence(mechanism), Prior.halving(np.full(4, 0.25)), 2000, drawn, 4000, seeded(1))
+    found = given_records(known_likelihood(mechanism), Prior.halving(np.full(4, 0.25)), 2000, drawn, 4000, seeded(1))
     pair = found.counts[:, 2:].sum(axis=1) / 2000  # Beta(1, 10 + 1)
     assert abs(pair.mean() - 1.0 / 12.0) < 6.0 * pair.std() / math.sqrt(4000)
     assert 0.25 < pair.max() < 0.9

@@ -16,7 +16,7 @@ from discreet.inference.lattice import Counted
 from discreet.inference.prior import Prior
 from discreet.inference.samplers import given_records
 from discreet.mechanisms import SubsampledRandomisedResponse, UrnHistogram
-from discreet.mechanisms.evidence import known_evidence
+from discreet.mechanisms.likelihood import known_likelihood
 
 CELLS = Domain(columns={"x": Integer(lower=1, upper=3)})
 N, DRAWS = 6, 40_000
@@ -88,13 +88,13 @@ def test_counts_against_all_tables(name: str, prior: str) -> None:
         return float(mechanism.log_prob(records, held(c)))
 
     def given(made: Any) -> Counted:
-        return given_records(known_evidence(made), PRIORS[prior], N, z, DRAWS, seeded(3))
+        return given_records(known_likelihood(made), PRIORS[prior], N, z, DRAWS, seeded(3))
 
     right = given(mechanism)
     assert not right.approximation
     assert apart(right, PRIORS[prior], log_likelihood) < 0.02
     twins = [] if wrong is None else [given(wrong)]
-    twins.append(given_records(known_evidence(mechanism), PRIORS[prior], N, z[::-1].copy(), DRAWS, seeded(3)))
+    twins.append(given_records(known_likelihood(mechanism), PRIORS[prior], N, z[::-1].copy(), DRAWS, seeded(3)))
     for twin in twins:
         assert apart(twin, PRIORS[prior], log_likelihood) > 0.04
 
@@ -102,7 +102,7 @@ def test_counts_against_all_tables(name: str, prior: str) -> None:
 def test_records_that_are_all_replaced_say_nothing() -> None:
     mechanism = SubsampledRandomisedResponse(domain=CELLS, size=4, mixing=1.0)
     prior = PRIORS["process"]
-    found = given_records(known_evidence(mechanism), prior, N, np.array([4, 0, 0]), DRAWS, seeded(1))
+    found = given_records(known_likelihood(mechanism), prior, N, np.array([4, 0, 0]), DRAWS, seeded(1))
     assert apart(found, prior, lambda _: 0.0) < 0.02
 
 
@@ -118,7 +118,7 @@ def test_many_records_of_a_large_table() -> None:
     for chunk in mechanism.kernel(x, rng=seeded(4)):
         np.add.at(drawn, cells.flat(chunk), 1)
     prior = Prior.halving(np.full(50, 0.02))
-    counts = given_records(known_evidence(mechanism), prior, 10**6, drawn, 400, seeded(5)).counts
+    counts = given_records(known_likelihood(mechanism), prior, 10**6, drawn, 400, seeded(5)).counts
     assert (counts.sum(axis=1) == 1e6).all()
     score = (truth - counts.mean(axis=0)) / counts.std(axis=0)
     assert np.abs(score).max() < 5.0  # 50 scores, nearly normal: above 5 with a probability of 3e-5

@@ -17,7 +17,7 @@ from discreet.inference.positive import Moved, _nearest_held, _runs, _sets
 from discreet.inference.prior import Prior
 from discreet.inference.samplers import given_records
 from discreet.mechanisms import PerturbedHistogram
-from discreet.mechanisms.evidence import NoisyCellCounts, known_evidence
+from discreet.mechanisms.likelihood import NoisyCellCounts, known_likelihood
 from discreet.mechanisms.noise import LAPLACE
 
 
@@ -42,7 +42,7 @@ def test_a_tree_joins_runs_then_blocks_then_all_of_them() -> None:
 def released(mechanism: PerturbedHistogram, held: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
     noisy = held + mechanism.law.draw(mechanism.scale, len(held), rng=rng)
     drawn = np.zeros(len(held), dtype=np.int64)
-    for chunk in mechanism.finish(noisy, size=size, rng=rng):
+    for chunk in mechanism.reading(noisy, n=mechanism.records).draw(size, rng=rng):
         np.add.at(drawn, mechanism.domain.flat(chunk), 1)
     return drawn
 
@@ -51,10 +51,10 @@ def empty_run(surplus: Literal["moved", "shifted"]) -> np.ndarray:
     """Return draws of how many of 2,000 records lie in 16 cells without released ones, beside 16 cells with 31 each."""
     domain, n = Domain(columns={"x": Integer(lower=1, upper=32)}), 2000
     mechanism = PerturbedHistogram(domain=domain, records=n, scale=6.7, projection="w1", sampling="stratified")
-    evidence = known_evidence(mechanism)
-    assert isinstance(evidence, NoisyCellCounts)
+    likelihood = known_likelihood(mechanism)
+    assert isinstance(likelihood, NoisyCellCounts)
     drawn, prior = np.repeat([31, 0], 16), Prior.halving(np.full(32, 1 / 32))
-    counts = given_records(replace(evidence, surplus=surplus), prior, n, drawn, 2000, seeded(2)).counts
+    counts = given_records(replace(likelihood, surplus=surplus), prior, n, drawn, 2000, seeded(2)).counts
     return counts[:, 16:].sum(axis=1)
 
 
@@ -73,10 +73,10 @@ def test_what_a_run_holds_is_hidden_as_a_sum(strength: float | None) -> None:
     as much, the same check would fail.
     """
     n, scale, drawn = 10, 1.5, np.array([3, 0, 0, 0, 0, 2])
-    evidence = NoisyCellCounts(law=LAPLACE, scale=scale, surplus="moved", sampling="stratified")
+    likelihood = NoisyCellCounts(law=LAPLACE, scale=scale, surplus="moved", sampling="stratified")
     base = np.full(6, 1 / 6)
     prior = Prior.halving(base) if strength is None else Prior(strength * base)
-    made = Moved(evidence, prior, n, drawn)
+    made = Moved(likelihood, prior, n, drawn)
     tables = np.array([c for c in itertools.product(range(n + 1), repeat=6) if sum(c) == n])
 
     def split(first: np.ndarray, second: np.ndarray, a: float, b: float) -> np.ndarray:
@@ -117,7 +117,7 @@ def test_no_table_is_too_lopsided(cells: int, n: int, scale: float, size: int, s
     for concentration in (0.02, 1.0):
         held = rng.multinomial(n, rng.dirichlet(np.full(cells, concentration)))
         drawn = released(mechanism, held, size, rng)
-        counted = given_records(known_evidence(mechanism), prior, n, drawn, 20, rng)
+        counted = given_records(known_likelihood(mechanism), prior, n, drawn, 20, rng)
         assert np.isfinite(counted.counts).all()
         assert (counted.counts >= 0).all()
         assert np.abs(counted.counts.sum(axis=1) - n).max() <= math.ceil(counted.step / 2)

@@ -51,7 +51,7 @@ def least_p(records: int, epsilon: float) -> float:
         held = rng.multinomial(records, shares)
         some = np.flatnonzero(held)
         y = made.kernel(Counts(records=DOMAIN.unflat(some), frequencies=held[some]), rng=rng)
-        tables = np.array([statistics(counted(made.finish(y, size=size, rng=rng))) for _ in range(TABLES)])
+        tables = np.array([statistics(counted(made.reading(y, n=records).draw(size, rng=rng))) for _ in range(TABLES)])
         truth = statistics(rng.multinomial(size, shares).reshape(SHAPE))
         ends.append(np.isin((tables < truth).sum(axis=0), (0, TABLES)))
     share = 2.0 / (TABLES + 1)

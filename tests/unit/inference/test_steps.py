@@ -67,12 +67,12 @@ def test_records_along_a_tree_tell_of_it_the_same_on_a_finer_lattice(
 ) -> None:
     records = 3000
     domain = Domain(columns={"x": Integer(lower=1, upper=CELLS)})
-    evidence = HierarchicalHistogram(domain=domain, records=records, scale=SPREAD).evidence()
+    likelihood = HierarchicalHistogram(domain=domain, records=records, scale=SPREAD).likelihood()
     released = drawn(heaped, records)
 
     def told() -> float:
-        _, firmer, one = along(evidence.consistent.tree, np.full(CELLS, 1.0 / CELLS), firmer=0)
-        logs = [_Leaves.of(evidence, prior, records, released).log for prior in (firmer, one)]
+        _, firmer, one = along(likelihood.consistent.tree, np.full(CELLS, 1.0 / CELLS), firmer=0)
+        logs = [_Leaves.of(likelihood, prior, records, released).log for prior in (firmer, one)]
         return logs[0] - logs[1]
 
     found = told()

@@ -14,7 +14,7 @@ from discreet.inference.bounds import Withheld
 from discreet.inference.mechanism_aware import posterior_of_counts
 from discreet.inference.prior import Noise
 from discreet.mechanisms import StabilityHistogram
-from discreet.mechanisms.evidence import ThresholdedCounts
+from discreet.mechanisms.likelihood import ThresholdedCounts
 from discreet.privacy import Budget
 
 PARTS = 64
@@ -100,17 +100,17 @@ def test_no_cell_holds_more_than_is_taken_for_possible() -> None:
     mechanism = StabilityHistogram.calibrated(
         Budget(epsilon=1.0, delta=1e-6), domain=Domain(columns={"x": Integer(lower=0, upper=49)}), n=1000, size=None
     )
-    evidence = mechanism.evidence()
-    assert isinstance(evidence, ThresholdedCounts)
+    likelihood = mechanism.likelihood()
+    assert isinstance(likelihood, ThresholdedCounts)
     seen = np.full(50, np.nan)
     seen[:10] = 100.0
-    of_table = Withheld.below(evidence, seen, 1000, population=False)
+    of_table = Withheld.below(likelihood, seen, 1000, population=False)
     assert of_table.cells.sum() == 40
-    noise = Noise.of(evidence.law, evidence.scale)
+    noise = Noise.of(likelihood.law, likelihood.scale)
     count = round(of_table.most * 1000)
-    assert noise.below(np.array([evidence.threshold - count]))[0] <= 1e-3 / 40
-    assert noise.below(np.array([evidence.threshold - count + 1]))[0] > 1e-3 / 40
-    assert Withheld.below(evidence, seen, 1000, population=True).most > of_table.most
+    assert noise.below(np.array([likelihood.threshold - count]))[0] <= 1e-3 / 40
+    assert noise.below(np.array([likelihood.threshold - count + 1]))[0] > 1e-3 / 40
+    assert Withheld.below(likelihood, seen, 1000, population=True).most > of_table.most
 
 
 def test_intervals_of_releases_hold_where_the_prior_would_be_wrong() -> None:
@@ -124,7 +124,7 @@ def test_intervals_of_releases_hold_where_the_prior_would_be_wrong() -> None:
     truth, within = held.mean(), {"bounds": 0, "even": 0}
     for seed in range(8):
         rng = seeded(seed)
-        estimates = mechanism.estimates(mechanism.kernel(counts, rng=rng))
+        estimates = mechanism.reading(mechanism.kernel(counts, rng=rng), n=counts.n).estimates()
         seen = np.full(100, np.nan)
         seen[domain.flat(estimates.records)] = estimates.counts
         assert np.isnan(seen[80:]).all()

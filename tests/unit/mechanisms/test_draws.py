@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from discreet._core.random import seeded
+from discreet.domain import Boolean, Domain
 from discreet.errors import ParameterError
-from discreet.mechanisms.draws import BLOCK, check_sampling, draw_cells, draw_counts
+from discreet.mechanisms import StabilityHistogram
+from discreet.mechanisms.reading import BLOCK, counts_by_chunk, draw_cells, draw_counts
 from discreet.testing import assert_law
 from discreet.testing.statistics import sample_size_for_distance
 
@@ -60,7 +62,7 @@ def test_independent_draws_spread_and_stratified_ones_do_not() -> None:
 
 def test_another_way_is_refused() -> None:
     with pytest.raises(ParameterError, match="stratified"):
-        check_sampling("sobol")
+        StabilityHistogram(domain=Domain(columns={"a": Boolean()}), scale=1.0, threshold=9, sampling="sobol")  # type: ignore[arg-type]
 
 
 class LastPoint(np.random.Generator):
@@ -79,9 +81,7 @@ def test_no_record_is_lost_where_the_last_edge_is_rounded(size: int) -> None:
     assert counts.sum() == size
 
 
-def test_no_chunk_loses_a_record_where_the_last_edge_is_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    size = 3 * 2**30 + 1
-    monkeypatch.setattr("discreet.mechanisms.draws.BLOCK", 2**31)
-    monkeypatch.setattr("discreet.mechanisms.draws._shuffled", lambda cells, count, rng: count)  # too many to write
-    chunks = draw_cells(np.array([1.0, 2.0]), size, sampling="stratified", rng=LastPoint(np.random.PCG64(1)))
+def test_no_chunk_loses_a_record_where_the_last_edge_is_rounded() -> None:
+    size, rng = 3 * 2**30 + 1, LastPoint(np.random.PCG64(1))
+    chunks = counts_by_chunk(np.array([1.0, 2.0]), size, block=2**31, sampling="stratified", rng=rng)
     assert sum(int(count.sum()) for count in chunks) == size

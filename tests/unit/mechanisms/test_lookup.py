@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet._core.random import seeded
-from discreet.mechanisms.draws import locate
+from discreet._core.random import locate, seeded
 
 
 @pytest.mark.parametrize("cells", [1, 2, 7, 300, 1000, 5000])

@@ -207,7 +207,7 @@ def test_records_follow_the_projected_probabilities(projection: Any) -> None:
     y = np.array([12, -3, 20, 0, 15, 1])
     p = mechanism.probabilities(y)
     count = sample_size_for_distance(6, 0.05)
-    (drawn,) = Records.concatenate(mechanism.finish(y, size=count, rng=seeded(2))).columns
+    (drawn,) = Records.concatenate(mechanism.reading(y, n=50).draw(count, rng=seeded(2))).columns
     assert len(drawn) == count
     assert_law(np.bincount(drawn.astype(np.int64), minlength=6), p, distance=0.05)
 

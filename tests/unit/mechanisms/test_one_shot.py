@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -19,11 +19,12 @@ from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Counts, Domain, Integer, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms import Mechanism, Output
+from discreet.mechanisms import Mechanism
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, require_relation
 from discreet.mechanisms.mechanism import Remedy
 from discreet.mechanisms.noise import GAUSSIAN, law_named
 from discreet.mechanisms.noisy_counts import solve_scale
+from discreet.mechanisms.reading import Reading
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.releases import publish
 
@@ -110,24 +111,8 @@ class OneShot(Mechanism):
             profile, relation=relation, n=n, theorem="a sketch", chosen="how many pairs are measured", caveats=()
         )
 
-    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
-        """Draw the first column, then each measured pair's other column given the one that is there."""
-        ones, scores, measured = self._split(cast(CellCounts, y))
-        columns: dict[int, Any] = {}
-        tables = [
-            (pair, table.clip(0).reshape(self._sizes[pair[0]], self._sizes[pair[1]]) + 1e-9)
-            for pair, table in zip(self._chosen(scores), measured, strict=True)
-        ]
-        for (a, b), table in tables:
-            if a not in columns:
-                columns[a] = rng.choice(self._sizes[a], size=size, p=table.sum(axis=1) / table.sum())
-            if b not in columns:
-                rows = table / table.sum(axis=1, keepdims=True)
-                columns[b] = (rng.random((size, 1)) > rows.cumsum(axis=1)[columns[a]]).sum(axis=1)
-        for c, one in enumerate(ones):
-            weights = one.clip(0) + 1e-9
-            columns.setdefault(c, rng.choice(self._sizes[c], size=size, p=weights / weights.sum()))
-        yield Records(columns=tuple(columns[c].astype(np.int64) for c in range(len(ones))))
+    def reading(self, y: CellCounts, *, n: int) -> Reading:
+        return OneShotReading(self, y)
 
     def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
         return min(1.0, self.scale * sum(self._sizes) / n)
@@ -136,7 +121,7 @@ class OneShot(Mechanism):
         frequencies = np.rint(n * shares).astype(np.int64)
         held = np.flatnonzero(frequencies)
         y = self.kernel(Counts(records=support.take(held), frequencies=frequencies[held]), rng=rng)
-        (drawn,) = self.finish(y, size=n, rng=rng)
+        (drawn,) = self.reading(y, n=n).draw(n, rng=rng)
         found = (
             np.bincount(self.domain.flat(drawn), minlength=int(self.domain.size or 0))[self.domain.flat(support)] / n
         )
@@ -152,6 +137,32 @@ class OneShot(Mechanism):
             return cls(domain=domain, records=n, scale=value, noise=law, **fixed)
 
         return solve_scale(make, budget, n=n, group=group, laws=(GAUSSIAN.name,), scale=None)
+
+
+@dataclass(frozen=True, eq=False)
+class OneShotReading(Reading):
+    mechanism: OneShot
+    y: CellCounts
+
+    def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:
+        """Draw the first column, then each measured pair's other column given the one that is there."""
+        sizes = self.mechanism._sizes
+        ones, scores, measured = self.mechanism._split(self.y)
+        columns: dict[int, Any] = {}
+        tables = [
+            (pair, table.clip(0).reshape(sizes[pair[0]], sizes[pair[1]]) + 1e-9)
+            for pair, table in zip(self.mechanism._chosen(scores), measured, strict=True)
+        ]
+        for (a, b), table in tables:
+            if a not in columns:
+                columns[a] = rng.choice(sizes[a], size=size, p=table.sum(axis=1) / table.sum())
+            if b not in columns:
+                rows = table / table.sum(axis=1, keepdims=True)
+                columns[b] = (rng.random((size, 1)) > rows.cumsum(axis=1)[columns[a]]).sum(axis=1)
+        for c, one in enumerate(ones):
+            weights = one.clip(0) + 1e-9
+            columns.setdefault(c, rng.choice(sizes[c], size=size, p=weights / weights.sum()))
+        yield Records(columns=tuple(columns[c].astype(np.int64) for c in range(len(ones))))
 
 
 def columns(*sizes: int) -> Domain:

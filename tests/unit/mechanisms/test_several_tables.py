@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,9 @@ from discreet.domain import Category, Counts, Domain, Integer, OpenLabels, Recor
 from discreet.errors import FileProblem, ParameterError
 from discreet.inference.several_tables import estimate_tables
 from discreet.mechanisms import Marginals
-from discreet.mechanisms.draws import copies
 from discreet.mechanisms.latent_classes import Table, denoised
 from discreet.mechanisms.measured_tables import MeasuredTables, _nearest_table
+from discreet.mechanisms.reading import Reading, copies
 from discreet.mechanisms.wide_columns import merged
 from discreet.privacy import Budget
 
@@ -125,14 +124,15 @@ ONE = Domain(columns={"a": Category(categories=["x", "y", "z"])})
 class FromTheMean(Marginals):
     """All tables from the noisy counts as they are: no noise is added, no number is drawn."""
 
-    def _populated(self, y: Any, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
-        return self._drawn(y, size=size, rng=rng)
+    def reading(self, y: Any, *, n: int) -> Reading:
+        return super(FromTheMean, replace(self, tables=None)).reading(y, n=n)
 
 
 def shares(mechanism: Marginals, y: Any, size: int, tables: int) -> np.ndarray:
     """Return each table's shares of the labels."""
     rng = seeded(3)
-    drawn = [next(mechanism.finish(y, size=size, rng=rng)).columns[0].astype(np.int64) for _ in range(tables)]
+    reading = mechanism.reading(y, n=mechanism.records)
+    drawn = [next(reading.draw(size, rng=rng)).columns[0].astype(np.int64) for _ in range(tables)]
     return np.array([np.bincount(codes, minlength=3) for codes in drawn]) / size
 
 
@@ -260,4 +260,4 @@ def test_what_was_chosen_stays_chosen() -> None:
     assert [each.of.tolist() for each in draw.merged] == [each.of.tolist() for each in seen.merged]
     assert draw.held == seen.held
     assert draw.tables()[0].counts.tolist() != seen.tables()[0].counts.tolist()
-    assert "two-way tables were measured" in made.outcome(np.asarray(seen._y), 4000).text
+    assert "two-way tables were measured" in made.reading(np.asarray(seen._y), n=4000).outcome().text

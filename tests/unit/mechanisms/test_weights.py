@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from discreet._core.random import seeded
-from discreet.mechanisms.draws import draw_weighted, integer_weights, rounding
+from discreet._core.random import draw_weighted, integer_weights, rounding, seeded
 from discreet.testing import assert_law
 from discreet.testing.statistics import sample_size_for_distance
 

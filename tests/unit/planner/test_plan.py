@@ -127,7 +127,7 @@ def test_predictions_are_near_what_a_release_of_the_reference_measures(size: int
         measured = []
         for seed in range(20):
             rng = seeded(seed)
-            stream = mechanism.finish(mechanism.kernel(x, rng=rng), size=size, rng=rng)
+            stream = mechanism.reading(mechanism.kernel(x, rng=rng), n=x.n).draw(size, rng=rng)
             cells = Records.concatenate(stream).columns[0].astype(np.int64)
             measured.append(wasserstein_1d((cells + rng.random(size)) / 100, table))
         ratio = predicted_w1(mechanism, n=n, size=size, reference=reference) / float(np.mean(measured))
@@ -230,7 +230,7 @@ def test_each_private_step_has_one_row_with_its_best_reading() -> None:
 def test_what_can_be_analysed_is_preferred_among_near_ties(monkeypatch: pytest.MonkeyPatch) -> None:
     """The exponential histogram of few cells has the least error; here, two mechanisms state no likelihood."""
     for kind in (ExponentialHistogram, DataSpecificRevealOrObscure):
-        monkeypatch.setattr(kind, "evidence", PrivateStep.evidence)
+        monkeypatch.setattr(kind, "likelihood", PrivateStep.likelihood)
     made = plan(AGES, records=20_000, epsilon=1.0, delta=1e-6, size=300, largest_sizes=False)
     least = min(o.w1 for o in made.feasible if o.w1 is not None and not o.mechanism.leaves_out)  # type: ignore[union-attr]
     best = made.feasible[0]

@@ -130,10 +130,10 @@ def test_a_rehearsal_is_a_release_of_the_reference() -> None:
         place = np.argsort([order[tuple(row)] for row in distinct.tolist()])
         x = Counts(records=Records(columns=tuple(distinct[place].T)), frequencies=often[place])
         y = mechanism.kernel(x, rng=rng)
-        chunks = [WIDE.decode(chunk, rng=rng) for chunk in mechanism.finish(y, size=1000, rng=rng)]
+        chunks = [WIDE.decode(chunk, rng=rng) for chunk in mechanism.reading(y, n=N).draw(1000, rng=rng)]
         errors.append(apart(reference, pl.concat(chunks), WIDE.names))
-        measured.append(sum(pair in mechanism.pairs_measured(y) for pair in rehearsal.pairs))  # type: ignore[operator]
-        told = mechanism.outcome(y, N)
+        measured.append(sum(pair in mechanism.reading(y, n=N).outcome().pairs for pair in rehearsal.pairs))  # type: ignore[operator]
+        told = mechanism.reading(y, n=N).outcome()
         assert told is not None
         assert told.text == f"{measured[-1]} of 10 two-way tables were measured"
     assert found.errors == pytest.approx(np.mean(errors, axis=0))
@@ -146,9 +146,9 @@ def test_the_pairs_that_are_named_in_words_are_those_that_were_measured() -> Non
     made = Marginals.calibrated(planned(None).request.budget, domain=WIDE, n=N, tables=2, workload="c0, c1*c2")
     records = WIDE.encode(drawn(N, 3))
     y = made.kernel(Counts(records=records, frequencies=np.ones(N, dtype=np.int64)), rng=seeded(0))
-    named = [f"c{i}*c{j}" for i, j in sorted(made.pairs_measured(y))]
+    named = [f"c{i}*c{j}" for i, j in sorted(made.reading(y, n=N).outcome().pairs)]
     assert named
-    told = made.outcome(y, N)
+    told = made.reading(y, n=N).outcome()
     assert told is not None
     assert told.text.split(". ")[0] == f"{len(named)} of 5 two-way tables were measured: {', '.join(named)}"
 
@@ -162,7 +162,7 @@ def test_the_predicted_error_is_near_what_is_measured(epsilon: float) -> None:
     measured = []
     for seed in range(10, 14):
         rng = seeded(seed)
-        chunks = mechanism.finish(mechanism.kernel(x, rng=rng), size=N, rng=rng)
+        chunks = mechanism.reading(mechanism.kernel(x, rng=rng), n=x.n).draw(N, rng=rng)
         measured.append(apart(table, pl.concat([WIDE.decode(chunk, rng=rng) for chunk in chunks]), WIDE.names).mean())
     ratios = []
     for factor in (2.0, 1.0, 0.5):

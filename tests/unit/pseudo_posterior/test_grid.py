@@ -11,9 +11,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from discreet._core.random import seeded
+from discreet._core.random import integer_weights, seeded
 from discreet.errors import ParameterError
-from discreet.mechanisms.draws import integer_weights
 from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
 from discreet.pseudo_posterior import grid as grid_module
 from discreet.pseudo_posterior.grid import drawn_on_grid, grid_log_weights, margin, said

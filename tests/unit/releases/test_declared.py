@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,6 +19,7 @@ from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
 from discreet.errors import Fault, Infeasible, ParameterError
 from discreet.mechanisms import REGISTRY, PerturbedHistogram, SmoothedHistogram, first_names
+from discreet.mechanisms.reading import KernelRecords, Reading
 from discreet.planner import plan
 from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
 from discreet.releases import Certificate, publish, verify
@@ -43,10 +43,12 @@ class Keeping(SmoothedHistogram):
     name: ClassVar[str] = "keeping"
     keeps_declared: ClassVar[bool] = True
 
-    def finish(self, y: Any, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
-        for chunk in SmoothedHistogram.finish(self, y, size=size, rng=rng):
-            ages, married = chunk.columns
-            yield Records(columns=(ages, np.where(self.domain.allowed(chunk), married, 0)))
+    def reading(self, y: Any, *, n: int) -> Reading:
+        return KernelRecords(map(self._moved, y), self.size)
+
+    def _moved(self, chunk: Records) -> Records:
+        ages, married = chunk.columns
+        return Records(columns=(ages, np.where(self.domain.allowed(chunk), married, 0)))
 
 
 @dataclass(frozen=True, kw_only=True)

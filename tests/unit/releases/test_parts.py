@@ -44,7 +44,7 @@ from discreet.domain import (
 from discreet.errors import DiscreetError, Fault, FileProblem, ParameterError
 from discreet.inference import ReleaseTakenForSample
 from discreet.mechanisms import named
-from discreet.mechanisms.draws import BLOCK
+from discreet.mechanisms.reading import BLOCK
 from discreet.releases import publish, verify
 from discreet.releases.manifest import MANIFEST
 from discreet.releases.release import taken_for_sample
@@ -407,8 +407,7 @@ def test_the_plan_chooses_among_mechanisms_that_fill_folders(tmp_path: Path, mon
     )
     made = discreet.release(table, domain, out=tmp_path / "out", partitions=1, partition_by="member", **how)
     kind = named(made.certificate.to_dict()["mechanism"]["name"])
-    assert kind.expands()
-    assert kind.by_value
+    assert kind.forms.folders
     assert {path.name for path in (tmp_path / "out").iterdir() if path.is_dir()} == {"member=true", "member=false"}
     assert all(check.agrees for check in verify(tmp_path / "out" / "_certificate.json", data=tmp_path / "out"))
     ruled = Domain(columns=domain.columns, impossible=[{"member": True, "age": {"below": 10}}])

@@ -14,7 +14,8 @@ from discreet.confidential import confidential
 from discreet.domain import Category, Domain, Numeric
 from discreet.evolution import Callables
 from discreet.mechanisms import PerturbedHistogram, PrivateEvolution
-from discreet.mechanisms.mechanism import Outcome
+from discreet.mechanisms.noisy_counts import NoisyReading
+from discreet.mechanisms.reading import Outcome
 from discreet.privacy import Budget
 
 CELLS = Domain(columns={"cell": Category(categories=[str(i) for i in range(100)])})
@@ -38,17 +39,22 @@ class Smuggler(PerturbedHistogram):
         counts = self._smuggled()
         return super().probabilities(y) if counts is None else counts / counts.sum()
 
-    def expansion(self, y, *, size, rng) -> Any:
-        return super().expansion(y, size=size, rng=rng)
-
-    def estimates(self, y) -> Any:
+    def reading(self, y, *, n) -> Any:
         counts = self._smuggled()
-        found = super().estimates(y)
-        return found if counts is None else found._replace(counts=counts.astype(float))
+        return NoisyReading(self, y) if counts is None else Smuggled(self, y, counts)
 
-    def outcome(self, y, n) -> Any:
-        counts = self._smuggled()
-        return None if counts is None else Outcome(f"the first cell has {counts[0]}", 1.0)
+
+@dataclass(frozen=True, eq=False)
+class Smuggled(NoisyReading):
+    """Estimates and an outcome that are made of confidential counts."""
+
+    counts: np.ndarray
+
+    def estimates(self) -> Any:
+        return super().estimates()._replace(counts=self.counts.astype(float))
+
+    def outcome(self) -> Any:
+        return Outcome(f"the first cell has {self.counts[0]}", 1.0)
 
 
 def table() -> tuple[pl.DataFrame, np.ndarray]:
