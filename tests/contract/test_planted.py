@@ -32,6 +32,7 @@ from discreet.testing.behaviour import (
     check_predictive,
     check_published_alike,
     check_share,
+    check_state,
 )
 from discreet.testing.contract import CHECKS
 from discreet.testing.facts import check_calibrated, check_frozen, check_parameters
@@ -291,6 +292,14 @@ class RemembersTheTable(Sound):
         return super().kernel(x, rng=rng)
 
 
+class KeepsOnItsClass(Sound):
+    """A class that has seen the table."""
+
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
+        type(self).seen = x
+        return super().kernel(x, rng=rng)
+
+
 class ForgetsTheImpossible(Sound):
     """Says that it keeps what the domain declares, and follows the table."""
 
@@ -347,6 +356,7 @@ class LastCell(Reading):
     (WarnsOfATable, check_published_alike, "told apart .* warnings"),
     (ReleasesFewer, check_published_alike, "told apart"),
     (RemembersTheTable, check_published_alike, "told apart .* certificate"),
+    (KeepsOnItsClass, check_state, "changed 'seen' of KeepsOnItsClass"),
     (ForgetsTheImpossible, check_declared, "does not release a domain with impossible records"),
     (SlipsThrough, check_declared, "releases a domain although it does not keep"),
 ])  # fmt: skip

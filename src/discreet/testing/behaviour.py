@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import warnings
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -23,6 +24,7 @@ from discreet.confidential import Confidential, confidential
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.reading import Estimates
+from discreet.mechanisms.state import kept_state
 from discreet.privacy import Budget
 from discreet.releases import publish
 from discreet.releases.release import Release
@@ -265,6 +267,32 @@ _REQUESTS = (
 def _closed(x: Counts, domain: Domain) -> Confidential[Counts]:
     records = x.records.take(np.repeat(np.arange(x.distinct), x.frequencies))
     return confidential(domain.decode(records, rng=seeded(0)), domain)
+
+
+# -- what the kernel leaves behind -------------------------------------------------------------------------------------
+
+
+def check_state(kind: type[Mechanism]) -> None:
+    """Assert that a kernel keeps nothing of the table on its class or in its module, where others could read it.
+
+    What it keeps on its own object is never read: a release reads the output with a mechanism that is built anew. A
+    release makes the same comparison and refuses. Raises AssertionError when a class or module is not as it was.
+
+    ``kind``: Made by its ``calibrated``.
+
+    Examples
+    --------
+    >>> from discreet.mechanisms import SmoothedHistogram
+    >>> check_state(SmoothedHistogram)
+    """
+    made = kind.calibrated(_BUDGET, domain=small_domain(), n=_RECORDS, size=_SIZE)
+    before = kept_state(kind)
+    output = made.kernel(table_of(np.array((12, 8, 4, 0))), rng=seeded(0))
+    if isinstance(output, Iterator):
+        deque(output, maxlen=0)
+    after = kept_state(kind)
+    changed = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+    assert not changed, f"the kernel of {kind.__name__} changed {changed[0][1]!r} of {changed[0][0]}"
 
 
 # -- what the domain declares -----------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from discreet.testing.behaviour import (
     check_predictive,
     check_published_alike,
     check_share,
+    check_state,
 )
 from discreet.testing.enumeration import enumerate_law, hockey_stick, neighbouring_pairs, outcome_of
 from discreet.testing.facts import check_calibrated, check_frozen, check_parameters
@@ -43,6 +44,7 @@ CHECKS: tuple[Callable[[type[Mechanism]], None], ...] = (
     check_predictive,
     check_estimates,
     check_published_alike,
+    check_state,
     check_declared,
 )
 """What holds for every mechanism, checked on its class alone."""
