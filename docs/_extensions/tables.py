@@ -65,7 +65,7 @@ def row(name: str, kind: type[Mechanism]) -> Row:
         return kind.calibrated(BUDGET, domain=domain, n=RECORDS, size=SIZE, **WITH.get(name, alias_of(name)))
 
     on_cells = calibrated(small_domain())
-    made = on_cells if kind.needs_cells else calibrated(INTERVAL)
+    made = on_cells if kind.traits.needs_cells else calibrated(INTERVAL)
     promised = made.guarantee(n=RECORDS)
     step = next(base for base in kind.__mro__ if "kernel" in vars(base))
     page = kind.__module__.rpartition(".")[2].replace("_", "-")
@@ -76,7 +76,7 @@ def row(name: str, kind: type[Mechanism]) -> Row:
         private_step=first_sentence(step).partition(";")[0].rstrip("."),
         guarantee=f"{promised.kind}, {'exact' if promised.profile.exact else 'upper bound'}",
         theorem=promised.theorem,
-        relations=", ".join(kind.relations),
+        relations=", ".join(kind.traits.relations),
         gives="records or counts" if kind.gives_counts() else "records",
         intervals=intervals(made, on_cells),
         theory=page,

@@ -358,7 +358,7 @@ class _Asked:
             )
         if self.kind is None:
             if self.relation != "replacement":
-                names = [name for name, kind in REGISTRY.items() if "add-remove" in kind.relations]
+                names = [name for name, kind in REGISTRY.items() if "add-remove" in kind.traits.relations]
                 raise ParameterError(
                     f"the plan chooses for replacement. For add/remove write mechanism=..., {' or '.join(names)}"
                 )
@@ -616,7 +616,7 @@ def _by_plan(asked: _Asked, held: _Known, n: int) -> tuple[Mechanism, str]:
 
 def _by_name(asked: _Asked, kind: type[Any], held: _Known, n: int) -> tuple[Mechanism, str]:
     """Return the mechanism asked for, calibrated with the parameters that are given, and what to know of it."""
-    require_kept(kind.name, held.domain, keeps=kind.keeps_declared)
+    require_kept(kind.name, held.domain, keeps=kind.traits.keeps_declared)
     given = with_sampling(kind, dict(asked.parameters), asked.sampling)
     if isinstance(given.get("points"), (str, os.PathLike)):
         given["points"] = public_table(os.fspath(given["points"]), held.domain)
@@ -666,7 +666,7 @@ def _announced(
 ) -> Iterator[str]:
     """Say what was chosen and what it will do, before anything is drawn: from public facts alone."""
     yield f"{why}. {sentence(chosen.share_in_words(n, like))}"
-    if chosen.random_size and asked.size is not None:
+    if chosen.traits.random_size and asked.size is not None:
         expected = counted_up(asked.size * chosen.share_released(n))
         yield f"about {expected} of {counted(asked.size, 'draw')} are expected to be released"
     if not asked.several and (why_not := no_posterior(chosen)):

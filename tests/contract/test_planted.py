@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms import CellCounts, Mechanism, Output
 from discreet.mechanisms.noisy_counts import NoisyCounts
 from discreet.mechanisms.projections import PROJECTIONS, Clip, Projection
+from discreet.mechanisms.traits import Traits
 from discreet.privacy import Budget
 from discreet.testing import check_mechanism
 from discreet.testing.behaviour import (
@@ -281,20 +282,20 @@ class RemembersTheTable(Sound):
 class ForgetsTheImpossible(Sound):
     """Says that it keeps what the domain declares, and follows the table."""
 
-    keeps_declared: ClassVar[bool] = True
+    traits: ClassVar[Traits] = replace(Sound.traits, keeps_declared=True)
 
 
 class _Sometimes:
-    """False of the class, and true of what it makes, which the publisher asks."""
+    """Traits by which the class does not keep what is declared, and what it makes does, which the publisher asks."""
 
-    def __get__(self, mechanism: Any, kind: Any) -> bool:
-        return mechanism is not None
+    def __get__(self, mechanism: Any, kind: Any) -> Traits:
+        return replace(Sound.traits, keeps_declared=mechanism is not None)
 
 
 class SlipsThrough(Sound):
     """Is released although its class does not say that it keeps what is declared, and releases the last cell alone."""
 
-    keeps_declared: ClassVar[Any] = _Sometimes()
+    traits: ClassVar[Any] = _Sometimes()
 
     def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
         yield self.domain.unflat(np.full(size, (self.domain.size or 1) - 1))

@@ -137,7 +137,7 @@ NEVER_ONE = {  # what is counted there is not one, or the text before is no numb
     "cli/commands.py": {"len(checks)"},
     "mechanisms/base.py": {"digits - 1", "self.name"},
     "mechanisms/wide_facts.py": {"cells"},
-    "planner/options.py": {"kind.least_columns", "most"},
+    "planner/options.py": {"kind.traits.least_columns", "most"},
     "planner/stated.py": {"mechanism"},
     "pseudo_posterior/censored.py": {"self.tables"},
     "pseudo_posterior/checks.py": {"name"},

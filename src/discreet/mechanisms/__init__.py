@@ -138,7 +138,7 @@ def require_kept(name: str, domain: Domain, *, keeps: bool) -> None:
     declared = [f"[[{table}]]" for table in DECLARED if getattr(domain, table)]
     if keeps or not declared:
         return
-    others = [other for other in first_names() if named(other).keeps_declared]
+    others = [other for other in first_names() if named(other).traits.keeps_declared]
     instead = f"Use {' or '.join(others)}, or leave" if others else "Leave"
     raise ParameterError(
         f"{name} does not keep what the domain declares under {', '.join(declared)}. {instead} it out of the domain"

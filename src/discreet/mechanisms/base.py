@@ -23,8 +23,8 @@ from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError, R
 from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Parts
+from discreet.mechanisms.traits import Traits
 from discreet.privacy import Budget, Guarantee, Relation
-from discreet.privacy.guarantee import RelationName
 
 if TYPE_CHECKING:
     from discreet.mechanisms.draws import Expansion
@@ -153,21 +153,14 @@ class PrivateStep(ABC):
     ----------
     name : str
         Registry and command name.
-    free : tuple of str
-        Parameters that ``calibrated`` can solve for, the preferred one first.
-    relations : tuple of str
-        Between which tables it has a theorem.
-    keeps_declared : bool
-        Whether what it releases always agrees with the domain's ``impossible``, ``implies`` and ``totals``. Others are
-        refused on a domain that declares any.
+    traits : Traits
+        What holds of the class, whatever its parameters.
     by_value : bool
         Whether what :meth:`expansion` counts, where there is one, can be divided by the values of a column.
     """
 
     name: ClassVar[str]
-    free: ClassVar[tuple[str, ...]]
-    relations: ClassVar[tuple[RelationName, ...]] = ("replacement",)
-    keeps_declared: ClassVar[bool] = False
+    traits: ClassVar[Traits]
     by_value: ClassVar[bool] = True
 
     domain: Domain
@@ -325,7 +318,7 @@ class PrivateStep(ABC):
         known = [item.name for item in fields(cls) if item.init and item.name != "domain"]
         given = {"records": records, "size": size}
         values = {**parameters, **{name: value for name, value in given.items() if name in known and value is not None}}
-        for name in cls.free:
+        for name in cls.traits.free:
             if name in known and name not in values:
                 missing = ", since its guarantee depends on the number of records released" if name == "size" else ""
                 raise ParameterError(f"{cls.name} needs {name}=...{missing}")
@@ -439,7 +432,7 @@ def require_relation(mechanism: PrivateStep | type[PrivateStep], relation: str) 
 
     Raises RelationNotSupported naming both.
     """
-    if relation not in mechanism.relations:
+    if relation not in mechanism.traits.relations:
         raise RelationNotSupported(mechanism.name, relation, "its law depends on the number of records")
 
 

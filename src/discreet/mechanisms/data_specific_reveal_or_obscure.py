@@ -23,6 +23,7 @@ from discreet.mechanisms.base import NEIGHBOURS, require_relation
 from discreet.mechanisms.evidence import DrawnByLeast
 from discreet.mechanisms.mechanism import DrawnMechanism, Looked, Remedy
 from discreet.mechanisms.mixture import UNIT, draw_mixture, mixed, mixture_evidence, mixture_log_prob
+from discreet.mechanisms.traits import Traits
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.mixtures import MinimumPairs
 
@@ -78,7 +79,7 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
     """
 
     name: ClassVar[str] = "data-specific-reveal-or-obscure"
-    free: ClassVar[tuple[str, ...]] = ("draw_epsilon", "size")
+    traits: ClassVar[Traits] = Traits(free=("draw_epsilon", "size"))
     share_is: ClassVar[Literal["prediction"]] = "prediction"
     share_is_of: ClassVar[str] = "are uniform over the cells"
     helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "size", "epsilon", "delta")

@@ -24,6 +24,7 @@ from discreet.domain.records import Commonness
 from discreet.mechanisms.base import MOST_CELLS, NEIGHBOURS, held_frequencies, require_relation
 from discreet.mechanisms.evidence import DrawnFromCounts
 from discreet.mechanisms.mechanism import HeldMechanism, Looked, Remedy, held_cells
+from discreet.mechanisms.traits import Traits
 from discreet.mechanisms.urn import draw_blocks, records_of
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation, UrnPair
 from discreet.privacy.algebra import ChainProfile
@@ -82,7 +83,7 @@ class DirichletMultinomial(HeldMechanism):
     """
 
     name: ClassVar[str] = "dirichlet-multinomial"
-    free: ClassVar[tuple[str, ...]] = ("prior", "size")
+    traits: ClassVar[Traits] = Traits(free=("prior", "size"))
     share_is: ClassVar[Literal["expectation"]] = "expectation"
     share_is_of: ClassVar[str] = "come from the prior"
     helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "size", "epsilon", "delta")

@@ -24,6 +24,7 @@ from discreet.mechanisms.base import NEIGHBOURS, feasible, require_relation
 from discreet.mechanisms.draws import draw_weighted, rounding
 from discreet.mechanisms.evidence import NearestBySquares, NearestCounts
 from discreet.mechanisms.mechanism import DrawnMechanism, Remedy
+from discreet.mechanisms.traits import Traits
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.algebra import BoundedRangeProfile
 
@@ -81,7 +82,7 @@ class ExponentialHistogram(DrawnMechanism):
     """
 
     name: ClassVar[str] = "exponential-histogram"
-    free: ClassVar[tuple[str, ...]] = ("pure_epsilon",)
+    traits: ClassVar[Traits] = Traits(free=("pure_epsilon",))
     share_is: ClassVar[Literal["prediction"]] = "prediction"
     share_is_of: ClassVar[str] = "are drawn into other cells than the nearest release of this size has"
     helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "epsilon", "delta")

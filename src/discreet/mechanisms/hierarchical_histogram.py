@@ -25,6 +25,7 @@ from discreet.mechanisms.evidence import NoisyTree
 from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.noisy_counts import NoisyCounts, solve_scale
 from discreet.mechanisms.projections import Consistent
+from discreet.mechanisms.traits import Traits
 from discreet.mechanisms.tree import Tree, chosen_levels, node_counts, predicted_error
 from discreet.privacy import Budget, Guarantee, Relation
 
@@ -79,8 +80,7 @@ class HierarchicalHistogram(NoisyCounts):
     """
 
     name: ClassVar[str] = "hierarchical-histogram"
-    cells_cost: ClassVar[bool] = True
-    theorem: ClassVar[str] = "T9"
+    traits: ClassVar[Traits] = replace(NoisyCounts.traits, cells_cost=True, theorem="T9")
     share_is: ClassVar[Literal["bound", "prediction"]] = "prediction"
     share_is_of: ClassVar[str] = "would have to be moved across the whole domain to displace records as noise does"
 

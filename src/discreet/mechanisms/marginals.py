@@ -42,6 +42,7 @@ from discreet.mechanisms.measured_tables import TABLE, Counted, MeasuredTables, 
 from discreet.mechanisms.mechanism import Mechanism, Outcome, Remedy
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.projections import Consistent
+from discreet.mechanisms.traits import Traits
 from discreet.mechanisms.wide_columns import (
     Coded,
     Merged,
@@ -65,7 +66,6 @@ from discreet.mechanisms.wide_facts import (
     worth_measuring,
 )
 from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
-from discreet.privacy.guarantee import RelationName
 from discreet.privacy.noise import ThresholdedGaussian
 
 _LEAST_SCALE = 9.0  # below, sums of noise are not noise of a larger scale to within 1e-300
@@ -152,13 +152,15 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
     """
 
     name: ClassVar[str] = "marginals"
-    free: ClassVar[tuple[str, ...]] = ("scale",)
-    relations: ClassVar[tuple[RelationName, ...]] = ("replacement", "add-remove")
-    cells_cost: ClassVar[bool] = False
+    traits: ClassVar[Traits] = Traits(
+        free=("scale",),
+        relations=("replacement", "add-remove"),
+        keeps_declared=True,
+        cells_cost=False,
+        cells_each=64,
+        least_columns=4,
+    )
     by_value: ClassVar[bool] = False
-    keeps_declared: ClassVar[bool] = True
-    least_columns: ClassVar[int] = 4
-    cells_each: ClassVar[int | None] = 64
     most_draws: ClassVar[int] = 8
     share_is: ClassVar[Literal["prediction"]] = "prediction"
     share_is_of: ClassVar[str] = "have another value than the table's in some one column, because of noise"

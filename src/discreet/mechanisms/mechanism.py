@@ -66,22 +66,6 @@ class Mechanism(PrivateStep):
 
     Attributes
     ----------
-    needs_cells : bool
-        Whether the domain has to be finite.
-    cells_cost : bool
-        Whether the guarantee depends on the number of cells.
-    random_size : bool
-        Whether the kernel may release fewer records than asked for.
-    leaves_out : bool
-        Whether rare records are left out, of which no public number tells how many there are.
-    verbatim : bool
-        Whether released records are confidential records themselves, where the domain is continuous or open.
-    least_columns : int
-        Number of columns from which on a plan considers it.
-    cells_each : int or None
-        Cells that each continuous column gets where none are declared, if its error does not depend on their product.
-    tried_out : bool
-        Whether calibration tries many settings out, so that a plan for a wide table leaves it to be asked for by name.
     most_draws : int
         How many draws of :meth:`predictive` a prediction takes at most.
     share_is : {"expectation", "bound", "prediction"}
@@ -93,14 +77,6 @@ class Mechanism(PrivateStep):
         What may lower that share.
     """
 
-    needs_cells: ClassVar[bool] = True
-    cells_cost: ClassVar[bool] = True
-    random_size: ClassVar[bool] = False
-    leaves_out: ClassVar[bool] = False
-    verbatim: ClassVar[bool] = False
-    least_columns: ClassVar[int] = 1
-    cells_each: ClassVar[int | None] = None
-    tried_out: ClassVar[bool] = False
     most_draws: ClassVar[int] = 32
     share_is: ClassVar[Literal["expectation", "bound", "prediction"]]
     share_is_of: ClassVar[str]
@@ -114,7 +90,7 @@ class Mechanism(PrivateStep):
     @property
     def counted_cells(self) -> int | None:
         """Number of counts that it releases, where that is known beforehand."""
-        return self._cells if self.needs_cells else None
+        return self._cells if self.traits.needs_cells else None
 
     @property
     def count_labels(self) -> tuple[str, ...]:
@@ -285,7 +261,7 @@ class DrawnMechanism(Mechanism):
     @classmethod
     def _sized(cls, size: int, value: float, *, domain: Domain, n: int, **fixed: Any) -> Self:
         """Return the mechanism at a size and a value of the free parameter."""
-        (free,) = (name for name in cls.free if name != "size")
+        (free,) = (name for name in cls.traits.free if name != "size")
         return cls(domain=domain, size=size, **{free: value}, **fixed)  # type: ignore[call-arg]  # of the subclass
 
     def _searched(self, relation: Relation, n: int, budget: Budget) -> Guarantee:
@@ -298,7 +274,7 @@ class DrawnMechanism(Mechanism):
     ) -> Self:
         """Solve for the free parameter's value that costs least utility at a size, or the largest size at a value."""
         cls.refuse_unknown(fixed)
-        (free,) = (name for name in cls.free if name != "size")
+        (free,) = (name for name in cls.traits.free if name != "size")
         relation, value = Relation(group=group), fixed.pop(free, None)
         search_for = _DrawnSearch(
             lambda m, v: cls._sized(m, v, domain=domain, n=n, **fixed),

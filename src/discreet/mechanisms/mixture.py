@@ -23,6 +23,7 @@ from discreet.mechanisms.base import NEIGHBOURS, CellCounts, held_frequencies, r
 from discreet.mechanisms.draws import locate
 from discreet.mechanisms.evidence import DistinctRecords, DrawnFromCounts
 from discreet.mechanisms.mechanism import DrawnMechanism, Looked, Remedy
+from discreet.mechanisms.traits import Traits
 from discreet.privacy import ConstantProfile, Guarantee, MixturePair, Profile, Relation
 
 UNIT = 1 << 32
@@ -91,12 +92,10 @@ def mixed(shares: Floats, mixing: float, cells: int) -> Floats:
 class Mixture(DrawnMechanism):
     """Draws from ``(1 - mixing) * empirical + mixing * uniform`` over the cells; parameters: see SmoothedHistogram."""
 
-    free: ClassVar[tuple[str, ...]] = ("mixing", "size")
-    theorem: ClassVar[str] = "T5"
+    traits: ClassVar[Traits] = Traits(free=("mixing", "size"), theorem="T5")
     share_is: ClassVar[Literal["expectation"]] = "expectation"
     share_is_of: ClassVar[str] = "are uniform over the cells"
     helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "size", "epsilon", "delta")
-    distinct: ClassVar[bool] = False  # whether no record is drawn twice
 
     domain: Domain
     size: int
@@ -133,7 +132,7 @@ class Mixture(DrawnMechanism):
             profile,
             relation=relation,
             n=n,
-            theorem=self.theorem,
+            theorem=self.traits.theorem,
             chosen="the cells and the mixing probability",
             caveats=(uniform,),
         )
@@ -145,11 +144,11 @@ class Mixture(DrawnMechanism):
     @property
     def step_identity(self) -> tuple[Any, ...]:
         """The mixture, and whether records are drawn twice: names differ, the law does not."""
-        return ("mixture", self.distinct, self.domain, self.size, self.mixing)
+        return ("mixture", self.traits.distinct, self.domain, self.size, self.mixing)
 
     def evidence(self) -> DrawnFromCounts | DistinctRecords:
         """Return the mixture's likelihood, or that of distinct draws."""
-        if self.distinct:
+        if self.traits.distinct:
             return DistinctRecords(mixing=self.mixing)
         return mixture_evidence(self._cells, self.mixing)
 

@@ -36,6 +36,7 @@ from discreet.mechanisms.evidence import NoisyCellCounts
 from discreet.mechanisms.mechanism import Mechanism, Remedy
 from discreet.mechanisms.noise import LAWS, NoiseLaw, law_named
 from discreet.mechanisms.projections import Projection
+from discreet.mechanisms.traits import Traits
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.guarantee import RelationName
 
@@ -52,9 +53,7 @@ class NoisyCounts(Mechanism):
     Parameters: see PerturbedHistogram.
     """
 
-    free: ClassVar[tuple[str, ...]] = ("scale",)
-    cells_cost: ClassVar[bool] = False
-    theorem: ClassVar[str] = "T6"
+    traits: ClassVar[Traits] = Traits(free=("scale",), cells_cost=False, theorem="T6")
     share_is: ClassVar[Literal["bound", "prediction"]] = "bound"
     share_is_of: ClassVar[str] = "are put into other cells than the table's by noise"
     helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "epsilon", "delta")
@@ -138,7 +137,7 @@ class NoisyCounts(Mechanism):
             profile,
             relation=relation,
             n=n,
-            theorem=self.theorem,
+            theorem=self.traits.theorem,
             chosen="the cells and the noise",
             caveats=("any number of records may be drawn from the noisy counts at no further cost",),
         )

@@ -34,9 +34,9 @@ from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
 from discreet.mechanisms.populations import LARGEST, Embedded, Populations, check_fits, settled_api, settled_shares
 from discreet.mechanisms.sparse_transport import transport_available
 from discreet.mechanisms.steps import Checkpoint, SteppedMechanism
+from discreet.mechanisms.traits import Traits
 from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
 from discreet.privacy.algebra import power
-from discreet.privacy.guarantee import RelationName
 from discreet.privacy.noise import ThresholdedLaplace
 
 if TYPE_CHECKING:
@@ -134,18 +134,20 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     """
 
     name: ClassVar[str] = "private-evolution"
-    free: ClassVar[tuple[str, ...]] = ("scale",)
-    needs_cells: ClassVar[bool] = False
-    tried_out: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(
+        free=("scale",),
+        relations=("replacement", "add-remove"),
+        needs_cells=False,
+        cells_cost=False,
+        tried_out=True,
+        one_step_instead="hierarchical-histogram",
+    )
     share_is: ClassVar[Literal["prediction"]] = "prediction"
     share_is_of: ClassVar[str] = (
         "would have to be moved across the whole domain to displace records as noise and the distance of candidates do"
     )
     helped_by: ClassVar[tuple[Remedy, ...]] = ("columns", "epsilon", "delta")
-    cells_cost: ClassVar[bool] = False
-    relations: ClassVar[tuple[RelationName, ...]] = ("replacement", "add-remove")
     most_draws: ClassVar[int] = 2
-    one_step_instead: ClassVar[str] = "hierarchical-histogram"
 
     domain: Domain
     records: int

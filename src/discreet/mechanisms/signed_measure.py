@@ -20,6 +20,7 @@ from discreet.mechanisms.mechanism import Remedy
 from discreet.mechanisms.noisy_counts import NoisyCounts
 from discreet.mechanisms.projections import BoundedLipschitz
 from discreet.mechanisms.sparse_transport import transport_available
+from discreet.mechanisms.traits import Traits
 from discreet.privacy import Budget, Guarantee, Relation
 
 _PREDICTED_WORK = 1 << 27  # in the draws of a prediction together
@@ -79,7 +80,7 @@ class SignedMeasure(NoisyCounts):
     """
 
     name: ClassVar[str] = "signed-measure"
-    theorem: ClassVar[str] = "T15"
+    traits: ClassVar[Traits] = replace(NoisyCounts.traits, theorem="T15")
 
     noise: str = "gaussian"
     points: Any = None

@@ -22,6 +22,7 @@ from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, Estimates, Output, Outputs, feasible, listed
 from discreet.mechanisms.mechanism import Mechanism, Outcome, Remedy
 from discreet.mechanisms.noise import LAPLACE
+from discreet.mechanisms.traits import Traits
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.guarantee import RelationName
 from discreet.privacy.noise import ThresholdedLaplace
@@ -41,10 +42,7 @@ class StableCounts(Mechanism):
         Least noisy count that is released.
     """
 
-    free: ClassVar[tuple[str, ...]] = ("threshold", "scale")
-    needs_cells: ClassVar[bool] = False
-    cells_cost: ClassVar[bool] = False
-    leaves_out: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(free=("threshold", "scale"), needs_cells=False, cells_cost=False, leaves_out=True)
     share_is: ClassVar[Literal["prediction"]] = "prediction"
     share_is_of: ClassVar[str] = "stand for records whose labels are too rare to be kept, or for noise"
     helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "epsilon", "delta")

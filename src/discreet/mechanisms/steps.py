@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -26,11 +26,8 @@ class SteppedMechanism(PrivateStep):
     ----------
     steps : int
         How many.
-    one_step_instead : str
-        Registry name of a mechanism of one step for such tables, to compare predictions with.
     """
 
-    one_step_instead: ClassVar[str]
     steps: int
 
     @abstractmethod

@@ -29,6 +29,7 @@ from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.draws import locate
 from discreet.mechanisms.mechanism import HeldMechanism, Looked, Remedy
+from discreet.mechanisms.traits import Traits
 from discreet.privacy import Budget
 from discreet.privacy.instance import HeldTable
 
@@ -154,9 +155,7 @@ def discount_units(discount: float) -> int:
 class PitmanYorUrn(HeldMechanism):
     """An urn that starts from the confidential table; parameters: see PitmanYor."""
 
-    free: ClassVar[tuple[str, ...]] = ("size", "strength")
-    needs_cells: ClassVar[bool] = False
-    verbatim: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(free=("size", "strength"), needs_cells=False, verbatim=True)
     share_is: ClassVar[Literal["expectation", "prediction"]] = "prediction"
     share_is_of: ClassVar[str] = "come from the prior"
     helped_by: ClassVar[tuple[Remedy, ...]] = ("discount", "size", "delta")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -21,6 +21,7 @@ from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Outputs, listed, require_relation
 from discreet.mechanisms.evidence import DrawnFromCounts, DrawnFromHeld
 from discreet.mechanisms.mechanism import Remedy
+from discreet.mechanisms.traits import Traits
 from discreet.mechanisms.urn import PitmanYorUrn, moved_mass
 from discreet.privacy import ConstantProfile, Guarantee, Relation
 from discreet.privacy.instance import HeldTable
@@ -70,8 +71,7 @@ class UrnHistogram(PitmanYorUrn):
     """
 
     name: ClassVar[str] = "urn-histogram"
-    cells_cost: ClassVar[bool] = False
-    random_size: ClassVar[bool] = True
+    traits: ClassVar[Traits] = replace(PitmanYorUrn.traits, cells_cost=False, random_size=True)
     share_is: ClassVar[Literal["expectation", "prediction"]] = "expectation"
     share_is_of: ClassVar[str] = "come from anything but the table"
     helped_by: ClassVar[tuple[Remedy, ...]] = ("delta",)

@@ -64,11 +64,11 @@ def with_cells(
     cells that the mechanism says.
     """
     columns = [name for name, c in domain.columns.items() if isinstance(c, Numeric) and not c.finite and c.base is None]
-    if not columns or not kind.needs_cells:
+    if not columns or not kind.traits.needs_cells:
         return domain
 
-    if kind.cells_each is not None:
-        return replace(domain, columns=_cut(domain, columns, kind.cells_each).columns)
+    if kind.traits.cells_each is not None:
+        return replace(domain, columns=_cut(domain, columns, kind.traits.cells_each).columns)
 
     @cache
     def calibrated(cells: int) -> Mechanism:
@@ -193,7 +193,7 @@ def said_before(
             f"{_table(reference)}, and costs no privacy. Ask for steps=0, or a larger epsilon"
         )
     try:
-        kind = named(mechanism.one_step_instead)
+        kind = named(mechanism.traits.one_step_instead)
         domain = with_cells(mechanism.domain, kind, n=n, budget=budget, size=drawn, group=group)
         other = predicted_w1(
             kind.calibrated(budget, domain=domain, n=n, size=drawn, group=group), n=n, size=drawn, reference=like

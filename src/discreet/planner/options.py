@@ -209,11 +209,12 @@ def considered(name: str, request: Request, fixed: dict[str, Any], *, sized: boo
     """Calibrate a mechanism and predict its error with a few draws of its noise, or say why not."""
     kind = named(name)
     n, size, budget, group = request.n, request.size, request.budget, request.group
-    if len(request.domain.columns) < kind.least_columns and not request.declared:
-        fewer = f"is for tables of {kind.least_columns} columns or more, since with fewer all cells can get noise"
-        return Option(name=name, request=request, refused=f"{fewer}. Ask for it by name")
+    if len(request.domain.columns) < kind.traits.least_columns and not request.declared:
+        columns = f"is for tables of {kind.traits.least_columns} columns or more"
+        fewer = f"{columns}, since with fewer all cells can get noise. Ask for it by name"
+        return Option(name=name, request=request, refused=fewer)
     try:
-        require_kept(name, request.domain, keeps=kind.keeps_declared)
+        require_kept(name, request.domain, keeps=kind.traits.keeps_declared)
         domain = with_cells(request.domain, kind, n=n, budget=budget, size=size, group=group, **fixed)
         mechanism = kind.calibrated(budget, domain=domain, n=n, size=size, group=group, **fixed)
     except DiscreetError as error:

@@ -363,7 +363,7 @@ def planned(request: Request, *, largest_sizes: bool, progress: Callable[[int, i
     for name in names:
         given = with_sampling(named(name), dict(request.given), request.sampling)
         wide = request.mechanisms is None and any(map(_for_wide_tables, options))
-        if wide and named(name).tried_out and not request.declared:
+        if wide and named(name).traits.tried_out and not request.declared:
             options.append(Option(name=name, request=request, refused=_NOT_TRIED))
         else:
             options.append(considered(name, request, given, sized=largest_sizes))
@@ -376,7 +376,7 @@ def planned(request: Request, *, largest_sizes: bool, progress: Callable[[int, i
 
 def _for_wide_tables(option: Option) -> bool:
     """Return whether an option is good for a table of many columns."""
-    return named(option.name).least_columns > 1 and option.mechanism is not None and not option.poor
+    return named(option.name).traits.least_columns > 1 and option.mechanism is not None and not option.poor
 
 
 def _in_detail(option: Option, most: float) -> bool:
@@ -441,7 +441,7 @@ def _last_resort(kind: type[Mechanism], reference: Reference) -> bool:
     Those whose records are confidential ones; and, without a reference, those that leave out rare records: an invented
     table has none, so that they look too good.
     """
-    return bool(kind.verbatim or (kind.leaves_out and reference.table is None))
+    return kind.traits.verbatim or (kind.traits.leaves_out and reference.table is None)
 
 
 def _shown(value: Any) -> str:

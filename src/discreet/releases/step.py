@@ -193,14 +193,14 @@ def poor_utility(mechanism: Mechanism, n: int, like: Commonness | None = None) -
     """Return why a release that is mostly not from the data is refused, and what would help this mechanism."""
     said = f"{mechanism.share_in_words(n, like)}. More than {percent(POOR_UTILITY, 0)} is refused. "
     helps = [_WORDS[remedy] for remedy in mechanism.remedies(n)]
-    if mechanism.leaves_out and like is None:
+    if mechanism.traits.leaves_out and like is None:
         helps.append(
             "give a public table like this one as reference, if its labels are commoner than guessed (reference=...)"
         )
     text = sentence(said) + _either(helps)
     width = len(mechanism.domain.columns)
-    wide = [name for name in first_names() if 1 < named(name).least_columns <= width]
-    if wide and mechanism.least_columns == 1:
+    wide = [name for name in first_names() if 1 < named(name).traits.least_columns <= width]
+    if wide and mechanism.traits.least_columns == 1:
         text += f". For tables of many columns there is {' or '.join(wide)}"
     return text
 
@@ -298,7 +298,8 @@ def _step(
         cells = mechanism.counted_cells
         rows = range(_MOST_ROWS) if cells is None else range(cells, cells + 1)
     else:
-        frames, rows = partial(_drawn, reading, size, progress), range(0 if mechanism.random_size else size, size + 1)
+        frames = partial(_drawn, reading, size, progress)
+        rows = range(0 if mechanism.traits.random_size else size, size + 1)
     return Step(
         name=mechanism.name,
         parameters=mechanism.parameters(),
@@ -317,7 +318,7 @@ def _step(
         expanded=partial(_expanded, reading, size) if size is not None and mechanism.by_position else None,
         by_value=mechanism.by_value,
         empty=_no_counts(reading) if size is None else None,
-        keeps_declared=mechanism.keeps_declared,
+        keeps_declared=mechanism.traits.keeps_declared,
     )
 
 
@@ -396,11 +397,11 @@ def _outcome(mechanism: Mechanism, output: Any, n: int) -> Mapping[str, Any]:
 def _utility(mechanism: Mechanism, n: int) -> dict[str, Any]:
     """Say what share of the release was not going to be from the data, where a public fact says it."""
     words = mechanism.share_in_words(n)
-    if mechanism.leaves_out:
+    if mechanism.traits.leaves_out:
         worst = "depends on the data; in the worst case, all"
         words = f"how many of the released records {mechanism.share_is_of} {worst}"
     return {
-        "share_not_from_data": None if mechanism.leaves_out else mechanism.share_not_from_data(n),
+        "share_not_from_data": None if mechanism.traits.leaves_out else mechanism.share_not_from_data(n),
         "share_at_most": mechanism.most_not_from_data(n),
         "share_in_words": words,
     }

@@ -24,6 +24,7 @@ from discreet.mechanisms.base import NEIGHBOURS, CellCounts, require_relation
 from discreet.mechanisms.mechanism import Remedy
 from discreet.mechanisms.noise import GAUSSIAN, law_named
 from discreet.mechanisms.noisy_counts import solve_scale
+from discreet.mechanisms.traits import Traits
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.releases import publish
 
@@ -35,7 +36,7 @@ class OneShot(Mechanism):
     """Noisy one-way tables, noisy scores, one pair measured on each rung."""
 
     name: ClassVar[str] = "one-shot"
-    free: ClassVar[tuple[str, ...]] = ("scale",)
+    traits: ClassVar[Traits] = Traits(free=("scale",))
     share_is: ClassVar[Literal["prediction"]] = "prediction"
     share_is_of: ClassVar[str] = "are moved by noise"
     helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "epsilon")
