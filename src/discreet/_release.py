@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from discreet import wording
 from discreet._core.checks import positive_size, unfit
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import pl
@@ -305,7 +306,7 @@ def release(
             like=like,
             progress=watch.progress,
             form="counts" if counts else "records",
-            info={"mechanism": chosen.name, "why": why, "share_not_from_data": chosen.share_not_from_data(n, like)},
+            info={"mechanism": chosen.name, "why": why, "share_not_from_data": chosen.forecast(n, like).lost},
             ledger=payment,
             partitions=partitions,
             partition_by=partition_by,
@@ -627,7 +628,7 @@ def _by_name(asked: _Asked, kind: type[Any], held: _Known, n: int) -> tuple[Mech
         given["relation"] = asked.relation_name
     made = kind.calibrated(asked.budget, domain=cut, n=n, size=asked.size, group=held.group, **given)
     why = f"{asked.mechanism}: asked for"
-    if asked.sampling == "stratified" and not made.stratified:
+    if asked.sampling == "stratified" and not made.forecast(n).stratified:
         why += ". It draws records as its law demands, so that stratified has no effect"
     return made, why
 
@@ -665,9 +666,10 @@ def _announced(
     asked: _Asked, chosen: Mechanism, why: str, held: _Known, n: int, like: Commonness | None
 ) -> Iterator[str]:
     """Say what was chosen and what it will do, before anything is drawn: from public facts alone."""
-    yield f"{why}. {sentence(chosen.share_in_words(n, like))}"
+    forecast = chosen.forecast(n, like)
+    yield f"{why}. {sentence(wording.lost(forecast))}"
     if chosen.traits.random_size and asked.size is not None:
-        expected = counted_up(asked.size * chosen.share_released(n))
+        expected = counted_up(asked.size * forecast.released_share)
         yield f"about {expected} of {counted(asked.size, 'draw')} are expected to be released"
     if not asked.several and (why_not := no_posterior(chosen)):
         yield f"estimate will give no intervals from this release: {why_not}"

@@ -16,8 +16,10 @@ import pytest
 
 from discreet._core.checks import choice
 from discreet.domain import Counts, Domain, Records
+from discreet.domain.records import Commonness
 from discreet.errors import ParameterError
 from discreet.mechanisms import CellCounts, Mechanism, Output
+from discreet.mechanisms.forecast import Forecast
 from discreet.mechanisms.noisy_counts import NoisyCounts
 from discreet.mechanisms.projections import PROJECTIONS, Clip, Projection
 from discreet.mechanisms.traits import Traits
@@ -177,8 +179,8 @@ class ForgetsAChosenLaw(Chosen):
 class StatesNoShare(Sound):
     """Disarms the refusal of poor utility."""
 
-    def share_not_from_data(self, n: int) -> float:
-        return 0.0
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
+        return replace(super().forecast(n), lost=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,6 +25,7 @@ NAMESPACES = sorted(
     f"discreet.{path.stem if path.suffix else path.name}"
     for path in SOURCE.iterdir()
     if not path.name.startswith("_") and (path.suffix == ".py" or (path / "__init__.py").exists())
+    if path.stem != "wording"  # its sentences are for people, and no program has to import them
 )
 CLASSES_OF_MECHANISMS = "discreet.mechanisms"  # return plain values and named tuples, described at the base class
 

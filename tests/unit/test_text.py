@@ -124,7 +124,7 @@ def test_probabilities_in_caveats_are_rounded_up() -> None:
     ):
         share = re.search(r"([\d.]+)%", " ".join(made.guarantee(n=100).caveats))
         assert share is not None
-        assert float(share[1]) / 100 >= made.share_not_from_data(100)
+        assert float(share[1]) / 100 >= made.forecast(100).lost
 
 
 # -- counts and the nouns they count ----------------------------------------------------------------------------------

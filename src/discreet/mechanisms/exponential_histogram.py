@@ -23,7 +23,8 @@ from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, feasible, require_relation
 from discreet.mechanisms.draws import draw_weighted, rounding
 from discreet.mechanisms.evidence import NearestBySquares, NearestCounts
-from discreet.mechanisms.mechanism import DrawnMechanism, Remedy
+from discreet.mechanisms.forecast import Forecast, helpful
+from discreet.mechanisms.mechanism import DrawnMechanism
 from discreet.mechanisms.traits import Traits
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.algebra import BoundedRangeProfile
@@ -83,10 +84,6 @@ class ExponentialHistogram(DrawnMechanism):
 
     name: ClassVar[str] = "exponential-histogram"
     traits: ClassVar[Traits] = Traits(free=("pure_epsilon",))
-    share_is: ClassVar[Literal["prediction"]] = "prediction"
-    share_is_of: ClassVar[str] = "are drawn into other cells than the nearest release of this size has"
-    helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "epsilon", "delta")
-    stratified: ClassVar[bool] = True  # the counts are the kernel's own, and no independent draws come after it
 
     domain: Domain
     size: int
@@ -109,11 +106,6 @@ class ExponentialHistogram(DrawnMechanism):
                 f"sum to {self.size:,}: about 10^{about(log_count / math.log(10.0), 4)} vectors, too many. Take loss "
                 "'l1', fewer cells or a smaller size"
             )
-
-    @property
-    def most_draws(self) -> int:  # type: ignore[override]  # of an instance: each draw sums over cells and sizes
-        """How many draws of :meth:`predictive` a prediction takes at most: fewer where one takes long."""
-        return max(2, min(32, (1 << 29) // (self._cells * (self.size + 1) ** 2)))
 
     def _sensitivity(self, n: int, group: int) -> float:
         """Return the most that the distance changes when ``group`` of ``n`` records are replaced."""
@@ -198,7 +190,7 @@ class ExponentialHistogram(DrawnMechanism):
             theorem="T10",
             chosen="the cells and the loss",
             caveats=(
-                f"about {percent(self.share_not_from_data(n))} of the released records are expected to be in another "
+                f"about {percent(self._lost(n))} of the released records are expected to be in another "
                 "cell than in the nearest release of the same size",
             ),
         )
@@ -212,7 +204,18 @@ class ExponentialHistogram(DrawnMechanism):
         logs = largest + (k + m) * math.log(2.0)
         return k * (2.0 * rounding(2.0 * logs) + 32.0 * _UNIT * (logs + m))
 
-    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
+        """Return how far counts are drawn from the table's, which takes few draws where one sums over many cells."""
+        return Forecast(
+            lost=self._lost(n),
+            lost_is="prediction",
+            lost_to="drawn counts",
+            remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
+            stratified=True,  # the counts are the kernel's own, and no independent draws
+            draws=max(2, min(32, (1 << 29) // (self._cells * (self.size + 1) ** 2))),
+        )
+
+    def _lost(self, n: int) -> float:
         """Return an estimate of the expected total variation from the table's shares, but for whole counts.
 
         The distance is nearly a Gamma variable of shape ``k - 1`` and rate ``pure_epsilon / (2 Delta)``, less where the

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Estimates, Output, finite_cells, numbered_cells
 from discreet.mechanisms.draws import Expansion, Made, Refined, draw_cells
 from discreet.mechanisms.evidence import NoisyTree
+from discreet.mechanisms.forecast import Forecast, helpful
 from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.noisy_counts import NoisyCounts, solve_scale
 from discreet.mechanisms.projections import Consistent
@@ -81,8 +82,6 @@ class HierarchicalHistogram(NoisyCounts):
 
     name: ClassVar[str] = "hierarchical-histogram"
     traits: ClassVar[Traits] = replace(NoisyCounts.traits, cells_cost=True, theorem="T9")
-    share_is: ClassVar[Literal["bound", "prediction"]] = "prediction"
-    share_is_of: ClassVar[str] = "would have to be moved across the whole domain to displace records as noise does"
 
     noise: str = "gaussian"
     levels: Sequence[int] | int | str | None = None
@@ -182,13 +181,19 @@ class HierarchicalHistogram(NoisyCounts):
         within = f"where in its leaf (of up to {counted(most, 'cell')}) a record lies is not from the data"
         return replace(promised, caveats=(*promised.caveats, within))
 
-    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return how far a record is displaced on average, as a share of the domain's diameter: a prediction.
 
         Summed over the levels: the records that noise, or evenness within a leaf, moves between the halves of a node,
         times the distance of the halves. That share of the records, sent across the whole domain, would do the same.
         """
-        return min(1.0, predicted_error(self.domain, n, self.law, self.scale, self.reading.measured))
+        return Forecast(
+            lost=min(1.0, predicted_error(self.domain, n, self.law, self.scale, self.reading.measured)),
+            lost_is="prediction",
+            lost_to="displacement",
+            remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
+            stratified=self.sampling == "stratified",
+        )
 
     @classmethod
     def calibrated(
@@ -220,7 +225,7 @@ class HierarchicalHistogram(NoisyCounts):
                 refusals.append(refusal)
         if not options:
             raise refusals[-1]
-        return cast(Self, min(options, key=lambda m: m.share_not_from_data(n)))
+        return cast(Self, min(options, key=lambda m: m.forecast(n).lost))
 
 
 @dataclass(frozen=True)

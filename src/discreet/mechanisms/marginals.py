@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from discreet._core.checks import integer, positive_size
 from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError
 from discreet._core.numeric import least_integer, least_real, log_ratio
 from discreet._core.random import seeded
-from discreet._core.text import about, as_written, counted, percent, rounded_up
+from discreet._core.text import as_written, counted, percent, rounded_up
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.metric import is_ordered
 from discreet.domain.records import Commonness, Parts, inner_half
@@ -37,9 +37,10 @@ from discreet.mechanisms.base import (
 )
 from discreet.mechanisms.draws import BLOCK, DEFAULT_SAMPLING, Expansion, Sampling, check_sampling, copies, draw_cells
 from discreet.mechanisms.evidence import NoisyCellCounts, NoisyTree
+from discreet.mechanisms.forecast import Forecast, helpful
 from discreet.mechanisms.latent_classes import FromStrata, LatentClasses, Pair
 from discreet.mechanisms.measured_tables import TABLE, Counted, MeasuredTables, counted_texts
-from discreet.mechanisms.mechanism import Mechanism, Outcome, Remedy
+from discreet.mechanisms.mechanism import Mechanism, Outcome
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.projections import Consistent
 from discreet.mechanisms.traits import Traits
@@ -161,10 +162,6 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         least_columns=4,
     )
     by_value: ClassVar[bool] = False
-    most_draws: ClassVar[int] = 8
-    share_is: ClassVar[Literal["prediction"]] = "prediction"
-    share_is_of: ClassVar[str] = "have another value than the table's in some one column, because of noise"
-    helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "epsilon", "delta")
 
     sampling: Sampling = DEFAULT_SAMPLING
     tables: int | None = None
@@ -403,7 +400,7 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         if totals is not None and totals.group is not None and not self.given_cells:
             shares, block = model.strata(totals.column or 0, totals.group)
             first, blocks = [block], [other for other in blocks if other.columns != block.columns]
-        return shares, FromStrata(model, tuple(first), tuple(blocks), self.stratified)
+        return shares, FromStrata(model, tuple(first), tuple(blocks), self.sampling == "stratified")
 
     def _populated(self, y: CellCounts, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
         """Draw records of a population that the confidential table may be a sample of, given its noisy tables.
@@ -523,7 +520,7 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
 
     # -- what can be said beforehand ----------------------------------------------------------------------------
 
-    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return the share of records that noise moves in the column in which it moves most, for an invented table.
 
         As if one-way tables had their usual share of the units in the end. In a long ordered column a record counts by
@@ -532,30 +529,15 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         """
         made, left_out = self._invented(n)
         moved = [made._moved(i, n) + left_out.get(i, 0.0) for i in range(len(self.sizes))]
-        return min(1.0, max(moved)) if self.open else max(moved)
-
-    def share_in_words(self, n: int, like: Commonness | None = None) -> str:
-        """Return that share in a sentence."""
-        words = super().share_in_words(n, like)
-        return f"{words}. Labels too rare to be kept are counted as such" if self.open else words
-
-    def pairs_in_words(self, n: int) -> list[str]:
-        """Return how many pairs may be measured, and how strong a dependence has to be to be found."""
-        every, some = len(self.sizes) * (len(self.sizes) - 1) // 2, len(self.pairs)
-        if not some:
-            return ["No pair of columns is measured, because the workload names none."] if every else []
-        pairs = counted(every, "pair of columns", "pairs of columns")
-        if some < every:
-            those = f"{some:,} of the {pairs} may be measured, those of the workload."
-        else:
-            those = f"Any of the {pairs} may be measured." if every > 1 else "The pair of columns may be measured."
-        return [
-            those,
-            "For each of them it is counted how many records would be elsewhere if the two columns were independent. "
-            f"This number gets noise with a standard deviation of {counted(round(self.scale), 'record')}, "
-            f"{about(100.0 * self.scale / n, 2)} % of the table. A weaker dependence may be missed. The two columns "
-            "are then released as if they were independent, but for what other columns tell of them.",
-        ]
+        return Forecast(
+            lost=min(1.0, max(moved)) if self.open else max(moved),
+            lost_is="prediction",
+            lost_to="noise or rarity in a column" if self.open else "noise in a column",
+            remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
+            pair_scores=(math.comb(len(self.sizes), 2), len(self.pairs), self.scale),
+            stratified=self.sampling == "stratified",
+            draws=8,
+        )
 
     def _invented(self, n: int) -> tuple[Self, dict[int, float]]:
         """Return the mechanism after the labels of an invented table are known, and the shares of those not kept."""

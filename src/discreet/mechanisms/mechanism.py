@@ -10,35 +10,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
 from discreet._core.arrays import Floats
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import least_integer, least_real
-from discreet._core.text import as_written, counted, rounded_up
+from discreet._core.text import as_written, counted
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import Output, PrivateStep, feasible, numbered_cells
+from discreet.mechanisms.forecast import Forecast
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy.instance import HeldTable
-
-Remedy = Literal[
-    "cells",
-    "columns",
-    "points",
-    "size",
-    "fewer steps",
-    "more steps",
-    "smaller population",
-    "larger population",
-    "discount",
-    "mixing",
-    "epsilon",
-    "delta",
-]
-"""What may lower the share of released records that is not from the data: see :meth:`Mechanism.remedies`."""
 
 
 class Outcome(NamedTuple):
@@ -62,25 +47,7 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Mechanism(PrivateStep):
-    """A mechanism of which it can be said beforehand what its releases will be worth.
-
-    Attributes
-    ----------
-    most_draws : int
-        How many draws of :meth:`predictive` a prediction takes at most.
-    share_is : {"expectation", "bound", "prediction"}
-        What :meth:`share_not_from_data` is: the expectation for every table; a bound on it for every table; or the
-        expectation for tables like a public or an invented one, or under a stated model.
-    share_is_of : str
-        What the released records of that share have in common, after "of the released records".
-    helped_by : tuple of Remedy
-        What may lower that share.
-    """
-
-    most_draws: ClassVar[int] = 32
-    share_is: ClassVar[Literal["expectation", "bound", "prediction"]]
-    share_is_of: ClassVar[str]
-    helped_by: ClassVar[tuple[Remedy, ...]]
+    """A mechanism of which it can be said beforehand what its releases will be worth."""
 
     @property
     def _cells(self) -> int:
@@ -98,29 +65,10 @@ class Mechanism(PrivateStep):
         return ()
 
     @property
-    def predictable(self) -> bool:
-        """Whether :meth:`predictive` takes seconds."""
-        return True
-
-    @property
-    def stratified(self) -> bool:
-        """Whether records are drawn systematically, with less sampling error than independent ones."""
-        return getattr(self, "sampling", "iid") == "stratified"
-
-    @property
     def several(self) -> int | None:
         """How many tables a release has, each a draw of :meth:`finish` from a posterior; None for the one of a file."""
         tables: int | None = getattr(self, "tables", None)
         return tables
-
-    @property
-    def single_record(self) -> bool:
-        """Whether it was made to release one record only."""
-        return getattr(self, "size", 2) == 1
-
-    def share_released(self, n: int) -> float:
-        """Return the expected share of the records asked for that are released: below 1 where the kernel drops some."""
-        return 1.0
 
     def outcome(self, y: Output, n: int) -> Outcome | None:
         """Return what the output itself tells about its use: public post-processing.
@@ -143,16 +91,9 @@ class Mechanism(PrivateStep):
         """Return the pairs of columns that an output has a table of, as their numbers; None where it has records."""
         return None
 
-    def pairs_in_words(self, n: int) -> list[str]:
-        """Return what is known beforehand of how columns are kept together in a release of ``n`` records."""
-        return ["All columns are worked on together, so that no pair of columns is left out."]
-
     @abstractmethod
-    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
-        """Return the share of the released records that carries nothing of a table of ``n`` records.
-
-        An expectation, a bound on it, or a prediction: ``share_is`` says which. It does not fall when the domain gets a
-        further column and the mechanism is calibrated anew.
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
+        """Return what is known beforehand of a release of a table of ``n`` records.
 
         Parameters
         ----------
@@ -162,31 +103,6 @@ class Mechanism(PrivateStep):
             How common the records of tables like this one are; by default those of an invented one. Only predictions
             depend on it, and not all of them.
         """
-
-    def most_not_from_data(self, n: int) -> float:
-        """Return a bound on that share that holds for every table of ``n`` records; 1 where none is known."""
-        return 1.0 if self.share_is == "prediction" else self.share_not_from_data(n)
-
-    def share_in_words(self, n: int, like: Commonness | None = None) -> str:
-        """Return the share that is not from the data in a sentence that says what it is."""
-        share = f"{rounded_up(100.0 * self.share_not_from_data(n, like))} %"
-        if self.share_is == "expectation":
-            return f"{share} of the released records {self.share_is_of}, on average"
-        if self.share_is == "bound":
-            return f"at most {share} of the released records {self.share_is_of}, on average"
-        most = self.most_not_from_data(n)
-        worst = "all" if most >= 1.0 else f"at most {rounded_up(100.0 * most)} %"
-        return f"about {share} of the released records {self.share_is_of}; in the worst case, {worst}"
-
-    def remedies(self, n: int) -> tuple[Remedy, ...]:
-        """Return what would lower the share that is not from the data, were the mechanism calibrated with it."""
-        sizes = [column.size for column in self.domain.columns.values()]
-        never = {
-            "cells": not any(size is not None and size > 2 for size in sizes),
-            "columns": len(sizes) == 1,
-            "size": self.single_record,
-        }
-        return tuple(remedy for remedy in self.helped_by if not never.get(remedy, False))
 
     @classmethod
     def equivalent(cls, numbers: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,7 +22,8 @@ from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, held_frequencies, require_relation
 from discreet.mechanisms.draws import locate
 from discreet.mechanisms.evidence import DistinctRecords, DrawnFromCounts
-from discreet.mechanisms.mechanism import DrawnMechanism, Looked, Remedy
+from discreet.mechanisms.forecast import Forecast, helpful
+from discreet.mechanisms.mechanism import DrawnMechanism, Looked
 from discreet.mechanisms.traits import Traits
 from discreet.privacy import ConstantProfile, Guarantee, MixturePair, Profile, Relation
 
@@ -93,9 +94,6 @@ class Mixture(DrawnMechanism):
     """Draws from ``(1 - mixing) * empirical + mixing * uniform`` over the cells; parameters: see SmoothedHistogram."""
 
     traits: ClassVar[Traits] = Traits(free=("mixing", "size"), theorem="T5")
-    share_is: ClassVar[Literal["expectation"]] = "expectation"
-    share_is_of: ClassVar[str] = "are uniform over the cells"
-    helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "size", "epsilon", "delta")
 
     domain: Domain
     size: int
@@ -137,9 +135,10 @@ class Mixture(DrawnMechanism):
             caveats=(uniform,),
         )
 
-    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return ``mixing``."""
-        return self.mixing
+        remedies = helpful(self.domain, "cells", "columns", "size", "epsilon", "delta", size=self.size == 1)
+        return Forecast(lost=self.mixing, lost_is="expectation", lost_to="uniform", remedies=remedies)
 
     @property
     def step_identity(self) -> tuple[Any, ...]:

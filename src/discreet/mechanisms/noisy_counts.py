@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, cast
+from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
@@ -33,7 +33,8 @@ from discreet.mechanisms.base import (
 from discreet.mechanisms.cells import Cells, OwnCells
 from discreet.mechanisms.draws import DEFAULT_SAMPLING, Expansion, Made, Sampling, check_sampling, draw_cells
 from discreet.mechanisms.evidence import NoisyCellCounts
-from discreet.mechanisms.mechanism import Mechanism, Remedy
+from discreet.mechanisms.forecast import Forecast, helpful
+from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.noise import LAWS, NoiseLaw, law_named
 from discreet.mechanisms.projections import Projection
 from discreet.mechanisms.traits import Traits
@@ -54,9 +55,6 @@ class NoisyCounts(Mechanism):
     """
 
     traits: ClassVar[Traits] = Traits(free=("scale",), cells_cost=False, theorem="T6")
-    share_is: ClassVar[Literal["bound", "prediction"]] = "bound"
-    share_is_of: ClassVar[str] = "are put into other cells than the table's by noise"
-    helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "epsilon", "delta")
 
     domain: Domain
     records: int
@@ -187,14 +185,20 @@ class NoisyCounts(Mechanism):
         held = self.cells.shares_on(support, self.probabilities(np.rint(expected).astype(np.int64) + noise))
         return np.append(held, max(0.0, 1.0 - held.sum()))
 
-    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return a bound on the expected total variation from the table's shares: ``(k E|Z| + sqrt(k) s) / (2n)``.
 
         It holds for whatever is nowhere above the positive part of the noisy counts (or nowhere below it), once these
         are shifted onto the total or not: for all the projections here. Proof:
         docs/theory/laplace-projection-sampler.md.
         """
-        return projection_error(self.law, self.scale, cells=self.cells.count, total=n) if self._pairs else 0.0
+        return Forecast(
+            lost=projection_error(self.law, self.scale, cells=self.cells.count, total=n) if self._pairs else 0.0,
+            lost_is="bound",
+            lost_to="noise",
+            remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
+            stratified=self.sampling == "stratified",
+        )
 
     # -- calibration --------------------------------------------------------------------------------------------
 

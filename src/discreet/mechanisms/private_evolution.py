@@ -29,7 +29,8 @@ from discreet.mechanisms.bounded_lipschitz import bounded_lipschitz_projection
 from discreet.mechanisms.cells import nearest_of
 from discreet.mechanisms.draws import BLOCK, DEFAULT_SAMPLING, Expansion, Listed, Sampling, check_sampling, draw_cells
 from discreet.mechanisms.evolution_choice import MOST_CANDIDATES, Request
-from discreet.mechanisms.mechanism import Mechanism, Outcome, Remedy
+from discreet.mechanisms.forecast import Forecast, helpful
+from discreet.mechanisms.mechanism import Mechanism, Outcome
 from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
 from discreet.mechanisms.populations import LARGEST, Embedded, Populations, check_fits, settled_api, settled_shares
 from discreet.mechanisms.sparse_transport import transport_available
@@ -142,12 +143,6 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         tried_out=True,
         one_step_instead="hierarchical-histogram",
     )
-    share_is: ClassVar[Literal["prediction"]] = "prediction"
-    share_is_of: ClassVar[str] = (
-        "would have to be moved across the whole domain to displace records as noise and the distance of candidates do"
-    )
-    helped_by: ClassVar[tuple[Remedy, ...]] = ("columns", "epsilon", "delta")
-    most_draws: ClassVar[int] = 2
 
     domain: Domain
     records: int
@@ -214,14 +209,6 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     def by_unit(self) -> bool:
         """Whether units vote."""
         return self.unit_votes > 0
-
-    @property
-    def predictable(self) -> bool:
-        """Whether a release can be predicted in seconds: not with a user's own model, nor for many distinct records."""
-        held = min(self.records, _BASE_DRAWS if self.domain.size is None else self.domain.size)
-        coordinates = self._api.embed(self._api.random(1, rng=seeded(0))).shape[1] if self._api.quick else 1
-        work = held * min(self.candidates, _MOST_JUDGED) * coordinates
-        return self._api.quick and work <= _MOST_WORK
 
     @property
     def candidates(self) -> int:
@@ -675,7 +662,24 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
             return own + replace(self, by_label=None, label_shares=None)._voters
         return "" if self.nearest == 1 else f"{counted(self.nearest, 'vote')} of each record, "
 
-    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
+        """Return how far records are displaced, and what would displace them less."""
+        slow = not self._api.quick  # a user's own model; and where many distinct records are far apart in many numbers
+        if not slow:
+            held = min(self.records, _BASE_DRAWS if self.domain.size is None else self.domain.size)
+            coordinates = self._api.embed(self._api.random(1, rng=seeded(0))).shape[1]
+            slow = held * min(self.candidates, _MOST_JUDGED) * coordinates > _MOST_WORK
+        return Forecast(
+            lost=self._lost(n),
+            lost_is="prediction",
+            lost_to="displacement to candidates",
+            remedies=self._remedies(n),
+            stratified=self.sampling == "stratified",
+            draws=2,
+            slow=slow,
+        )
+
+    def _lost(self, n: int) -> float:
         r"""Return how far records are displaced on average, as a share of the domain's diameter: a prediction.
 
         As if candidates were spread evenly, ``V`` distinct ones, and shared the votes alike. Noise: where votes are
@@ -713,17 +717,17 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         noise = candidates * deviation * math.exp(-0.5 * least * least) / math.sqrt(2.0 * math.pi)
         return noise / (n + noise)
 
-    def remedies(self, n: int) -> tuple[Remedy, ...]:
+    def _remedies(self, n: int) -> tuple[str, ...]:
         """Return what would lower that share: fewer steps, a smaller or a larger population, fewer columns, budget."""
         if not self.steps:
             return ("more steps",)
-        tried: dict[Remedy, dict[str, Any]] = {
+        tried: dict[str, dict[str, Any]] = {
             "fewer steps": {"steps": self.steps // 2, "scale": self.scale / math.sqrt(2.0)},  # about what they cost
             "smaller population": {"population": self.population // 2},
             "larger population": {"population": 2 * self.population},
         }
-        helpful = [remedy for remedy, values in tried.items() if self._is_better(n, values)]
-        return (*helpful, *super().remedies(n))
+        others = [remedy for remedy, values in tried.items() if self._is_better(n, values)]
+        return (*others, *helpful(self.domain, "columns", "epsilon", "delta"))
 
     def _is_better(self, n: int, values: dict[str, Any]) -> bool:
         """Return whether other steps or another population would lower the share that is not from the data."""
@@ -731,7 +735,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
             other = replace(self, **values)
         except ParameterError:
             return False
-        return other.steps > 0 and other.share_not_from_data(n) < self.share_not_from_data(n)
+        return other.steps > 0 and other._lost(n) < self._lost(n)
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters under their public names; how votes are cast only where it is not the usual way."""

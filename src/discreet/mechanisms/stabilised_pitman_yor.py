@@ -147,7 +147,7 @@ class StabilisedPitmanYor(StableCounts):
         weights = rng.standard_gamma(masses)
         return np.asarray(weights / weights.sum())
 
-    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
+    def _lost(self, n: int, like: Commonness | None) -> float:
         """Return the expected share of new values and noise, for a table like that one.
 
         Records whose labels are too rare to be kept come back as new values from the base measure: in the worst case

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, cast
+from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from discreet._core.text import counted, rounded_down, rounded_up
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, Estimates, Output, Outputs, feasible, listed
-from discreet.mechanisms.mechanism import Mechanism, Outcome, Remedy
+from discreet.mechanisms.forecast import Forecast, helpful
+from discreet.mechanisms.mechanism import Mechanism, Outcome
 from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.traits import Traits
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
@@ -43,9 +44,6 @@ class StableCounts(Mechanism):
     """
 
     traits: ClassVar[Traits] = Traits(free=("threshold", "scale"), needs_cells=False, cells_cost=False, leaves_out=True)
-    share_is: ClassVar[Literal["prediction"]] = "prediction"
-    share_is_of: ClassVar[str] = "stand for records whose labels are too rare to be kept, or for noise"
-    helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "epsilon", "delta")
 
     domain: Domain
     scale: float
@@ -182,6 +180,16 @@ class StableCounts(Mechanism):
             scale=scale,
             threshold=threshold,
         )
+
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
+        """Return the share lost of a table like that one; in the worst case no label is kept."""
+        known = like is not None
+        remedies = helpful(self.domain, "cells", "columns", "epsilon", "delta", "reference", reference=known)
+        return Forecast(lost=self._lost(n, like), lost_is="prediction", lost_to="noise or rarity", remedies=remedies)
+
+    def _lost(self, n: int, like: Commonness | None) -> float:
+        """Return the expected share of records whose labels are too rare to be kept, or that noise stands for."""
+        return 1.0 - self._kept(n, like)[0]
 
     def _kept(self, n: int, like: Commonness | None) -> tuple[float, float]:
         """Return, for a table like that one, the expected share of its records whose label is kept, and of labels.

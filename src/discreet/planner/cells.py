@@ -133,7 +133,7 @@ class _Search:
                 moved *= growth ** (exponent - self.predicted)
         except DiscreetError:
             return math.inf
-        share = mechanism.share_not_from_data(self.n)
+        share = mechanism.forecast(self.n).lost
         elsewhere = 0.0 if len(mechanism.domain.columns) == 1 else share / 12.0
         refused = _REFUSED * share if share > POOR_UTILITY else 0.0
         return moved + width_error(mechanism.domain) + elsewhere + refused
@@ -142,7 +142,7 @@ class _Search:
         """Return the predicted error but for the width of cells."""
         mechanism = self.calibrated(1 << exponent)
         size = self.n if self.size is None else self.size
-        draws = max(2, mechanism.most_draws // 4)
+        draws = max(2, mechanism.forecast(self.n).draws // 4)
         return predicted_w1(mechanism, n=self.n, size=size, draws=draws) - width_error(mechanism.domain)
 
 
@@ -182,7 +182,7 @@ def said_before(
     lines = [mechanism.announcement()]
     if not mechanism.steps:
         return lines
-    if not mechanism.predictable:
+    if mechanism.forecast(n).slow:
         return [*lines, "what no step, or a histogram, would do is not predicted, since that would take minutes"]
     own = predicted_w1(mechanism, n=n, size=drawn, reference=like)
     none = predicted_w1(cast(Mechanism, replace(cast(Any, mechanism), steps=0)), n=n, size=drawn, reference=like)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from discreet import wording
 from discreet._core.checks import integer, positive_size
 from discreet._core.errors import Infeasible
 from discreet._core.text import about, alarm, counted, listing, percent, rounded_up, sentence, table
@@ -164,8 +165,8 @@ class Plan:
         """
         if self.feasible and not self.feasible[0].poor:
             return []
-        if self.feasible:
-            why = poor_utility(self.best, self.request.n, self.request.reference.commonness(self.best.domain))
+        if self.feasible and (forecast := self.feasible[0].forecast) is not None:
+            why = poor_utility(self.best, forecast)
             verdict = [f"a release by {self.best.name}, the best, would be refused: {why}"]
         else:
             verdict = ["no mechanism can release this table: each says why below"]
@@ -232,7 +233,7 @@ class Plan:
         """
         rows: list[tuple[str, ...]] = []
         for o, same in self.rows_of_steps:
-            if o.mechanism is None:
+            if o.mechanism is None or o.forecast is None:
                 rows.append((o.name, *[""] * (len(_HEADER) - 2), o.refused or ""))
                 continue
             parameters = ", ".join(f"{k}={_shown(v)}" for k, v in o.mechanism.parameters().items())
@@ -242,12 +243,11 @@ class Plan:
                 parameters += f"; the same private step, read otherwise: {', '.join(same)}"
             largest = "" if o.largest_size is None else f"{o.largest_size:,}"
             largest += "+" if o.largest_size == min(10**10, 100 * self.request.n) else ""
-            mark = {"expectation": "", "bound": "<= ", "prediction": "~ "}[o.mechanism.share_is]
             rows.append(
                 (
                     o.name,
                     rounded_up(o.delta or 0.0),
-                    mark + percent(o.share_not_from_data or 0.0),
+                    wording.marked_share(o.forecast),
                     "-" if o.w1 is None else about(o.w1, 4),
                     "-" if o.times_sampling is None else about(o.times_sampling, 2),
                     largest,
@@ -381,7 +381,7 @@ def _for_wide_tables(option: Option) -> bool:
 
 def _in_detail(option: Option, most: float) -> bool:
     """Return whether an option's error is to be predicted from all draws: it is a contender, and they take no time."""
-    cheap = option.mechanism is not None and option.mechanism.most_draws >= _CHEAP
+    cheap = option.forecast is not None and option.forecast.draws >= _CHEAP
     return cheap and option.w1 is not None and option.w1 <= most
 
 

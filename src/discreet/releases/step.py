@@ -10,17 +10,18 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
+from discreet import wording
 from discreet._core.checks import positive_size, unfit
 from discreet._core.errors import Fault, ParameterError, PoorUtility
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
-from discreet._core.text import about, counted, percent, sentence
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness, Units
 from discreet.mechanisms import Mechanism, first_names, named, require_kept
 from discreet.mechanisms.base import Estimates, PartsMechanism
 from discreet.mechanisms.draws import Expansion
-from discreet.mechanisms.mechanism import DrawnMechanism, Remedy
+from discreet.mechanisms.forecast import Forecast
+from discreet.mechanisms.mechanism import DrawnMechanism
 from discreet.privacy import Guarantee, Relation
 
 Frames = Iterator["pl.DataFrame"]
@@ -153,21 +154,6 @@ def rebuilt_elsewhere(facts: Mapping[str, Any]) -> Step | None:
 POOR_UTILITY = 0.2
 """Above this share of records that carry nothing of the data, a release must be asked for explicitly."""
 
-_WORDS: dict[Remedy, str] = {
-    "cells": "declare fewer cells",
-    "columns": "declare fewer columns",
-    "points": "give fewer points",
-    "size": "release fewer records",
-    "fewer steps": "take fewer steps",
-    "more steps": "take a step",
-    "smaller population": "take a smaller population",
-    "larger population": "take a larger population",
-    "discount": "take a smaller discount",
-    "mixing": "take a smaller mixing",
-    "epsilon": "allow a larger epsilon",
-    "delta": "allow a larger delta",
-}
-
 
 def require_utility(mechanism: Mechanism, n: int, *, size: int | None, like: Commonness | None = None) -> None:
     """Refuse a release most of which would not be from the data, from public facts alone.
@@ -180,33 +166,18 @@ def require_utility(mechanism: Mechanism, n: int, *, size: int | None, like: Com
     ``size``: number of records to release; None for counts.
     ``like``: how common the records of tables like this one are; by default those of an invented one.
     """
-    if mechanism.share_not_from_data(n, like) > POOR_UTILITY:
-        raise PoorUtility(poor_utility(mechanism, n, like))
-    if size is not None and (kept := size * mechanism.share_released(n)) < 1.0:
-        raise PoorUtility(
-            f"{about(kept, 2)} of {counted(size, 'draw')} would be released, on average. "
-            f"{_either(['allow a larger delta'])}"
-        )
+    forecast = mechanism.forecast(n, like)
+    if forecast.lost > POOR_UTILITY:
+        raise PoorUtility(poor_utility(mechanism, forecast))
+    if size is not None and (expected := size * forecast.released_share) < 1.0:
+        raise PoorUtility(wording.no_records(expected, size))
 
 
-def poor_utility(mechanism: Mechanism, n: int, like: Commonness | None = None) -> str:
+def poor_utility(mechanism: Mechanism, forecast: Forecast) -> str:
     """Return why a release that is mostly not from the data is refused, and what would help this mechanism."""
-    said = f"{mechanism.share_in_words(n, like)}. More than {percent(POOR_UTILITY, 0)} is refused. "
-    helps = [_WORDS[remedy] for remedy in mechanism.remedies(n)]
-    if mechanism.traits.leaves_out and like is None:
-        helps.append(
-            "give a public table like this one as reference, if its labels are commoner than guessed (reference=...)"
-        )
-    text = sentence(said) + _either(helps)
     width = len(mechanism.domain.columns)
     wide = [name for name in first_names() if 1 < named(name).traits.least_columns <= width]
-    if wide and mechanism.traits.least_columns == 1:
-        text += f". For tables of many columns there is {' or '.join(wide)}"
-    return text
-
-
-def _either(helps: list[str]) -> str:
-    return sentence(", ".join([*helps, "or accept poor utility (accept_poor_utility=True)"]))
+    return wording.poor_utility(forecast, POOR_UTILITY, wide=wide if mechanism.traits.least_columns == 1 else ())
 
 
 # A mechanism as a step of the publisher: the one file of the publisher that asks a mechanism anything.
@@ -396,14 +367,11 @@ def _outcome(mechanism: Mechanism, output: Any, n: int) -> Mapping[str, Any]:
 
 def _utility(mechanism: Mechanism, n: int) -> dict[str, Any]:
     """Say what share of the release was not going to be from the data, where a public fact says it."""
-    words = mechanism.share_in_words(n)
-    if mechanism.traits.leaves_out:
-        worst = "depends on the data; in the worst case, all"
-        words = f"how many of the released records {mechanism.share_is_of} {worst}"
+    forecast, unknown = mechanism.forecast(n), mechanism.traits.leaves_out
     return {
-        "share_not_from_data": None if mechanism.traits.leaves_out else mechanism.share_not_from_data(n),
-        "share_at_most": mechanism.most_not_from_data(n),
-        "share_in_words": words,
+        "share_not_from_data": None if unknown else forecast.lost,
+        "share_at_most": forecast.lost_at_most,
+        "share_in_words": wording.lost(forecast, unknown=unknown),
     }
 
 

@@ -59,7 +59,7 @@ def check_share(kind: type[Mechanism], *, rate: float = RATE, seed: int = 0) -> 
     >>> check_share(SmoothedHistogram)
     """
     mechanism, displaced = _poor(kind), _displaced(kind, seed)
-    stated, seen = mechanism.share_not_from_data(_POOR_RECORDS), float(np.mean(np.nan_to_num(displaced)))
+    stated, seen = mechanism.forecast(_POOR_RECORDS).lost, float(np.mean(np.nan_to_num(displaced)))
     allowed = math.sqrt(-math.log(rate) / (2 * _SHARE_RUNS))
     assert 0.0 <= stated <= 1.0, f"{kind.__name__} states {stated!r} as the share that is not from the data"
     assert seen <= stated + allowed, (

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from discreet.domain import Counts, Domain, Integer, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms import Mechanism, Output
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, require_relation
-from discreet.mechanisms.mechanism import Remedy
+from discreet.mechanisms.forecast import Forecast
 from discreet.mechanisms.noise import GAUSSIAN, law_named
 from discreet.mechanisms.noisy_counts import solve_scale
 from discreet.mechanisms.traits import Traits
@@ -37,9 +37,6 @@ class OneShot(Mechanism):
 
     name: ClassVar[str] = "one-shot"
     traits: ClassVar[Traits] = Traits(free=("scale",))
-    share_is: ClassVar[Literal["prediction"]] = "prediction"
-    share_is_of: ClassVar[str] = "are moved by noise"
-    helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "epsilon")
 
     domain: Domain
     records: int
@@ -130,8 +127,13 @@ class OneShot(Mechanism):
             columns.setdefault(c, rng.choice(self._sizes[c], size=size, p=weights / weights.sum()))
         yield Records(columns=tuple(columns[c].astype(np.int64) for c in range(len(ones))))
 
-    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
-        return min(1.0, self.scale * sum(self._sizes) / n)
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
+        return Forecast(
+            lost=min(1.0, self.scale * sum(self._sizes) / n),
+            lost_is="prediction",
+            lost_to="are moved by noise",
+            remedies=("cells", "epsilon"),
+        )
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         frequencies = np.rint(n * shares).astype(np.int64)

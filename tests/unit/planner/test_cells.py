@@ -89,7 +89,7 @@ def test_noise_of_many_columns_is_not_the_reason_for_a_refusal(name: str) -> Non
         assert name == "exponential-histogram"  # too many terms to sum, at any number of cells
         return
     if name != "data-specific-reveal-or-obscure":
-        assert made.share_not_from_data(10_000) <= 0.2
+        assert made.forecast(10_000).lost <= 0.2
 
 
 def test_wide_and_open_tables_are_cut_without_a_search() -> None:
