@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from discreet.domain import Domain, Numeric
 from discreet.mechanisms import REGISTRY, Mechanism, alias_of
+from discreet.mechanisms.base import parameter_names
 from discreet.mechanisms.evidence import no_posterior
 from discreet.privacy import Budget
 from discreet.testing.facts import small_domain
@@ -85,7 +86,7 @@ def row(name: str, kind: type[Mechanism]) -> Row:
 
 def intervals(made: Mechanism, on_cells: Mechanism) -> str:
     """Return whether an analyst gets intervals from a release."""
-    if "tables" in made.known():
+    if "tables" in parameter_names(type(made)):
         return "from several tables"  # of one column, from one
     if not no_posterior(made):
         return "yes"

@@ -29,7 +29,7 @@ from discreet.ledger import Ledger
 from discreet.ledger.outlook import ledger_for
 from discreet.ledger.payment import Payment
 from discreet.mechanisms import REGISTRY, Mechanism, first_names, named, require_kept
-from discreet.mechanisms.base import PartsMechanism, feasible, require_relation
+from discreet.mechanisms.base import PartsMechanism, feasible, parameter_names, require_relation
 from discreet.mechanisms.evidence import no_posterior
 from discreet.mechanisms.steps import SteppedMechanism, steps_held
 from discreet.planner import plan
@@ -345,8 +345,8 @@ class _Asked:
                 "the number of records to release is a public choice that costs privacy or utility. Write size=.... "
                 "As many as the table has is a good start, and the plan compares others"
             )
-        if self.several and (self.kind is None or "tables" not in self.kind.known()):
-            names = [repr(name) for name, kind in REGISTRY.items() if "tables" in kind.known()]
+        if self.several and (self.kind is None or "tables" not in parameter_names(self.kind)):
+            names = [repr(name) for name, kind in REGISTRY.items() if "tables" in parameter_names(kind)]
             raise ParameterError(
                 f"several tables are not drawn by every mechanism. Write mechanism={' or '.join(names)}"
             )

@@ -16,6 +16,7 @@ from discreet._core.arrays import Integers
 from discreet._core.random import keyed, seeded
 from discreet.domain import Category, Counts, Domain, Integer, OpenLabels, Records
 from discreet.mechanisms import REGISTRY, HierarchicalHistogram, Mechanism, PerturbedHistogram, StabilityHistogram
+from discreet.mechanisms.base import parameter_names
 from discreet.mechanisms.draws import BLOCK, Expansion, draw_counts
 from discreet.mechanisms.latent_classes import FromStrata
 from discreet.privacy import Budget
@@ -68,7 +69,9 @@ def test_who_has_records_by_position() -> None:
 def test_records_by_position_are_those_one_after_the_other(name: str, sampling: str) -> None:
     """With the same generator: exactly, since both begin with the same draws. In seven parts, or in one."""
     domain = LINE if name == "signed-measure" else DOMAIN
-    mechanism = calibrated(name, domain, **({"sampling": sampling} if "sampling" in REGISTRY[name].known() else {}))
+    mechanism = calibrated(
+        name, domain, **({"sampling": sampling} if "sampling" in parameter_names(REGISTRY[name]) else {})
+    )
     if isinstance(mechanism, HierarchicalHistogram):
         mechanism = replace(mechanism, levels=None)  # leaves are then cells
     output = released(mechanism, domain)

@@ -19,10 +19,9 @@ from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.errors import ParameterError
 from discreet.mechanisms import CellCounts, Mechanism, Output
-from discreet.mechanisms.forecast import Forecast
+from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.noisy_counts import NoisyCounts
 from discreet.mechanisms.projections import PROJECTIONS, Clip, Projection
-from discreet.mechanisms.traits import Traits
 from discreet.privacy import Budget
 from discreet.testing import check_mechanism
 from discreet.testing.behaviour import (

@@ -21,10 +21,9 @@ from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, require_relation
 from discreet.mechanisms.evidence import DrawnByLeast
-from discreet.mechanisms.forecast import Forecast, helpful
+from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.mechanism import DrawnMechanism, Looked
 from discreet.mechanisms.mixture import UNIT, draw_mixture, mixed, mixture_evidence, mixture_log_prob
-from discreet.mechanisms.traits import Traits
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.mixtures import MinimumPairs
 

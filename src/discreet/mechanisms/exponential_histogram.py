@@ -20,12 +20,11 @@ from discreet._core.numeric import least_real, up
 from discreet._core.text import about, as_written, percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.base import NEIGHBOURS, feasible, require_relation
+from discreet.mechanisms.base import NEIGHBOURS, feasible, require_known, require_relation
 from discreet.mechanisms.draws import draw_weighted, rounding
 from discreet.mechanisms.evidence import NearestBySquares, NearestCounts
-from discreet.mechanisms.forecast import Forecast, helpful
+from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.mechanism import DrawnMechanism
-from discreet.mechanisms.traits import Traits
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.algebra import BoundedRangeProfile
 
@@ -205,7 +204,12 @@ class ExponentialHistogram(DrawnMechanism):
         return k * (2.0 * rounding(2.0 * logs) + 32.0 * _UNIT * (logs + m))
 
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
-        """Return how far counts are drawn from the table's, which takes few draws where one sums over many cells."""
+        """Return an estimate of the expected total variation from the table's shares, but for whole counts.
+
+        The distance is nearly a Gamma variable of shape ``k - 1`` and rate ``pure_epsilon / (2 Delta)``, less where the
+        table is near a corner of the simplex: the estimate is rather too large. Total variation is at most the distance
+        times 1/2, ``sqrt(k)/2`` or ``sqrt(2)``.
+        """
         return Forecast(
             lost=self._lost(n),
             lost_is="prediction",
@@ -216,12 +220,7 @@ class ExponentialHistogram(DrawnMechanism):
         )
 
     def _lost(self, n: int) -> float:
-        """Return an estimate of the expected total variation from the table's shares, but for whole counts.
-
-        The distance is nearly a Gamma variable of shape ``k - 1`` and rate ``pure_epsilon / (2 Delta)``, less where the
-        table is near a corner of the simplex: the estimate is rather too large. Total variation is at most the distance
-        times 1/2, ``sqrt(k)/2`` or ``sqrt(2)``.
-        """
+        """Return the expected total variation, nearly."""
         if self._cells == 1:
             return 0.0
         most = {"l1": 0.5, "l2": 0.5 * math.sqrt(self._cells), "hellinger": math.sqrt(2.0)}[self.loss]
@@ -276,7 +275,7 @@ class ExponentialHistogram(DrawnMechanism):
         relation = Relation(group=group)
         given = fixed.pop("pure_epsilon", None)
         loss = fixed.pop("loss", "l1")
-        cls.refuse_unknown(fixed)
+        require_known(cls, fixed)
 
         def at(value: float) -> ExponentialHistogram:
             return cls(domain=domain, size=n if size is None else size, pure_epsilon=value, loss=loss)

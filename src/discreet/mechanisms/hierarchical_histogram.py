@@ -19,14 +19,21 @@ from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Estimates, Output, finite_cells, numbered_cells
+from discreet.mechanisms.base import (
+    NEIGHBOURS,
+    CellCounts,
+    Estimates,
+    Output,
+    finite_cells,
+    numbered_cells,
+    require_known,
+)
 from discreet.mechanisms.draws import Expansion, Made, Refined, draw_cells
 from discreet.mechanisms.evidence import NoisyTree
-from discreet.mechanisms.forecast import Forecast, helpful
+from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.noisy_counts import NoisyCounts, solve_scale
 from discreet.mechanisms.projections import Consistent
-from discreet.mechanisms.traits import Traits
 from discreet.mechanisms.tree import Tree, chosen_levels, node_counts, predicted_error
 from discreet.privacy import Budget, Guarantee, Relation
 
@@ -200,7 +207,7 @@ class HierarchicalHistogram(NoisyCounts):
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
     ) -> Self:
         """Solve for the least scale; choose the levels, and the noise, with the least predicted error."""
-        cls.refuse_unknown(fixed)
+        require_known(cls, fixed)
         scale, noise, levels = fixed.pop("scale", None), fixed.pop("noise", None), fixed.pop("levels", None)
         _check_columns(domain)
         tree = Tree.of(domain)

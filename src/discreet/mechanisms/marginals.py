@@ -33,17 +33,17 @@ from discreet.mechanisms.base import (
     PartsMechanism,
     feasible,
     listed,
+    require_known,
     require_relation,
 )
 from discreet.mechanisms.draws import BLOCK, DEFAULT_SAMPLING, Expansion, Sampling, check_sampling, copies, draw_cells
 from discreet.mechanisms.evidence import NoisyCellCounts, NoisyTree
-from discreet.mechanisms.forecast import Forecast, helpful
+from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.latent_classes import FromStrata, LatentClasses, Pair
 from discreet.mechanisms.measured_tables import TABLE, Counted, MeasuredTables, counted_texts
 from discreet.mechanisms.mechanism import Mechanism, Outcome
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.projections import Consistent
-from discreet.mechanisms.traits import Traits
 from discreet.mechanisms.wide_columns import (
     Coded,
     Merged,
@@ -608,7 +608,7 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
     ) -> Self:
         """Solve for the least scale; without ``units``, 40 for each table that may be measured."""
-        cls.refuse_unknown(fixed, "relation")
+        require_known(cls, fixed, "relation")
         check_columns(domain)
         scale, threshold, labelled_columns = fixed.pop("scale", None), fixed.get("threshold"), len(open_columns(domain))
         tables = len(domain.columns) + len(worked_on(domain, items_of(fixed.get("workload"))))

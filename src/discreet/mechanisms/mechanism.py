@@ -20,7 +20,7 @@ from discreet._core.numeric import least_integer, least_real
 from discreet._core.text import as_written, counted
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.base import Output, PrivateStep, feasible, numbered_cells
+from discreet.mechanisms.base import Output, PrivateStep, feasible, numbered_cells, require_known
 from discreet.mechanisms.forecast import Forecast
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy.instance import HeldTable
@@ -189,7 +189,7 @@ class DrawnMechanism(Mechanism):
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
     ) -> Self:
         """Solve for the free parameter's value that costs least utility at a size, or the largest size at a value."""
-        cls.refuse_unknown(fixed)
+        require_known(cls, fixed)
         (free,) = (name for name in cls.traits.free if name != "size")
         relation, value = Relation(group=group), fixed.pop(free, None)
         search_for = _DrawnSearch(

@@ -22,9 +22,8 @@ from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, held_frequencies, require_relation
 from discreet.mechanisms.draws import locate
 from discreet.mechanisms.evidence import DistinctRecords, DrawnFromCounts
-from discreet.mechanisms.forecast import Forecast, helpful
+from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.mechanism import DrawnMechanism, Looked
-from discreet.mechanisms.traits import Traits
 from discreet.privacy import ConstantProfile, Guarantee, MixturePair, Profile, Relation
 
 UNIT = 1 << 32

@@ -27,17 +27,17 @@ from discreet.mechanisms.base import (
     Outputs,
     feasible,
     listed,
+    require_known,
     require_made_for,
     require_relation,
 )
 from discreet.mechanisms.cells import Cells, OwnCells
 from discreet.mechanisms.draws import DEFAULT_SAMPLING, Expansion, Made, Sampling, check_sampling, draw_cells
 from discreet.mechanisms.evidence import NoisyCellCounts
-from discreet.mechanisms.forecast import Forecast, helpful
+from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.noise import LAWS, NoiseLaw, law_named
 from discreet.mechanisms.projections import Projection
-from discreet.mechanisms.traits import Traits
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.guarantee import RelationName
 
@@ -213,10 +213,10 @@ class NoisyCounts(Mechanism):
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
     ) -> Self:
         """Solve for the least scale; without ``noise``, take the law with the smaller mean absolute noise."""
-        cls.refuse_unknown(fixed)
+        require_known(cls, fixed)
         scale, noise = fixed.pop("scale", None), fixed.pop("noise", None)
         laws = cls._laws() if noise is None else (noise,)
-        fixes_noise = "noise" not in cls.known()
+        fixes_noise = cls._laws() != tuple(LAWS)
 
         def make(law: str, value: float) -> NoisyCounts:
             own = fixed if fixes_noise else {**fixed, "noise": law}

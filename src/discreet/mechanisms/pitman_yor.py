@@ -253,13 +253,12 @@ class PitmanYor(PitmanYorUrn):
         worst table has the most distinct values, ``k = n`` where the domain has as many. Where new values may coincide
         with held ones, on a finite domain, its share is smaller.
         """
-        useless = {"discount": self.discount == 0.0, "size": self.size == 1}
         return Forecast(
             lost=self._expected_new(n, like),
             lost_is="prediction",
             lost_to="prior",
             worst=self._most_new(n),
-            remedies=helpful(self.domain, "discount", "size", "delta", **useless),
+            remedies=helpful(self.domain, "discount", "size", "delta", size=self.size == 1, discount=not self.discount),
         )
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:

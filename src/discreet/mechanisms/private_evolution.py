@@ -24,18 +24,25 @@ from discreet.domain.records import Commonness, Parts
 from discreet.evolution import API
 from discreet.evolution.api import NamedAPI
 from discreet.evolution.measured import EvolvedStep
-from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Output, PartsMechanism, Votes
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Output, PartsMechanism, Votes, require_known
 from discreet.mechanisms.bounded_lipschitz import bounded_lipschitz_projection
 from discreet.mechanisms.cells import nearest_of
 from discreet.mechanisms.draws import BLOCK, DEFAULT_SAMPLING, Expansion, Listed, Sampling, check_sampling, draw_cells
-from discreet.mechanisms.evolution_choice import MOST_CANDIDATES, Request
-from discreet.mechanisms.forecast import Forecast, helpful
+from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.mechanism import Mechanism, Outcome
 from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
-from discreet.mechanisms.populations import LARGEST, Embedded, Populations, check_fits, settled_api, settled_shares
+from discreet.mechanisms.populations import (
+    LARGEST,
+    MOST_CANDIDATES,
+    Embedded,
+    Populations,
+    Request,
+    check_fits,
+    settled_api,
+    settled_shares,
+)
 from discreet.mechanisms.sparse_transport import transport_available
 from discreet.mechanisms.steps import Checkpoint, SteppedMechanism
-from discreet.mechanisms.traits import Traits
 from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
 from discreet.privacy.algebra import power
 from discreet.privacy.noise import ThresholdedLaplace
@@ -663,7 +670,15 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         return "" if self.nearest == 1 else f"{counted(self.nearest, 'vote')} of each record, "
 
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
-        """Return how far records are displaced, and what would displace them less."""
+        r"""Return how far records are displaced on average, as a share of the domain's diameter: a prediction.
+
+        As if candidates were spread evenly, ``V`` distinct ones, and shared the votes alike. Noise: where votes are
+        clipped, the share that positive noise would have if no candidate had votes,
+        ``V E[Z 1(Z >= H)] / (n + V E[Z 1(Z >= H)])``; where they are released above a threshold, the share that is not,
+        and noise in the others; where they are projected, noise moves mass between neighbours: on dyadic scales, what
+        has to move times how far, summed (in one column, the root of the sum of squares). Candidates: each is a quarter
+        of its part's width from the records it stands for, ``V^(-1/d) / 4``.
+        """
         slow = not self._api.quick  # a user's own model; and where many distinct records are far apart in many numbers
         if not slow:
             held = min(self.records, _BASE_DRAWS if self.domain.size is None else self.domain.size)
@@ -680,15 +695,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         )
 
     def _lost(self, n: int) -> float:
-        r"""Return how far records are displaced on average, as a share of the domain's diameter: a prediction.
-
-        As if candidates were spread evenly, ``V`` distinct ones, and shared the votes alike. Noise: where votes are
-        clipped, the share that positive noise would have if no candidate had votes,
-        ``V E[Z 1(Z >= H)] / (n + V E[Z 1(Z >= H)])``; where they are released above a threshold, the share that is not,
-        and noise in the others; where they are projected, noise moves mass between neighbours: on dyadic scales, what
-        has to move times how far, summed (in one column, the root of the sum of squares). Candidates: each is a quarter
-        of its part's width from the records it stands for, ``V^(-1/d) / 4``.
-        """
+        """Return the displacement by noise and that of candidates, together."""
         if not self.steps:
             return 1.0
         candidates = self.candidates if self.domain.size is None else min(self.candidates, self.domain.size)
@@ -759,7 +766,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         relation. The projection variant takes a population of at most 32,768 candidates unless told otherwise: far
         above, probabilities are only near the nearest, and take minutes.
         """
-        cls.refuse_unknown(fixed, "relation")
+        require_known(cls, fixed, "relation")
         relation = fixed.pop("relation", "replacement")
         scale, threshold = fixed.pop("scale", None), fixed.pop("threshold", None)
         known = ("steps", "population", "noise", "variant", "nearest", "unit_votes", "by_label", "label_shares",

@@ -17,11 +17,10 @@ from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts
 from discreet.mechanisms.cells import Cells, CellsAround, PublicPoints
-from discreet.mechanisms.forecast import Forecast, helpful
+from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.noisy_counts import NoisyCounts
 from discreet.mechanisms.projections import BoundedLipschitz
 from discreet.mechanisms.sparse_transport import transport_available
-from discreet.mechanisms.traits import Traits
 from discreet.privacy import Budget, Guarantee, Relation
 
 _PREDICTED_WORK = 1 << 27  # in the draws of a prediction together

@@ -19,11 +19,10 @@ from discreet._core.numeric import least_integer, least_real
 from discreet._core.text import counted, rounded_down, rounded_up
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.base import NEIGHBOURS, Estimates, Output, Outputs, feasible, listed
-from discreet.mechanisms.forecast import Forecast, helpful
+from discreet.mechanisms.base import NEIGHBOURS, Estimates, Output, Outputs, feasible, listed, require_known
+from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.mechanism import Mechanism, Outcome
 from discreet.mechanisms.noise import LAPLACE
-from discreet.mechanisms.traits import Traits
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.guarantee import RelationName
 from discreet.privacy.noise import ThresholdedLaplace
@@ -170,7 +169,7 @@ class StableCounts(Mechanism):
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
     ) -> Self:
         """Solve for the least scale that any threshold allows, then for the least threshold."""
-        cls.refuse_unknown(fixed)
+        require_known(cls, fixed)
         scale, threshold = fixed.pop("scale", None), fixed.pop("threshold", None)
         return solve_threshold(
             lambda b, t: cls.of({**fixed, "scale": b, "threshold": t}, domain=domain, records=n, size=None),
@@ -183,8 +182,8 @@ class StableCounts(Mechanism):
 
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return the share lost of a table like that one; in the worst case no label is kept."""
-        known = like is not None
-        remedies = helpful(self.domain, "cells", "columns", "epsilon", "delta", "reference", reference=known)
+        compared = like is not None
+        remedies = helpful(self.domain, "cells", "columns", "epsilon", "delta", "reference", reference=compared)
         return Forecast(lost=self._lost(n, like), lost_is="prediction", lost_to="noise or rarity", remedies=remedies)
 
     def _lost(self, n: int, like: Commonness | None) -> float:

@@ -18,8 +18,8 @@ from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.mechanisms.base import NEIGHBOURS
+from discreet.mechanisms.forecast import Traits
 from discreet.mechanisms.mixture import Mixture, mixing_units, obscure
-from discreet.mechanisms.traits import Traits
 from discreet.privacy import Budget, Guarantee, Profile, Relation
 from discreet.privacy.algebra import ChainProfile
 from discreet.privacy.mixtures import SubsampledPair

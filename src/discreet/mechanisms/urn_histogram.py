@@ -20,8 +20,7 @@ from discreet.domain import Counts, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Outputs, listed, require_relation
 from discreet.mechanisms.evidence import DrawnFromCounts, DrawnFromHeld
-from discreet.mechanisms.forecast import Forecast
-from discreet.mechanisms.traits import Traits
+from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.urn import PitmanYorUrn, moved_mass
 from discreet.privacy import ConstantProfile, Guarantee, Relation
 from discreet.privacy.instance import HeldTable

@@ -162,6 +162,8 @@ class Option:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the option as JSON values."""
+        beforehand = self.forecast and (self.forecast.lost, self.forecast.lost_at_most, wording.lost(self.forecast))
+        lost, lost_at_most, in_words = beforehand or (None, None, None)
         return {
             "mechanism": self.name,
             "parameters": None if self.mechanism is None else self.mechanism.parameters(),
@@ -170,9 +172,9 @@ class Option:
             "epsilon": self.epsilon,
             "delta": self.delta,
             "largest_size": self.largest_size,
-            "share_not_from_data": self.share_not_from_data,
-            "share_at_most": None if self.forecast is None else self.forecast.lost_at_most,
-            "share_in_words": None if self.forecast is None else wording.lost(self.forecast),
+            "share_not_from_data": lost,
+            "share_at_most": lost_at_most,
+            "share_in_words": in_words,
             "predicted_w1": self.w1,
             "predicted_errors": None if self.errors is None else dict(self.errors),
             "times_sampling": self.times_sampling,

@@ -165,8 +165,8 @@ class Plan:
         """
         if self.feasible and not self.feasible[0].poor:
             return []
-        if self.feasible and (forecast := self.feasible[0].forecast) is not None:
-            why = poor_utility(self.best, forecast)
+        if self.feasible:
+            why = poor_utility(self.best, self.request.n, self.request.reference.commonness(self.best.domain))
             verdict = [f"a release by {self.best.name}, the best, would be refused: {why}"]
         else:
             verdict = ["no mechanism can release this table: each says why below"]

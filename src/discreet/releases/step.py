@@ -18,9 +18,8 @@ from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness, Units
 from discreet.mechanisms import Mechanism, first_names, named, require_kept
-from discreet.mechanisms.base import Estimates, PartsMechanism
+from discreet.mechanisms.base import Estimates, PartsMechanism, declared
 from discreet.mechanisms.draws import Expansion
-from discreet.mechanisms.forecast import Forecast
 from discreet.mechanisms.mechanism import DrawnMechanism
 from discreet.privacy import Guarantee, Relation
 
@@ -168,16 +167,16 @@ def require_utility(mechanism: Mechanism, n: int, *, size: int | None, like: Com
     """
     forecast = mechanism.forecast(n, like)
     if forecast.lost > POOR_UTILITY:
-        raise PoorUtility(poor_utility(mechanism, forecast))
+        raise PoorUtility(poor_utility(mechanism, n, like))
     if size is not None and (expected := size * forecast.released_share) < 1.0:
         raise PoorUtility(wording.no_records(expected, size))
 
 
-def poor_utility(mechanism: Mechanism, forecast: Forecast) -> str:
+def poor_utility(mechanism: Mechanism, n: int, like: Commonness | None = None) -> str:
     """Return why a release that is mostly not from the data is refused, and what would help this mechanism."""
-    width = len(mechanism.domain.columns)
-    wide = [name for name in first_names() if 1 < named(name).traits.least_columns <= width]
-    return wording.poor_utility(forecast, POOR_UTILITY, wide=wide if mechanism.traits.least_columns == 1 else ())
+    least, width = mechanism.traits.least_columns, len(mechanism.domain.columns)
+    wide = [name for name in first_names() if least == 1 < named(name).traits.least_columns <= width]
+    return wording.poor_utility(mechanism.forecast(n, like), POOR_UTILITY, wide=wide)
 
 
 # A mechanism as a step of the publisher: the one file of the publisher that asks a mechanism anything.
@@ -281,7 +280,7 @@ def _step(
         rows=lambda _n: rows,
         utility=partial(_utility, mechanism),
         public_inputs=mechanism.public_inputs(),
-        records=mechanism.made_for,
+        records=declared(mechanism, "records"),
         counts=size is None,
         tables=several,
         outcome=partial(_outcome, reading),

@@ -20,11 +20,10 @@ from discreet.confidential import confidential
 from discreet.domain import Counts, Domain, Integer, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms import Mechanism, Output
-from discreet.mechanisms.base import NEIGHBOURS, CellCounts, require_relation
-from discreet.mechanisms.forecast import Forecast
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, require_known, require_relation
+from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.noise import GAUSSIAN, law_named
 from discreet.mechanisms.noisy_counts import solve_scale
-from discreet.mechanisms.traits import Traits
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.releases import publish
 
@@ -149,7 +148,7 @@ class OneShot(Mechanism):
     def calibrated(
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
     ) -> OneShot:
-        cls.refuse_unknown(fixed)
+        require_known(cls, fixed)
 
         def make(law: str, value: float) -> OneShot:
             return cls(domain=domain, records=n, scale=value, noise=law, **fixed)

@@ -20,7 +20,7 @@ from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
 from discreet.errors import Fault, Infeasible, ParameterError
 from discreet.mechanisms import REGISTRY, PerturbedHistogram, SmoothedHistogram, first_names
-from discreet.mechanisms.traits import Traits
+from discreet.mechanisms.forecast import Traits
 from discreet.planner import plan
 from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
 from discreet.releases import Certificate, publish, verify
