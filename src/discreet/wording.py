@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from discreet._core.text import about, counted, percent, rounded_up, sentence
-from discreet.mechanisms.forecast import Forecast
+from discreet.mechanisms import Forecast
 
 REMEDIES = {
     "cells": "declare fewer cells",
@@ -40,12 +40,10 @@ LOST_TO = {
 }
 """What the records that are not from the data have in common, after "of the released records"."""
 
-_MARKS = {"expectation": "", "bound": "<= ", "prediction": "~ "}
-
 
 def marked_share(forecast: Forecast) -> str:
     """Return the share that is lost in per cent: ``<=`` before a bound, ``~`` before a prediction."""
-    return _MARKS[forecast.lost_is] + percent(forecast.lost)
+    return {"expectation": "", "bound": "<= ", "prediction": "~ "}[forecast.lost_is] + percent(forecast.lost)
 
 
 def lost(forecast: Forecast, *, unknown: bool = False) -> str:

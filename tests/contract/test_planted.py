@@ -18,8 +18,7 @@ from discreet._core.checks import choice
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.errors import ParameterError
-from discreet.mechanisms import CellCounts, Mechanism, Output
-from discreet.mechanisms.forecast import Forecast, Traits
+from discreet.mechanisms import CellCounts, Forecast, Mechanism, Output, Traits
 from discreet.mechanisms.noisy_counts import NoisyCounts
 from discreet.mechanisms.projections import PROJECTIONS, Clip, Projection
 from discreet.privacy import Budget

@@ -15,6 +15,7 @@ from discreet._core.errors import ParameterError
 from discreet.domain import Domain
 from discreet.domain.declaration import DECLARED
 from discreet.mechanisms.base import CellCounts, Output
+from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ __all__ = [
     "DataSpecificRevealOrObscure",
     "DirichletMultinomial",
     "ExponentialHistogram",
+    "Forecast",
     "GaussianSmoothedHistogram",
     "HierarchicalHistogram",
     "LaplaceProjectionSampler",
@@ -57,6 +59,7 @@ __all__ = [
     "StabilisedPitmanYor",
     "StabilityHistogram",
     "SubsampledRandomisedResponse",
+    "Traits",
     "UrnHistogram",
     "named",
 ]

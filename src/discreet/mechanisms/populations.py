@@ -38,10 +38,7 @@ _ROUNDS = 4  # of draws until each label has its members; those still missing ge
 
 
 def settled_shares(given: Any, domain: Domain, by_label: str | None) -> tuple[float, ...] | None:
-    """Return the shares of labels as numbers.
-
-    Raises ParameterError when the column is not one of a few declared values, or the shares are not theirs.
-    """
+    """Return the shares of labels as numbers; refuse those that are not of the few declared values of a column."""
     if by_label is None:
         if given is not None:
             raise ParameterError("label_shares needs the column of the labels. Write by_label=...")
@@ -68,16 +65,11 @@ def settled_shares(given: Any, domain: Domain, by_label: str | None) -> tuple[fl
 
 @dataclass(frozen=True, slots=True)
 class Populations:
-    """Which labels there are, and what share of a release each has.
-
-    ``domain``: public.
-    ``column``: of the labels; None for one population of all.
-    ``given``: the shares, where they are public; otherwise they are those of the noisy votes.
-    """
+    """Which labels there are, and what share of a release each has."""
 
     domain: Domain
-    column: str | None
-    given: tuple[float, ...] | None
+    column: str | None  # of the labels; None for one population of all
+    given: tuple[float, ...] | None  # the shares, where they are public; otherwise they are those of the noisy votes
 
     @property
     def count(self) -> int:
@@ -115,10 +107,7 @@ class Populations:
         return points if self.column is None else np.column_stack((points, labels))
 
     def first(self, draw: Callable[[int], Records], population: int) -> Records:
-        """Return the members to start from: draws of each label, as many as it has members.
-
-        ``draw``: gives so many records.
-        """
+        """Return the members to start from: draws of each label, as many as it has members."""
         if self.column is None:
             return draw(population)
         wanted, parts = self.sizes(population), []
@@ -182,10 +171,7 @@ class Embedded:
 
 
 def embedded(api: API, records: Records) -> Floats:
-    """Embed confidential records; what goes wrong may name their values, and is not passed on.
-
-    Raises ParameterError when the embedding fails, or does not give finite numbers for each.
-    """
+    """Embed confidential records, or raise ParameterError: what goes wrong may name values, and is not passed on."""
     try:
         points = np.asarray(api.embed(records), dtype=np.float64)
     except Exception:  # noqa: BLE001  # whatever a user's function raises
@@ -199,10 +185,7 @@ def embedded(api: API, records: Records) -> Floats:
 
 
 def settled_api(given: Any, domain: Domain) -> API:
-    """Return an API from an object, a name, or what a certificate says of one.
-
-    Raises ParameterError when it is of another domain or none at all.
-    """
+    """Return an API from an object, a name, or what a certificate says of one; refuse one of another domain."""
     if isinstance(given, str):
         given = {"name": given}
     if isinstance(given, Mapping):
@@ -217,10 +200,7 @@ def settled_api(given: Any, domain: Domain) -> API:
 
 
 def check_fits(records: Records, domain: Domain, rows: int, what: str) -> None:
-    """Check what an API gave, before any noise is drawn for it.
-
-    Raises ParameterError when it is not as many records of the domain.
-    """
+    """Refuse what an API gave that is not as many records of the domain, before any noise is drawn for it."""
     if len(records.columns) != len(domain.columns) or len(records) != rows:
         raise ParameterError(
             f"{what} of the API must give {counted(rows, 'record')} with a column for each of the domain's"

@@ -15,10 +15,9 @@ from discreet._core.errors import DiscreetError, MissingExtra, Refused
 from discreet._core.numeric import least_integer
 from discreet._core.text import about, counted, percent
 from discreet.domain import Domain
-from discreet.mechanisms import Mechanism, named, require_kept
+from discreet.mechanisms import Forecast, Mechanism, named, require_kept
 from discreet.mechanisms.draws import DEFAULT_SAMPLING, check_sampling
 from discreet.mechanisms.evidence import no_posterior
-from discreet.mechanisms.forecast import Forecast
 from discreet.mechanisms.noise import LAWS, law_named
 from discreet.mechanisms.noisy_counts import BareNoise, projection_error, solve_scale
 from discreet.planner.cells import with_cells

@@ -159,11 +159,6 @@ def require_utility(mechanism: Mechanism, n: int, *, size: int | None, like: Com
 
     Raises PoorUtility when more than 20 % of the records are expected to carry nothing of the data, or when not one
     record is expected at all; it says what would help this mechanism.
-
-    ``mechanism``: calibrated.
-    ``n``: number of records, public.
-    ``size``: number of records to release; None for counts.
-    ``like``: how common the records of tables like this one are; by default those of an invented one.
     """
     forecast = mechanism.forecast(n, like)
     if forecast.lost > POOR_UTILITY:

@@ -19,9 +19,8 @@ from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Counts, Domain, Integer, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms import Mechanism, Output
+from discreet.mechanisms import Forecast, Mechanism, Output, Traits
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, require_known, require_relation
-from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.noise import GAUSSIAN, law_named
 from discreet.mechanisms.noisy_counts import solve_scale
 from discreet.privacy import Budget, Guarantee, Relation

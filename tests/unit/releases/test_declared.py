@@ -19,8 +19,7 @@ from discreet.cli.entry import run
 from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
 from discreet.errors import Fault, Infeasible, ParameterError
-from discreet.mechanisms import REGISTRY, PerturbedHistogram, SmoothedHistogram, first_names
-from discreet.mechanisms.forecast import Traits
+from discreet.mechanisms import REGISTRY, PerturbedHistogram, SmoothedHistogram, Traits, first_names
 from discreet.planner import plan
 from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
 from discreet.releases import Certificate, publish, verify
