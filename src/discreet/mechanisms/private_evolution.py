@@ -679,7 +679,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         has to move times how far, summed (in one column, the root of the sum of squares). Candidates: each is a quarter
         of its part's width from the records it stands for, ``V^(-1/d) / 4``.
         """
-        slow = not self._api.quick  # a user's own model; and where many distinct records are far apart in many numbers
+        slow = not self._api.quick  # as with a user's own model; else where many distinct records are embedded
         if not slow:
             held = min(self.records, _BASE_DRAWS if self.domain.size is None else self.domain.size)
             coordinates = self._api.embed(self._api.random(1, rng=seeded(0))).shape[1]
