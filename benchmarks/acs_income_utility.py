@@ -119,7 +119,7 @@ class Table:
                 found[mechanism.name].append(
                     released(mechanism.reading(mechanism.kernel(counts, rng=rng), n=counts.n).draw(size, rng=rng), rng)
                 )
-            shares[mechanism.name] = mechanism.share_not_from_data(self.n)
+            shares[mechanism.name] = mechanism.forecast(self.n).lost
             seconds[mechanism.name] = (time.perf_counter() - start) / seeds
         perturbed = [PerturbedHistogram.calibrated(BUDGET, **budget, projection=p) for p in PROJECTIONS]
         for seed in range(seeds):
@@ -128,7 +128,7 @@ class Table:
                 rng = seeded(seed + 20_000)
                 name = f"{mechanism.name}, {mechanism.projection}"
                 found.setdefault(name, []).append(released(mechanism.reading(noisy, n=self.n).draw(size, rng=rng), rng))
-                shares[name] = mechanism.share_not_from_data(self.n)
+                shares[name] = mechanism.forecast(self.n).lost
         reference = float(np.mean(found["bootstrap"]))
         error = _standard_error(found["bootstrap"])
         rows = []

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from discreet.domain import Domain, Numeric
 from discreet.mechanisms import REGISTRY, Mechanism, alias_of
+from discreet.mechanisms.base import parameter_names
 from discreet.mechanisms.likelihood import no_posterior
 from discreet.privacy import Budget
 from discreet.testing.facts import small_domain
@@ -65,7 +66,7 @@ def row(name: str, kind: type[Mechanism]) -> Row:
         return kind.calibrated(BUDGET, domain=domain, n=RECORDS, size=SIZE, **WITH.get(name, alias_of(name)))
 
     on_cells = calibrated(small_domain())
-    made = on_cells if kind.needs_cells else calibrated(INTERVAL)
+    made = on_cells if kind.traits.needs_cells else calibrated(INTERVAL)
     promised = made.guarantee(n=RECORDS)
     step = next(base for base in kind.__mro__ if "kernel" in vars(base))
     page = kind.__module__.rpartition(".")[2].replace("_", "-")
@@ -76,7 +77,7 @@ def row(name: str, kind: type[Mechanism]) -> Row:
         private_step=first_sentence(step).partition(";")[0].rstrip("."),
         guarantee=f"{promised.kind}, {'exact' if promised.profile.exact else 'upper bound'}",
         theorem=promised.theorem,
-        relations=", ".join(kind.relations),
+        relations=", ".join(kind.traits.relations),
         gives="records or counts" if kind.forms.counts else "records",
         intervals=intervals(made, on_cells),
         theory=page,
@@ -85,7 +86,7 @@ def row(name: str, kind: type[Mechanism]) -> Row:
 
 def intervals(made: Mechanism, on_cells: Mechanism) -> str:
     """Return whether an analyst gets intervals from a release."""
-    if "tables" in made.known():
+    if "tables" in parameter_names(type(made)):
         return "from several tables"  # of one column, from one
     if not no_posterior(made):
         return "yes"

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from discreet import wording
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
@@ -26,7 +27,7 @@ from discreet.ledger import Ledger, Request, Run
 from discreet.ledger.outlook import ledger_for
 from discreet.ledger.request import AddRemove, Checkpoint, Watch
 from discreet.mechanisms import REGISTRY, Mechanism, first_names, named, require_kept
-from discreet.mechanisms.base import PartsMechanism, feasible, require_relation
+from discreet.mechanisms.base import PartsMechanism, feasible, parameter_names, require_relation
 from discreet.mechanisms.likelihood import no_posterior
 from discreet.mechanisms.steps import SteppedMechanism, checkpoint_state
 from discreet.planner import plan
@@ -252,7 +253,7 @@ def release(
             like=like,
             progress=watch.progress,
             form="counts" if counts else "records",
-            info={"mechanism": chosen.name, "why": why, "share_not_from_data": chosen.share_not_from_data(n, like)},
+            info={"mechanism": chosen.name, "why": why, "share_not_from_data": chosen.forecast(n, like).lost},
             ledger=run,
             partitions=partitions,
             partition_by=partition_by,
@@ -271,8 +272,8 @@ def _require_complete(request: Request) -> None:
             "the number of records to release is a public choice that costs privacy or utility. Write size=.... "
             "As many as the table has is a good start, and the plan compares others"
         )
-    if request.several and (kind is None or "tables" not in kind.known()):
-        names = [repr(name) for name, kind in REGISTRY.items() if "tables" in kind.known()]
+    if request.several and (kind is None or "tables" not in parameter_names(kind)):
+        names = [repr(name) for name, kind in REGISTRY.items() if "tables" in parameter_names(kind)]
         raise ParameterError(f"several tables are not drawn by every mechanism. Write mechanism={' or '.join(names)}")
     if request.counts and request.several:
         raise ParameterError("counts are one table. For them leave tables out")
@@ -283,7 +284,7 @@ def _require_complete(request: Request) -> None:
         )
     if kind is None:
         if request.relation != "replacement":
-            names = [name for name, kind in REGISTRY.items() if "add-remove" in kind.relations]
+            names = [name for name, kind in REGISTRY.items() if "add-remove" in kind.traits.relations]
             raise ParameterError(
                 f"the plan chooses for replacement. For add/remove write mechanism=..., {' or '.join(names)}"
             )
@@ -481,7 +482,7 @@ def _by_plan(asked: Request, held: _Known, n: int, *, by_value: bool) -> tuple[M
 
 def _by_name(asked: Request, kind: type[Any], held: _Known, n: int) -> tuple[Mechanism, str]:
     """Return the mechanism asked for, calibrated with the parameters that are given, and what to know of it."""
-    require_kept(kind.name, held.domain, keeps=kind.keeps_declared)
+    require_kept(kind.name, held.domain, keeps=kind.traits.keeps_declared)
     given = with_sampling(kind, dict(asked.parameters), asked.sampling)
     if isinstance(given.get("points"), (str, os.PathLike)):
         given["points"] = public_table(os.fspath(given["points"]), held.domain)
@@ -492,7 +493,7 @@ def _by_name(asked: Request, kind: type[Any], held: _Known, n: int) -> tuple[Mec
         given["relation"] = asked.between.name
     made = kind.calibrated(asked.budget, domain=cut, n=n, size=asked.size, group=held.group, **given)
     why = f"{asked.mechanism}: asked for"
-    if asked.sampling == "stratified" and not made.stratified:
+    if asked.sampling == "stratified" and not made.forecast(n).stratified:
         why += ". It draws records as its law demands, so that stratified has no effect"
     return made, why
 
@@ -514,9 +515,10 @@ def _announced(
     asked: Request, chosen: Mechanism, why: str, held: _Known, n: int, like: Commonness | None
 ) -> Iterator[str]:
     """Say what was chosen and what it will do, before anything is drawn: from public facts alone."""
-    yield f"{why}. {sentence(chosen.share_in_words(n, like))}"
-    if chosen.random_size and asked.size is not None:
-        expected = counted_up(asked.size * chosen.share_released(n))
+    forecast = chosen.forecast(n, like)
+    yield f"{why}. {sentence(wording.lost(forecast))}"
+    if chosen.traits.random_size and asked.size is not None:
+        expected = counted_up(asked.size * forecast.released_share)
         yield f"about {expected} of {counted(asked.size, 'draw')} are expected to be released"
     if not asked.several and (why_not := no_posterior(chosen)):
         yield f"estimate will give no intervals from this release: {why_not}"

@@ -23,6 +23,7 @@ from discreet.mechanisms import (
     PrivateEvolution,
     StabilityHistogram,
 )
+from discreet.mechanisms.base import parameter_names
 from discreet.mechanisms.latent_classes import FromStrata
 from discreet.mechanisms.noisy_counts import NoisyReading
 from discreet.mechanisms.reading import BLOCK, CellShares, Expansion, draw_counts
@@ -87,7 +88,9 @@ def test_who_has_records_by_position(name: str) -> None:
 def test_records_by_position_are_those_one_after_the_other(name: str, sampling: str) -> None:
     """With the same generator: exactly, since both begin with the same draws. In seven parts, or in one."""
     domain = LINE if name == "signed-measure" else DOMAIN
-    mechanism = calibrated(name, domain, **({"sampling": sampling} if "sampling" in REGISTRY[name].known() else {}))
+    mechanism = calibrated(
+        name, domain, **({"sampling": sampling} if "sampling" in parameter_names(REGISTRY[name]) else {})
+    )
     if isinstance(mechanism, HierarchicalHistogram):
         mechanism = replace(mechanism, levels=None)  # leaves are then cells
     output = released(mechanism, domain)

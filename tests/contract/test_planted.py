@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,8 +16,9 @@ import pytest
 
 from discreet._core.checks import choice
 from discreet.domain import Counts, Domain, Records
+from discreet.domain.records import Commonness
 from discreet.errors import ParameterError
-from discreet.mechanisms import CellCounts, Mechanism
+from discreet.mechanisms import CellCounts, Forecast, Mechanism, Traits
 from discreet.mechanisms.noisy_counts import NoisyCounts
 from discreet.mechanisms.projections import PROJECTIONS, Clip, Projection
 from discreet.mechanisms.reading import Estimates, Reading
@@ -178,8 +179,8 @@ class ForgetsAChosenLaw(Chosen):
 class StatesNoShare(Sound):
     """Disarms the refusal of poor utility."""
 
-    def share_not_from_data(self, n: int) -> float:
-        return 0.0
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
+        return replace(super().forecast(n), lost=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,20 +304,20 @@ class KeepsOnItsClass(Sound):
 class ForgetsTheImpossible(Sound):
     """Says that it keeps what the domain declares, and follows the table."""
 
-    keeps_declared: ClassVar[bool] = True
+    traits: ClassVar[Traits] = replace(Sound.traits, keeps_declared=True)
 
 
 class _Sometimes:
-    """False of the class, and true of what it makes, which the publisher asks."""
+    """Traits by which the class does not keep what is declared, and what it makes does, which the publisher asks."""
 
-    def __get__(self, mechanism: Any, kind: Any) -> bool:
-        return mechanism is not None
+    def __get__(self, mechanism: Any, kind: Any) -> Traits:
+        return replace(Sound.traits, keeps_declared=mechanism is not None)
 
 
 class SlipsThrough(Sound):
     """Is released although its class does not say that it keeps what is declared, and releases the last cell alone."""
 
-    keeps_declared: ClassVar[Any] = _Sometimes()
+    traits: ClassVar[Any] = _Sometimes()
 
     def reading(self, y: Any, *, n: int) -> Reading:
         return LastCell(self.domain)

@@ -42,8 +42,8 @@ FORMS = {  # counting is the same for all mechanisms; the second one reads files
 
 
 def kinds(name: str) -> tuple[str, ...]:
-    cells = REGISTRY[name].needs_cells or name == "private-evolution"  # whose predictions on a continuum take seconds
-    return ("cells",) if cells else ("continuous", "labels")
+    slow = name == "private-evolution"  # its predictions on a continuum take seconds
+    return ("cells",) if slow or REGISTRY[name].traits.needs_cells else ("continuous", "labels")
 
 
 def domain(kind: str) -> Domain:
@@ -92,7 +92,7 @@ def public_view(action: Callable[[], Release]) -> Any:
     assert len(facts.pop("identity")) == 32  # random, and of no data
     rows = facts["released"]["rows"]
     size = facts["size"]
-    varies = size is None or REGISTRY[facts["mechanism"]["name"]].random_size
+    varies = size is None or REGISTRY[facts["mechanism"]["name"]].traits.random_size
     facts["released"] = {
         **facts["released"],
         "outcome": None,

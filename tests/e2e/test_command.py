@@ -113,11 +113,11 @@ def test_compare_with_measures_and_a_holdout(files: Path, capsys: pytest.Capture
 @pytest.mark.parametrize("mechanism", [name for name in REGISTRY if name != "private-evolution"])
 def test_every_mechanism_releases_to_every_format(files: Path, mechanism: str, ending: str) -> None:
     out = str(files / f"out.{ending}")
-    delta = "0.01" if named(mechanism).verbatim else "1e-6"
+    delta = "0.01" if named(mechanism).traits.verbatim else "1e-6"
     assert run(release_arguments(files, mechanism=mechanism, out=out, delta=delta, size="5")) == 0
     read = pl.read_csv(out) if ending == "csv" else pl.read_parquet(out)
     assert read.width == 2
-    assert len(read) == 5 or named(mechanism).random_size
+    assert len(read) == 5 or named(mechanism).traits.random_size
     assert run(["verify", str(files / "out.certificate.json"), "--data", out]) == 0
 
 

@@ -206,7 +206,7 @@ def test_the_share_of_noise_is_an_upper_estimate(loss: str, k: int, m: int, e: f
             weights: npt.NDArray[np.float64] = mechanism._log_weights(held, vectors)
             law = np.exp(weights.sum(axis=1) if loss == "l1" else weights)
             apart = 0.5 * np.abs(vectors / m - held / n).sum(axis=1)
-            assert law @ apart / law.sum() <= mechanism.share_not_from_data(n) + apart.min() + k / (4 * m)
+            assert law @ apart / law.sum() <= mechanism.forecast(n).lost + apart.min() + k / (4 * m)
             predicted = mechanism.predictive(held / n, support=cells(k).unflat(np.arange(k)), n=n, rng=seeded(1))
             assert predicted.sum() == pytest.approx(1.0)
             np.testing.assert_allclose(m * predicted, np.rint(m * predicted), atol=1e-9)
@@ -247,7 +247,7 @@ def test_one_cell_reveals_nothing() -> None:
     domain = Domain(columns={"cell": Category(categories=("a",))})
     mechanism = ExponentialHistogram(domain=domain, size=5, pure_epsilon=1.0)
     assert mechanism.guarantee(n=3).delta(0.0) == 0.0
-    assert mechanism.share_not_from_data(3) == 0.0
+    assert mechanism.forecast(3).lost == 0.0
     (column,) = Records.concatenate(mechanism.kernel(Counts.of_cells([0, 0, 0]), rng=seeded(1))).columns
     assert column.tolist() == [0] * 5
 
@@ -258,4 +258,4 @@ def test_a_release_of_ordinary_size_is_near_its_table() -> None:
     mechanism = made(25, 2000, 1.0)
     drawn = Records.concatenate(mechanism.kernel(table_of(held), rng=seeded(2)))
     counts = np.bincount(np.asarray(drawn.columns[0], dtype=np.int64), minlength=25)
-    assert 0.3 < 0.5 * np.abs(counts - held).sum() / 2000 / mechanism.share_not_from_data(2000) < 1.7
+    assert 0.3 < 0.5 * np.abs(counts - held).sum() / 2000 / mechanism.forecast(2000).lost < 1.7

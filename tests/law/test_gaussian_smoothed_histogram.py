@@ -82,7 +82,7 @@ def test_the_share_not_from_the_data_is_a_bound(mixing: float, held: tuple[int, 
     apart = np.array(
         [0.5 * np.abs(mechanism.probabilities(np.array(held) + z) - np.array(held) / n).sum() for z in noise]
     )
-    assert apart.mean() - 3.0 * apart.std() / np.sqrt(300) <= mechanism.share_not_from_data(n) <= 1.0
+    assert apart.mean() - 3.0 * apart.std() / np.sqrt(300) <= mechanism.forecast(n).lost <= 1.0
 
 
 def test_the_census_example() -> None:
@@ -94,7 +94,7 @@ def test_the_census_example() -> None:
     assert mechanism.scale == pytest.approx(2.817, abs=1e-3)
     delta = mechanism.guarantee(n=11_918_162).delta(2.0)
     assert 0.999e-5 < delta <= 1e-5
-    assert mechanism.share_not_from_data(11_918_162) == pytest.approx(0.01003, abs=1e-5)
+    assert mechanism.forecast(11_918_162).lost == pytest.approx(0.01003, abs=1e-5)
     again = GaussianSmoothedHistogram.of(mechanism.parameters(), domain=domain, records=11_918_162, size=119)
     assert again == mechanism
     with pytest.raises(Infeasible, match="delta"):

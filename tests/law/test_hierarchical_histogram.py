@@ -375,13 +375,13 @@ def test_what_the_tree_does_not_cut_is_not_from_the_data() -> None:
     wide = Domain(columns={f"c{i}": Numeric(lower=0, upper=1, cells=100) for i in range(20)})
     mechanism = HierarchicalHistogram.calibrated(BUDGET, domain=wide, n=1000)
     cut = sum(any(cuts) for cuts in zip(*Tree.of(wide).cuts[: mechanism.levels[-1] + 1], strict=True))
-    assert mechanism.share_not_from_data(1000) > 0.5 * (20 - cut) / 20 * 0.9  # half of each column that is left whole
+    assert mechanism.forecast(1000).lost > 0.5 * (20 - cut) / 20 * 0.9  # half of each column that is left whole
     assert "where in its leaf" in mechanism.guarantee(n=1000).caveats[-1]
     flags = Domain(columns={f"c{i}": Category(categories=["x", "y"]) for i in range(8)})
     half = made(flags, 1e-3, levels=4)  # no noise to speak of, and half of the flags made up
-    assert half.share_not_from_data(10_000) == pytest.approx(0.25, rel=1e-3)
+    assert half.forecast(10_000).lost == pytest.approx(0.25, rel=1e-3)
     assert "where in its leaf (of up to 16 cells)" in half.guarantee(n=10_000).caveats[-1]
-    assert made(flags, 1e-3).share_not_from_data(10_000) == pytest.approx(0.0, abs=1e-3)
+    assert made(flags, 1e-3).forecast(10_000).lost == pytest.approx(0.0, abs=1e-3)
 
 
 def test_what_is_refused() -> None:
@@ -403,7 +403,7 @@ def test_one_cell_reveals_nothing() -> None:
     x = Counts.of_cells([0] * 5)
     assert mechanism.levels == ()
     assert mechanism.guarantee(n=5).delta(0.0) == 0.0
-    assert mechanism.share_not_from_data(5) == 0.0
+    assert mechanism.forecast(5).lost == 0.0
     y = mechanism.kernel(x, rng=seeded(0))
     assert Records.concatenate(mechanism.reading(y, n=mechanism.records).draw(3, rng=seeded(0))).columns[
         0
@@ -421,7 +421,7 @@ def test_the_stated_share_is_the_displacement_by_noise() -> None:
             np.abs(np.cumsum(mechanism.probabilities(mechanism.kernel(x, rng=seeded(s))) - shares)).mean()
             for s in range(30)
         ]
-        assert mechanism.share_not_from_data(x.n) == pytest.approx(np.mean(w1), rel=0.3)
+        assert mechanism.forecast(x.n).lost == pytest.approx(np.mean(w1), rel=0.3)
         guess = [
             np.abs(
                 np.cumsum(mechanism.predictive(shares, support=x.records, n=x.n, rng=seeded(s))[:-1] - shares)

@@ -80,7 +80,7 @@ def test_a_record_is_as_accurate_as_stated(held: tuple[int, ...], scale: float) 
     one = sum(p * mechanism.probabilities(np.array(y)) for p, y in zip(law.mass[0], law.outcomes, strict=True))
     assert np.sum(one) == pytest.approx(1.0, abs=1e-9)
     assert 0.5 * np.abs(one - np.array(held) / n).sum() <= mechanism.accuracy
-    assert mechanism.accuracy == mechanism.share_not_from_data(n)
+    assert mechanism.accuracy == mechanism.forecast(n).lost
 
 
 def test_the_accuracy_is_below_the_papers() -> None:

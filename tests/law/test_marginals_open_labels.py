@@ -622,7 +622,7 @@ def test_add_remove_through_release() -> None:
 def test_the_plan_takes_it() -> None:
     made = plan(WIDE, records=50_000, epsilon=1.0, delta=1e-6, size=50_000, largest_sizes=False)
     assert made.best.name == "marginals"
-    assert "Labels too rare to be kept are counted as such" in (made.feasible[0].share_in_words or "")
+    assert "Labels too rare to be kept are counted as such" in made.feasible[0].to_dict()["share_in_words"]
 
 
 def test_with_a_reference_of_the_same_law_the_predicted_error_is_near() -> None:

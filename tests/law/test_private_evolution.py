@@ -470,7 +470,7 @@ def test_equal_candidates_are_merged() -> None:
 def test_no_step_spends_nothing() -> None:
     mechanism = evolution(3, PrivateEvolution, steps=0)
     assert mechanism.guarantee(n=2).delta(0.0) == 0.0
-    assert mechanism.share_not_from_data(2) == 1.0
+    assert mechanism.forecast(2).lost == 1.0
     output = mechanism.kernel(Counts.of_cells([2, 2]), rng=seeded(0))
     assert next(mechanism.reading(output, n=2).draw(5, rng=seeded(0))).rows() == [(0,)] * 5
 
@@ -874,11 +874,11 @@ def test_a_prediction_that_would_take_minutes_is_not_made() -> None:
     budget = Budget(epsilon=1.0, delta=1e-6)
     facts: dict[str, Any] = {"domain": domain, "n": 90_000, "steps": 4}
     large = PrivateEvolution.calibrated(budget, population=400, **facts)
-    assert not large.predictable
+    assert large.forecast(90_000).slow
     assert "is not predicted" in said_before(large, budget, n=90_000, size=90_000)[-1]
     (option,) = plan(domain, records=90_000, epsilon=1.0, delta=1e-6, mechanisms=["private-evolution"]).options
     assert "by name" in str(option.refused)
-    assert PrivateEvolution.calibrated(budget, population=40, **facts).predictable
+    assert not PrivateEvolution.calibrated(budget, population=40, **facts).forecast(90_000).slow
 
 
 def test_gaussian_profile_is_the_pairs() -> None:

@@ -392,7 +392,7 @@ def test_many_points_are_recorded_by_number_and_hash_and_cannot_run_from_a_certi
     again = SignedMeasure.of(stated, domain=SQUARE, records=10_000, size=None)
     assert again.parameters() == mechanism.parameters()
     assert again.guarantee(n=10_000).delta(0.5) == mechanism.guarantee(n=10_000).delta(0.5)
-    assert again.share_not_from_data(10_000) == mechanism.share_not_from_data(10_000)
+    assert again.forecast(10_000).lost == mechanism.forecast(10_000).lost
     with pytest.raises(ParameterError, match="must be given in full"):
         again.kernel(counted(SQUARE, *rows[:1] * 10_000), rng=seeded(0))
     with pytest.raises(ParameterError, match="must be given in full"):

@@ -172,6 +172,6 @@ def test_predictive_weights_and_the_stated_share() -> None:
     assert mean[2] == 0.0
     assert mean[3] == pytest.approx(30 / 1010, abs=0.005)
     common = Commonness.of_counts(np.array([600, 380, 20]), cells=None)
-    stated = mechanism.share_not_from_data(1000, common)
+    stated = mechanism.forecast(1000, common).lost
     assert stated == pytest.approx((10 + 20 + 2 * 0.5 / math.sinh(0.5)) / 1010, abs=1e-4)
-    assert mechanism.share_not_from_data(10) > 0.999
+    assert mechanism.forecast(10).lost > 0.999

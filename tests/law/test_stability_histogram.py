@@ -331,9 +331,9 @@ def test_the_stated_share_is_what_is_left_out_and_noise() -> None:
     common = Commonness.of_counts(np.array([500, 400, 60, 40]), cells=None)
     noise = sum(0.5 / math.sinh(0.5) / held * held / 1000 for held in (500, 400, 60))
     kept_40 = -math.expm1(LAPLACE.log_below(2.0, 2)) * (1.0 - 0.5 / math.sinh(0.5) / 40)
-    assert mechanism.share_not_from_data(1000, common) == pytest.approx(noise + 0.04 * (1.0 - kept_40), abs=1e-3)
-    assert mechanism.share_not_from_data(20) > 0.999
-    assert mechanism.most_not_from_data(10**9) == 1.0
+    assert mechanism.forecast(1000, common).lost == pytest.approx(noise + 0.04 * (1.0 - kept_40), abs=1e-3)
+    assert mechanism.forecast(20).lost > 0.999
+    assert mechanism.forecast(10**9).lost_at_most == 1.0
 
 
 def test_the_certificate_says_how_much_of_the_table_was_kept() -> None:

@@ -149,7 +149,7 @@ def test_calibration_parameters_and_refusals() -> None:
         UrnHistogram.calibrated(budget, domain=UNIT, n=10, sampler="mixing")
     with pytest.raises(RelationNotSupported):
         made.guarantee(Relation(name="add-remove"), n=10)
-    assert made.share_not_from_data(10) == 0.0
+    assert made.forecast(10).lost == 0.0
 
 
 def test_the_prediction_is_a_probability_on_the_held_values() -> None:

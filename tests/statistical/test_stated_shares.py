@@ -18,6 +18,7 @@ from discreet.domain import Counts, Domain, Integer, Numeric, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms import REGISTRY, DirichletMultinomial, PitmanYor, SmoothedHistogram
 from discreet.mechanisms.noisy_counts import NoisyCounts
+from discreet.wording import LOST_TO
 
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
 RELEASES = 4000
@@ -47,7 +48,7 @@ def test_verbatim_records_come_as_often_as_caveat_t3_says(theta: float, sigma: f
         r"verbatim with probability (?:at most )?([0-9.]+)", " ".join(mechanism.guarantee(n=n).caveats)
     )
     assert float(said) == pytest.approx(stated, rel=1e-5)
-    assert 1 - expected <= mechanism.most_not_from_data(n) + 1e-12
+    assert 1 - expected <= mechanism.forecast(n).lost_at_most + 1e-12
 
 
 @pytest.mark.parametrize("size", [1, 40])
@@ -56,9 +57,9 @@ def test_the_prior_and_the_uniform_part_take_their_share(size: int) -> None:
     x = Counts.of_cells([2] * 12)
     urn = DirichletMultinomial(domain=domain, size=size, prior=1.5)
     # of what is not from the data, a fifth falls in the held cell all the same
-    assert abs(1 - mean_share(urn, x, 22) - 0.8 * urn.share_not_from_data(12)) < ALLOWED
+    assert abs(1 - mean_share(urn, x, 22) - 0.8 * urn.forecast(12).lost) < ALLOWED
     mixture = SmoothedHistogram(domain=domain, size=size, mixing=0.3)
-    assert mixture.share_not_from_data(12) == pytest.approx(0.3, abs=1e-9)
+    assert mixture.forecast(12).lost == pytest.approx(0.3, abs=1e-9)
     assert abs(1 - mean_share(mixture, x, 23) - 0.8 * 0.3) < ALLOWED
 
 
@@ -136,23 +137,25 @@ def test_what_is_stated_is_what_kernels_do(name: str, kind: str) -> None:
     mechanism = REGISTRY[name](domain=FIVE, **MADE[name])
     n = int(counts.sum())
     runs = np.array([laws(mechanism, table(TABLES[kind]), seed) for seed in range(RUNS)])
-    most = mechanism.most_not_from_data(n)
-    assert 0.0 <= mechanism.share_not_from_data(n) <= most + 1e-12 <= 1.0 + 1e-12
+    forecast = mechanism.forecast(n)
+    most = forecast.lost_at_most
+    assert 0.0 <= forecast.lost <= most + 1e-12 <= 1.0 + 1e-12
     apart = 0.5 * float(np.abs(runs.mean(axis=0) - shares).sum())
     assert apart <= most + NEAR
-    if mechanism.share_is == "expectation" and name != "urn-histogram":
-        stated = mechanism.share_not_from_data(n) * 0.5 * float(np.abs(0.2 - shares).sum())
+    if forecast.lost_is == "expectation" and name != "urn-histogram":
+        stated = forecast.lost * 0.5 * float(np.abs(0.2 - shares).sum())
         assert abs(apart - stated) < NEAR / 2
-    if mechanism.share_is == "bound":  # on each run's law, not on their mean
+    if forecast.lost_is == "bound":  # on each run's law, not on their mean
         assert 0.5 * float(np.abs(runs - shares).sum(axis=1).mean()) <= most + NEAR / 4
 
 
 def test_every_mechanism_states_what_its_share_is() -> None:
     assert set(MADE) == set(REGISTRY)
-    for kind in REGISTRY.values():
-        assert kind.share_is in {"expectation", "bound", "prediction"}
-        assert kind.share_is_of
-        assert kind.helped_by
+    for name, kind in REGISTRY.items():
+        forecast = kind(domain=FIVE, **MADE[name]).forecast(12)
+        assert forecast.lost_is in {"expectation", "bound", "prediction"}
+        assert forecast.lost_to in LOST_TO
+        assert forecast.remedies
 
 
 @pytest.mark.parametrize(("theta", "sigma"), [(1.0, 0.0), (1.0, 0.4), (-0.2, 0.5), (2.0**30, 0.5), (5.0, 0.9)])
@@ -168,8 +171,8 @@ def test_the_expected_share_of_an_urn_is_that_of_tables_of_its_own_process(theta
             after[k] = after.get(k, 0.0) + p * (1.0 - new)
         probability = after
     expected = sum(p * (theta + sigma * k) / (theta + n) for k, p in probability.items())
-    assert mechanism.share_not_from_data(n) == pytest.approx(expected, rel=1e-5)
-    assert mechanism.most_not_from_data(n) == pytest.approx((theta + sigma * n) / (theta + n), rel=1e-5)
+    assert mechanism.forecast(n).lost == pytest.approx(expected, rel=1e-5)
+    assert mechanism.forecast(n).lost_at_most == pytest.approx((theta + sigma * n) / (theta + n), rel=1e-5)
 
 
 @pytest.mark.parametrize("name", ["stability-histogram", "stabilised-pitman-yor"])
@@ -187,7 +190,7 @@ def test_what_is_left_out_is_predicted_for_tables_like_the_one_given(name: str, 
         held = mechanism.kernel(x, rng=seeded(seed)).records.columns[0].astype(np.int64)
         kept.append(sum(counts[i] for i in held.tolist()) / n)
     noise = 0.5 * 2.0 / min(10, max(counts))
-    lost = mechanism.share_not_from_data(n, like)
+    lost = mechanism.forecast(n, like).lost
     assert 1.0 - float(np.mean(kept)) - 0.03 <= lost <= 1.0 - float(np.mean(kept)) + noise + 0.03
 
 

@@ -124,7 +124,7 @@ def test_probabilities_in_caveats_are_rounded_up() -> None:
     ):
         share = re.search(r"([\d.]+)%", " ".join(made.guarantee(n=100).caveats))
         assert share is not None
-        assert float(share[1]) / 100 >= made.share_not_from_data(100)
+        assert float(share[1]) / 100 >= made.forecast(100).lost
 
 
 # -- counts and the nouns they count ----------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ NEVER_ONE = {  # what is counted there is not one, or the text before is no numb
     "cli/commands.py": {"len(checks)"},
     "mechanisms/base.py": {"digits - 1", "self.name"},
     "mechanisms/wide_facts.py": {"cells"},
-    "planner/options.py": {"kind.least_columns", "most"},
+    "planner/options.py": {"kind.traits.least_columns", "most"},
     "planner/stated.py": {"mechanism"},
     "pseudo_posterior/censored.py": {"self.tables"},
     "pseudo_posterior/checks.py": {"name"},

@@ -216,3 +216,21 @@ def _range(
 
 def _bound(number: float) -> str:
     return f"{int(number):,}" if number == int(number) and abs(number) < 1e15 else as_written(number)
+
+
+def dimensions(dimension: Any) -> int:
+    """Return a number of dimensions."""
+    return integer("dimension", dimension, least=1, most=10**6)
+
+
+def positive(**numbers: float) -> None:
+    """Refuse numbers that are not finite and above 0."""
+    for name, value in numbers.items():
+        real(name, value, above=0)
+
+
+def sizes(*, n: float, d: int, m: float = 1) -> None:
+    """Refuse numbers of records, and a dimension, that are below 1."""
+    real("n", n, least=1)
+    real("m", m, least=1)
+    integer("d", d, least=1)

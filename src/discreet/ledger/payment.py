@@ -15,6 +15,7 @@ from discreet.domain import Domain
 from discreet.ledger.events import Book, Event
 from discreet.ledger.filters import Cost
 from discreet.mechanisms import Mechanism
+from discreet.mechanisms.base import declared
 from discreet.privacy import Budget, Guarantee, Relation
 
 if TYPE_CHECKING:
@@ -66,13 +67,13 @@ class Made:
         size, stated = request.size, None
         if isinstance(mechanism, Mechanism):
             parameters = mechanism.parameters()
-            size = getattr(mechanism, "size", None) if size is None else size
+            size, n = size or declared(mechanism, "size"), declared(mechanism, "records") or n
         else:
             parameters = dict(mechanism.parameters)
             stated = None if mechanism.pure is None else Budget(epsilon=mechanism.pure(request.between)[0])
         facts = {
             "mechanism": {"name": mechanism.name, "parameters": parameters},
-            "records": (mechanism.made_for if isinstance(mechanism, Mechanism) else None) or n,
+            "records": n,
             "size": size,
             "cells": hash_of(mechanism.domain),
             "domain": mechanism.domain.to_toml(),

@@ -15,6 +15,7 @@ from discreet._core.errors import ParameterError
 from discreet.domain import Domain
 from discreet.domain.declaration import DECLARED
 from discreet.mechanisms.base import CellCounts, Output
+from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ __all__ = [
     "DataSpecificRevealOrObscure",
     "DirichletMultinomial",
     "ExponentialHistogram",
+    "Forecast",
     "GaussianSmoothedHistogram",
     "HierarchicalHistogram",
     "LaplaceProjectionSampler",
@@ -57,6 +59,7 @@ __all__ = [
     "StabilisedPitmanYor",
     "StabilityHistogram",
     "SubsampledRandomisedResponse",
+    "Traits",
     "UrnHistogram",
     "named",
 ]
@@ -138,7 +141,7 @@ def require_kept(name: str, domain: Domain, *, keeps: bool) -> None:
     declared = [f"[[{table}]]" for table in DECLARED if getattr(domain, table)]
     if keeps or not declared:
         return
-    others = [other for other in first_names() if named(other).keeps_declared]
+    others = [other for other in first_names() if named(other).traits.keeps_declared]
     instead = f"Use {' or '.join(others)}, or leave" if others else "Leave"
     raise ParameterError(
         f"{name} does not keep what the domain declares under {', '.join(declared)}. {instead} it out of the domain"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from itertools import product
 from typing import Any, ClassVar, NamedTuple, Self
@@ -23,10 +23,10 @@ from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError, R
 from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Parts
+from discreet.mechanisms.forecast import Traits
 from discreet.mechanisms.likelihood import Likelihood, NoLikelihood
 from discreet.mechanisms.reading import Forms, Reading
 from discreet.privacy import Budget, Guarantee, Relation
-from discreet.privacy.guarantee import RelationName
 
 MOST_LISTED = 2_000_000
 """Outcomes that may be listed."""
@@ -129,21 +129,14 @@ class PrivateStep(ABC):
     ----------
     name : str
         Registry and command name.
-    free : tuple of str
-        Parameters that ``calibrated`` can solve for, the preferred one first.
-    relations : tuple of str
-        Between which tables it has a theorem.
-    keeps_declared : bool
-        Whether what it releases always agrees with the domain's ``impossible``, ``implies`` and ``totals``. Others are
-        refused on a domain that declares any.
+    traits : Traits
+        What holds of the class, whatever its parameters.
     forms : Forms
         In which forms it releases.
     """
 
     name: ClassVar[str]
-    free: ClassVar[tuple[str, ...]]
-    relations: ClassVar[tuple[RelationName, ...]] = ("replacement",)
-    keeps_declared: ClassVar[bool] = False
+    traits: ClassVar[Traits]
     forms: ClassVar[Forms] = Forms()
 
     domain: Domain
@@ -236,34 +229,10 @@ class PrivateStep(ABC):
 
     # -- its parameters -----------------------------------------------------------------------------------------
 
-    @classmethod
-    def known(cls) -> tuple[str, ...]:
-        """Return the names of the parameters, without the domain and the numbers of records."""
-        return tuple(item.name for item in fields(cls) if item.init and item.name not in ("domain", "records", "size"))
-
-    @classmethod
-    def refuse_unknown(cls, given: Mapping[str, Any], *others: str) -> None:
-        """Refuse parameters that are not its own, nor among the others.
-
-        Raises
-        ------
-        ParameterError
-            When there are any.
-        """
-        known = (*cls.known(), *others)
-        if left := sorted(set(given) - set(known)):
-            raise ParameterError(f"unknown parameter {left[0]!r}. Parameters of {cls.name}: {', '.join(known)}")
-
     def parameters(self) -> dict[str, Any]:
         """Return the parameters under their public names, as JSON values, without domain and numbers of records."""
-        values = {name: getattr(self, name) for name in self.known()}
+        values = {name: getattr(self, name) for name in parameter_names(type(self))}
         return {name: _plain(value) for name, value in values.items() if value is not None}
-
-    @property
-    def made_for(self) -> int | None:
-        """The number of records that it was made for, where that is one of its parameters."""
-        number: int | None = getattr(self, "records", None)
-        return number
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
@@ -277,16 +246,14 @@ class PrivateStep(ABC):
         known = [item.name for item in fields(cls) if item.init and item.name != "domain"]
         given = {"records": records, "size": size}
         values = {**parameters, **{name: value for name, value in given.items() if name in known and value is not None}}
-        for name in cls.free:
+        for name in cls.traits.free:
             if name in known and name not in values:
                 missing = ", since its guarantee depends on the number of records released" if name == "size" else ""
                 raise ParameterError(f"{cls.name} needs {name}=...{missing}")
         for item in fields(cls):
             if item.name in known and item.name not in values and item.default is item.default_factory is MISSING:
                 raise ParameterError(f"{cls.name} needs {item.name}=...")
-        if unknown := sorted(set(values) - set(known)):
-            named = ", ".join(name for name in known if name not in given)
-            raise ParameterError(f"unknown parameter {unknown[0]!r}. Parameters of {cls.name}: {named}")
+        require_known(cls, set(values) - set(known))
         return cls(domain=domain, **values)
 
     def twin(self, size: int | None) -> Self:
@@ -297,8 +264,8 @@ class PrivateStep(ABC):
         return type(self).of(
             json.loads(json.dumps(self.parameters())),
             domain=Domain.from_dict(self.domain.to_dict()),
-            records=self.made_for or 0,
-            size=getattr(self, "size", size),
+            records=declared(self, "records") or 0,
+            size=declared(self, "size") or size,
         )
 
     @classmethod
@@ -328,6 +295,23 @@ class PrivateStep(ABC):
         Infeasible
             When no value of the free parameter meets the budget; it names the nearest numbers that do.
         """
+
+
+def parameter_names(kind: type[PrivateStep]) -> tuple[str, ...]:
+    """Return the names of the parameters of a class, without the domain and the numbers of records."""
+    return tuple(item.name for item in fields(kind) if item.init and item.name not in ("domain", "records", "size"))
+
+
+def require_known(kind: type[PrivateStep], given: Iterable[str], *others: str) -> None:
+    """Raise ParameterError for parameters that a class does not have, and that are not among the others."""
+    names = (*parameter_names(kind), *others)
+    if left := sorted(set(given) - set(names)):
+        raise ParameterError(f"unknown parameter {left[0]!r}. Parameters of {kind.name}: {', '.join(names)}")
+
+
+def declared(mechanism: PrivateStep, name: str) -> int | None:
+    """Return the number of ``records``, or the ``size``, that a mechanism was made for, where it has that field."""
+    return next((getattr(mechanism, name) for item in fields(mechanism) if item.name == name), None)
 
 
 def _plain(value: Any) -> Any:
@@ -391,7 +375,7 @@ def require_relation(mechanism: PrivateStep | type[PrivateStep], relation: str) 
 
     Raises RelationNotSupported naming both.
     """
-    if relation not in mechanism.relations:
+    if relation not in mechanism.traits.relations:
         raise RelationNotSupported(mechanism.name, relation, "its law depends on the number of records")
 
 

@@ -20,8 +20,9 @@ from discreet._core.text import percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, require_relation
+from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import DrawnByLeast
-from discreet.mechanisms.mechanism import DrawnMechanism, Looked, Remedy
+from discreet.mechanisms.mechanism import DrawnMechanism, Looked
 from discreet.mechanisms.mixture import UNIT, draw_mixture, mixed, mixture_likelihood, mixture_log_prob
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.mixtures import MinimumPairs
@@ -78,10 +79,7 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
     """
 
     name: ClassVar[str] = "data-specific-reveal-or-obscure"
-    free: ClassVar[tuple[str, ...]] = ("draw_epsilon", "size")
-    share_is: ClassVar[Literal["prediction"]] = "prediction"
-    share_is_of: ClassVar[str] = "are uniform over the cells"
-    helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "size", "epsilon", "delta")
+    traits: ClassVar[Traits] = Traits(free=("draw_epsilon", "size"))
 
     domain: Domain
     size: int
@@ -155,16 +153,22 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
             ),
         )
 
-    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
-        """Return ``q_i`` at the smallest count of a table like that one: the table's own would tell its count."""
-        if self._cells == 1:
-            return 0.0
-        common = Commonness.invented(self.domain) if like is None else like
-        return self._units_of(n, math.floor(n * common.least)) / UNIT
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
+        """Return ``q_i`` at the smallest count of a table like that one, and ``q_0``, the largest.
 
-    def most_not_from_data(self, n: int) -> float:
-        """Return ``q_0``, the largest."""
-        return self._units_of(n, 0) / UNIT if self._cells > 1 else 0.0
+        The table's own would tell its count.
+        """
+        lost = worst = 0.0
+        if self._cells > 1:
+            common = Commonness.invented(self.domain) if like is None else like
+            lost, worst = (self._units_of(n, least) / UNIT for least in (math.floor(n * common.least), 0))
+        return Forecast(
+            lost=lost,
+            lost_is="prediction",
+            lost_to="uniform",
+            worst=worst,
+            remedies=helpful(self.domain, "cells", "columns", "size", "epsilon", "delta", size=self.size == 1),
+        )
 
     def likelihood(self) -> DrawnByLeast:
         """Return the mixture's likelihood at each probability of a uniform cell, and which smallest count has which."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,8 +22,9 @@ from discreet._core.text import percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import MOST_CELLS, NEIGHBOURS, held_frequencies, require_relation
+from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import DrawnFromCounts
-from discreet.mechanisms.mechanism import HeldMechanism, Looked, Remedy, held_cells
+from discreet.mechanisms.mechanism import HeldMechanism, Looked, held_cells
 from discreet.mechanisms.urn import draw_blocks, records_of
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation, UrnPair
 from discreet.privacy.algebra import ChainProfile
@@ -82,10 +83,7 @@ class DirichletMultinomial(HeldMechanism):
     """
 
     name: ClassVar[str] = "dirichlet-multinomial"
-    free: ClassVar[tuple[str, ...]] = ("prior", "size")
-    share_is: ClassVar[Literal["expectation"]] = "expectation"
-    share_is_of: ClassVar[str] = "come from the prior"
-    helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "size", "epsilon", "delta")
+    traits: ClassVar[Traits] = Traits(free=("prior", "size"))
 
     domain: Domain
     size: int
@@ -156,7 +154,7 @@ class DirichletMultinomial(HeldMechanism):
                     group=group,
                     bound=profile,
                 )
-        share = self.share_not_from_data(n)
+        share = self._lost(n)
         return Guarantee.proved(
             profile,
             relation=relation,
@@ -198,7 +196,12 @@ class DirichletMultinomial(HeldMechanism):
         base = np.exp(self.domain.log_base(self.domain.unflat(np.arange(self._cells))))
         return np.asarray(self.strength_units / _UNIT * base)
 
-    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
+        """Return the share of the prior."""
+        remedies = helpful(self.domain, "cells", "columns", "size", "epsilon", "delta", size=self.size == 1)
+        return Forecast(lost=self._lost(n), lost_is="expectation", lost_to="prior", remedies=remedies)
+
+    def _lost(self, n: int) -> float:
         """Return ``sum alpha / A``."""
         strength = self.strength_units / _UNIT
         return strength / (strength + n)

@@ -21,9 +21,10 @@ from discreet._core.random import draw_weighted, rounding
 from discreet._core.text import about, as_written, percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.base import NEIGHBOURS, feasible, require_relation
+from discreet.mechanisms.base import NEIGHBOURS, feasible, require_known, require_relation
+from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import NearestBySquares, NearestCounts
-from discreet.mechanisms.mechanism import DrawnMechanism, Remedy
+from discreet.mechanisms.mechanism import DrawnMechanism
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.algebra import BoundedRangeProfile
 
@@ -81,11 +82,7 @@ class ExponentialHistogram(DrawnMechanism):
     """
 
     name: ClassVar[str] = "exponential-histogram"
-    free: ClassVar[tuple[str, ...]] = ("pure_epsilon",)
-    share_is: ClassVar[Literal["prediction"]] = "prediction"
-    share_is_of: ClassVar[str] = "are drawn into other cells than the nearest release of this size has"
-    helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "epsilon", "delta")
-    stratified: ClassVar[bool] = True  # the counts are the kernel's own, and no independent draws come after it
+    traits: ClassVar[Traits] = Traits(free=("pure_epsilon",))
 
     domain: Domain
     size: int
@@ -108,11 +105,6 @@ class ExponentialHistogram(DrawnMechanism):
                 f"sum to {self.size:,}: about 10^{about(log_count / math.log(10.0), 4)} vectors, too many. Take loss "
                 "'l1', fewer cells or a smaller size"
             )
-
-    @property
-    def most_draws(self) -> int:  # type: ignore[override]  # of an instance: each draw sums over cells and sizes
-        """How many draws of :meth:`predictive` a prediction takes at most: fewer where one takes long."""
-        return max(2, min(32, (1 << 29) // (self._cells * (self.size + 1) ** 2)))
 
     def _sensitivity(self, n: int, group: int) -> float:
         """Return the most that the distance changes when ``group`` of ``n`` records are replaced."""
@@ -197,7 +189,7 @@ class ExponentialHistogram(DrawnMechanism):
             theorem="T10",
             chosen="the cells and the loss",
             caveats=(
-                f"about {percent(self.share_not_from_data(n))} of the released records are expected to be in another "
+                f"about {percent(self._lost(n))} of the released records are expected to be in another "
                 "cell than in the nearest release of the same size",
             ),
         )
@@ -211,13 +203,24 @@ class ExponentialHistogram(DrawnMechanism):
         logs = largest + (k + m) * math.log(2.0)
         return k * (2.0 * rounding(2.0 * logs) + 32.0 * _UNIT * (logs + m))
 
-    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return an estimate of the expected total variation from the table's shares, but for whole counts.
 
         The distance is nearly a Gamma variable of shape ``k - 1`` and rate ``pure_epsilon / (2 Delta)``, less where the
         table is near a corner of the simplex: the estimate is rather too large. Total variation is at most the distance
         times 1/2, ``sqrt(k)/2`` or ``sqrt(2)``.
         """
+        return Forecast(
+            lost=self._lost(n),
+            lost_is="prediction",
+            lost_to="drawn counts",
+            remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
+            stratified=True,  # the counts are the kernel's own, and no independent draws
+            draws=max(2, min(32, (1 << 29) // (self._cells * (self.size + 1) ** 2))),
+        )
+
+    def _lost(self, n: int) -> float:
+        """Return the expected total variation, nearly."""
         if self._cells == 1:
             return 0.0
         most = {"l1": 0.5, "l2": 0.5 * math.sqrt(self._cells), "hellinger": math.sqrt(2.0)}[self.loss]
@@ -272,7 +275,7 @@ class ExponentialHistogram(DrawnMechanism):
         relation = Relation(group=group)
         given = fixed.pop("pure_epsilon", None)
         loss = fixed.pop("loss", "l1")
-        cls.refuse_unknown(fixed)
+        require_known(cls, fixed)
 
         def at(value: float) -> ExponentialHistogram:
             return cls(domain=domain, size=n if size is None else size, pure_epsilon=value, loss=loss)

@@ -6,7 +6,7 @@ The composition that PY26 compares with in its census example. Theory: docs/theo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -14,7 +14,7 @@ from discreet._core.arrays import Floats
 from discreet._core.checks import probability
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import CellCounts
-from discreet.mechanisms.mechanism import Remedy
+from discreet.mechanisms.forecast import Forecast, helpful
 from discreet.mechanisms.noisy_counts import NoisyCounts
 from discreet.mechanisms.projections import L1
 
@@ -55,13 +55,11 @@ class GaussianSmoothedHistogram(NoisyCounts):
     >>> cells = Domain(columns={"cell": Integer(lower=0, upper=299)})
     >>> budget = Budget(epsilon=2.0, delta=1e-5)
     >>> mechanism = GaussianSmoothedHistogram.calibrated(budget, domain=cells, n=11_918_162)
-    >>> round(mechanism.scale, 3), round(mechanism.share_not_from_data(11_918_162), 5)
+    >>> round(mechanism.scale, 3), round(mechanism.forecast(11_918_162).lost, 5)
     (2.817, 0.01003)
     """
 
     name: ClassVar[str] = "gaussian-smoothed-histogram"
-    share_is_of: ClassVar[str] = "are uniform, or put into other cells than the table's by noise"
-    helped_by: ClassVar[tuple[Remedy, ...]] = ("mixing", *NoisyCounts.helped_by)
 
     noise: str = field(default="gaussian", init=False)
     mixing: float = 0.01
@@ -79,10 +77,12 @@ class GaussianSmoothedHistogram(NoisyCounts):
         """Return the mixture of the projection with the uniform distribution."""
         return (1.0 - self.mixing) * self.projector.probabilities(y) + self.mixing / self.cells.count
 
-    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return ``mixing``, and of the rest a bound on the expected total variation that the noise causes."""
-        return self.mixing + (1.0 - self.mixing) * super().share_not_from_data(n)
-
-    def remedies(self, n: int) -> tuple[Remedy, ...]:
-        """Return what would lower that share; a smaller mixing where there is any."""
-        return tuple(r for r in super().remedies(n) if r != "mixing" or self.mixing > 0.0)
+        noise = super().forecast(n)
+        return replace(
+            noise,
+            lost=self.mixing + (1.0 - self.mixing) * noise.lost,
+            lost_to="uniform or noise",
+            remedies=helpful(self.domain, "mixing", *noise.remedies, mixing=self.mixing == 0.0),
+        )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.base import NEIGHBOURS, CellCounts, finite_cells, numbered_cells
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, finite_cells, numbered_cells, require_known
+from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import NoisyTree
 from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.noisy_counts import NoisyCounts, solve_scale
@@ -79,10 +80,7 @@ class HierarchicalHistogram(NoisyCounts):
     """
 
     name: ClassVar[str] = "hierarchical-histogram"
-    cells_cost: ClassVar[bool] = True
-    theorem: ClassVar[str] = "T9"
-    share_is: ClassVar[Literal["bound", "prediction"]] = "prediction"
-    share_is_of: ClassVar[str] = "would have to be moved across the whole domain to displace records as noise does"
+    traits: ClassVar[Traits] = replace(NoisyCounts.traits, cells_cost=True, theorem="T9")
 
     noise: str = "gaussian"
     levels: Sequence[int] | int | str | None = None
@@ -156,20 +154,26 @@ class HierarchicalHistogram(NoisyCounts):
         within = f"where in its leaf (of up to {counted(most, 'cell')}) a record lies is not from the data"
         return replace(promised, caveats=(*promised.caveats, within))
 
-    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return how far a record is displaced on average, as a share of the domain's diameter: a prediction.
 
         Summed over the levels: the records that noise, or evenness within a leaf, moves between the halves of a node,
         times the distance of the halves. That share of the records, sent across the whole domain, would do the same.
         """
-        return min(1.0, predicted_error(self.domain, n, self.law, self.scale, self.projector.measured))
+        return Forecast(
+            lost=min(1.0, predicted_error(self.domain, n, self.law, self.scale, self.projector.measured)),
+            lost_is="prediction",
+            lost_to="displacement",
+            remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
+            stratified=self.sampling == "stratified",
+        )
 
     @classmethod
     def calibrated(
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
     ) -> Self:
         """Solve for the least scale; choose the levels, and the noise, with the least predicted error."""
-        cls.refuse_unknown(fixed)
+        require_known(cls, fixed)
         scale, noise, levels = fixed.pop("scale", None), fixed.pop("noise", None), fixed.pop("levels", None)
         _check_columns(domain)
         tree = Tree.of(domain)
@@ -194,7 +198,7 @@ class HierarchicalHistogram(NoisyCounts):
                 refusals.append(refusal)
         if not options:
             raise refusals[-1]
-        return cast(Self, min(options, key=lambda m: m.share_not_from_data(n)))
+        return cast(Self, min(options, key=lambda m: m.forecast(n).lost))
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from discreet._core.checks import choice, integer, positive_size
 from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError
 from discreet._core.numeric import least_integer, least_real, log_ratio
 from discreet._core.random import seeded
-from discreet._core.text import about, as_written, counted, percent, rounded_up
+from discreet._core.text import as_written, counted, percent, rounded_up
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.metric import is_ordered
 from discreet.domain.records import Commonness, Parts, inner_half
@@ -31,12 +31,14 @@ from discreet.mechanisms.base import (
     PartsMechanism,
     feasible,
     listed,
+    require_known,
     require_relation,
 )
+from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.latent_classes import FromStrata, Pair
 from discreet.mechanisms.likelihood import NoisyCellCounts, NoisyTree, NoLikelihood
 from discreet.mechanisms.measured_tables import TABLE, Counted, MeasuredTables, counted_texts
-from discreet.mechanisms.mechanism import Mechanism, Remedy
+from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.projections import Consistent
 from discreet.mechanisms.reading import (
@@ -73,7 +75,6 @@ from discreet.mechanisms.wide_facts import (
     worth_measuring,
 )
 from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
-from discreet.privacy.guarantee import RelationName
 from discreet.privacy.noise import ThresholdedGaussian
 
 _LEAST_SCALE = 9.0  # below, sums of noise are not noise of a larger scale to within 1e-300
@@ -160,17 +161,15 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
     """
 
     name: ClassVar[str] = "marginals"
-    free: ClassVar[tuple[str, ...]] = ("scale",)
-    relations: ClassVar[tuple[RelationName, ...]] = ("replacement", "add-remove")
-    cells_cost: ClassVar[bool] = False
     forms: ClassVar[Forms] = Forms(counts=True)
-    keeps_declared: ClassVar[bool] = True
-    least_columns: ClassVar[int] = 4
-    cells_each: ClassVar[int | None] = 64
-    most_draws: ClassVar[int] = 8
-    share_is: ClassVar[Literal["prediction"]] = "prediction"
-    share_is_of: ClassVar[str] = "have another value than the table's in some one column, because of noise"
-    helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "epsilon", "delta")
+    traits: ClassVar[Traits] = Traits(
+        free=("scale",),
+        relations=("replacement", "add-remove"),
+        keeps_declared=True,
+        cells_cost=False,
+        cells_each=64,
+        least_columns=4,
+    )
 
     sampling: Sampling = SAMPLINGS[0]
     tables: int | None = None
@@ -390,7 +389,7 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
 
     # -- what can be said beforehand ----------------------------------------------------------------------------
 
-    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return the share of records that noise moves in the column in which it moves most, for an invented table.
 
         As if one-way tables had their usual share of the units in the end. In a long ordered column a record counts by
@@ -399,30 +398,15 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         """
         made, left_out = self._invented(n)
         moved = [made._moved(i, n) + left_out.get(i, 0.0) for i in range(len(self.sizes))]
-        return min(1.0, max(moved)) if self.open else max(moved)
-
-    def share_in_words(self, n: int, like: Commonness | None = None) -> str:
-        """Return that share in a sentence."""
-        words = super().share_in_words(n, like)
-        return f"{words}. Labels too rare to be kept are counted as such" if self.open else words
-
-    def pairs_in_words(self, n: int) -> list[str]:
-        """Return how many pairs may be measured, and how strong a dependence has to be to be found."""
-        every, some = len(self.sizes) * (len(self.sizes) - 1) // 2, len(self.pairs)
-        if not some:
-            return ["No pair of columns is measured, because the workload names none."] if every else []
-        pairs = counted(every, "pair of columns", "pairs of columns")
-        if some < every:
-            those = f"{some:,} of the {pairs} may be measured, those of the workload."
-        else:
-            those = f"Any of the {pairs} may be measured." if every > 1 else "The pair of columns may be measured."
-        return [
-            those,
-            "For each of them it is counted how many records would be elsewhere if the two columns were independent. "
-            f"This number gets noise with a standard deviation of {counted(round(self.scale), 'record')}, "
-            f"{about(100.0 * self.scale / n, 2)} % of the table. A weaker dependence may be missed. The two columns "
-            "are then released as if they were independent, but for what other columns tell of them.",
-        ]
+        return Forecast(
+            lost=min(1.0, max(moved)) if self.open else max(moved),
+            lost_is="prediction",
+            lost_to="noise or rarity in a column" if self.open else "noise in a column",
+            remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
+            pair_scores=(math.comb(len(self.sizes), 2), len(self.pairs), self.scale),
+            stratified=self.sampling == "stratified",
+            draws=8,
+        )
 
     def _invented(self, n: int) -> tuple[Self, dict[int, float]]:
         """Return the mechanism after the labels of an invented table are known, and the shares of those not kept."""
@@ -493,7 +477,7 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
     ) -> Self:
         """Solve for the least scale; without ``units``, 40 for each table that may be measured."""
-        cls.refuse_unknown(fixed, "relation")
+        require_known(cls, fixed, "relation")
         check_columns(domain)
         scale, threshold, labelled_columns = fixed.pop("scale", None), fixed.get("threshold"), len(open_columns(domain))
         tables = len(domain.columns) + len(worked_on(domain, items_of(fixed.get("workload"))))
@@ -580,7 +564,7 @@ class _MarginalsReading(Reading):
         if totals is not None and totals.group is not None and not made.given_cells:
             shares, block = model.strata(totals.column or 0, totals.group)
             first, blocks = [block], [other for other in blocks if other.columns != block.columns]
-        strata = FromStrata(model, tuple(first), tuple(blocks), made.stratified, labels)
+        strata = FromStrata(model, tuple(first), tuple(blocks), made.sampling == "stratified", labels)
         return CellShares(shares, made.sampling, strata)
 
     def _populated(self, size: int, rng: np.random.Generator) -> Iterator[Records]:

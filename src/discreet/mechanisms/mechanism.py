@@ -9,83 +9,26 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
 from discreet._core.arrays import Floats
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import least_integer, least_real
-from discreet._core.text import as_written, rounded_up
+from discreet._core.text import as_written
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.base import PrivateStep, feasible, numbered_cells
+from discreet.mechanisms.base import PrivateStep, feasible, numbered_cells, require_known
+from discreet.mechanisms.forecast import Forecast
 from discreet.mechanisms.reading import KernelRecords, Reading
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy.instance import HeldTable
 
-Remedy = Literal[
-    "cells",
-    "columns",
-    "points",
-    "size",
-    "fewer steps",
-    "more steps",
-    "smaller population",
-    "larger population",
-    "discount",
-    "mixing",
-    "epsilon",
-    "delta",
-]
-"""What may lower the share of released records that is not from the data: see :meth:`Mechanism.remedies`."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Mechanism(PrivateStep):
-    """A mechanism of which it can be said beforehand what its releases will be worth.
-
-    Attributes
-    ----------
-    needs_cells : bool
-        Whether the domain has to be finite.
-    cells_cost : bool
-        Whether the guarantee depends on the number of cells.
-    random_size : bool
-        Whether the kernel may release fewer records than asked for.
-    leaves_out : bool
-        Whether rare records are left out, of which no public number tells how many there are.
-    verbatim : bool
-        Whether released records are confidential records themselves, where the domain is continuous or open.
-    least_columns : int
-        Number of columns from which on a plan considers it.
-    cells_each : int or None
-        Cells that each continuous column gets where none are declared, if its error does not depend on their product.
-    tried_out : bool
-        Whether calibration tries many settings out, so that a plan for a wide table leaves it to be asked for by name.
-    most_draws : int
-        How many draws of :meth:`predictive` a prediction takes at most.
-    share_is : {"expectation", "bound", "prediction"}
-        What :meth:`share_not_from_data` is: the expectation for every table; a bound on it for every table; or the
-        expectation for tables like a public or an invented one, or under a stated model.
-    share_is_of : str
-        What the released records of that share have in common, after "of the released records".
-    helped_by : tuple of Remedy
-        What may lower that share.
-    """
-
-    needs_cells: ClassVar[bool] = True
-    cells_cost: ClassVar[bool] = True
-    random_size: ClassVar[bool] = False
-    leaves_out: ClassVar[bool] = False
-    verbatim: ClassVar[bool] = False
-    least_columns: ClassVar[int] = 1
-    cells_each: ClassVar[int | None] = None
-    tried_out: ClassVar[bool] = False
-    most_draws: ClassVar[int] = 32
-    share_is: ClassVar[Literal["expectation", "bound", "prediction"]]
-    share_is_of: ClassVar[str]
-    helped_by: ClassVar[tuple[Remedy, ...]]
+    """A mechanism of which it can be said beforehand what its releases will be worth."""
 
     @property
     def _cells(self) -> int:
@@ -97,37 +40,11 @@ class Mechanism(PrivateStep):
 
         There are text columns where a count is not of a cell or label of the domain.
         """
-        return self._cells if self.needs_cells else None, ()
-
-    @property
-    def predictable(self) -> bool:
-        """Whether :meth:`predictive` takes seconds."""
-        return True
-
-    @property
-    def stratified(self) -> bool:
-        """Whether records are drawn systematically, with less sampling error than independent ones."""
-        return getattr(self, "sampling", "iid") == "stratified"
-
-    @property
-    def single_record(self) -> bool:
-        """Whether it was made to release one record only."""
-        return getattr(self, "size", 2) == 1
-
-    def share_released(self, n: int) -> float:
-        """Return the expected share of the records asked for that are released: below 1 where the kernel drops some."""
-        return 1.0
-
-    def pairs_in_words(self, n: int) -> list[str]:
-        """Return what is known beforehand of how columns are kept together in a release of ``n`` records."""
-        return ["All columns are worked on together, so that no pair of columns is left out."]
+        return self._cells if self.traits.needs_cells else None, ()
 
     @abstractmethod
-    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
-        """Return the share of the released records that carries nothing of a table of ``n`` records.
-
-        An expectation, a bound on it, or a prediction: ``share_is`` says which. It does not fall when the domain gets a
-        further column and the mechanism is calibrated anew.
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
+        """Return what is known beforehand of a release of a table of ``n`` records.
 
         Parameters
         ----------
@@ -137,31 +54,6 @@ class Mechanism(PrivateStep):
             How common the records of tables like this one are; by default those of an invented one. Only predictions
             depend on it, and not all of them.
         """
-
-    def most_not_from_data(self, n: int) -> float:
-        """Return a bound on that share that holds for every table of ``n`` records; 1 where none is known."""
-        return 1.0 if self.share_is == "prediction" else self.share_not_from_data(n)
-
-    def share_in_words(self, n: int, like: Commonness | None = None) -> str:
-        """Return the share that is not from the data in a sentence that says what it is."""
-        share = f"{rounded_up(100.0 * self.share_not_from_data(n, like))} %"
-        if self.share_is == "expectation":
-            return f"{share} of the released records {self.share_is_of}, on average"
-        if self.share_is == "bound":
-            return f"at most {share} of the released records {self.share_is_of}, on average"
-        most = self.most_not_from_data(n)
-        worst = "all" if most >= 1.0 else f"at most {rounded_up(100.0 * most)} %"
-        return f"about {share} of the released records {self.share_is_of}; in the worst case, {worst}"
-
-    def remedies(self, n: int) -> tuple[Remedy, ...]:
-        """Return what would lower the share that is not from the data, were the mechanism calibrated with it."""
-        sizes = [column.size for column in self.domain.columns.values()]
-        never = {
-            "cells": not any(size is not None and size > 2 for size in sizes),
-            "columns": len(sizes) == 1,
-            "size": self.single_record,
-        }
-        return tuple(remedy for remedy in self.helped_by if not never.get(remedy, False))
 
     @classmethod
     def equivalent(cls, numbers: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -234,7 +126,7 @@ class DrawnMechanism(Mechanism):
     @classmethod
     def _sized(cls, size: int, value: float, *, domain: Domain, n: int, **fixed: Any) -> Self:
         """Return the mechanism at a size and a value of the free parameter."""
-        (free,) = (name for name in cls.free if name != "size")
+        (free,) = (name for name in cls.traits.free if name != "size")
         return cls(domain=domain, size=size, **{free: value}, **fixed)  # type: ignore[call-arg]  # of the subclass
 
     def _searched(self, relation: Relation, n: int, budget: Budget) -> Guarantee:
@@ -246,8 +138,8 @@ class DrawnMechanism(Mechanism):
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
     ) -> Self:
         """Solve for the free parameter's value that costs least utility at a size, or the largest size at a value."""
-        cls.refuse_unknown(fixed)
-        (free,) = (name for name in cls.free if name != "size")
+        require_known(cls, fixed)
+        (free,) = (name for name in cls.traits.free if name != "size")
         relation, value = Relation(group=group), fixed.pop(free, None)
         search_for = _DrawnSearch(
             lambda m, v: cls._sized(m, v, domain=domain, n=n, **fixed),

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,8 +21,9 @@ from discreet._core.text import percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, held_frequencies, require_relation
+from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import DistinctRecords, DrawnFromCounts
-from discreet.mechanisms.mechanism import DrawnMechanism, Looked, Remedy
+from discreet.mechanisms.mechanism import DrawnMechanism, Looked
 from discreet.privacy import ConstantProfile, Guarantee, MixturePair, Profile, Relation
 
 UNIT = 1 << 32
@@ -91,12 +92,7 @@ def mixed(shares: Floats, mixing: float, cells: int) -> Floats:
 class Mixture(DrawnMechanism):
     """Draws from ``(1 - mixing) * empirical + mixing * uniform`` over the cells; parameters: see SmoothedHistogram."""
 
-    free: ClassVar[tuple[str, ...]] = ("mixing", "size")
-    theorem: ClassVar[str] = "T5"
-    share_is: ClassVar[Literal["expectation"]] = "expectation"
-    share_is_of: ClassVar[str] = "are uniform over the cells"
-    helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "size", "epsilon", "delta")
-    distinct: ClassVar[bool] = False  # whether no record is drawn twice
+    traits: ClassVar[Traits] = Traits(free=("mixing", "size"), theorem="T5")
 
     domain: Domain
     size: int
@@ -133,23 +129,24 @@ class Mixture(DrawnMechanism):
             profile,
             relation=relation,
             n=n,
-            theorem=self.theorem,
+            theorem=self.traits.theorem,
             chosen="the cells and the mixing probability",
             caveats=(uniform,),
         )
 
-    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return ``mixing``."""
-        return self.mixing
+        remedies = helpful(self.domain, "cells", "columns", "size", "epsilon", "delta", size=self.size == 1)
+        return Forecast(lost=self.mixing, lost_is="expectation", lost_to="uniform", remedies=remedies)
 
     @property
     def step_identity(self) -> tuple[Any, ...]:
         """The mixture, and whether records are drawn twice: names differ, the law does not."""
-        return ("mixture", self.distinct, self.domain, self.size, self.mixing)
+        return ("mixture", self.traits.distinct, self.domain, self.size, self.mixing)
 
     def likelihood(self) -> DrawnFromCounts | DistinctRecords:
         """Return the mixture's likelihood, or that of distinct draws."""
-        if self.distinct:
+        if self.traits.distinct:
             return DistinctRecords(mixing=self.mixing)
         return mixture_likelihood(self._cells, self.mixing)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 
@@ -25,12 +25,14 @@ from discreet.mechanisms.base import (
     Outputs,
     feasible,
     listed,
+    require_known,
     require_made_for,
     require_relation,
 )
 from discreet.mechanisms.cells import Cells, OwnCells
+from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import NoisyCellCounts
-from discreet.mechanisms.mechanism import Mechanism, Remedy
+from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.noise import LAWS, NoiseLaw, law_named
 from discreet.mechanisms.projections import Projection
 from discreet.mechanisms.reading import SAMPLINGS, CellReading, CellShares, Estimates, Forms, Reading, Sampling
@@ -50,13 +52,8 @@ class NoisyCounts(Mechanism):
     Parameters: see PerturbedHistogram.
     """
 
-    free: ClassVar[tuple[str, ...]] = ("scale",)
     forms: ClassVar[Forms] = Forms(counts=True, folders=True)
-    cells_cost: ClassVar[bool] = False
-    theorem: ClassVar[str] = "T6"
-    share_is: ClassVar[Literal["bound", "prediction"]] = "bound"
-    share_is_of: ClassVar[str] = "are put into other cells than the table's by noise"
-    helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "epsilon", "delta")
+    traits: ClassVar[Traits] = Traits(free=("scale",), cells_cost=False, theorem="T6")
 
     domain: Domain
     records: int
@@ -137,7 +134,7 @@ class NoisyCounts(Mechanism):
             profile,
             relation=relation,
             n=n,
-            theorem=self.theorem,
+            theorem=self.traits.theorem,
             chosen="the cells and the noise",
             caveats=("any number of records may be drawn from the noisy counts at no further cost",),
         )
@@ -176,14 +173,20 @@ class NoisyCounts(Mechanism):
         held = self.cells.shares_on(support, self.probabilities(np.rint(expected).astype(np.int64) + noise))
         return np.append(held, max(0.0, 1.0 - held.sum()))
 
-    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return a bound on the expected total variation from the table's shares: ``(k E|Z| + sqrt(k) s) / (2n)``.
 
         It holds for whatever is nowhere above the positive part of the noisy counts (or nowhere below it), once these
         are shifted onto the total or not: for all the projections here. Proof:
         docs/theory/laplace-projection-sampler.md.
         """
-        return projection_error(self.law, self.scale, cells=self.cells.count, total=n) if self._pairs else 0.0
+        return Forecast(
+            lost=projection_error(self.law, self.scale, cells=self.cells.count, total=n) if self._pairs else 0.0,
+            lost_is="bound",
+            lost_to="noise",
+            remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
+            stratified=self.sampling == "stratified",
+        )
 
     # -- calibration --------------------------------------------------------------------------------------------
 
@@ -198,10 +201,10 @@ class NoisyCounts(Mechanism):
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
     ) -> Self:
         """Solve for the least scale; without ``noise``, take the law with the smaller mean absolute noise."""
-        cls.refuse_unknown(fixed)
+        require_known(cls, fixed)
         scale, noise = fixed.pop("scale", None), fixed.pop("noise", None)
         laws = cls._laws() if noise is None else (noise,)
-        fixes_noise = "noise" not in cls.known()
+        fixes_noise = cls._laws() != tuple(LAWS)
 
         def make(law: str, value: float) -> NoisyCounts:
             own = fixed if fixes_noise else {**fixed, "noise": law}

@@ -20,8 +20,9 @@ from discreet._core.text import counted, counted_up, rounded_up
 from discreet.domain import Counts, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, require_relation
+from discreet.mechanisms.forecast import Forecast, helpful
 from discreet.mechanisms.likelihood import ContinuedUrn
-from discreet.mechanisms.mechanism import Remedy, held_cells
+from discreet.mechanisms.mechanism import held_cells
 from discreet.mechanisms.urn import BLOCK, UNIT, PitmanYorUrn, draw_blocks, moved_mass, records_of
 from discreet.privacy import ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.guarantee import Kind
@@ -245,23 +246,20 @@ class PitmanYor(PitmanYorUrn):
             )
         return held_cells(self.domain, x, size=self.size, strength=self.strength)
 
-    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return ``theta/(theta+n)`` at discount 0; otherwise ``(theta + sigma E k)/(theta+n)``, ``k`` distinct values.
 
-        The expectation of ``k`` is that of tables like the one given, or of tables drawn from the process itself.
+        The expectation of ``k`` is that of tables like the one given, or of tables drawn from the process itself. The
+        worst table has the most distinct values, ``k = n`` where the domain has as many. Where new values may coincide
+        with held ones, on a finite domain, its share is smaller.
         """
-        return self._expected_new(n, like)
-
-    def most_not_from_data(self, n: int) -> float:
-        """Return ``(theta + sigma k)/(theta+n)`` for the most distinct values, ``k = n`` where the domain has as many.
-
-        Where new values may coincide with held ones, on a finite domain, the share itself is smaller.
-        """
-        return self._most_new(n)
-
-    def remedies(self, n: int) -> tuple[Remedy, ...]:
-        """Return what would lower that share; a smaller discount where there is any."""
-        return tuple(r for r in super().remedies(n) if r != "discount" or self.discount > 0.0)
+        return Forecast(
+            lost=self._expected_new(n, like),
+            lost_is="prediction",
+            lost_to="prior",
+            worst=self._most_new(n),
+            remedies=helpful(self.domain, "discount", "size", "delta", size=self.size == 1, discount=not self.discount),
+        )
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Draw the posterior weights of the held values; each is taken to be one value, held ``n`` times its share."""

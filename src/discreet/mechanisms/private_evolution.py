@@ -23,14 +23,23 @@ from discreet.domain.records import Commonness, Parts
 from discreet.evolution import API
 from discreet.evolution.api import NamedAPI
 from discreet.evolution.measured import EvolvedStep
-from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Output, Votes
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Output, Votes, require_known
 from discreet.mechanisms.bounded_lipschitz import bounded_lipschitz_projection
 from discreet.mechanisms.cells import nearest_of
-from discreet.mechanisms.evolution_choice import MOST_CANDIDATES, Request
+from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import NoLikelihood
-from discreet.mechanisms.mechanism import Mechanism, Remedy
+from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
-from discreet.mechanisms.populations import LARGEST, Embedded, Populations, check_fits, settled_api, settled_shares
+from discreet.mechanisms.populations import (
+    LARGEST,
+    MOST_CANDIDATES,
+    Embedded,
+    Populations,
+    Request,
+    check_fits,
+    settled_api,
+    settled_shares,
+)
 from discreet.mechanisms.reading import (
     BLOCK,
     SAMPLINGS,
@@ -46,7 +55,6 @@ from discreet.mechanisms.sparse_transport import transport_available
 from discreet.mechanisms.steps import SteppedMechanism
 from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
 from discreet.privacy.algebra import power
-from discreet.privacy.guarantee import RelationName
 from discreet.privacy.noise import ThresholdedLaplace
 
 if TYPE_CHECKING:
@@ -144,19 +152,15 @@ class PrivateEvolution(SteppedMechanism, Mechanism):
     """
 
     name: ClassVar[str] = "private-evolution"
-    free: ClassVar[tuple[str, ...]] = ("scale",)
     forms: ClassVar[Forms] = Forms(folders=True)
-    needs_cells: ClassVar[bool] = False
-    tried_out: ClassVar[bool] = True
-    share_is: ClassVar[Literal["prediction"]] = "prediction"
-    share_is_of: ClassVar[str] = (
-        "would have to be moved across the whole domain to displace records as noise and the distance of candidates do"
+    traits: ClassVar[Traits] = Traits(
+        free=("scale",),
+        relations=("replacement", "add-remove"),
+        needs_cells=False,
+        cells_cost=False,
+        tried_out=True,
+        one_step_instead="hierarchical-histogram",
     )
-    helped_by: ClassVar[tuple[Remedy, ...]] = ("columns", "epsilon", "delta")
-    cells_cost: ClassVar[bool] = False
-    relations: ClassVar[tuple[RelationName, ...]] = ("replacement", "add-remove")
-    most_draws: ClassVar[int] = 2
-    one_step_instead: ClassVar[str] = "hierarchical-histogram"
 
     domain: Domain
     records: int
@@ -220,14 +224,6 @@ class PrivateEvolution(SteppedMechanism, Mechanism):
     def by_unit(self) -> bool:
         """Whether units vote."""
         return self.unit_votes > 0
-
-    @property
-    def predictable(self) -> bool:
-        """Whether a release can be predicted in seconds: not with a user's own model, nor for many distinct records."""
-        held = min(self.records, _BASE_DRAWS if self.domain.size is None else self.domain.size)
-        coordinates = self._api.embed(self._api.random(1, rng=seeded(0))).shape[1] if self._api.quick else 1
-        work = held * min(self.candidates, _MOST_JUDGED) * coordinates
-        return self._api.quick and work <= _MOST_WORK
 
     @property
     def candidates(self) -> int:
@@ -573,7 +569,7 @@ class PrivateEvolution(SteppedMechanism, Mechanism):
             return own + replace(self, by_label=None, label_shares=None)._voters
         return "" if self.nearest == 1 else f"{counted(self.nearest, 'vote')} of each record, "
 
-    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         r"""Return how far records are displaced on average, as a share of the domain's diameter: a prediction.
 
         As if candidates were spread evenly, ``V`` distinct ones, and shared the votes alike. Noise: where votes are
@@ -583,6 +579,23 @@ class PrivateEvolution(SteppedMechanism, Mechanism):
         has to move times how far, summed (in one column, the root of the sum of squares). Candidates: each is a quarter
         of its part's width from the records it stands for, ``V^(-1/d) / 4``.
         """
+        slow = not self._api.quick  # as with a user's own model; else where many distinct records are embedded
+        if not slow:
+            held = min(self.records, _BASE_DRAWS if self.domain.size is None else self.domain.size)
+            coordinates = self._api.embed(self._api.random(1, rng=seeded(0))).shape[1]
+            slow = held * min(self.candidates, _MOST_JUDGED) * coordinates > _MOST_WORK
+        return Forecast(
+            lost=self._lost(n),
+            lost_is="prediction",
+            lost_to="displacement to candidates",
+            remedies=self._remedies(n),
+            stratified=self.sampling == "stratified",
+            draws=2,
+            slow=slow,
+        )
+
+    def _lost(self, n: int) -> float:
+        """Return the displacement by noise and that of candidates, together."""
         if not self.steps:
             return 1.0
         candidates = self.candidates if self.domain.size is None else min(self.candidates, self.domain.size)
@@ -611,17 +624,17 @@ class PrivateEvolution(SteppedMechanism, Mechanism):
         noise = candidates * deviation * math.exp(-0.5 * least * least) / math.sqrt(2.0 * math.pi)
         return noise / (n + noise)
 
-    def remedies(self, n: int) -> tuple[Remedy, ...]:
+    def _remedies(self, n: int) -> tuple[str, ...]:
         """Return what would lower that share: fewer steps, a smaller or a larger population, fewer columns, budget."""
         if not self.steps:
             return ("more steps",)
-        tried: dict[Remedy, dict[str, Any]] = {
+        tried: dict[str, dict[str, Any]] = {
             "fewer steps": {"steps": self.steps // 2, "scale": self.scale / math.sqrt(2.0)},  # about what they cost
             "smaller population": {"population": self.population // 2},
             "larger population": {"population": 2 * self.population},
         }
-        helpful = [remedy for remedy, values in tried.items() if self._is_better(n, values)]
-        return (*helpful, *super().remedies(n))
+        others = [remedy for remedy, values in tried.items() if self._is_better(n, values)]
+        return (*others, *helpful(self.domain, "columns", "epsilon", "delta"))
 
     def _is_better(self, n: int, values: dict[str, Any]) -> bool:
         """Return whether other steps or another population would lower the share that is not from the data."""
@@ -629,7 +642,7 @@ class PrivateEvolution(SteppedMechanism, Mechanism):
             other = replace(self, **values)
         except ParameterError:
             return False
-        return other.steps > 0 and other.share_not_from_data(n) < self.share_not_from_data(n)
+        return other.steps > 0 and other._lost(n) < self._lost(n)
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters under their public names; how votes are cast only where it is not the usual way."""
@@ -653,7 +666,7 @@ class PrivateEvolution(SteppedMechanism, Mechanism):
         relation. The projection variant takes a population of at most 32,768 candidates unless told otherwise: far
         above, probabilities are only near the nearest, and take minutes.
         """
-        cls.refuse_unknown(fixed, "relation")
+        require_known(cls, fixed, "relation")
         relation = fixed.pop("relation", "replacement")
         scale, threshold = fixed.pop("scale", None), fixed.pop("threshold", None)
         known = ("steps", "population", "noise", "variant", "nearest", "unit_votes", "by_label", "label_shares",

@@ -14,9 +14,10 @@ import numpy as np
 from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
+from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts
 from discreet.mechanisms.cells import Cells, CellsAround, PublicPoints
-from discreet.mechanisms.mechanism import Remedy
+from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.noisy_counts import NoisyCounts
 from discreet.mechanisms.projections import BoundedLipschitz
 from discreet.mechanisms.sparse_transport import transport_available
@@ -79,7 +80,7 @@ class SignedMeasure(NoisyCounts):
     """
 
     name: ClassVar[str] = "signed-measure"
-    theorem: ClassVar[str] = "T15"
+    traits: ClassVar[Traits] = replace(NoisyCounts.traits, theorem="T15")
 
     noise: str = "gaussian"
     points: Any = None
@@ -100,12 +101,6 @@ class SignedMeasure(NoisyCounts):
     def projector(self) -> BoundedLipschitz:
         """The projection in the ground metric."""
         return BoundedLipschitz(self.cells, self.records)
-
-    @property
-    def most_draws(self) -> int:  # type: ignore[override]  # of an instance: each draw is projected
-        """How many draws of :meth:`predictive` a prediction takes at most: fewer where projecting takes long."""
-        work = 1 if self.cells.coordinates == 1 else self.cells.coordinates * self.cells.count**2
-        return max(2, min(32, _PREDICTED_WORK // work))
 
     def _require_solver(self) -> None:
         """Refuse to start what could not be finished.
@@ -137,11 +132,15 @@ class SignedMeasure(NoisyCounts):
         """Return the points as they were given."""
         return {} if self.points is None or self.points.rows is None else {"points": self.points.given(self.domain)}
 
-    def remedies(self, n: int) -> tuple[Remedy, ...]:
-        """Return what would lower the share that noise puts elsewhere: fewer points instead of cells, if given."""
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
+        """Return the bound, and that fewer points would lower it, where they are given; each draw is projected."""
+        noise = super().forecast(n)
+        work = 1 if self.cells.coordinates == 1 else self.cells.coordinates * self.cells.count**2
+        noise = replace(noise, draws=max(2, min(32, _PREDICTED_WORK // work)))
         if self.points is None:
-            return super().remedies(n)
-        return (*(("points",) if self.points.count > 2 else ()), "epsilon", "delta")
+            return noise
+        few = self.points.count <= 2
+        return replace(noise, remedies=helpful(self.domain, "points", "epsilon", "delta", points=few))
 
     @classmethod
     def calibrated(

@@ -133,12 +133,8 @@ class StabilisedPitmanYor(StableCounts):
         weights = rng.standard_gamma(masses)
         return np.asarray(weights / weights.sum())
 
-    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
-        """Return the expected share of new values and noise, for a table like that one.
-
-        Records whose labels are too rare to be kept come back as new values from the base measure: in the worst case
-        all of them. How many cannot be stated without the data.
-        """
+    def _lost(self, n: int, like: Commonness | None) -> float:
+        """Return the expected share of new values, as records of rare labels come back, and of noise."""
         records, labels = self._kept(n, like)
         return 1.0 - n * max(0.0, records - self.discount * labels) / (self.strength + n)
 

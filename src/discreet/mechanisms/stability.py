@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -19,8 +19,9 @@ from discreet._core.numeric import least_integer, least_real
 from discreet._core.text import counted, rounded_down, rounded_up
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.base import NEIGHBOURS, Outputs, feasible, listed
-from discreet.mechanisms.mechanism import Mechanism, Remedy
+from discreet.mechanisms.base import NEIGHBOURS, Outputs, feasible, listed, require_known
+from discreet.mechanisms.forecast import Forecast, Traits, helpful
+from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.reading import Estimates, Forms, Outcome, Reading
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
@@ -42,14 +43,8 @@ class StableCounts(Mechanism):
         Least noisy count that is released.
     """
 
-    free: ClassVar[tuple[str, ...]] = ("threshold", "scale")
     forms: ClassVar[Forms] = Forms(counts=True)
-    needs_cells: ClassVar[bool] = False
-    cells_cost: ClassVar[bool] = False
-    leaves_out: ClassVar[bool] = True
-    share_is: ClassVar[Literal["prediction"]] = "prediction"
-    share_is_of: ClassVar[str] = "stand for records whose labels are too rare to be kept, or for noise"
-    helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "epsilon", "delta")
+    traits: ClassVar[Traits] = Traits(free=("threshold", "scale"), needs_cells=False, cells_cost=False, leaves_out=True)
 
     domain: Domain
     scale: float
@@ -149,7 +144,7 @@ class StableCounts(Mechanism):
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
     ) -> Self:
         """Solve for the least scale that any threshold allows, then for the least threshold."""
-        cls.refuse_unknown(fixed)
+        require_known(cls, fixed)
         scale, threshold = fixed.pop("scale", None), fixed.pop("threshold", None)
         return solve_threshold(
             lambda b, t: cls.of({**fixed, "scale": b, "threshold": t}, domain=domain, records=n, size=None),
@@ -159,6 +154,16 @@ class StableCounts(Mechanism):
             scale=scale,
             threshold=threshold,
         )
+
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
+        """Return the share lost of a table like that one; in the worst case no label is kept."""
+        compared = like is not None
+        remedies = helpful(self.domain, "cells", "columns", "epsilon", "delta", "reference", reference=compared)
+        return Forecast(lost=self._lost(n, like), lost_is="prediction", lost_to="noise or rarity", remedies=remedies)
+
+    def _lost(self, n: int, like: Commonness | None) -> float:
+        """Return the expected share of records whose labels are too rare to be kept, or that noise stands for."""
+        return 1.0 - self._kept(n, like)[0]
 
     def _kept(self, n: int, like: Commonness | None) -> tuple[float, float]:
         """Return, for a table like that one, the expected share of its records whose label is kept, and of labels.

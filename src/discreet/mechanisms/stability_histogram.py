@@ -5,7 +5,7 @@ Theory, proofs and the paper's own bound: docs/theory/stability-histogram.md (th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import choice
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
+from discreet.mechanisms.forecast import Forecast
 from discreet.mechanisms.likelihood import ThresholdedCounts
 from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.reading import SAMPLINGS, CellReading, CellShares, Forms, Listed, Made, Reading, Sampling
@@ -95,13 +96,9 @@ class StabilityHistogram(StableCounts):
         weights = np.append(kept, 0.0 if kept.any() else 1.0)
         return np.asarray(weights / weights.sum())
 
-    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
-        """Return the expected share of the records, in a table like that one, that no released record stands for.
-
-        Their labels are too rare to be kept, or noise stands for them. Which labels are held how often only the data
-        tell: in the worst case none is kept, and all records come from the base measure.
-        """
-        return 1.0 - self._kept(n, like)[0]
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
+        """Return what is forecast of the noisy counts, and how records are drawn from them."""
+        return replace(super().forecast(n, like), stratified=self.sampling == "stratified")
 
 
 @dataclass(frozen=True, eq=False)

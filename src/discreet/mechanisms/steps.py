@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from discreet._core.random import SecureGenerator
 from discreet._core.writing import locked, require_settled, together
 from discreet.domain import Records
 from discreet.domain.records import Parts
-from discreet.mechanisms.base import PartsMechanism, Votes
+from discreet.mechanisms.base import PartsMechanism, Votes, declared
 
 
 class SteppedMechanism(PartsMechanism):
@@ -28,11 +28,8 @@ class SteppedMechanism(PartsMechanism):
     ----------
     steps : int
         How many.
-    one_step_instead : str
-        Registry name of a mechanism of one step for such tables, to compare predictions with.
     """
 
-    one_step_instead: ClassVar[str]
     steps: int
 
     @abstractmethod
@@ -143,7 +140,7 @@ class StepsFile:
             "version": _VERSION,
             "steps": mechanism.steps,
             "mechanism": mechanism.parameters(),
-            "records": mechanism.made_for,
+            "records": declared(mechanism, "records"),
             "domain": mechanism.domain.to_toml(),
         }
         text = json.dumps(facts, sort_keys=True)

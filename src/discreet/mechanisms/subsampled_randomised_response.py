@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,6 +18,7 @@ from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.mechanisms.base import NEIGHBOURS
+from discreet.mechanisms.forecast import Traits
 from discreet.mechanisms.mixture import Mixture, mixing_units, obscure
 from discreet.privacy import Budget, Guarantee, Profile, Relation
 from discreet.privacy.algebra import ChainProfile
@@ -65,8 +66,7 @@ class SubsampledRandomisedResponse(Mixture):
     """
 
     name: ClassVar[str] = "subsampled-randomised-response"
-    theorem: ClassVar[str] = "T13"
-    distinct: ClassVar[bool] = True
+    traits: ClassVar[Traits] = replace(Mixture.traits, theorem="T13", distinct=True)
 
     @staticmethod
     def published_mixing(epsilon: float, *, n: int, cells: int, size: int = 1) -> float:

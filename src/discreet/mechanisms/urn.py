@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,8 @@ from discreet._core.numeric import log_rising, up
 from discreet._core.random import locate
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.mechanism import HeldMechanism, Looked, Remedy
+from discreet.mechanisms.forecast import Traits
+from discreet.mechanisms.mechanism import HeldMechanism, Looked
 from discreet.privacy import Budget
 from discreet.privacy.instance import HeldTable
 
@@ -154,12 +155,7 @@ def discount_units(discount: float) -> int:
 class PitmanYorUrn(HeldMechanism):
     """An urn that starts from the confidential table; parameters: see PitmanYor."""
 
-    free: ClassVar[tuple[str, ...]] = ("size", "strength")
-    needs_cells: ClassVar[bool] = False
-    verbatim: ClassVar[bool] = True
-    share_is: ClassVar[Literal["expectation", "prediction"]] = "prediction"
-    share_is_of: ClassVar[str] = "come from the prior"
-    helped_by: ClassVar[tuple[Remedy, ...]] = ("discount", "size", "delta")
+    traits: ClassVar[Traits] = Traits(free=("size", "strength"), needs_cells=False, verbatim=True)
 
     domain: Domain
     size: int

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,8 +19,8 @@ from discreet._core.text import counted_up
 from discreet.domain import Counts, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Outputs, listed, require_relation
+from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.likelihood import DrawnFromCounts
-from discreet.mechanisms.mechanism import Remedy
 from discreet.mechanisms.urn import PitmanYorUrn, moved_mass
 from discreet.privacy import ConstantProfile, Guarantee, Relation
 from discreet.privacy.instance import HeldTable
@@ -70,11 +70,7 @@ class UrnHistogram(PitmanYorUrn):
     """
 
     name: ClassVar[str] = "urn-histogram"
-    cells_cost: ClassVar[bool] = False
-    random_size: ClassVar[bool] = True
-    share_is: ClassVar[Literal["expectation", "prediction"]] = "expectation"
-    share_is_of: ClassVar[str] = "come from anything but the table"
-    helped_by: ClassVar[tuple[Remedy, ...]] = ("delta",)
+    traits: ClassVar[Traits] = replace(PitmanYorUrn.traits, cells_cost=False, random_size=True)
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
         """Draw in chunks, in exchangeable order, and keep the draws of the table's own values; a chunk may be empty."""
@@ -150,10 +146,6 @@ class UrnHistogram(PitmanYorUrn):
         """
         return self.size * (n - distinct * self.discount) / (self.strength + n)
 
-    def share_released(self, n: int) -> float:
-        """Return the expected share, under the urn's own prior: ``n / (theta + n)`` at discount 0, for every table."""
-        return 1.0 - self._expected_new(n)
-
     def likelihood(self) -> DrawnFromCounts:
         """Return the likelihood ``(C - sigma)_Z`` of each held cell, and ``(theta + j sigma)_L`` of the ``j`` of them.
 
@@ -172,9 +164,18 @@ class UrnHistogram(PitmanYorUrn):
         opening = np.asarray(self.strength + held * self.discount, dtype=np.float64)
         return np.asarray(log_rising(opening, np.full(len(opening), float(self.size - drawn))))
 
-    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
-        """Return 0: every released record is one of the table's."""
-        return 0.0
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
+        """Return that every released record is one of the table's, and what share of the draws is released.
+
+        Under the urn's own prior: ``n / (theta + n)`` at discount 0, for every table.
+        """
+        return Forecast(
+            lost=0.0,
+            lost_is="expectation",
+            lost_to="other sources",
+            remedies=("delta",),
+            released_share=1.0 - self._expected_new(n),
+        )
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Draw the posterior weights of the held values, and leave out the rest."""

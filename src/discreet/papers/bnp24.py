@@ -8,9 +8,8 @@ import numpy as np
 
 from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.boundary import seal
-from discreet._core.checks import integer, positive_size, real
+from discreet._core.checks import integer, positive, positive_size, real, sizes
 from discreet.errors import ParameterError
-from discreet.papers.ranges import positive, sizes
 
 __all__ = [
     "dirichlet_multinomial_thesis",

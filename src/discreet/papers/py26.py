@@ -12,11 +12,10 @@ from __future__ import annotations
 import math
 
 from discreet._core.boundary import seal
-from discreet._core.checks import real
+from discreet._core.checks import positive, real, sizes
 from discreet._core.errors import ParameterError
 from discreet._core.numeric import least_integer
 from discreet._core.text import as_written
-from discreet.papers.ranges import positive, sizes
 
 __all__ = [
     "dirichlet_multinomial_a2",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from discreet._core.boundary import seal
-from discreet.papers.ranges import positive
+from discreet._core.checks import positive
 
 __all__ = ["laplace_projection_5"]
 

@@ -3,8 +3,7 @@
 from discreet._core.boundary import seal
 from discreet.planner.options import Option
 from discreet.planner.plans import Plan, plan
-from discreet.planner.stated import Solution
 
 __all__ = ["plan"]
 
-seal(globals(), Option, Plan, Solution)
+seal(globals(), Option, Plan)

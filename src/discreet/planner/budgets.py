@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from discreet import wording
 from discreet._core.errors import ParameterError
-from discreet._core.text import about, as_written, counted, counted_up, percent, rounded_down, rounded_up, sentence
+from discreet._core.text import about, as_written, counted, counted_up, rounded_down, rounded_up, sentence
 from discreet.domain import Category, Domain
 from discreet.domain.column import Column
 from discreet.domain.metric import is_ordered
@@ -188,18 +189,17 @@ class Choice:
     @property
     def not_from_data(self) -> str:
         """The share that is not from the data, as the plan writes it."""
-        if self.option is None or self.option.mechanism is None:
+        if self.option is None or self.option.forecast is None:
             return "-"
-        mark = {"expectation": "", "bound": "<= ", "prediction": "~ "}[self.option.mechanism.share_is]
-        return mark + percent(self.option.share_not_from_data or 0.0)
+        return wording.marked_share(self.option.forecast)
 
     @property
     def size(self) -> str:
         """How many records are released."""
         size = self.plan.request.size
-        if self.option is None or self.option.mechanism is None:
+        if self.option is None or self.option.forecast is None:
             return "-"
-        share = self.option.mechanism.share_released(self.plan.request.n)
+        share = self.option.forecast.released_share
         return f"{size:,}" if share >= 1.0 else f"about {counted_up(size * share)} of {counted(size, 'draw')}"
 
     @property
@@ -256,10 +256,10 @@ class Choice:
     @property
     def pairs_unknown(self) -> list[str]:
         """Why no error of a pair is predicted, and what is known beforehand; empty where there is one."""
-        request, made = self.plan.request, None if self.option is None else self.option.mechanism
+        request, forecast = self.plan.request, None if self.option is None else self.option.forecast
         if self.pairs is not None or len(request.domain.columns) < 2:
             return []
-        known = [] if made is None else made.pairs_in_words(request.n)
+        known = [] if forecast is None else wording.pairs(forecast, request.n)
         if request.reference.table is None:
             why = [
                 "The error of pairs is not predicted, because the declared domain does not say how columns depend on "

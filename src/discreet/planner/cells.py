@@ -64,11 +64,11 @@ def with_cells(
     cells that the mechanism says.
     """
     columns = [name for name, c in domain.columns.items() if isinstance(c, Numeric) and not c.finite and c.base is None]
-    if not columns or not kind.needs_cells:
+    if not columns or not kind.traits.needs_cells:
         return domain
 
-    if kind.cells_each is not None:
-        return replace(domain, columns=_cut(domain, columns, kind.cells_each).columns)
+    if kind.traits.cells_each is not None:
+        return replace(domain, columns=_cut(domain, columns, kind.traits.cells_each).columns)
 
     @cache
     def calibrated(cells: int) -> Mechanism:
@@ -133,7 +133,7 @@ class _Search:
                 moved *= growth ** (exponent - self.predicted)
         except DiscreetError:
             return math.inf
-        share = mechanism.share_not_from_data(self.n)
+        share = mechanism.forecast(self.n).lost
         elsewhere = 0.0 if len(mechanism.domain.columns) == 1 else share / 12.0
         refused = _REFUSED * share if share > POOR_UTILITY else 0.0
         return moved + width_error(mechanism.domain) + elsewhere + refused
@@ -142,7 +142,7 @@ class _Search:
         """Return the predicted error but for the width of cells."""
         mechanism = self.calibrated(1 << exponent)
         size = self.n if self.size is None else self.size
-        draws = max(2, mechanism.most_draws // 4)
+        draws = max(2, mechanism.forecast(self.n).draws // 4)
         return predicted_w1(mechanism, n=self.n, size=size, draws=draws) - width_error(mechanism.domain)
 
 
@@ -182,7 +182,7 @@ def said_before(
     lines = [mechanism.announcement()]
     if not mechanism.steps:
         return lines
-    if not mechanism.predictable:
+    if mechanism.forecast(n).slow:
         return [*lines, "what no step, or a histogram, would do is not predicted, since that would take minutes"]
     own = predicted_w1(mechanism, n=n, size=drawn, reference=like)
     none = predicted_w1(cast(Mechanism, replace(cast(Any, mechanism), steps=0)), n=n, size=drawn, reference=like)
@@ -193,7 +193,7 @@ def said_before(
             f"{_table(reference)}, and costs no privacy. Ask for steps=0, or a larger epsilon"
         )
     try:
-        kind = named(mechanism.one_step_instead)
+        kind = named(mechanism.traits.one_step_instead)
         domain = with_cells(mechanism.domain, kind, n=n, budget=budget, size=drawn, group=group)
         other = predicted_w1(
             kind.calibrated(budget, domain=domain, n=n, size=drawn, group=group), n=n, size=drawn, reference=like

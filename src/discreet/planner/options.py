@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
+from discreet import wording
 from discreet._core.checks import choice
 from discreet._core.errors import DiscreetError, MissingExtra, Refused
 from discreet._core.numeric import least_integer
 from discreet._core.text import about, counted, percent
 from discreet.domain import Domain
-from discreet.mechanisms import Mechanism, named, require_kept
+from discreet.mechanisms import Forecast, Mechanism, named, require_kept
 from discreet.mechanisms.likelihood import no_posterior
 from discreet.mechanisms.noise import LAWS, law_named
 from discreet.mechanisms.noisy_counts import BareNoise, projection_error, solve_scale
@@ -86,9 +87,8 @@ class Option:
         Why, in words.
     extra : str or None
         The extra of this package that it needs and that is not installed.
-    share_not_from_data : float or None
-        Share of the released records that carries nothing of the data: an expectation, a bound or a prediction, as
-        ``share_in_words`` says.
+    forecast : Forecast or None
+        What is known of its releases beforehand, for tables like the reference.
     w1 : float or None
         Predicted Wasserstein-1 distance to the confidential table, in the column's unit for a single numeric or
         temporal column, else on the scaled ground metric.
@@ -105,11 +105,16 @@ class Option:
     mechanism: Mechanism | None = None
     refused: str | None = None
     extra: str | None = None
-    share_not_from_data: float | None = None
+    forecast: Forecast | None = field(default=None, repr=False)
     w1: float | None = None
     errors: Mapping[str, float] | None = None
     fixed: Mapping[str, Any] = field(default_factory=dict, repr=False)
     sized: bool = field(default=False, repr=False)
+
+    @property
+    def share_not_from_data(self) -> float | None:
+        """Share of the released records that carries nothing of the data, as forecast."""
+        return None if self.forecast is None else self.forecast.lost
 
     @property
     def poor(self) -> bool:
@@ -147,18 +152,6 @@ class Option:
         """What the guarantee does not promise."""
         return () if self._guarantee is None else self._guarantee.caveats
 
-    @property
-    def share_at_most(self) -> float | None:
-        """A bound on the share that is not from the data for every table; 1 where none is known."""
-        return None if self.mechanism is None else self.mechanism.most_not_from_data(self.request.n)
-
-    @property
-    def share_in_words(self) -> str | None:
-        """The share that is not from the data, and its bound, in a sentence."""
-        if self.mechanism is None:
-            return None
-        return self.mechanism.share_in_words(self.request.n, self.request.reference.commonness(self.mechanism.domain))
-
     @cached_property
     def largest_size(self) -> int | None:
         """The most records it can release within the budget of which at most a fifth are not from the data.
@@ -169,6 +162,8 @@ class Option:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the option as JSON values."""
+        beforehand = self.forecast and (self.forecast.lost, self.forecast.lost_at_most, wording.lost(self.forecast))
+        lost, lost_at_most, in_words = beforehand or (None, None, None)
         return {
             "mechanism": self.name,
             "parameters": None if self.mechanism is None else self.mechanism.parameters(),
@@ -177,9 +172,9 @@ class Option:
             "epsilon": self.epsilon,
             "delta": self.delta,
             "largest_size": self.largest_size,
-            "share_not_from_data": self.share_not_from_data,
-            "share_at_most": self.share_at_most,
-            "share_in_words": self.share_in_words,
+            "share_not_from_data": lost,
+            "share_at_most": lost_at_most,
+            "share_in_words": in_words,
             "predicted_w1": self.w1,
             "predicted_errors": None if self.errors is None else dict(self.errors),
             "times_sampling": self.times_sampling,
@@ -210,11 +205,12 @@ def considered(name: str, request: Request, fixed: dict[str, Any], *, sized: boo
     """Calibrate a mechanism and predict its error with a few draws of its noise, or say why not."""
     kind = named(name)
     n, size, budget, group = request.n, request.size, request.budget, request.group
-    if len(request.domain.columns) < kind.least_columns and not request.declared:
-        fewer = f"is for tables of {kind.least_columns} columns or more, since with fewer all cells can get noise"
-        return Option(name=name, request=request, refused=f"{fewer}. Ask for it by name")
+    if len(request.domain.columns) < kind.traits.least_columns and not request.declared:
+        columns = f"is for tables of {kind.traits.least_columns} columns or more"
+        fewer = f"{columns}, since with fewer all cells can get noise. Ask for it by name"
+        return Option(name=name, request=request, refused=fewer)
     try:
-        require_kept(name, request.domain, keeps=kind.keeps_declared)
+        require_kept(name, request.domain, keeps=kind.traits.keeps_declared)
         domain = with_cells(request.domain, kind, n=n, budget=budget, size=size, group=group, **fixed)
         mechanism = kind.calibrated(budget, domain=domain, n=n, size=size, group=group, **fixed)
     except DiscreetError as error:
@@ -222,22 +218,20 @@ def considered(name: str, request: Request, fixed: dict[str, Any], *, sized: boo
             raise
         extra = error.extra if isinstance(error, MissingExtra) else None
         return Option(name=name, request=request, refused=str(error).removeprefix(f"{name} "), extra=extra)
-    share = mechanism.share_not_from_data(n, request.reference.commonness(domain))
-    option = Option(
-        name=name, request=request, mechanism=mechanism, share_not_from_data=share, fixed=fixed, sized=sized
-    )
+    forecast = mechanism.forecast(n, request.reference.commonness(domain))
+    option = Option(name=name, request=request, mechanism=mechanism, forecast=forecast, fixed=fixed, sized=sized)
     wide = (domain.size or 0) > _MANY_CELLS
     why = None
-    if share >= _HOPELESS and wide:
-        why = option.share_in_words
-    elif not mechanism.predictable:
+    if forecast.lost >= _HOPELESS and wide:
+        why = wording.lost(forecast)
+    elif forecast.slow:
         why = "its error would take minutes to predict. Ask for it by name"
-    elif (expected := size * mechanism.share_released(n)) < 1.0:
+    elif (expected := size * forecast.released_share) < 1.0:
         why = f"{about(expected, 2)} of {counted(size, 'draw')} would be released within the budget"
     if why is not None:
         return Option(name=name, request=request, refused=why)
-    hopeless = share > POOR_UTILITY and wide  # its error takes seconds to predict, and it would be refused
-    return option if hopeless else predicted(option, max(2, mechanism.most_draws // 8))
+    hopeless = option.poor and wide  # its error takes seconds to predict, and it would be refused
+    return option if hopeless else predicted(option, max(2, forecast.draws // 8))
 
 
 def predicted(option: Option, draws: int | None = None) -> Option:
@@ -269,7 +263,7 @@ def _largest_size(option: Option) -> int:
             )
         except DiscreetError:  # too many for the budget, or for the mechanism at all
             return math.inf
-        share = mechanism.share_not_from_data(request.n, like)
+        share = mechanism.forecast(request.n, like).lost
         return share / (1.0 - share) if share < 1.0 else math.inf
 
     least = POOR_UTILITY / (1.0 - POOR_UTILITY)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from discreet import wording
 from discreet._core.checks import integer, positive_size
 from discreet._core.errors import Infeasible
 from discreet._core.text import about, alarm, counted, listing, percent, rounded_up, sentence, table
@@ -232,7 +233,7 @@ class Plan:
         """
         rows: list[tuple[str, ...]] = []
         for o, same in self.rows_of_steps:
-            if o.mechanism is None:
+            if o.mechanism is None or o.forecast is None:
                 rows.append((o.name, *[""] * (len(_HEADER) - 2), o.refused or ""))
                 continue
             parameters = ", ".join(f"{k}={_shown(v)}" for k, v in o.mechanism.parameters().items())
@@ -242,12 +243,11 @@ class Plan:
                 parameters += f"; the same private step, read otherwise: {', '.join(same)}"
             largest = "" if o.largest_size is None else f"{o.largest_size:,}"
             largest += "+" if o.largest_size == min(10**10, 100 * self.request.n) else ""
-            mark = {"expectation": "", "bound": "<= ", "prediction": "~ "}[o.mechanism.share_is]
             rows.append(
                 (
                     o.name,
                     rounded_up(o.delta or 0.0),
-                    mark + percent(o.share_not_from_data or 0.0),
+                    wording.marked_share(o.forecast),
                     "-" if o.w1 is None else about(o.w1, 4),
                     "-" if o.times_sampling is None else about(o.times_sampling, 2),
                     largest,
@@ -363,7 +363,7 @@ def planned(request: Request, *, largest_sizes: bool, progress: Callable[[int, i
     for name in names:
         given = with_sampling(named(name), dict(request.given), request.sampling)
         wide = request.mechanisms is None and any(map(_for_wide_tables, options))
-        if wide and named(name).tried_out and not request.declared:
+        if wide and named(name).traits.tried_out and not request.declared:
             options.append(Option(name=name, request=request, refused=_NOT_TRIED))
         else:
             options.append(considered(name, request, given, sized=largest_sizes))
@@ -376,12 +376,12 @@ def planned(request: Request, *, largest_sizes: bool, progress: Callable[[int, i
 
 def _for_wide_tables(option: Option) -> bool:
     """Return whether an option is good for a table of many columns."""
-    return named(option.name).least_columns > 1 and option.mechanism is not None and not option.poor
+    return named(option.name).traits.least_columns > 1 and option.mechanism is not None and not option.poor
 
 
 def _in_detail(option: Option, most: float) -> bool:
     """Return whether an option's error is to be predicted from all draws: it is a contender, and they take no time."""
-    cheap = option.mechanism is not None and option.mechanism.most_draws >= _CHEAP
+    cheap = option.forecast is not None and option.forecast.draws >= _CHEAP
     return cheap and option.w1 is not None and option.w1 <= most
 
 
@@ -441,7 +441,7 @@ def _last_resort(kind: type[Mechanism], reference: Reference) -> bool:
     Those whose records are confidential ones; and, without a reference, those that leave out rare records: an invented
     table has none, so that they look too good.
     """
-    return bool(kind.verbatim or (kind.leaves_out and reference.table is None))
+    return kind.traits.verbatim or (kind.traits.leaves_out and reference.table is None)
 
 
 def _shown(value: Any) -> str:

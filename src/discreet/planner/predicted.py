@@ -141,12 +141,9 @@ def predicted_errors(
     reference = reference or Reference()
     domain = mechanism.domain
     support, shares = reference.shares(domain)
-    drawn = _Drawn(
-        max(1.0, size * mechanism.share_released(n)),
-        len(domain.columns),
-        mechanism.stratified,
-    )
-    most = mechanism.most_draws if draws is None else min(draws, mechanism.most_draws)
+    forecast = mechanism.forecast(n)
+    drawn = _Drawn(max(1.0, size * forecast.released_share), len(domain.columns), forecast.stratified)
+    most = forecast.draws if draws is None else min(draws, forecast.draws)
     taken = max(min(2, most), min(most, (1 << 19) // len(shares)))
     weights = [mechanism.predictive(shares, support=support, n=n, rng=seeded(i)) for i in range(taken)]
     widths = _width_errors(domain) if reference.table is None else dict.fromkeys(domain.names, 0.0)

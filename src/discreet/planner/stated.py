@@ -131,7 +131,7 @@ def solved(
     guarantee = made.guarantee(Relation(name=relation, group=group), n=records)
     values = made.parameters()
     final = getattr(made, "size", size)
-    free = next((name for name in kind.free if (size if name == "size" else fixed.get(name)) is None), None)
+    free = next((name for name in kind.traits.free if (size if name == "size" else fixed.get(name)) is None), None)
     return Solution(
         numbers={
             "mechanism": mechanism,
@@ -168,10 +168,10 @@ def _resolve(
     kind = named(equal)
     if domain is not None:
         fixed.pop("cells", None)
-        require_kept(mechanism, domain, keeps=kind.keeps_declared)
+        require_kept(mechanism, domain, keeps=kind.traits.keeps_declared)
         return kind, domain, group, fixed
-    cells = fixed.pop("cells", 2 if kind.needs_cells and not kind.cells_cost else None)
-    if not kind.needs_cells and cells is None:
+    cells = fixed.pop("cells", 2 if kind.traits.needs_cells and not kind.traits.cells_cost else None)
+    if not kind.traits.needs_cells and cells is None:
         return kind, Domain(columns={"value": Numeric(lower=0.0, upper=1.0)}), group, fixed
     return kind, _cells(mechanism, cells), group, fixed
 

@@ -219,7 +219,7 @@ class Together:
         return [
             f"a release of {part.name} would be refused: {poor_utility(part.mechanism, part.records)}"
             for part in self.parts
-            if part.mechanism.share_not_from_data(part.records) > POOR_UTILITY
+            if part.mechanism.forecast(part.records).lost > POOR_UTILITY
         ]
 
     def text(self, wanted: Sequence[Wanted]) -> str:
@@ -365,7 +365,7 @@ def _chosen(one: Wanted, budget: Budget, name: str | None = None) -> _Chosen:
         )
         return _Chosen(wanted=one, name=made.best.name, domain=made.best.domain)
     kind = named(name)
-    require_kept(name, one.domain, keeps=kind.keeps_declared)
+    require_kept(name, one.domain, keeps=kind.traits.keeps_declared)
     cells = with_cells(
         one.domain, kind, n=one.records, budget=budget, **facts, **with_sampling(kind, dict(one.parameters), None)
     )

@@ -10,15 +10,16 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from discreet import wording
 from discreet._core.checks import positive_size, unfit
 from discreet._core.errors import Fault, ParameterError, PoorUtility
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
-from discreet._core.text import about, counted, percent, sentence
 from discreet.domain import Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms import Mechanism, first_names, named, require_kept
-from discreet.mechanisms.mechanism import DrawnMechanism, Remedy
+from discreet.mechanisms.base import declared
+from discreet.mechanisms.mechanism import DrawnMechanism
 from discreet.mechanisms.reading import Estimates, Expansion, Reading
 from discreet.privacy import Guarantee, Relation
 from discreet.releases.facts import CertificateFacts
@@ -158,60 +159,25 @@ def rebuilt_elsewhere(facts: CertificateFacts) -> Step | None:
 POOR_UTILITY = 0.2
 """Above this share of records that carry nothing of the data, a release must be asked for explicitly."""
 
-_WORDS: dict[Remedy, str] = {
-    "cells": "declare fewer cells",
-    "columns": "declare fewer columns",
-    "points": "give fewer points",
-    "size": "release fewer records",
-    "fewer steps": "take fewer steps",
-    "more steps": "take a step",
-    "smaller population": "take a smaller population",
-    "larger population": "take a larger population",
-    "discount": "take a smaller discount",
-    "mixing": "take a smaller mixing",
-    "epsilon": "allow a larger epsilon",
-    "delta": "allow a larger delta",
-}
-
 
 def require_utility(mechanism: Mechanism, n: int, *, size: int | None, like: Commonness | None = None) -> None:
     """Refuse a release most of which would not be from the data, from public facts alone.
 
     Raises PoorUtility when more than 20 % of the records are expected to carry nothing of the data, or when not one
     record is expected at all; it says what would help this mechanism.
-
-    ``mechanism``: calibrated.
-    ``n``: number of records, public.
-    ``size``: number of records to release; None for counts.
-    ``like``: how common the records of tables like this one are; by default those of an invented one.
     """
-    if mechanism.share_not_from_data(n, like) > POOR_UTILITY:
+    forecast = mechanism.forecast(n, like)
+    if forecast.lost > POOR_UTILITY:
         raise PoorUtility(poor_utility(mechanism, n, like))
-    if size is not None and (kept := size * mechanism.share_released(n)) < 1.0:
-        raise PoorUtility(
-            f"{about(kept, 2)} of {counted(size, 'draw')} would be released, on average. "
-            f"{_either(['allow a larger delta'])}"
-        )
+    if size is not None and (expected := size * forecast.released_share) < 1.0:
+        raise PoorUtility(wording.no_records(expected, size))
 
 
 def poor_utility(mechanism: Mechanism, n: int, like: Commonness | None = None) -> str:
     """Return why a release that is mostly not from the data is refused, and what would help this mechanism."""
-    said = f"{mechanism.share_in_words(n, like)}. More than {percent(POOR_UTILITY, 0)} is refused. "
-    helps = [_WORDS[remedy] for remedy in mechanism.remedies(n)]
-    if mechanism.leaves_out and like is None:
-        helps.append(
-            "give a public table like this one as reference, if its labels are commoner than guessed (reference=...)"
-        )
-    text = sentence(said) + _either(helps)
-    width = len(mechanism.domain.columns)
-    wide = [name for name in first_names() if 1 < named(name).least_columns <= width]
-    if wide and mechanism.least_columns == 1:
-        text += f". For tables of many columns there is {' or '.join(wide)}"
-    return text
-
-
-def _either(helps: list[str]) -> str:
-    return sentence(", ".join([*helps, "or accept poor utility (accept_poor_utility=True)"]))
+    least, width = mechanism.traits.least_columns, len(mechanism.domain.columns)
+    wide = [name for name in first_names() if least == 1 < named(name).traits.least_columns <= width]
+    return wording.poor_utility(mechanism.forecast(n, like), POOR_UTILITY, wide=wide)
 
 
 # A mechanism as a step of the publisher: the one file of the publisher that asks a mechanism anything.
@@ -303,7 +269,8 @@ def _step(
         counts, _ = mechanism.count_table()
         rows = range(_MOST_ROWS) if counts is None else range(counts, counts + 1)
     else:
-        frames, rows = partial(_drawn, twin, size, progress), range(0 if mechanism.random_size else size, size + 1)
+        frames = partial(_drawn, twin, size, progress)
+        rows = range(0 if mechanism.traits.random_size else size, size + 1)
     return Step(
         name=mechanism.name,
         parameters=mechanism.parameters(),
@@ -314,7 +281,7 @@ def _step(
         rows=lambda _n: rows,
         utility=partial(_utility, mechanism),
         public_inputs=mechanism.public_inputs(),
-        records=mechanism.made_for,
+        records=declared(mechanism, "records"),
         counts=size is None,
         tables=tables,
         reading=twin.reading,
@@ -323,7 +290,7 @@ def _step(
         expansion=partial(_expansion, size or 0),
         folders=mechanism.forms.folders,
         empty=_no_counts(twin) if size is None else None,
-        keeps_declared=mechanism.keeps_declared,
+        keeps_declared=mechanism.traits.keeps_declared,
     )
 
 
@@ -389,14 +356,11 @@ def _outcome(reading: Reading) -> Mapping[str, Any]:
 
 def _utility(mechanism: Mechanism, n: int) -> dict[str, Any]:
     """Say what share of the release was not going to be from the data, where a public fact says it."""
-    words = mechanism.share_in_words(n)
-    if mechanism.leaves_out:
-        worst = "depends on the data; in the worst case, all"
-        words = f"how many of the released records {mechanism.share_is_of} {worst}"
+    forecast, unknown = mechanism.forecast(n), mechanism.traits.leaves_out
     return {
-        "share_not_from_data": None if mechanism.leaves_out else mechanism.share_not_from_data(n),
-        "share_at_most": mechanism.most_not_from_data(n),
-        "share_in_words": words,
+        "share_not_from_data": None if unknown else forecast.lost,
+        "share_at_most": forecast.lost_at_most,
+        "share_in_words": wording.lost(forecast, unknown=unknown),
     }
 
 

@@ -61,7 +61,7 @@ def check_share(kind: type[Mechanism], *, rate: float = RATE, seed: int = 0) -> 
     >>> check_share(SmoothedHistogram)
     """
     mechanism, displaced = _poor(kind), _displaced(kind, seed)
-    stated, seen = mechanism.share_not_from_data(_POOR_RECORDS), float(np.mean(np.nan_to_num(displaced)))
+    stated, seen = mechanism.forecast(_POOR_RECORDS).lost, float(np.mean(np.nan_to_num(displaced)))
     allowed = math.sqrt(-math.log(rate) / (2 * _SHARE_RUNS))
     assert 0.0 <= stated <= 1.0, f"{kind.__name__} states {stated!r} as the share that is not from the data"
     assert seen <= stated + allowed, (
@@ -146,8 +146,8 @@ def check_estimates(kind: type[Mechanism], *, seed: int = 0) -> None:
     With the same noise, a bias of 0.3 standard errors, or errors of 0.65 or 1.5 times those stated, are rejected as
     surely.
 
-    Where rare records are left out (``leaves_out``), the cells that are released are judged. Raises AssertionError when
-    they are not.
+    Where rare records are left out (``traits.leaves_out``), the cells that are released are judged. Raises
+    AssertionError when they are not.
 
     ``kind``: Made by its ``calibrated``. One that gives no counts has to refuse to.
     ``seed``: of the releases.
@@ -168,7 +168,7 @@ def check_estimates(kind: type[Mechanism], *, seed: int = 0) -> None:
         if estimates is None:
             return
         found.append(_errors(estimates, mechanism, held))
-    judged = np.flatnonzero(held) if kind.leaves_out else np.arange(len(held))
+    judged = np.flatnonzero(held) if kind.traits.leaves_out else np.arange(len(held))
     z = np.array(found)[:, judged]
     assert not np.isnan(z).any(), f"{kind.__name__}.estimates leaves out a cell that is held, or one of a finite domain"
     for cell, mean, square in zip(judged.tolist(), z.mean(axis=0), (z * z).mean(axis=0), strict=True):
@@ -233,7 +233,7 @@ _BUDGET = Budget(epsilon=0.3, delta=0.01)
 def _universes(kind: type[Mechanism]) -> Iterator[tuple[Domain, Sequence[Counts]]]:
     held = ((24, 0, 0, 0), (0, 0, 0, 24), (6, 6, 6, 6), (0, 23, 0, 1))
     yield small_domain(), [table_of(np.array(counts)) for counts in held]
-    if not kind.needs_cells:
+    if not kind.traits.needs_cells:
         values: Sequence[Floats] = (np.zeros(24), np.full(24, 1 / 3), np.arange(24) / 23)
         columns = [np.unique(value, return_counts=True) for value in values]
         yield (
@@ -321,11 +321,10 @@ def check_declared(kind: type[Mechanism]) -> None:
     except DiscreetError as found:
         problem = found
     refused = isinstance(problem, ParameterError) and "does not keep what the domain declares" in str(problem)
-    assert refused or kind.keeps_declared, (
-        f"{kind.__name__} releases a domain although it does not keep what it declares"
-    )
+    keeps = kind.traits.keeps_declared
+    assert refused or keeps, f"{kind.__name__} releases a domain although it does not keep what it declares"
     assert refused or problem is None, f"{kind.__name__} does not release a domain with impossible records: {problem}"
-    assert not (refused and kind.keeps_declared), f"{kind.__name__} says that it keeps what is declared and is refused"
+    assert not (refused and keeps), f"{kind.__name__} says that it keeps what is declared and is refused"
 
 
 class _Kept(logging.Handler):
@@ -372,8 +371,8 @@ def _result(mechanism: Mechanism, table: Confidential[Counts], request: _Request
         )
     except Exception as error:  # noqa: BLE001  # whatever it is, it must be the same for all tables
         return {"raised": list(_chain(error))}
-    random_rows = mechanism.random_size or (request.form == "counts" and mechanism.leaves_out)
-    return _public(released, random_rows=random_rows) | {"progress": [] if mechanism.random_size else progress}
+    random_rows = mechanism.traits.random_size or (request.form == "counts" and mechanism.traits.leaves_out)
+    return _public(released, random_rows=random_rows) | {"progress": [] if mechanism.traits.random_size else progress}
 
 
 def _public(released: Release, *, random_rows: bool) -> dict[str, Any]:

@@ -213,7 +213,7 @@ def enumerate_law(mechanism: Mechanism, *tables: Counts) -> Law:
     >>> round(float(law.mass.sum()), 12)
     1.0
     """
-    if not isinstance(mechanism, DrawnMechanism) or mechanism.random_size:
+    if not isinstance(mechanism, DrawnMechanism) or mechanism.traits.random_size:
         return _listed(mechanism, tables)
     if mechanism.domain.finite:
         return _cells(mechanism, tables)

@@ -103,15 +103,15 @@ def check_calibrated(kind: type[Mechanism]) -> None:
     >>> from discreet.mechanisms import PerturbedHistogram
     >>> check_calibrated(PerturbedHistogram)
     """
-    for relation in kind.relations:
+    for relation in kind.traits.relations:
         solved = {group: _made(kind, relation=relation, group=group) for group in _GROUPS}
         for group, made in solved.items():
             _require_within(made, relation, group, "solved for")
             larger = made.guarantee(Relation(name=relation, group=group + 1), n=_RECORDS)
             assert not larger.meets(_BUDGET), f"{kind.__name__} spends less than {_BUDGET}: the check has no force"
         smallest, largest = solved[min(_GROUPS)], max(_GROUPS)
-        given = {name: getattr(smallest, name) for name in kind.free if name != "size"}
-        for size in (_SIZE, None) if "size" in kind.free else (_SIZE,):
+        given = {name: getattr(smallest, name) for name in kind.traits.free if name != "size"}
+        for size in (_SIZE, None) if "size" in kind.traits.free else (_SIZE,):
             try:
                 same = _made(kind, relation=relation, group=largest, size=size, **given)
             except Infeasible:

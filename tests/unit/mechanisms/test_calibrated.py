@@ -179,15 +179,15 @@ def test_add_remove_is_refused_without_a_theorem(name: str) -> None:
     kind = named(name)
     domain = UNIT if kind is PitmanYor else cells(5)
     mechanism = kind.calibrated(Budget(epsilon=1.0, delta=0.6), domain=domain, n=10, size=3)
-    if "add-remove" in kind.relations:
+    if "add-remove" in kind.traits.relations:
         promised = mechanism.guarantee(Relation(name="add-remove"), n=10)
         assert promised.delta(1.0) <= mechanism.guarantee(n=10).delta(1.0)
         assert promised.exact is (name == "private-evolution")
     else:
-        assert kind.relations == ("replacement",)
+        assert kind.traits.relations == ("replacement",)
         with pytest.raises(RelationNotSupported, match="replacement"):
             mechanism.guarantee(Relation(name="add-remove"), n=10)
-    assert 0 <= mechanism.share_not_from_data(10) <= 1
+    assert 0 <= mechanism.forecast(10).lost <= 1
     assert set(mechanism.parameters())
     with pytest.raises(ParameterError, match="unknown parameter"):
         kind.calibrated(Budget(epsilon=1.0, delta=1e-3), domain=domain, n=10, size=3, nonsense=1)

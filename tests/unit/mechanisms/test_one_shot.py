@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,9 +19,8 @@ from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Counts, Domain, Integer, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms import Mechanism
-from discreet.mechanisms.base import NEIGHBOURS, CellCounts, require_relation
-from discreet.mechanisms.mechanism import Remedy
+from discreet.mechanisms import Forecast, Mechanism, Traits
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, require_known, require_relation
 from discreet.mechanisms.noise import GAUSSIAN, law_named
 from discreet.mechanisms.noisy_counts import solve_scale
 from discreet.mechanisms.reading import Reading
@@ -36,10 +35,7 @@ class OneShot(Mechanism):
     """Noisy one-way tables, noisy scores, one pair measured on each rung."""
 
     name: ClassVar[str] = "one-shot"
-    free: ClassVar[tuple[str, ...]] = ("scale",)
-    share_is: ClassVar[Literal["prediction"]] = "prediction"
-    share_is_of: ClassVar[str] = "are moved by noise"
-    helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "epsilon")
+    traits: ClassVar[Traits] = Traits(free=("scale",))
 
     domain: Domain
     records: int
@@ -114,8 +110,13 @@ class OneShot(Mechanism):
     def reading(self, y: CellCounts, *, n: int) -> Reading:
         return OneShotReading(self, y)
 
-    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
-        return min(1.0, self.scale * sum(self._sizes) / n)
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
+        return Forecast(
+            lost=min(1.0, self.scale * sum(self._sizes) / n),
+            lost_is="prediction",
+            lost_to="are moved by noise",
+            remedies=("cells", "epsilon"),
+        )
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         frequencies = np.rint(n * shares).astype(np.int64)
@@ -131,7 +132,7 @@ class OneShot(Mechanism):
     def calibrated(
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
     ) -> OneShot:
-        cls.refuse_unknown(fixed)
+        require_known(cls, fixed)
 
         def make(law: str, value: float) -> OneShot:
             return cls(domain=domain, records=n, scale=value, noise=law, **fixed)

@@ -115,7 +115,7 @@ def test_the_command_prints_every_parameter_as_it_is_drawn_with(asked: str, caps
     assert run(["privacy", *asked.split(), "--records", "10", "--epsilon", "1", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     kind = REGISTRY[answer["mechanism"]]
-    assert answer["parameters"].keys() >= {name for name in kind.free if name != "size"}
+    assert answer["parameters"].keys() >= {name for name in kind.traits.free if name != "size"}
     pairs = [part for key, value in answer["parameters"].items() for part in ("--param", f"{key}={value}")]
     cells = ["--param", "cells=3"] if "cells" in asked else []
     again = ["privacy", answer["mechanism"], "--size", str(answer["size"]), "--records", "10", *cells, *pairs]

@@ -80,7 +80,7 @@ def test_noise_of_many_columns_is_not_the_reason_for_a_refusal(name: str) -> Non
     kind = named(name)
     box = Domain(columns={c: Numeric(lower=0.0, upper=1.0) for c in "abcd"})
     cut = with_cells(box, kind, n=10_000, budget=Budget(epsilon=1.0, delta=1e-6), size=1000)
-    if not kind.needs_cells:
+    if not kind.traits.needs_cells:
         assert cut == box
         return
     try:
@@ -89,7 +89,7 @@ def test_noise_of_many_columns_is_not_the_reason_for_a_refusal(name: str) -> Non
         assert name == "exponential-histogram"  # too many terms to sum, at any number of cells
         return
     if name != "data-specific-reveal-or-obscure":
-        assert made.share_not_from_data(10_000) <= 0.2
+        assert made.forecast(10_000).lost <= 0.2
 
 
 def test_wide_and_open_tables_are_cut_without_a_search() -> None:
@@ -114,4 +114,4 @@ def test_what_else_the_domain_declares_stays(name: str) -> None:
     )
     cut = with_cells(declared, named(name), n=1000, budget=Budget(epsilon=1.0, delta=1e-6), size=100)
     assert {**cut.to_dict(), "columns": {}} == {**declared.to_dict(), "columns": {}}
-    assert (cut.columns["x"].size is not None) == named(name).needs_cells
+    assert (cut.columns["x"].size is not None) == named(name).traits.needs_cells

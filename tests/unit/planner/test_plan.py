@@ -24,7 +24,7 @@ from discreet.mechanisms import (
     first_names,
     named,
 )
-from discreet.mechanisms.base import PrivateStep
+from discreet.mechanisms.base import PrivateStep, parameter_names
 from discreet.mechanisms.steps import SteppedMechanism
 from discreet.planner import plan
 from discreet.planner.predicted import Reference, predicted_w1
@@ -36,7 +36,7 @@ AGES = Domain(columns={"age": Integer(lower=0, upper=99)})
 
 def test_every_feasible_option_meets_the_budget_and_is_sorted() -> None:
     made = plan(AGES, records=20_000, epsilon=1.0, delta=1e-6, size=5000)
-    whole = [o.w1 for o in made.feasible if o.mechanism is not None and not o.mechanism.leaves_out]
+    whole = [o.w1 for o in made.feasible if o.mechanism is not None and not o.mechanism.traits.leaves_out]
     rounded = [float(f"{w or 0.0:.3g}") for w in whole]  # those that agree in three digits are ties
     assert rounded == sorted(rounded)
     for option in made.feasible:
@@ -93,7 +93,7 @@ def test_ten_categorical_columns_take_no_memory_for_their_cells() -> None:
     assert wide.size == 50**10
     for option in made.feasible:  # without cells the share depends on the data
         assert option.mechanism is not None
-        on_all_cells = option.mechanism.needs_cells and option.mechanism.least_columns == 1
+        on_all_cells = option.mechanism.traits.needs_cells and option.mechanism.traits.least_columns == 1
         assert not on_all_cells or (option.share_not_from_data or 0.0) > 0.2
     assert made.best.name == "marginals"
 
@@ -178,7 +178,7 @@ def test_stated_refuses_what_does_not_fit(mechanism: str, parameters: dict[str, 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_groups_cost_more_for_every_mechanism(name: str) -> None:
-    cells = {"cells": 10} if REGISTRY[name].needs_cells else {}
+    cells = {"cells": 10} if REGISTRY[name].traits.needs_cells else {}
     answer = solved(name, records=500, epsilon=0.3, delta=1e-3, size=20, **cells)
     parameters = {**answer.numbers["parameters"], **cells}
     deltas = [stated(name, records=500, size=20, group=g, **parameters)[1].delta(0.3) for g in (1, 2, 3)]
@@ -232,7 +232,7 @@ def test_what_can_be_analysed_is_preferred_among_near_ties(monkeypatch: pytest.M
     for kind in (ExponentialHistogram, DataSpecificRevealOrObscure):
         monkeypatch.setattr(kind, "likelihood", PrivateStep.likelihood)
     made = plan(AGES, records=20_000, epsilon=1.0, delta=1e-6, size=300, largest_sizes=False)
-    least = min(o.w1 for o in made.feasible if o.w1 is not None and not o.mechanism.leaves_out)  # type: ignore[union-attr]
+    least = min(o.w1 for o in made.feasible if o.w1 is not None and not o.mechanism.traits.leaves_out)  # type: ignore[union-attr]
     best = made.feasible[0]
     assert best.analysed
     assert (best.w1 or 0.0) <= 1.05 * least + 0.05 * best.request.without_privacy
@@ -281,7 +281,7 @@ def test_a_mechanism_is_planned_once_under_its_first_name() -> None:
 def test_an_alias_fixes_parameters_of_another_name() -> None:
     assert alias_of("dirichlet-process") == {"discount": 0.0}
     assert alias_of("pitman-yor") == {}
-    assert set(named("dirichlet-process").known()) >= set(alias_of("dirichlet-process"))
+    assert set(parameter_names(named("dirichlet-process"))) >= set(alias_of("dirichlet-process"))
 
 
 def test_numbers_stand_for_the_mechanism_that_they_are_in_the_range_of() -> None:
@@ -295,4 +295,4 @@ def test_numbers_stand_for_the_mechanism_that_they_are_in_the_range_of() -> None
 def test_what_works_in_steps_is_compared_with_a_mechanism_of_one_step() -> None:
     stepped = [kind for kind in REGISTRY.values() if issubclass(kind, SteppedMechanism)]
     assert stepped
-    assert not any(issubclass(named(kind.one_step_instead), SteppedMechanism) for kind in stepped)
+    assert not any(issubclass(named(kind.traits.one_step_instead), SteppedMechanism) for kind in stepped)

@@ -18,7 +18,7 @@ from discreet.cli.entry import run
 from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
 from discreet.errors import Fault, Infeasible, ParameterError
-from discreet.mechanisms import REGISTRY, PerturbedHistogram, SmoothedHistogram, first_names
+from discreet.mechanisms import REGISTRY, PerturbedHistogram, SmoothedHistogram, Traits, first_names
 from discreet.mechanisms.reading import KernelRecords, Reading
 from discreet.planner import plan
 from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
@@ -41,7 +41,7 @@ class Keeping(SmoothedHistogram):
     """A mechanism that keeps impossible records out: it draws from the prior, and moves what is not allowed."""
 
     name: ClassVar[str] = "keeping"
-    keeps_declared: ClassVar[bool] = True
+    traits: ClassVar[Traits] = replace(SmoothedHistogram.traits, keeps_declared=True)
 
     def reading(self, y: Any, *, n: int) -> Reading:
         return KernelRecords(map(self._moved, y), self.size)
@@ -55,7 +55,7 @@ class Keeping(SmoothedHistogram):
 class Pretending(SmoothedHistogram):
     """A mechanism that says so and does not."""
 
-    keeps_declared: ClassVar[bool] = True
+    traits: ClassVar[Traits] = replace(SmoothedHistogram.traits, keeps_declared=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,17 +74,17 @@ def test_no_registered_mechanism_is_offered_or_released_that_does_not_keep_it(ta
     planned = plan(domain, records=1000, epsilon=1.0, delta=1e-6, largest_sizes=False)
     assert {option.name for option in planned.options} == set(first_names())
     for option in planned.options:
-        if not REGISTRY[option.name].keeps_declared:
+        if not REGISTRY[option.name].traits.keeps_declared:
             assert option.mechanism is None
             assert f"{REFUSED} [[{table}]]. " in f"{option.name} {option.refused}. "
     for name, kind in REGISTRY.items():
-        if not kind.keeps_declared:
+        if not kind.traits.keeps_declared:
             with pytest.raises(ParameterError, match=rf"{kind.name} {REFUSED} \[\[{table}\]\]"):
                 discreet.release(FRAME, domain, epsilon=1.0, delta=1e-6, size=10, mechanism=name)
 
 
 def test_where_none_keeps_it_the_plan_says_so() -> None:
-    names = [name for name in first_names() if not REGISTRY[name].keeps_declared]
+    names = [name for name in first_names() if not REGISTRY[name].traits.keeps_declared]
     planned = plan(DOMAIN, records=1000, epsilon=1.0, delta=1e-6, largest_sizes=False, mechanisms=names)
     assert planned.verdict[0].startswith("no mechanism can release this table")
     assert str(planned)

@@ -16,10 +16,9 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.checks import integer, real
+from discreet._core.checks import dimensions, integer, positive, real, sizes
 from discreet._core.errors import ParameterError
 from discreet.evolution.api import settled_norm
-from discreet.papers.ranges import dimensions, positive, sizes
 
 
 def gaussian_complexity(

@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from discreet._core.checks import integer, real
+from discreet._core.checks import dimensions, integer, real
 from discreet.evolution.api import settled_norm
-from discreet.papers.ranges import dimensions
 
 
 def theorem_gamma(dimension: int) -> float:

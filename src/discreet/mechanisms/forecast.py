@@ -1,0 +1,115 @@
+"""What planning and the publisher know of a class of mechanisms, and beforehand of a release: numbers and codes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from discreet.domain import Domain
+from discreet.privacy.guarantee import RelationName
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traits:
+    """What holds of a class, whatever its parameters: it may be ``traits = replace(Base.traits, random_size=True)``.
+
+    Parameters
+    ----------
+    free : tuple of str
+        Parameters that ``calibrated`` can solve for, the preferred one first.
+    theorem : str
+        Id of the theorem of its guarantee, where other classes share the guarantee's code but not the theorem.
+    relations : tuple of str
+        Between which tables it has a theorem.
+    keeps_declared : bool
+        Whether what it releases always agrees with the domain's ``impossible``, ``implies`` and ``totals``. Others are
+        refused on a domain that declares any.
+    needs_cells, cells_cost : bool
+        Whether the domain has to be finite; whether the guarantee depends on the number of cells.
+    cells_each : int or None
+        Cells that each continuous column gets where none are declared, if its error does not depend on their product.
+    least_columns : int
+        Number of columns from which on a plan considers it.
+    tried_out : bool
+        Whether calibration tries many settings out, so that a plan for a wide table leaves it to be asked for by name.
+    random_size : bool
+        Whether the kernel may release fewer records than asked for.
+    leaves_out : bool
+        Whether rare records are left out, of which no public number tells how many there are.
+    verbatim, distinct : bool
+        Whether released records are confidential records themselves, where the domain is continuous or open; whether
+        none of these is drawn twice.
+    one_step_instead : str
+        Of a mechanism in steps: registry name of one of a single step for such tables, to compare predictions with.
+    """
+
+    free: tuple[str, ...]
+    theorem: str = ""
+    relations: tuple[RelationName, ...] = ("replacement",)
+    keeps_declared: bool = False
+    needs_cells: bool = True
+    cells_cost: bool = True
+    cells_each: int | None = None
+    least_columns: int = 1
+    tried_out: bool = False
+    random_size: bool = False
+    leaves_out: bool = False
+    verbatim: bool = False
+    distinct: bool = False
+    one_step_instead: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """The numbers and codes that are known of a release of ``n`` records before anything is drawn.
+
+    Parameters
+    ----------
+    lost : float
+        Share of the released records that carries nothing of the table. It does not fall when the domain gets a further
+        column and the mechanism is calibrated anew.
+    lost_is : {"expectation", "bound", "prediction"}
+        Whether that is the expectation for every table; a bound on it for every table; or the expectation for tables
+        like a public or an invented one, or under a stated model.
+    lost_to : str
+        What the records of that share have in common: a key of ``discreet.wording.LOST_TO``. A mechanism outside the
+        library gives its own words, after "of the released records".
+    worst : float
+        Where ``lost`` is a prediction: a bound on it for every table.
+    remedies : tuple of str
+        What would lower ``lost``, were the mechanism calibrated with it: keys of ``discreet.wording.REMEDIES``.
+    released_share : float
+        Expected share of the records asked for that are released: below 1 where the kernel drops some.
+    pair_scores : tuple of int, int and float, or None
+        Number of pairs of columns, of those that may be measured, and standard deviation of the noise in a pair's
+        score, which is a number of records; None where all columns are worked on together.
+    stratified : bool
+        Whether records are drawn systematically, with less sampling error than independent ones.
+    draws : int
+        How many draws of ``predictive`` a prediction takes at most.
+    slow : bool
+        Whether ``predictive`` takes minutes.
+    """
+
+    lost: float
+    lost_is: Literal["expectation", "bound", "prediction"]
+    lost_to: str
+    worst: float = 1.0
+    remedies: tuple[str, ...] = ()
+    released_share: float = 1.0
+    pair_scores: tuple[int, int, float] | None = None
+    stratified: bool = False
+    draws: int = 32
+    slow: bool = False
+
+    @property
+    def lost_at_most(self) -> float:
+        """A bound on the share that is lost, for every table of as many records; 1 where none is known."""
+        return self.worst if self.lost_is == "prediction" else self.lost
+
+
+def helpful(domain: Domain, *remedies: str, **useless: bool) -> tuple[str, ...]:
+    """Return those of some remedies that are not useless, as ``cells`` and ``columns`` are where a domain has few."""
+    sizes = [column.size for column in domain.columns.values()]
+    useless |= {"cells": not any(size is not None and size > 2 for size in sizes), "columns": len(sizes) == 1}
+    return tuple(remedy for remedy in remedies if not useless.get(remedy, False))
