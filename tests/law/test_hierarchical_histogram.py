@@ -306,6 +306,8 @@ def test_domains_of_any_size_have_a_tree() -> None:
     assert np.mean(released.columns[0] > 5 * 10**11) == pytest.approx(0.6, abs=0.2)
     with pytest.raises(ParameterError, match="cells can be listed"):
         mechanism.reading(mechanism._counts(x), n=mechanism.records).estimates()
+    with pytest.raises(ParameterError, match="cells can be listed"):  # before its kernel runs, or anybody pays
+        mechanism.count_table()
 
 
 # -- records ------------------------------------------------------------------------------------------------------

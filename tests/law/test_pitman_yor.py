@@ -22,6 +22,7 @@ from scipy.stats import nbinom
 
 from discreet.domain import Domain, Integer, Numeric
 from discreet.mechanisms import PitmanYor
+from discreet.mechanisms.pitman_yor import guarantee_named
 from discreet.privacy import Budget, Relation, pitman_yor
 from discreet.privacy.pitman_yor import OpeningPair, PitmanYorPairs, openings
 from discreet.testing import hockey_stick
@@ -120,7 +121,7 @@ def test_t2_dominates_and_its_lower_bound_is_reached(sigma: float, group: int) -
             if group == 3 and n > 3:
                 continue
             g = min(group, n)
-            guarantee = discounted(m, theta, sigma).guarantee_by("T2", Relation(group=group), n=n)
+            guarantee = guarantee_named(discounted(m, theta, sigma), "T2", Relation(group=group), n=n)
             assert not guarantee.exact
             assert guarantee.theorem == "T2"
             brute = brute_force(n, m, theta, sigma, g)
@@ -173,7 +174,7 @@ def test_t21_for_groups_dominates_and_is_near(sigma: float, group: int) -> None:
             assert np.all(claimed >= brute * (1 - 1e-12))
             assert np.all(claimed <= brute * (1 + 1e-10 if group >= n else 1.125)), (theta, n, m)
             assert claimed[-1] == pytest.approx(brute[-1], rel=1e-10)
-            coupled = mechanism.guarantee_by("T2", Relation(group=group), n=n)
+            coupled = guarantee_named(mechanism, "T2", Relation(group=group), n=n)
             assert np.all(claimed <= coupled.delta(0.0) * (1 + 1e-12))
 
 
@@ -287,7 +288,7 @@ def test_a_million_records_and_a_hundred_thousand_draws_are_calibrated() -> None
         assert made.guarantee(n=10**6).meets(budget)
         less = replace(made, strength=made.strength * (1 - 1e-4))
         assert not less.guarantee(n=10**6).meets(budget)
-        coupled = made.guarantee_by("T2", n=10**6)
+        coupled = guarantee_named(made, "T2", n=10**6)
         assert coupled.delta(1.0) > 1.05e-3
         wide = PitmanYor.calibrated(Budget(epsilon=3.0, delta=0.02), domain=UNIT, n=10**6, strength=1.0, discount=0.9)
         assert wide.size > 100_000  # the coupling bound allows 20,408

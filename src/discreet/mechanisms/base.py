@@ -12,9 +12,9 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from itertools import product
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError, R
 from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Parts
+from discreet.evolution.api import NamedAPI
 from discreet.mechanisms.forecast import Traits
 from discreet.mechanisms.likelihood import Likelihood, NoLikelihood
 from discreet.mechanisms.reading import Forms, Reading
@@ -197,13 +198,6 @@ class PrivateStep(ABC):
             When the mechanism has no theorem for the relation.
         """
 
-    def guarantee_by(self, theorem: str, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
-        """Return what a certificate that names a theorem promises.
-
-        That is the guarantee, unless a closer theorem has replaced the one that is named, which still holds.
-        """
-        return self.guarantee(relation, n=n)
-
     # -- its reading --------------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -256,18 +250,6 @@ class PrivateStep(ABC):
         require_known(cls, set(values) - set(known))
         return cls(domain=domain, **values)
 
-    def twin(self, size: int | None) -> Self:
-        """Return an equal mechanism, built anew from public parameters: what a release reads the kernel's output with.
-
-        ``size``: number of records to release; None for counts.
-        """
-        return type(self).of(
-            json.loads(json.dumps(self.parameters())),
-            domain=Domain.from_dict(self.domain.to_dict()),
-            records=declared(self, "records") or 0,
-            size=declared(self, "size") or size,
-        )
-
     @classmethod
     @abstractmethod
     def calibrated(
@@ -295,6 +277,27 @@ class PrivateStep(ABC):
         Infeasible
             When no value of the free parameter meets the budget; it names the nearest numbers that do.
         """
+
+
+Twin = TypeVar("Twin", bound=PrivateStep)
+
+
+def twin_of(mechanism: Twin, size: int | None) -> Twin:
+    """Return an equal mechanism, built anew from public parameters: what a release reads the kernel's output with.
+
+    A user's own generator is a public argument, whose functions are no parameters: it is handed on.
+
+    ``size``: number of records to release; None for counts.
+    """
+    twin = mechanism.of(
+        json.loads(json.dumps(mechanism.parameters())),
+        domain=Domain.from_dict(mechanism.domain.to_dict()),
+        records=declared(mechanism, "records") or 0,
+        size=declared(mechanism, "size") or size,
+    )
+    names = [item.name for item in fields(twin) if isinstance(getattr(twin, item.name), NamedAPI)]
+    own: dict[str, Any] = {name: getattr(mechanism, name) for name in names}
+    return replace(twin, **own) if own else twin
 
 
 def parameter_names(kind: type[PrivateStep]) -> tuple[str, ...]:

@@ -154,6 +154,12 @@ class HierarchicalHistogram(NoisyCounts):
         within = f"where in its leaf (of up to {counted(most, 'cell')}) a record lies is not from the data"
         return replace(promised, caveats=(*promised.caveats, within))
 
+    def count_table(self) -> tuple[int, tuple[str, ...]]:
+        """Return the number of cells. Raises ParameterError when they are too many to be listed."""
+        if self._cells > _MOST_LISTED:
+            raise ParameterError(f"at most {_MOST_LISTED:,} cells can be listed, got {self._cells:,}. Draw records")
+        return self._cells, ()
+
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return how far a record is displaced on average, as a share of the domain's diameter: a prediction.
 
@@ -219,9 +225,8 @@ class _TreeReading(CellReading):
         A leaf of several cells is divided equally among them: what noise does is in the standard error, what lies
         uneven within a leaf is not.
         """
-        mechanism, count = self.mechanism, self.mechanism._cells
-        if count > _MOST_LISTED:
-            raise ParameterError(f"at most {_MOST_LISTED:,} cells can be listed, got {count:,}. Draw records")
+        mechanism = self.mechanism
+        count, _ = mechanism.count_table()
         cells, projector = mechanism.domain.unflat(np.arange(count)), mechanism.projector
         if not projector.measured:
             return Estimates(cells, np.full(1, float(mechanism.records)), np.zeros(1))

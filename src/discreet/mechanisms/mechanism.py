@@ -6,7 +6,7 @@ All of it is computed from public numbers and invented tables.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple, Self, cast
@@ -54,15 +54,6 @@ class Mechanism(PrivateStep):
             How common the records of tables like this one are; by default those of an invented one. Only predictions
             depend on it, and not all of them.
         """
-
-    @classmethod
-    def equivalent(cls, numbers: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Return the registry name and the parameters that plain numbers stand for: ``cells`` and its own parameters.
-
-        Another mechanism's where numbers outside this one's range say that. Raises ParameterError when they contradict
-        each other.
-        """
-        return cls.name, dict(numbers)
 
     @abstractmethod
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:

@@ -19,7 +19,7 @@ from discreet._core.numeric import log_rising
 from discreet._core.text import counted, counted_up, rounded_up
 from discreet.domain import Counts, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.base import NEIGHBOURS, require_relation
+from discreet.mechanisms.base import NEIGHBOURS, PrivateStep, require_relation
 from discreet.mechanisms.forecast import Forecast, helpful
 from discreet.mechanisms.likelihood import ContinuedUrn
 from discreet.mechanisms.mechanism import held_cells
@@ -89,23 +89,6 @@ class PitmanYor(PitmanYorUrn):
     def __post_init__(self) -> None:
         super().__post_init__()
         choice("sampler", self.sampler, ("ancestor", "mixing"))
-
-    @classmethod
-    def equivalent(cls, numbers: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Return these numbers; below discount 0 those of ``strength / |discount|`` cells of prior ``|discount|``."""
-        fixed = dict(numbers)
-        discount = real("discount", fixed.pop("discount", 0.0))
-        if discount >= 0.0:
-            return cls.name, {**fixed, "discount": discount}
-        strength, cells = fixed.pop("strength", None), fixed.pop("cells", None)
-        if "prior" in fixed or discount > -1e-12:
-            raise ParameterError("a discount below 0 is minus the prior mass per cell. Its size must be at least 1e-12")
-        if strength is not None:
-            strength = real("strength", strength)
-            cells = round(strength / -discount) if cells is None else cells
-        if cells is None or (strength is not None and abs(strength + cells * discount) > 1e-9 * strength):
-            raise ParameterError("with a discount below 0, strength must be the number of cells times |discount|")
-        return "dirichlet-multinomial", {**fixed, "prior": -discount, "cells": cells}
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
         """Draw the records in chunks, in exchangeable order."""
@@ -177,10 +160,6 @@ class PitmanYor(PitmanYorUrn):
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T1 (discount 0, non-atomic base), T2 (discount 0) or T21 for a table of ``n`` records."""
         return self._promised(relation, n, coupled=self.discount_units == 0)
-
-    def guarantee_by(self, theorem: str, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
-        """Return theorem T2 where a certificate names it: with a discount T21 is closer, and T2 still holds."""
-        return self._promised(relation, n, coupled=theorem == "T2" or self.discount_units == 0)
 
     def _promised(self, relation: Relation, n: int, *, coupled: bool) -> Guarantee:
         """Return the guarantee by the coupling bound, which is T1 or T2, or by T21."""
@@ -268,3 +247,30 @@ class PitmanYor(PitmanYorUrn):
         gammas = rng.standard_gamma(np.append(old, max(0.0, self.strength + n - old.sum())))
         weights: Floats = gammas / gammas.sum()
         return weights
+
+
+def guarantee_named(mechanism: PrivateStep, theorem: str, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
+    """Return what a certificate that names a theorem promises: with a discount T21 is closer than T2, which holds."""
+    if isinstance(mechanism, PitmanYor) and theorem == "T2":
+        return mechanism._promised(relation, n, coupled=True)
+    return mechanism.guarantee(relation, n=n)
+
+
+def with_discount(numbers: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return what plain numbers stand for; below discount 0, ``strength / |discount|`` cells of prior ``|discount|``.
+
+    Raises ParameterError when they contradict each other.
+    """
+    fixed = dict(numbers)
+    discount = real("discount", fixed.pop("discount", 0.0))
+    if discount >= 0.0:
+        return PitmanYor.name, {**fixed, "discount": discount}
+    strength, cells = fixed.pop("strength", None), fixed.pop("cells", None)
+    if "prior" in fixed or discount > -1e-12:
+        raise ParameterError("a discount below 0 is minus the prior mass per cell. Its size must be at least 1e-12")
+    if strength is not None:
+        strength = real("strength", strength)
+        cells = round(strength / -discount) if cells is None else cells
+    if cells is None or (strength is not None and abs(strength + cells * discount) > 1e-9 * strength):
+        raise ParameterError("with a discount below 0, strength must be the number of cells times |discount|")
+    return "dirichlet-multinomial", {**fixed, "prior": -discount, "cells": cells}

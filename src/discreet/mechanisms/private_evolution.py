@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from discreet._core.text import counted, rounded_down
 from discreet.domain import Domain, Records
 from discreet.domain.records import Commonness, Parts
 from discreet.evolution import API
-from discreet.evolution.api import NamedAPI
 from discreet.evolution.measured import EvolvedStep
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Output, Votes, require_known
 from discreet.mechanisms.bounded_lipschitz import bounded_lipschitz_projection
@@ -230,12 +229,6 @@ class PrivateEvolution(SteppedMechanism, Mechanism):
         """Number of candidates per step, those that turn out equal included."""
         members = 2 * self.records if self.variant == "theoretical" else self._populations.sizes(self.population).sum()
         return int(members) * self._api.variations_each()
-
-    def twin(self, size: int | None) -> Self:
-        """Return an equal mechanism, built anew but for a user's own generator, which is a public argument."""
-        made = super().twin(size)
-        # the functions of a user's generator are no parameters
-        return replace(made, api=self.api) if isinstance(made.api, NamedAPI) else made
 
     # -- the private step ---------------------------------------------------------------------------------------
 

@@ -164,8 +164,12 @@ def _resolve(
             raise ParameterError(
                 f"{mechanism} is {kind.name} at {name} {as_written(value)}. Name {kind.name} for another {name}"
             )
-    equal, fixed = kind.equivalent(own)
-    kind = named(equal)
+    fixed = own
+    if kind.name == "pitman-yor":
+        from discreet.mechanisms.pitman_yor import with_discount
+
+        equal, fixed = with_discount(own)
+        kind = named(equal)
     if domain is not None:
         fixed.pop("cells", None)
         require_kept(mechanism, domain, keeps=kind.traits.keeps_declared)

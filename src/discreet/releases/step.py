@@ -18,7 +18,7 @@ from discreet._core.random import seeded
 from discreet.domain import Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms import Mechanism, first_names, named, require_kept
-from discreet.mechanisms.base import declared
+from discreet.mechanisms.base import declared, twin_of
 from discreet.mechanisms.mechanism import DrawnMechanism
 from discreet.mechanisms.reading import Estimates, Expansion, Reading
 from discreet.privacy import Guarantee, Relation
@@ -198,7 +198,7 @@ def step_of(
         if domain != given.domain:
             raise ParameterError("the mechanism's domain must be the one that the confidential table was encoded with")
         released = None if counts else positive_size("size", _size(given, size))
-        return _step(given, released, progress, twin=given.twin(released))
+        return _step(given, released, progress, twin=twin_of(given, released))
     if isinstance(given, type) or not isinstance(given, Publishable):
         raise unfit("mechanism", "a Mechanism, a PseudoPosterior or a CensoredPosterior", given)
     if size is not None or counts:
@@ -219,7 +219,9 @@ def rebuilt(facts: CertificateFacts) -> tuple[Step, Guarantee]:
     if step is not None:
         return step, step.guarantee(relation, n=facts.records)
     mechanism = certified_mechanism(facts)
-    guarantee = mechanism.guarantee_by(facts.guarantee.theorem, relation, n=facts.records)
+    from discreet.mechanisms.pitman_yor import guarantee_named
+
+    guarantee = guarantee_named(mechanism, facts.guarantee.theorem, relation, n=facts.records)
     return _step(mechanism, facts.size), guarantee
 
 

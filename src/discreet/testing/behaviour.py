@@ -23,6 +23,7 @@ from discreet._core.text import counted
 from discreet.confidential import Confidential, confidential
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.mechanisms import Mechanism
+from discreet.mechanisms.base import twin_of
 from discreet.mechanisms.reading import Estimates
 from discreet.mechanisms.state import kept_state
 from discreet.privacy import Budget
@@ -79,7 +80,7 @@ def _poor(kind: type[Mechanism]) -> Mechanism:
 def _displaced(kind: type[Mechanism], seed: int) -> list[float]:
     """Return how far from its one cell each release of a table puts its records on average, as a share of the line."""
     mechanism, rng = _poor(kind), seeded(seed)
-    twin = mechanism.twin(_POOR_SIZE)
+    twin = twin_of(mechanism, _POOR_SIZE)
     x, displaced = table_of(np.array([_POOR_RECORDS] + [0] * (_LINE - 1))), []
     for _ in range(_SHARE_RUNS):
         reading = twin.reading(mechanism.kernel(x, rng=rng), n=_POOR_RECORDS)
@@ -160,7 +161,7 @@ def check_estimates(kind: type[Mechanism], *, seed: int = 0) -> None:
     held = np.array([250, 0, 150, 0])
     domain, n = small_domain(len(held)), int(held.sum())
     mechanism = kind.calibrated(Budget(epsilon=0.5, delta=0.01), domain=domain, n=n, size=n)
-    rng, x, twin = seeded(seed), table_of(held), mechanism.twin(n)
+    rng, x, twin = seeded(seed), table_of(held), twin_of(mechanism, n)
     found = []
     for _ in range(_ESTIMATE_RUNS if kind.forms.counts else 1):
         estimates = twin.reading(mechanism.kernel(x, rng=rng), n=n).estimates()

@@ -14,6 +14,7 @@ from discreet.confidential import confidential
 from discreet.domain import Category, Domain, Numeric
 from discreet.evolution import Callables
 from discreet.mechanisms import PerturbedHistogram, PrivateEvolution
+from discreet.mechanisms.base import twin_of
 from discreet.mechanisms.noisy_counts import NoisyReading
 from discreet.mechanisms.reading import Outcome
 from discreet.privacy import Budget
@@ -91,7 +92,7 @@ def test_the_twin_of_an_evolution_keeps_the_users_own_functions() -> None:
         embedding=lambda frame: frame.to_numpy(),
     )  # fmt: skip
     mechanism = PrivateEvolution(domain=square, records=N, scale=5.0, steps=1, population=10, api=api)
-    twin = mechanism.twin(10)
+    twin = twin_of(mechanism, 10)
     assert twin == mechanism
     assert twin is not mechanism
     assert twin.api is api
