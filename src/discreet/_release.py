@@ -228,7 +228,6 @@ def release(
             require_utility(made[0], known.n, size=request.size, like=common(fitting.reference, fitting.domain))
     keeper = ledger_for(ledger, domain)
     with _paid(keeper, request, None if made is None else made[0]) as run:
-        _say(watch, _also_named(keeper, data))
         held = _held(table, fitting)
         chosen, why = _chosen(request, held.known, by_value=by_value) if made is None else made
         if chosen.domain != held.known.domain:
@@ -439,15 +438,6 @@ def _paid(ledger: Ledger | None, request: Request, made: Mechanism | None) -> Ru
         guarantee = made.guarantee(request.between, n=request.declared or 0)  # it was declared
         feasible(guarantee, request.budget, f"{request.budget} with {made.name}")
     return ledger.pay(request, made)
-
-
-def _also_named(ledger: Ledger | None, data: Any) -> Iterator[str]:
-    """Say under which other names the file was released from, as the custodian's own notes have it."""
-    if ledger is not None and (names := ledger.also_named(data)):
-        yield (
-            f"this file was released from as {', '.join(map(repr, names))} too. Each name has a budget of its own, and "
-            "what both reveal of a person adds up"
-        )
 
 
 # -- three roads to a mechanism ---------------------------------------------------------------------------------------

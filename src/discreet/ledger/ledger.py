@@ -20,7 +20,7 @@ from discreet.ledger.payment import Made, Model, Payment, hash_of, require_cover
 from discreet.ledger.request import Request
 from discreet.ledger.run import Run
 from discreet.ledger.status import LedgerStatus, in_words, status_of
-from discreet.ledger.store import also_named, shown, store_at
+from discreet.ledger.store import shown, store_at
 from discreet.ledger.verification import lease, problems_of, recovered
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.steps import checkpoint_state
@@ -60,9 +60,6 @@ class Ledger:
         A file of SQLite on a local disk, or the address of a PostgreSQL database, ``postgresql://...``.
     dataset : str, optional
         The name that the custodian gave the data set; the only one in the ledger by default.
-    fingerprints : path, optional
-        Confidential. The custodian's own notes of which file was released from under which name, made where there are
-        none. A file that goes by another name too is then announced. Tables in memory are not noted.
 
     Raises
     ------
@@ -99,10 +96,8 @@ class Ledger:
         self,
         place: str | os.PathLike[str],
         dataset: str | None = None,
-        *,
-        fingerprints: str | os.PathLike[str] | None = None,
     ) -> None:
-        self.place, self.fingerprints = place, fingerprints
+        self.place = place
         self._store = store_at(place)
         names = datasets(self._store)
         if dataset is None and len(names) != 1:
@@ -319,21 +314,6 @@ class Ledger:
         """Keep in mind that the table was opened for the custodian's eyes, which costs nothing and is never public."""
         with self._book.appending() as page:
             page.append(None, "NOTED", facts={"what": what, **(facts or {})})
-
-    def also_named(self, data: Any) -> list[str]:
-        """Return the other names by which a file was released from, where there are fingerprints.
-
-        There are none of a dataframe, of a folder, nor of a table in a database file.
-
-        Parameters
-        ----------
-        data : path or dataframe
-            Confidential, and opened already.
-        """
-        is_file = isinstance(data, (str, os.PathLike)) and Path(data).is_file()
-        if self.fingerprints is None or not is_file:
-            return []
-        return also_named(self.fingerprints, data, self.dataset)
 
     # -- after a failure ------------------------------------------------------------------------------------------
 

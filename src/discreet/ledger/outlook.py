@@ -17,7 +17,7 @@ from discreet.privacy import Budget, Guarantee
 # Which ledger pays: the one that is given, else the domain file's, else the environment's.
 
 VARIABLE = "DISCREET_LEDGER"
-_KEYS = {"file", "dataset", "fingerprints"}
+_KEYS = {"file", "dataset"}
 
 
 def ledger_for(
@@ -26,8 +26,8 @@ def ledger_for(
     """Return the ledger that pays for a release; None where nobody keeps one.
 
     ``given``: by the caller.
-    ``domain``: its TOML file may name a ledger in ``[ledger]``, as ``file`` (beside it), ``dataset`` and
-    ``fingerprints``. Anything but a path is passed over.
+    ``domain``: its TOML file may name a ledger in ``[ledger]``, as ``file`` (beside it) and ``dataset``.
+    Anything but a path is passed over.
     ``dataset``: the name of the data set in the ledger.
 
     Raises ParameterError when ``[ledger]`` is wrong, or a data set is named and no ledger.
@@ -38,8 +38,8 @@ def ledger_for(
         return Ledger(given, dataset)
     named = _declared(domain) if isinstance(domain, (str, os.PathLike)) else None
     if named is not None:
-        place, name, fingerprints = named
-        return Ledger(place, dataset or name, fingerprints=fingerprints)
+        place, name = named
+        return Ledger(place, dataset or name)
     if os.environ.get(VARIABLE):
         return Ledger(os.environ[VARIABLE], dataset)
     if dataset is not None:
@@ -47,22 +47,15 @@ def ledger_for(
     return None
 
 
-def _declared(path: str | os.PathLike[str]) -> tuple[str, str | None, Path | None] | None:
+def _declared(path: str | os.PathLike[str]) -> tuple[str, str | None] | None:
     facts = parsed_toml(bounded_text(path, missing="check the path", remedy="check that it is a readable TOML file"))
     found = facts.get("ledger")
     if found is None:
         return None
     if not isinstance(found, Mapping) or not _texts(found) or "file" not in found or set(found) - _KEYS:
-        raise ParameterError(
-            '[ledger] in the domain must have file = "...", and may have dataset = "..." and fingerprints = "..."'
-        )
-    place, folder = str(found["file"]), Path(path).parent
-    notes = found.get("fingerprints")
-    return (
-        place if "://" in place else str(folder / Path(place).expanduser()),
-        found.get("dataset"),
-        None if notes is None else folder / Path(notes).expanduser(),
-    )
+        raise ParameterError('[ledger] in the domain must have file = "...", and may have dataset = "..."')
+    place = str(found["file"])
+    return place if "://" in place else str(Path(path).parent / Path(place).expanduser()), found.get("dataset")
 
 
 def _texts(found: Mapping[str, Any]) -> bool:

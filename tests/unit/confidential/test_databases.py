@@ -308,7 +308,7 @@ def test_a_ledger_pays_for_what_is_no_single_file(kind: str, tmp_path: Path) -> 
         (tmp_path / "t").mkdir()
         frame.write_parquet(tmp_path / "t" / "p.parquet")
     discreet.Ledger.create(tmp_path / "one.ledger", dataset="one", epsilon=2.0)
-    ledger = discreet.Ledger(tmp_path / "one.ledger", fingerprints=tmp_path / "notes")
+    ledger = discreet.Ledger(tmp_path / "one.ledger")
     domain = Domain(columns={"i": Integer(lower=1, upper=2)})
     made = discreet.release(data, domain, epsilon=1.0, size=20, accept_poor_utility=True, ledger=ledger)
     assert made.records.height == 20

@@ -93,7 +93,14 @@ def test_a_ledger_is_found_where_it_is_named(place, named, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[ledger]\n", "[ledger]\nfile = 1\n", '[ledger]\nfile = "a"\nother = "b"\n', "ledger = 1\n"]
+    "text",
+    [
+        "[ledger]\n",
+        "[ledger]\nfile = 1\n",
+        '[ledger]\nfile = "a"\nfingerprints = "b"\n',
+        '[ledger]\nfile = "a"\nother = "b"\n',
+        "ledger = 1\n",
+    ],
 )
 def test_a_wrong_declaration_of_a_ledger_is_refused(tmp_path, text) -> None:
     path = tmp_path / "d.toml"
@@ -526,34 +533,6 @@ def test_nothing_confidential_is_in_a_ledger(place, tmp_path) -> None:
         text = json.dumps(ledger.log())
     assert str(canary) not in text
     assert str(canary).encode() not in place.read_bytes()
-
-
-def test_one_file_under_two_names_is_announced_where_fingerprints_are_kept(tmp_path, capsys) -> None:
-    AGES.write_parquet(tmp_path / "t.parquet")
-    (tmp_path / "copy.parquet").write_bytes((tmp_path / "t.parquet").read_bytes())
-    said: dict[str, str] = {}
-    for name, data in (("ages", "t"), ("people", "copy"), ("ages", "t")):
-        if not (tmp_path / f"{name}.ledger").exists():
-            Ledger.create(tmp_path / f"{name}.ledger", dataset=name, epsilon=1.0)
-        text = f'\n[ledger]\nfile = "{name}.ledger"\nfingerprints = "notes"\n'
-        (tmp_path / "d.toml").write_text(DOMAIN.to_toml() + text)
-        _, out, said[name] = commanded(
-            capsys, "release", tmp_path / f"{data}.parquet", "--domain", tmp_path / "d.toml", "--epsilon", 0.1,
-            "--size", 5, "--out", tmp_path / f"{name}.csv", "--accept-poor-utility",
-        )  # fmt: skip
-        assert "wrote 5 records" in out
-        assert ("released from as" in said[name]) == (len(said) > 1)
-    assert "released from as 'ages' too" in said["people"]
-    assert "released from as 'people' too" in said["ages"]
-    notes = tmp_path / "notes"
-    assert notes.stat().st_mode & 0o777 == 0o600
-    key = json.loads(notes.read_text())["key"]
-    for path in tmp_path.iterdir():
-        assert path == notes or key.encode() not in path.read_bytes()
-    other = json.loads(notes.read_text()) | {"key": "0"}
-    notes.write_text(json.dumps(other))
-    with pytest.raises(FileProblem, match="does not hold fingerprints"):
-        Ledger(tmp_path / "ages.ledger", fingerprints=notes).also_named(tmp_path / "t.parquet")
 
 
 # -- the commands -----------------------------------------------------------------------------------------------------
