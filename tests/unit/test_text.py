@@ -143,7 +143,7 @@ NEVER_ONE = {  # what is counted there is not one, or the text before is no numb
     "pseudo_posterior/checks.py": {"name"},
     "pseudo_posterior/pseudo.py": {"self.tables"},
     "pseudo_posterior/step.py": {"tables"},
-    "_release.py": {"self.mechanism"},
+    "_release.py": {"request.mechanism"},
     "releases/manifest.py": {"name"},
     "releases/step.py": {"mechanism.name", "name"},
     "releases/promise.py": {"relation.group", "step.tables", "tables"},

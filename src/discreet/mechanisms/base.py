@@ -23,7 +23,6 @@ from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError, R
 from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Parts
-from discreet.evolution.api import NamedAPI
 from discreet.mechanisms.forecast import Traits
 from discreet.mechanisms.likelihood import Likelihood, NoLikelihood
 from discreet.mechanisms.reading import Forms, Reading
@@ -295,7 +294,8 @@ def twin_of(mechanism: Twin, size: int | None) -> Twin:
         records=declared(mechanism, "records") or 0,
         size=declared(mechanism, "size") or size,
     )
-    names = [item.name for item in fields(twin) if isinstance(getattr(twin, item.name), NamedAPI)]
+    # of a user's own generator a twin has what was stated of it
+    names = [item.name for item in fields(twin) if hasattr(getattr(twin, item.name), "stated")]
     own: dict[str, Any] = {name: getattr(mechanism, name) for name in names}
     return replace(twin, **own) if own else twin
 
