@@ -25,11 +25,12 @@ from discreet.domain import Counts, Domain
 from discreet.domain.records import Commonness
 from discreet.ledger import Ledger, Request, Run
 from discreet.ledger.outlook import ledger_for
+from discreet.ledger.payment import require_steps
 from discreet.ledger.request import AddRemove, Checkpoint, Watch
 from discreet.mechanisms import REGISTRY, Mechanism, first_names, named, require_kept
 from discreet.mechanisms.base import PartsMechanism, feasible, parameter_names, require_relation
 from discreet.mechanisms.likelihood import no_posterior
-from discreet.mechanisms.steps import SteppedMechanism, checkpoint_state
+from discreet.mechanisms.steps import checkpoint_state
 from discreet.planner import plan
 from discreet.planner.cells import chosen_cells, said_before, with_cells
 from discreet.planner.options import with_sampling
@@ -223,7 +224,7 @@ def release(
     made = None if known.n is None else _chosen(request, known, by_value=by_value)
     fitting = known if made is None else known.on(made[0].domain)
     if made is not None and known.n is not None:
-        _require_steps(made[0], request)
+        require_steps(made[0], request)
         if not accept_poor_utility:
             require_utility(made[0], known.n, size=request.size, like=common(fitting.reference, fitting.domain))
     keeper = ledger_for(ledger, domain)
@@ -236,7 +237,7 @@ def release(
             why = ". ".join([*chosen_cells(declared, chosen.domain), why])
         closed = with_public(held.closed, chosen.public_inputs(), domain=chosen.domain)
         like, n = common(held.known.reference, chosen.domain), held.n
-        _require_steps(chosen, request)
+        require_steps(chosen, request)
         _say(watch, _announced(request, chosen, why, held.known, n, like))
         return publish(
             closed,
@@ -486,12 +487,6 @@ def _by_name(asked: Request, kind: type[Any], held: _Known, n: int) -> tuple[Mec
     if asked.sampling == "stratified" and not made.forecast(n).stratified:
         why += ". It draws records as its law demands, so that stratified has no effect"
     return made, why
-
-
-def _require_steps(mechanism: Mechanism, request: Request) -> None:
-    """Refuse a checkpoint of a mechanism that takes one step."""
-    if request.checkpoint is not None and not isinstance(mechanism, SteppedMechanism):
-        raise ParameterError(f"{mechanism.name} takes one step. Leave the checkpoint out")
 
 
 def _say(watch: Watch, sentences: Iterable[str]) -> None:

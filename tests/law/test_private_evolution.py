@@ -16,7 +16,6 @@ import pytest
 import discreet
 from discreet import Checkpoint
 from discreet._core.random import secure, seeded
-from discreet._release import _require_steps
 from discreet.audit.guesses import clopper_pearson
 from discreet.confidential import confidential, confidential_rows
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
@@ -25,6 +24,7 @@ from discreet.domain.records import Units
 from discreet.errors import DataError, FileProblem, Infeasible, ParameterError, RelationNotSupported
 from discreet.evolution import API, Callables
 from discreet.ledger import Request
+from discreet.ledger.payment import require_steps
 from discreet.mechanisms import PerturbedHistogram, PitmanYor, PrivateEvolution
 from discreet.mechanisms.base import Outputs, Votes, listed
 from discreet.mechanisms.noise import law_named
@@ -785,7 +785,7 @@ def test_a_checkpoint_belongs_to_one_run(tmp_path: Path) -> None:
             kept(mechanism, table, tmp_path / "c")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "c", "run.checkpoint"]  # no lock is left
     with pytest.raises(ParameterError, match="one step"):
-        _require_steps(
+        require_steps(
             PitmanYor(domain=square(), size=2), Request(budget=Budget(epsilon=1.0), checkpoint=Checkpoint(path))
         )
 

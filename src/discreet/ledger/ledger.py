@@ -16,7 +16,7 @@ from discreet._core.writing import canonical
 from discreet.domain import Domain
 from discreet.ledger.events import Book, Event, Page, begin, datasets
 from discreet.ledger.filters import CURRENCIES, Cost
-from discreet.ledger.payment import Made, Model, Payment, hash_of, require_covered, require_unseeded
+from discreet.ledger.payment import Made, Model, Payment, hash_of, require_covered, require_steps, require_unseeded
 from discreet.ledger.request import Request
 from discreet.ledger.run import Run
 from discreet.ledger.status import LedgerStatus, in_words, status_of
@@ -240,6 +240,7 @@ class Ledger:
             n = request.declared
             if n is None:
                 raise ParameterError("the cost depends on the number of records. Write Request(records=...)")
+            require_steps(mechanism, request)
             guarantee = mechanism.guarantee(request.between, n=n)
             made = Made.of(mechanism, request, n=n)
         kind = request.kind if guarantee is None else guarantee.kind

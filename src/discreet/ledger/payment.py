@@ -16,6 +16,7 @@ from discreet.ledger.events import Book, Event
 from discreet.ledger.filters import Cost
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.base import declared
+from discreet.mechanisms.steps import SteppedMechanism
 from discreet.privacy import Budget, Guarantee, Relation
 
 if TYPE_CHECKING:
@@ -198,6 +199,12 @@ class Payment:
         except DiscreetError:  # recovery settles it; what led here is told
             if error is None:
                 raise
+
+
+def require_steps(mechanism: Mechanism | Model, request: Request) -> None:
+    """Refuse a checkpoint of what takes one step: a run that goes on from one is free. Raises ParameterError."""
+    if request.checkpoint is not None and not isinstance(mechanism, SteppedMechanism):
+        raise ParameterError(f"{mechanism.name} takes one step. Leave the checkpoint out")
 
 
 def require_unseeded(seeded: bool) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 
@@ -12,15 +13,19 @@ from discreet._core.errors import ParameterError, Refused
 from discreet._core.random import SecureGenerator
 from discreet._core.writing import Keeper, Move
 from discreet.confidential import Confidential
+from discreet.confidential.closed import Provenance
+from discreet.confidential.count import public_size
 from discreet.confidential.opening import open_confidential
 from discreet.domain import Counts
 from discreet.domain.records import Units
-from discreet.ledger.payment import Made, Model, Payment, require_unseeded
+from discreet.ledger.payment import Made, Model, Payment, require_steps, require_unseeded
 from discreet.ledger.request import Request
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.base import PartsMechanism
 from discreet.mechanisms.state import kept_state
 from discreet.mechanisms.steps import SteppedMechanism, StepsFile, steps_taken
+
+T = TypeVar("T")
 
 
 class Run:
@@ -30,15 +35,10 @@ class Run:
     else does. Used as a context, it is settled however the block ends: an error before the block gives the reservation
     back; from its beginning on, the table counts as opened, and what was reserved is spent.
 
-    Attributes
-    ----------
-    request : Request
-        What was asked for.
-    mechanism : Mechanism
-        What reads the table. It is refused where it is another one, or has other parameters, than what was paid for.
+    What reads the table is refused where it is another mechanism, or has other parameters, than what was paid for.
     """
 
-    request: Request
+    _request: Request
     _payment: Payment | None
     _mechanism: Mechanism | Model | None
     _made: Made | None
@@ -68,11 +68,16 @@ class Run:
         made: Made | None = None,
     ) -> Self:
         run = object.__new__(cls)
-        run.request, run._payment, run._mechanism, run._made = request, payment, mechanism, made
+        run._request, run._payment, run._mechanism, run._made = request, payment, mechanism, made
         run._opened = run._used = False
         return run
 
     # -- what runs ----------------------------------------------------------------------------------------------------
+
+    @property
+    def request(self) -> Request:
+        """What was asked for."""
+        return self._request
 
     @property
     def mechanism(self) -> Mechanism | Model:
@@ -101,15 +106,19 @@ class Run:
         Refused
             When something else was paid for.
         """
+        require_steps(mechanism, self.request)
         made = Made.of(mechanism, self.request, n=n)
         if self._made is None and self._payment is not None:
             self._payment.calibrated(made)
         self._mechanism, self._made = mechanism, self._made or made
-        self._require_made(made)
+        self._require_as_paid()
 
-    def _require_made(self, made: Made) -> None:
-        if self._made != made:
+    def _require_as_paid(self) -> Made:
+        """Return what was paid for. Raises Refused where that is not what runs, as it is now."""
+        made = self._made
+        if made is None or made != Made.of(self.mechanism, self.request, n=int(made.facts["records"])):
             raise Refused("something else was paid for: another mechanism, other parameters or numbers of records")
+        return made
 
     def execute(self, closed: Confidential[Any], *, rng: np.random.Generator) -> Any:
         """Take the private step, once: the only place where a release gives a confidential table to a kernel.
@@ -131,25 +140,23 @@ class Run:
         Refused
             When the run was used, what runs is not what was paid for any more, or a kernel changed its class or module.
         """
-        mechanism, made, facts = self.mechanism, self._made, closed.provenance
-        if self._used or not self._opened or made is None:
+        mechanism, facts = self.mechanism, closed.provenance or Provenance(frame_kind="polars", columns=())
+        if self._used or not self._opened:
             raise Refused("a run is for one release, within its block. Pay for another")
-        unit = (None, 1) if facts is None else (facts.unit, facts.max_records)
-        if unit != (self.request.unit, self.request.max_records):
+        if (facts.unit, facts.max_records) != (self.request.unit, self.request.max_records):
             raise Refused("the table was closed with another unit, or another max_records, than the request has")
+        made = self._require_as_paid()
         n = int(made.facts["records"])
-        self._require_made(Made.of(mechanism, self.request, n=n))
+        if facts.domain != mechanism.domain or (self.request.relation == "replacement" and public_size(closed) != n):
+            raise Refused("the table has another domain, or another number of records, than what was paid for")
         if self._payment is not None:
-            require_unseeded(not isinstance(rng, SecureGenerator) or (facts is not None and facts.seeded))
+            require_unseeded(not isinstance(rng, SecureGenerator) or facts.seeded)
             # what is charged is the promise of this very object, as it is now
             self._payment.due(made, mechanism.guarantee(self.request.between, n=n), self.request)
         self._used = True
-        before = kept_state(type(mechanism))
-        output = self._taken(open_confidential(closed, caller=__name__), rng)
-        if isinstance(output, Iterator):  # drawn while it is written
-            return self._unchanged_after(output, before)
-        self._require_unchanged(before)
-        return output
+        with self._unchanged():
+            output = self._taken(open_confidential(closed, caller=__name__), rng)
+        return self._guarded(output) if isinstance(output, Iterator) else output  # drawn while it is written
 
     def _taken(self, x: Any, rng: np.random.Generator) -> Any:
         """Run the kernel; refuse a table in parts, or by units, that it cannot read."""
@@ -178,6 +185,7 @@ class Run:
             redraw=checkpoint is not None and checkpoint.redraw,
             stepped=self._stepped,
             evolved=watch.evolved,
+            guard=self._guarded,
         )
 
     def _stepped(self, done: int, of: int) -> None:
@@ -188,18 +196,27 @@ class Run:
 
     # -- what must not change -----------------------------------------------------------------------------------------
 
-    def _require_unchanged(self, before: Any) -> None:
+    @contextmanager
+    def _unchanged(self) -> Iterator[None]:
+        """Refuse a kernel that changes its class or its module, which others could read."""
+        before = kept_state(type(self.mechanism))
+        yield
         if kept_state(type(self.mechanism)) != before:
             raise Refused(
                 f"the kernel of {self.mechanism.name} changed its class or its module, which may hold what it read. "
                 "Nothing is released. Keep nothing there"
             )
 
-    def _unchanged_after(self, output: Iterator[Any], before: Any) -> Iterator[Any]:
-        for chunk in output:
-            self._require_unchanged(before)
-            yield chunk
-        self._require_unchanged(before)
+    def _guarded(self, output: Iterator[T]) -> Iterator[T]:
+        """Yield what a kernel gives part by part, while what runs is what was paid for. Callers may do as they like."""
+        ended = object()
+        while True:
+            self._require_as_paid()
+            with self._unchanged():
+                part = next(output, ended)
+            if part is ended:
+                return
+            yield cast(T, part)
 
     # -- the end ------------------------------------------------------------------------------------------------------
 

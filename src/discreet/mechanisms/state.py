@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Iterator
+from hashlib import sha256
 from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
@@ -17,13 +18,15 @@ _MADE_BY_PYTHON = {
     "__doc__",
     "__warningregistry__",
 }
+_MOST_LOOKED_AT = 100_000
 _PLAIN = (str, bytes, int, float, complex, bool, type(None))
 
 
 def kept_state(kind: type) -> dict[tuple[str, str], Any]:
     """Return what the classes of a mechanism, and the modules that they are in, hold under each name.
 
-    Containers, arrays, and what functions carry along are compared by their content, all other objects by identity.
+    Containers, arrays, and what functions carry along are compared by their content, containers of more than 100,000
+    entries by their length, all other objects by identity.
     The standard library's own classes are passed over.
     """
     own = [one for one in kind.__mro__ if one.__module__.partition(".")[0] not in sys.stdlib_module_names]
@@ -44,8 +47,10 @@ def _mark(value: Any, above: set[int]) -> Any:
     if id(value) in above or isinstance(value, (type, ModuleType)):
         return id(value)
     below = {*above, id(value)}
-    if isinstance(value, np.ndarray):
-        return (id(value), value.tobytes() if value.dtype != object else repr(value.tolist()))
+    if isinstance(value, (list, tuple, dict, set, frozenset, deque)) and len(value) > _MOST_LOOKED_AT:
+        return (id(value), len(value))
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return (id(value), value.shape, sha256(np.ascontiguousarray(value).tobytes()).hexdigest())
     if isinstance(value, bytearray):
         return bytes(value)
     return (id(value), tuple(_mark(part, below) for part in _parts(value)))
@@ -59,6 +64,8 @@ def _parts(value: Any) -> Iterator[Any]:
             yield part
     elif isinstance(value, (list, tuple, deque)):
         yield from tuple(value)
+    elif isinstance(value, np.ndarray):
+        yield from value.ravel().tolist()
     elif isinstance(value, (set, frozenset)):
         yield from sorted(value, key=id)
     elif isinstance(value, FunctionType):

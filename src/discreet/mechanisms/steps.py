@@ -72,6 +72,7 @@ def steps_taken(
     redraw: bool = False,
     stepped: Callable[[int, int], None] | None = None,
     evolved: Callable[[Any], None] | None = None,
+    guard: Callable[[Iterator[Votes]], Iterator[Votes]] = iter,
 ) -> list[Votes]:
     """Take all steps of a mechanism, those in its checkpoint excepted; each is in the file before anybody sees it.
 
@@ -83,12 +84,13 @@ def steps_taken(
     ``redraw``: whether all steps may be in the checkpoint, so that the table is not asked again.
     ``stepped``: called after each step with the number of steps done, and of all.
     ``evolved``: called after each step with what it released.
+    ``guard``: gives the steps on, or refuses what takes them.
     """
     if file is not None and not isinstance(rng, SecureGenerator):
         raise ParameterError("a run that continues a checkpoint cannot be seeded. Leave out the checkpoint or the seed")
     with nullcontext() if file is None else file.held():
         released = [] if file is None else file.steps(redraw=redraw)
-        for step in mechanism.further(x, released, rng=rng):
+        for step in guard(mechanism.further(x, released, rng=rng)):
             released.append(step)
             if file is not None:
                 file.write(released)

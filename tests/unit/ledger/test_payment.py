@@ -18,7 +18,14 @@ from discreet.confidential import confidential
 from discreet.domain import Domain, Integer, Numeric, OpenLabels
 from discreet.errors import FileProblem, ParameterError, Refused, RelationNotSupported
 from discreet.ledger import Request, Run
-from discreet.mechanisms import DirichletMultinomial, Marginals, PerturbedHistogram, PitmanYor, PrivateEvolution
+from discreet.mechanisms import (
+    DirichletMultinomial,
+    Marginals,
+    PerturbedHistogram,
+    PitmanYor,
+    PrivateEvolution,
+    SmoothedHistogram,
+)
 from discreet.mechanisms.base import NEIGHBOURS
 from discreet.privacy import Budget, Guarantee, Relation
 
@@ -95,6 +102,23 @@ class Louder(PerturbedHistogram):
         return PerturbedHistogram.guarantee(self, relation, n=n)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Exchanged(SmoothedHistogram):
+    """Draws its records while they are written."""
+
+    name: ClassVar[str] = "exchanged"
+
+
+def test_a_mechanism_that_changes_while_it_draws_is_refused(tmp_path) -> None:
+    mechanism = Exchanged(domain=DOMAIN, size=50, mixing=0.9)
+    budget = Budget(epsilon=mechanism.guarantee(n=N).profile.pure)
+    with ledger_at(tmp_path) as ledger, ledger.pay(request(budget), mechanism) as run:
+        chunks = run.execute(confidential(AGES, DOMAIN), rng=secure())
+        object.__setattr__(mechanism, "mixing", 0.001)
+        with pytest.raises(Refused, match="something else was paid for"):
+            next(chunks)
+
+
 def test_what_is_charged_is_the_promise_of_the_object_that_runs(tmp_path) -> None:
     mechanism = Louder(domain=DOMAIN, records=N, scale=3.0, noise="laplace")
     with (
@@ -137,7 +161,7 @@ def test_what_costs_more_than_its_reservation_is_refused(tmp_path) -> None:
             ledger.pay(request(Budget(epsilon=0.1, delta=0.006), size=10), urn)
 
 
-@pytest.mark.parametrize("what", ["relation", "unit", "twice", "outside", "by hand"])
+@pytest.mark.parametrize("what", ["relation", "unit", "twice", "outside", "by hand", "number", "domain", "request"])
 def test_a_run_is_for_one_table_of_its_kind_and_for_one_release(tmp_path, what) -> None:
     mechanism, give = histogram("laplace"), {"size": 50, "accept_poor_utility": True}
     closed = confidential(AGES, DOMAIN)
@@ -152,8 +176,17 @@ def test_a_run_is_for_one_table_of_its_kind_and_for_one_release(tmp_path, what) 
             with pytest.raises(Refused, match="within its block"):
                 run.execute(closed, rng=secure())
             return
+        if what == "request":
+            with pytest.raises(AttributeError):
+                run.request = request(Budget(epsilon=5.0))
+            return
         with run:
-            if what == "relation":
+            if what in ("number", "domain"):
+                few = Domain(columns={"age": Integer(lower=0, upper=99, cells=50)})
+                other = confidential(AGES.head(N - 1), DOMAIN) if what == "number" else confidential(AGES, few)
+                with pytest.raises(Refused, match="another domain, or another number of records"):
+                    run.execute(other, rng=secure())
+            elif what == "relation":
                 with pytest.raises((Refused, RelationNotSupported)):
                     publish(closed, mechanism, relation="add-remove", ledger=run, **give)
             elif what == "unit":
@@ -188,18 +221,22 @@ def evolve(ledger: Ledger | None, path: Path, *, watch: Watch | None = None, **h
     )  # fmt: skip
 
 
-def test_a_checkpoint_of_what_takes_one_step_changes_no_price(tmp_path) -> None:
+def test_what_takes_one_step_does_not_go_on_from_a_checkpoint(tmp_path) -> None:
     """Six releases went for the price of one, each said to go on from a file that was not there."""
-    mechanism = histogram("gaussian")
+    mechanism, path = histogram("gaussian"), tmp_path / "steps"
     with ledger_at(tmp_path, 1.0, 1e-6) as ledger:
-        asked = request(checkpoint=Checkpoint(tmp_path / "none"))
-        with ledger.pay(asked, mechanism) as run:
-            publish(confidential(AGES, DOMAIN), mechanism, budget=BUDGET, size=50, ledger=run)
-        with pytest.raises(Refused, match="does not allow this release"):
-            ledger.pay(asked, mechanism)
-        (tmp_path / "none").write_bytes(b"whatever")
+        with pytest.raises(ParameterError, match="takes one step"):
+            ledger.pay(request(checkpoint=Checkpoint(path)), mechanism)
+        assert ledger.status().spent["epsilon"] == 0.0
+        evolve(ledger, path)
+        # what goes on from a checkpoint is free, and what runs is not known yet
+        asked = request(records=None, domain=SQUARE, checkpoint=Checkpoint(path))
+        with ledger.pay(asked) as run, pytest.raises(ParameterError, match="takes one step"):
+            assert ledger.log()[-2]["facts"]["free"]
+            run.assign(mechanism, n=N)
+        path.write_bytes(b"whatever")
         with pytest.raises(FileProblem, match="not a checkpoint"):
-            ledger.pay(asked, mechanism)
+            ledger.pay(asked)
 
 
 def _interrupt(done: int, of: int) -> None:

@@ -117,6 +117,18 @@ def test_a_kernel_that_draws_while_it_is_read_is_looked_at_all_the_time(tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
+@dataclass(frozen=True, kw_only=True)
+class Plain(SmoothedHistogram):
+    name: ClassVar[str] = "plain"
+
+
+def test_what_the_caller_does_between_two_chunks_is_not_the_kernels() -> None:
+    """A progress bar of a notebook changes the module that the mechanism is in."""
+    made = Plain(domain=CELLS, size=300_000, mixing=0.5)
+    publish(confidential(TABLE, CELLS), made, accept_poor_utility=True, progress=lambda n: BOX.update({str(n): n}))
+    assert len(BOX) > 1
+
+
 @pytest.mark.parametrize("name", first_names())
 def test_the_state_of_every_mechanism_is_equal_to_itself(name) -> None:
     assert kept_state(REGISTRY[name]) == kept_state(REGISTRY[name])
