@@ -15,7 +15,7 @@ from discreet.confidential import Confidential
 from discreet.confidential.opening import open_confidential
 from discreet.domain import Counts
 from discreet.domain.records import Units
-from discreet.ledger.payment import Made, Model, Payment, require_unseeded
+from discreet.ledger.payment import Payment, paid_facts, require_unseeded
 from discreet.ledger.request import Request
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.base import PartsMechanism
@@ -40,8 +40,8 @@ class Run:
 
     request: Request
     _payment: Payment | None
-    _mechanism: Mechanism | Model | None
-    _made: Made | None
+    _mechanism: Mechanism | None
+    _made: Mapping[str, Any] | None
     _opened: bool
     _used: bool
 
@@ -64,8 +64,8 @@ class Run:
         cls,
         request: Request,
         payment: Payment | None,
-        mechanism: Mechanism | Model | None = None,
-        made: Made | None = None,
+        mechanism: Mechanism | None = None,
+        made: Mapping[str, Any] | None = None,
     ) -> Self:
         run = object.__new__(cls)
         run.request, run._payment, run._mechanism, run._made = request, payment, mechanism, made
@@ -75,7 +75,7 @@ class Run:
     # -- what runs ----------------------------------------------------------------------------------------------------
 
     @property
-    def mechanism(self) -> Mechanism | Model:
+    def mechanism(self) -> Mechanism:
         """What reads the table. Raises ParameterError where it is not known yet."""
         if self._mechanism is None:
             raise ParameterError("this run has no mechanism yet. Give one: assign(mechanism)")
@@ -86,7 +86,7 @@ class Run:
         """What a certificate says of the ledger; None where nothing was paid."""
         return None if self._payment is None else self._payment.stamp
 
-    def assign(self, mechanism: Mechanism | Model, *, n: int) -> None:
+    def assign(self, mechanism: Mechanism, *, n: int) -> None:
         """Say what runs, once the number of records is known.
 
         Parameters
@@ -101,13 +101,13 @@ class Run:
         Refused
             When something else was paid for.
         """
-        made = Made.of(mechanism, self.request, n=n)
+        made = paid_facts(mechanism, self.request, n=n)
         if self._made is None and self._payment is not None:
             self._payment.calibrated(made)
         self._mechanism, self._made = mechanism, self._made or made
         self._require_made(made)
 
-    def _require_made(self, made: Made) -> None:
+    def _require_made(self, made: Mapping[str, Any]) -> None:
         if self._made != made:
             raise Refused("something else was paid for: another mechanism, other parameters or numbers of records")
 
@@ -137,8 +137,8 @@ class Run:
         unit = (None, 1) if facts is None else (facts.unit, facts.max_records)
         if unit != (self.request.unit, self.request.max_records):
             raise Refused("the table was closed with another unit, or another max_records, than the request has")
-        n = int(made.facts["records"])
-        self._require_made(Made.of(mechanism, self.request, n=n))
+        n = int(made["records"])
+        self._require_made(paid_facts(mechanism, self.request, n=n))
         if self._payment is not None:
             require_unseeded(not isinstance(rng, SecureGenerator) or (facts is not None and facts.seeded))
             # what is charged is the promise of this very object, as it is now
@@ -154,8 +154,6 @@ class Run:
     def _taken(self, x: Any, rng: np.random.Generator) -> Any:
         """Run the kernel; refuse a table in parts, or by units, that it cannot read."""
         mechanism, watch = self.mechanism, self.request.watch
-        if not isinstance(mechanism, Mechanism):
-            return mechanism.run(x, rng=rng)
         by_unit = isinstance(mechanism, PartsMechanism) and mechanism.by_unit
         if isinstance(x, Units) != by_unit:
             raise ParameterError(

@@ -17,6 +17,7 @@ from itertools import product
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError, RelationNotSupported
@@ -36,6 +37,9 @@ MOST_CELLS = 1 << 62
 
 CellCounts = Integers
 """Noisy counts, one per cell (or node) of a finite domain."""
+
+DrawnTable = Mapping[str, npt.NDArray[Any]]
+"""Codes or numbers of the columns of a table that was drawn from a model."""
 
 
 class Votes(NamedTuple):
@@ -83,8 +87,8 @@ class LabelledTables(NamedTuple):
     tables: CellCounts
 
 
-Output = Iterator[Records] | CellCounts | Counts | LabelledTables | Sequence[Votes]
-"""What a kernel gives: records in chunks, noisy counts, noisy counts of the records that are kept, or steps."""
+Output = Iterator[Records] | CellCounts | Counts | LabelledTables | Sequence[Votes] | Sequence[DrawnTable]
+"""What a kernel gives: records in chunks, noisy counts, those of the records that are kept, steps, or drawn tables."""
 
 NEIGHBOURS = Relation()
 """One record replaced: the default relation."""
@@ -138,6 +142,8 @@ class PrivateStep(ABC):
         refused on a domain that declares any.
     forms : Forms
         In which forms it releases.
+    randomness : str
+        Where the randomness of a release comes from, in words.
     """
 
     name: ClassVar[str]
@@ -145,6 +151,10 @@ class PrivateStep(ABC):
     relations: ClassVar[tuple[RelationName, ...]] = ("replacement",)
     keeps_declared: ClassVar[bool] = False
     forms: ClassVar[Forms] = Forms()
+    randomness: ClassVar[str] = (
+        "operating-system entropy, fresh for this release: ChaCha20 keyed with 256 bits of it, and for noise on counts "
+        "OpenDP's own secure generator"
+    )
 
     domain: Domain
 
@@ -212,6 +222,15 @@ class PrivateStep(ABC):
         return self.guarantee(relation, n=n)
 
     # -- its reading --------------------------------------------------------------------------------------------
+
+    @property
+    def released_domain(self) -> Domain:
+        """The domain of the released records: all columns, unless some are read and not released."""
+        return self.domain
+
+    def released_size(self, n: int) -> int | None:
+        """Return the number of records that it releases of ``n``, or draws; None where any number may be asked for."""
+        return None
 
     @abstractmethod
     def reading(self, y: Any, *, n: int) -> Reading:

@@ -5,7 +5,7 @@ All of it is computed from public numbers and invented tables.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -39,6 +39,24 @@ Remedy = Literal[
     "delta",
 ]
 """What may lower the share of released records that is not from the data: see :meth:`Mechanism.remedies`."""
+
+
+class MechanismFamily(ABC):
+    """Mechanisms of one kind, one for each domain: what is published before the domain is known."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def on(self, domain: Domain, *, progress: Callable[..., None] | None = None) -> Mechanism:
+        """Return the mechanism on a domain, or refuse one that it does not fit: by public facts alone.
+
+        Parameters
+        ----------
+        domain : Domain
+            That of the confidential table.
+        progress : callable, optional
+            Called by the kernel with how far it has come, in public numbers.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +142,7 @@ class Mechanism(PrivateStep):
 
     @abstractmethod
     def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
-        """Return the share of the released records that carries nothing of a table of ``n`` records.
+        """Return the share of the released records that carries nothing of a table of ``n`` records; NaN if unknown.
 
         An expectation, a bound on it, or a prediction: ``share_is`` says which. It does not fall when the domain gets a
         further column and the mechanism is calibrated anew.
@@ -221,6 +239,10 @@ class DrawnMechanism(Mechanism):
     """
 
     size: int
+
+    def released_size(self, n: int) -> int:
+        """Return the size that it was made for."""
+        return self.size
 
     def reading(self, y: Iterator[Records], *, n: int) -> Reading:
         """Return the kernel's records as they are."""
