@@ -34,8 +34,8 @@ from discreet.releases.facts import (
     ReleasedFacts,
     UnitFacts,
 )
+from discreet.releases.gate import POOR_UTILITY
 from discreet.releases.promise import MARKED, SEEDED, SEEDED_CUT, SHOWS, headline, in_present_form, promise
-from discreet.releases.step import POOR_UTILITY
 
 SCHEMA = 1
 FOLDER_CERTIFICATE = "certificate.json"

@@ -32,9 +32,9 @@ from discreet.privacy.guarantee import RelationName, require_kind
 from discreet.releases.certificate import Certificate
 from discreet.releases.content import Frames, content_of, mechanism_on, no_rows, outcome_facts, released_frames
 from discreet.releases.facts import FileFacts
+from discreet.releases.gate import require_utility
 from discreet.releases.parts import Partitions, Workers, write_parts
 from discreet.releases.release import Release, carried, place, write
-from discreet.releases.step import require_utility
 
 
 def publish(
