@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from discreet._core.text import about, counted, percent, rounded_up, sentence
@@ -33,6 +34,9 @@ LOST_TO = {
     "noise or rarity in a column": "have another value than the table's in some one column, because of noise",
     "noise or rarity": "stand for records whose labels are too rare to be kept, or for noise",
     "drawn counts": "are drawn into other cells than the nearest release of this size has",
+    "model": (
+        "how near the tables come to the data depends on how well the model fits, which no number tells beforehand"
+    ),
     "displacement": "would have to be moved across the whole domain to displace records as noise does",
     "displacement to candidates": (
         "would have to be moved across the whole domain to displace records as noise and the distance of candidates do"
@@ -48,6 +52,8 @@ def marked_share(forecast: Forecast) -> str:
 
 def lost(forecast: Forecast, *, unknown: bool = False) -> str:
     """Return the share that is not from the data in a sentence that says what it is, or that only the data tell."""
+    if math.isnan(forecast.lost):
+        return LOST_TO[forecast.lost_to]
     share, common = f"{rounded_up(100.0 * forecast.lost)} %", LOST_TO.get(forecast.lost_to, forecast.lost_to)
     if unknown:
         return f"how many of the released records {common} depends on the data; in the worst case, all"

@@ -95,15 +95,17 @@ def _write_tables(folder: Path) -> None:
     from discreet.pseudo_posterior import CensoredPosterior
     from discreet.pseudo_posterior.synthesiser import FromModel
     from discreet.releases import Certificate
+    from discreet.releases.content import content_of
     from discreet.releases.facts import FileFacts
 
     folder.mkdir()
     path = folder / "table-01.parquet"
     pl.DataFrame({"y": [1.0, 2.0, 3.0]}).write_parquet(path)
     posterior = CensoredPosterior(FromModel(function=print, columns=("y",)), bound=0.5)
-    step = posterior.step(Domain(columns={"y": Numeric(lower=0.0, upper=9.0)}))
+    mechanism = posterior.on(Domain(columns={"y": Numeric(lower=0.0, upper=9.0)}))
     public: dict[str, Any] = {"budget": None, "unit": None, "seeded": False, "seeded_cut": False, "public_inputs": {}}
-    made = Certificate.of(step, step.guarantee(Relation(), n=3), **public)
+    content = content_of(mechanism, 3, size=None)
+    made = Certificate.of(mechanism, content, mechanism.guarantee(Relation(), n=3), **public)
     document = made.holding([FileFacts(file=path.name, rows=3, sha256=file_sha256(path))]).to_dict()
     (folder / "certificate.json").write_text(json.dumps(document))
 

@@ -23,7 +23,7 @@ from discreet.inference.bounds import Estimates, Hidden, Withheld, continuous_do
 from discreet.inference.lattice import Counted
 from discreet.inference.population import Posterior
 from discreet.inference.prior import FIRMER, FIRMER_FOR_RECORDS, WIDE, WIDE_FOR_LITTLE, Noise, Prior
-from discreet.inference.released import _table, read_release
+from discreet.inference.released import _table, analysed_mechanism, read_release
 from discreet.inference.samplers import along, given_counts, given_records, noisy, sets_of
 from discreet.inference.urn import process_posterior
 from discreet.mechanisms import Mechanism
@@ -40,7 +40,6 @@ from discreet.mechanisms.likelihood import (
     known_likelihood,
 )
 from discreet.releases.reading import read_certificate
-from discreet.releases.step import certified_mechanism
 from discreet.releases.table import released_counts, unreadable
 
 _MOST_NUMBERS = 1 << 28
@@ -154,7 +153,7 @@ def mechanism_posterior(
     True
     """
     known = read_certificate(release, certificate)
-    facts, mechanism = known.facts, certified_mechanism(known.facts)
+    facts, mechanism = known.facts, analysed_mechanism(known)
     domain, rng = mechanism.domain, seeded(seed)
     likelihood = known_likelihood(mechanism)  # what cannot be done is refused before files are read
     _prior_masses(domain, 1.0 if strength is None else strength)
@@ -458,7 +457,7 @@ def posterior(
         When the release or its certificate cannot be read.
     """
     known = read_certificate(release, certificate)
-    if not isinstance(certified_mechanism(known.facts).likelihood(), ContinuedUrn):
+    if not isinstance(analysed_mechanism(known).likelihood(), ContinuedUrn):
         return mechanism_posterior(release, known, strength=strength, draws=draws, seed=seed, of=of, within=within)
     if choice("of", of, ("population", "table")) == "table":
         raise ParameterError("the release of an urn has a posterior of the population only. Leave out of = 'table'")

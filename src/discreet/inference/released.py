@@ -10,13 +10,15 @@ import numpy as np
 
 from discreet._core.arrays import Floats
 from discreet._core.boundary import quietly
-from discreet._core.errors import DataError
+from discreet._core.errors import DataError, ParameterError
 from discreet.domain import Domain, OpenLabels, Records
 from discreet.domain.column import Column
+from discreet.mechanisms import MODELS, Mechanism
 from discreet.mechanisms.likelihood import ContinuedUrn
+from discreet.releases.certificate import Certificate
+from discreet.releases.content import certified_mechanism
 from discreet.releases.reading import read_certificate, require_own
 from discreet.releases.release import Release
-from discreet.releases.step import certified_mechanism
 from discreet.releases.table import as_polars, scanned, unreadable
 
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ def read_release(release: Any, facts: Any = None, *, weights: str | None = None)
     table = _distinct(release, domain, weights)
     codes = [_encoded(table[name], name, column) for name, column in domain.columns.items()]
     records, counts = _merged(codes, table["\0count"].to_numpy().astype(np.float64))
-    likelihood = None if certificate is None else certified_mechanism(certificate.facts).likelihood()
+    likelihood = None if certificate is None else analysed_mechanism(certificate).likelihood()
     return Released(
         domain=domain,
         records=records,
@@ -80,6 +82,17 @@ def read_release(release: Any, facts: Any = None, *, weights: str | None = None)
         certified=certificate is not None,
         held=None if certificate is None else certificate.facts.records,
     )
+
+
+def analysed_mechanism(certificate: Certificate) -> Mechanism:
+    """Return the mechanism of a certificate. Raises ParameterError for a model, which has no posterior."""
+    name = certificate.facts.mechanism.name
+    if name in MODELS:
+        raise ParameterError(
+            f"{name} releases tables drawn from a model, and no single posterior is known of them. Estimate from each "
+            "table by itself, and combine the estimates with discreet.inference.combine"
+        )
+    return certified_mechanism(certificate.facts)
 
 
 def _distinct(release: Any, domain: Domain, weights: str | None) -> pl.DataFrame:

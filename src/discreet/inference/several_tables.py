@@ -23,12 +23,11 @@ from discreet.inference.functionals import Functional, Group, groups_of, restric
 from discreet.inference.line import Draws, Line
 from discreet.inference.population import Evaluated, Posterior, known_functionals
 from discreet.inference.regression import columns_of, regression
-from discreet.inference.released import Released, read_release
+from discreet.inference.released import Released, analysed_mechanism, read_release
 from discreet.inference.summary import Estimate, Summary
 from discreet.releases import Certificate
 from discreet.releases.reading import read, read_certificate
 from discreet.releases.release import Release
-from discreet.releases.step import certified_mechanism
 
 # Rules that combine estimates from released tables into one estimate with an interval.
 
@@ -331,7 +330,7 @@ class _Several:
         if isinstance(release, (str, os.PathLike)):
             release = read(release, certificate)  # of files that are not the release's, nothing is read
         known = read_certificate(release, certificate)
-        if certified_mechanism(known.facts).forms.tables is None:
+        if analysed_mechanism(known).forms.tables is None:
             raise ParameterError(
                 "this is for releases of several tables. For one table take discreet.inference.posterior"
             )

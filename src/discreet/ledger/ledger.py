@@ -16,7 +16,15 @@ from discreet._core.writing import canonical
 from discreet.domain import Domain
 from discreet.ledger.events import Book, Event, Page, begin, datasets
 from discreet.ledger.filters import CURRENCIES, Cost
-from discreet.ledger.payment import Made, Model, Payment, hash_of, require_covered, require_steps, require_unseeded
+from discreet.ledger.payment import (
+    Payment,
+    cost_of,
+    hash_of,
+    paid_facts,
+    require_covered,
+    require_steps,
+    require_unseeded,
+)
 from discreet.ledger.request import Request
 from discreet.ledger.run import Run
 from discreet.ledger.status import LedgerStatus, in_words, status_of
@@ -212,7 +220,7 @@ class Ledger:
 
     # -- what is spent --------------------------------------------------------------------------------------------
 
-    def pay(self, request: Request, mechanism: Mechanism | Model | None = None) -> Run:
+    def pay(self, request: Request, mechanism: Mechanism | None = None) -> Run:
         """Set aside what a release will cost, before its table is opened.
 
         Parameters
@@ -242,14 +250,14 @@ class Ledger:
                 raise ParameterError("the cost depends on the number of records. Write Request(records=...)")
             require_steps(mechanism, request)
             guarantee = mechanism.guarantee(request.between, n=n)
-            made = Made.of(mechanism, request, n=n)
+            made = paid_facts(mechanism, request, n=n)
         kind = request.kind if guarantee is None else guarantee.kind
         require_covered(self._book, request.between, unit=request.unit, kind=kind)
-        if made is None or guarantee is None:
+        if guarantee is None:
             cost = currency.of_budget(request.budget)
         else:
-            cost = made.cost(self._book, guarantee, request.budget)
-        facts = _reserved(request) | ({} if made is None else {"made": made.facts})
+            cost = cost_of(self._book, guarantee, request.budget)
+        facts = _reserved(request) | ({} if made is None else {"made": dict(made)})
         with self._book.appending() as page:
             before = _continued(page, facts)
             if before is not None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 from discreet._core.errors import DiscreetError, ParameterError, Refused
 from discreet._core.writing import Move
@@ -23,71 +22,26 @@ if TYPE_CHECKING:
     from discreet.ledger.request import Request
 
 
-class Model(Protocol):
-    """A private step that is no mechanism: a model, which draws its own tables."""
-
-    @property
-    def name(self) -> str:
-        """Of the model, in certificates."""
-
-    @property
-    def domain(self) -> Domain:
-        """Of the confidential table."""
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """All that its guarantee depends on."""
-
-    @property
-    def guarantee(self) -> Callable[..., Guarantee]:
-        """``guarantee(relation, n=)``, what is promised."""
-
-    @property
-    def pure(self) -> Callable[[Relation], tuple[float, float]] | None:
-        """``pure(relation)``: the epsilons, of all tables and of each, at which delta is 0."""
-
-    @property
-    def run(self) -> Callable[..., Any]:
-        """``run(x, rng=)``, the private step."""
+def paid_facts(mechanism: Mechanism, request: Request, *, n: int) -> Mapping[str, Any]:
+    """Return what a payment is for, in public facts as JSON values: what runs for a request on ``n`` records."""
+    facts = {
+        "mechanism": {"name": mechanism.name, "parameters": mechanism.parameters()},
+        "records": declared(mechanism, "records") or n,
+        "size": request.size or declared(mechanism, "size"),
+        "cells": hash_of(mechanism.domain),
+        "domain": mechanism.domain.to_toml(),
+    }
+    made: Mapping[str, Any] = json.loads(json.dumps(facts))
+    return made
 
 
-@dataclass(frozen=True)
-class Made:
-    """What a payment is for, in public facts: a mechanism or a model on its domain, and numbers of records.
-
-    ``facts``: JSON values.
-    ``stated``: what a model states, which is proved by itself and charged; None for a mechanism, whose profile is.
-    """
-
-    facts: Mapping[str, Any]
-    stated: Budget | None
-
-    @classmethod
-    def of(cls, mechanism: Mechanism | Model, request: Request, *, n: int) -> Self:
-        """Describe what runs for a request on ``n`` records."""
-        size, stated = request.size, None
-        if isinstance(mechanism, Mechanism):
-            parameters = mechanism.parameters()
-            size, n = size or declared(mechanism, "size"), declared(mechanism, "records") or n
-        else:
-            parameters = dict(mechanism.parameters)
-            stated = None if mechanism.pure is None else Budget(epsilon=mechanism.pure(request.between)[0])
-        facts = {
-            "mechanism": {"name": mechanism.name, "parameters": parameters},
-            "records": n,
-            "size": size,
-            "cells": hash_of(mechanism.domain),
-            "domain": mechanism.domain.to_toml(),
-        }
-        return cls(json.loads(json.dumps(facts)), stated)
-
-    def cost(self, book: Book, guarantee: Guarantee, asked: Budget) -> Cost:
-        """Return what a ledger charges for it. Raises Refused when it does not meet the budget."""
-        if self.stated is not None and self.stated.epsilon <= asked.epsilon:
-            return book.currency.of_budget(self.stated)
-        if self.stated is None and guarantee.meets(asked):
-            return book.currency.of_profile(guarantee.profile, asked=asked, whole=book.whole)
-        raise Refused(f"the payment is for {asked}, which the release does not meet. Ask for what it needs")
+def cost_of(book: Book, guarantee: Guarantee, asked: Budget) -> Cost:
+    """Return what a ledger charges for a guarantee. Raises Refused when it does not meet the budget."""
+    if guarantee.stated is None and guarantee.meets(asked):
+        return book.currency.of_profile(guarantee.profile, asked=asked, whole=book.whole)
+    if guarantee.stated is not None and guarantee.stated[0] <= asked.epsilon:
+        return book.currency.of_budget(Budget(epsilon=guarantee.stated[0]))
+    raise Refused(f"the payment is for {asked}, which the release does not meet. Ask for what it needs")
 
 
 class Payment:
@@ -133,7 +87,7 @@ class Payment:
             self._to("OPENED", {})
         return self
 
-    def due(self, made: Made, guarantee: Guarantee, request: Request) -> None:
+    def due(self, made: Mapping[str, Any], guarantee: Guarantee, request: Request) -> None:
         """Find what a release costs, from the guarantee of what runs.
 
         Raises Refused when it is of a kind, relation, group or unit that the ledger does not add up, costs more than
@@ -141,12 +95,12 @@ class Payment:
         """
         require_covered(self._book, request.between, unit=request.unit, kind=guarantee.kind)
         part = self._reserved.facts.get("part")
-        if part is not None and any(part[key] != made.facts[key] for key in ("mechanism", "size", "records", "cells")):
+        if part is not None and any(part[key] != made[key] for key in ("mechanism", "size", "records", "cells")):
             raise Refused(
                 f"what was calibrated is not what the plan declares for {part['name']!r}. Release it with the "
                 "mechanism, domain, size and number of records of the plan"
             )
-        cost = made.cost(self._book, guarantee, request.budget)
+        cost = cost_of(self._book, guarantee, request.budget)
         if self._reserved.facts.get("free"):
             return
         if not cost.within(self._reserved.cost):
@@ -156,10 +110,10 @@ class Payment:
             )
         self._due = cost
 
-    def calibrated(self, made: Made) -> None:
+    def calibrated(self, made: Mapping[str, Any]) -> None:
         """Note what runs, where that was not known when it was reserved."""
         with self._book.appending() as page:
-            page.append(self.entry, "NOTED", facts={"made": made.facts})
+            page.append(self.entry, "NOTED", facts={"made": dict(made)})
 
     def step(self, done: int, of: int) -> None:
         """Note a step of a mechanism that works in steps, once its checkpoint holds it."""
@@ -201,7 +155,7 @@ class Payment:
                 raise
 
 
-def require_steps(mechanism: Mechanism | Model, request: Request) -> None:
+def require_steps(mechanism: Mechanism, request: Request) -> None:
     """Refuse a checkpoint of what takes one step: a run that goes on from one is free. Raises ParameterError."""
     if request.checkpoint is not None and not isinstance(mechanism, SteppedMechanism):
         raise ParameterError(f"{mechanism.name} takes one step. Leave the checkpoint out")

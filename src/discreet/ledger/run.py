@@ -18,7 +18,7 @@ from discreet.confidential.count import public_size
 from discreet.confidential.opening import open_confidential
 from discreet.domain import Counts
 from discreet.domain.records import Units
-from discreet.ledger.payment import Made, Model, Payment, require_steps, require_unseeded
+from discreet.ledger.payment import Payment, paid_facts, require_steps, require_unseeded
 from discreet.ledger.request import Request
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.base import PartsMechanism
@@ -40,8 +40,8 @@ class Run:
 
     _request: Request
     _payment: Payment | None
-    _mechanism: Mechanism | Model | None
-    _made: Made | None
+    _mechanism: Mechanism | None
+    _made: Mapping[str, Any] | None
     _opened: bool
     _used: bool
 
@@ -64,8 +64,8 @@ class Run:
         cls,
         request: Request,
         payment: Payment | None,
-        mechanism: Mechanism | Model | None = None,
-        made: Made | None = None,
+        mechanism: Mechanism | None = None,
+        made: Mapping[str, Any] | None = None,
     ) -> Self:
         run = object.__new__(cls)
         run._request, run._payment, run._mechanism, run._made = request, payment, mechanism, made
@@ -80,7 +80,7 @@ class Run:
         return self._request
 
     @property
-    def mechanism(self) -> Mechanism | Model:
+    def mechanism(self) -> Mechanism:
         """What reads the table. Raises ParameterError where it is not known yet."""
         if self._mechanism is None:
             raise ParameterError("this run has no mechanism yet. Give one: assign(mechanism)")
@@ -91,7 +91,7 @@ class Run:
         """What a certificate says of the ledger; None where nothing was paid."""
         return None if self._payment is None else self._payment.stamp
 
-    def assign(self, mechanism: Mechanism | Model, *, n: int) -> None:
+    def assign(self, mechanism: Mechanism, *, n: int) -> None:
         """Say what runs, once the number of records is known.
 
         Parameters
@@ -107,16 +107,16 @@ class Run:
             When something else was paid for.
         """
         require_steps(mechanism, self.request)
-        made = Made.of(mechanism, self.request, n=n)
+        made = paid_facts(mechanism, self.request, n=n)
         if self._made is None and self._payment is not None:
             self._payment.calibrated(made)
         self._mechanism, self._made = mechanism, self._made or made
         self._require_as_paid()
 
-    def _require_as_paid(self) -> Made:
+    def _require_as_paid(self) -> Mapping[str, Any]:
         """Return what was paid for. Raises Refused where that is not what runs, as it is now."""
         made = self._made
-        if made is None or made != Made.of(self.mechanism, self.request, n=int(made.facts["records"])):
+        if made is None or made != paid_facts(self.mechanism, self.request, n=int(made["records"])):
             raise Refused("something else was paid for: another mechanism, other parameters or numbers of records")
         return made
 
@@ -146,7 +146,7 @@ class Run:
         if (facts.unit, facts.max_records) != (self.request.unit, self.request.max_records):
             raise Refused("the table was closed with another unit, or another max_records, than the request has")
         made = self._require_as_paid()
-        n = int(made.facts["records"])
+        n = int(made["records"])
         if facts.domain != mechanism.domain or (self.request.relation == "replacement" and public_size(closed) != n):
             raise Refused("the table has another domain, or another number of records, than what was paid for")
         if self._payment is not None:
@@ -161,8 +161,6 @@ class Run:
     def _taken(self, x: Any, rng: np.random.Generator) -> Any:
         """Run the kernel; refuse a table in parts, or by units, that it cannot read."""
         mechanism, watch = self.mechanism, self.request.watch
-        if not isinstance(mechanism, Mechanism):
-            return mechanism.run(x, rng=rng)
         by_unit = isinstance(mechanism, PartsMechanism) and mechanism.by_unit
         if isinstance(x, Units) != by_unit:
             raise ParameterError(

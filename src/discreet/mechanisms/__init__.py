@@ -84,6 +84,11 @@ _NAMES = {
     "marginals": "Marginals",
     "private-evolution": "PrivateEvolution",
 }
+MODELS = {
+    "pseudo-posterior": "discreet.pseudo_posterior.pseudo.PseudoPosteriorMechanism",
+    "censored-posterior": "discreet.pseudo_posterior.censored.CensoredPosteriorMechanism",
+}
+"""Mechanisms of a package above this one, which certificates name and nobody can ask for by name."""
 _ALIASES: dict[str, dict[str, Any]] = {"dirichlet-process": {"discount": 0.0}}
 _FILES = {kind: name.replace("-", "_") for name, kind in _NAMES.items()}
 
@@ -117,6 +122,15 @@ def named(name: str) -> type[Mechanism]:
     if name not in _NAMES:
         raise ParameterError(f"there is no mechanism {name!r}. The mechanisms are: {', '.join(REGISTRY)}")
     return REGISTRY[name]
+
+
+def certified_type(name: str) -> type[Mechanism]:
+    """Return the mechanism that a certificate names: one of the registry, or a model. Raises ParameterError."""
+    if name not in MODELS:
+        return named(name)
+    module, _, kind = MODELS[name].rpartition(".")
+    found: type[Mechanism] = getattr(import_module(module), kind)  # sealed by its own package
+    return found
 
 
 def alias_of(name: str) -> dict[str, Any]:

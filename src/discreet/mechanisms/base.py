@@ -17,6 +17,7 @@ from itertools import product
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError, RelationNotSupported
@@ -36,6 +37,9 @@ MOST_CELLS = 1 << 62
 
 CellCounts = Integers
 """Noisy counts, one per cell (or node) of a finite domain."""
+
+DrawnTable = Mapping[str, npt.NDArray[Any]]
+"""Codes or numbers of the columns of a table that was drawn from a model."""
 
 
 class Votes(NamedTuple):
@@ -83,8 +87,8 @@ class LabelledTables(NamedTuple):
     tables: CellCounts
 
 
-Output = Iterator[Records] | CellCounts | Counts | LabelledTables | Sequence[Votes]
-"""What a kernel gives: records in chunks, noisy counts, noisy counts of the records that are kept, or steps."""
+Output = Iterator[Records] | CellCounts | Counts | LabelledTables | Sequence[Votes] | Sequence[DrawnTable]
+"""What a kernel gives: records in chunks, noisy counts, those of the records that are kept, steps, or drawn tables."""
 
 NEIGHBOURS = Relation()
 """One record replaced: the default relation."""
@@ -198,6 +202,15 @@ class PrivateStep(ABC):
         """
 
     # -- its reading --------------------------------------------------------------------------------------------
+
+    @property
+    def released_domain(self) -> Domain:
+        """The domain of the released records: all columns, unless some are read and not released."""
+        return self.domain
+
+    def released_size(self, n: int) -> int | None:
+        """Return the number of records that it releases of ``n``, or draws; None where any number may be asked for."""
+        return None
 
     @abstractmethod
     def reading(self, y: Any, *, n: int) -> Reading:

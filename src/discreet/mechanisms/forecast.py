@@ -41,6 +41,8 @@ class Traits:
         none of these is drawn twice.
     one_step_instead : str
         Of a mechanism in steps: registry name of one of a single step for such tables, to compare predictions with.
+    randomness : str
+        Where the randomness of a release comes from, in words.
     """
 
     free: tuple[str, ...]
@@ -57,6 +59,10 @@ class Traits:
     verbatim: bool = False
     distinct: bool = False
     one_step_instead: str = ""
+    randomness: str = (
+        "operating-system entropy, fresh for this release: ChaCha20 keyed with 256 bits of it, and for noise on counts "
+        "OpenDP's own secure generator"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ All of it is computed from public numbers and invented tables.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,6 +24,24 @@ from discreet.mechanisms.forecast import Forecast
 from discreet.mechanisms.reading import KernelRecords, Reading
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy.instance import HeldTable
+
+
+class MechanismFamily(ABC):
+    """Mechanisms of one kind, one for each domain: what is published before the domain is known."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def on(self, domain: Domain, *, progress: Callable[..., None] | None = None) -> Mechanism:
+        """Return the mechanism on a domain, or refuse one that it does not fit: by public facts alone.
+
+        Parameters
+        ----------
+        domain : Domain
+            That of the confidential table.
+        progress : callable, optional
+            Called by the kernel with how far it has come, in public numbers.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +122,10 @@ class DrawnMechanism(Mechanism):
     """
 
     size: int
+
+    def released_size(self, n: int) -> int:
+        """Return the size that it was made for."""
+        return self.size
 
     def reading(self, y: Iterator[Records], *, n: int) -> Reading:
         """Return the kernel's records as they are."""

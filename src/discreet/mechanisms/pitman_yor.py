@@ -90,6 +90,26 @@ class PitmanYor(PitmanYorUrn):
         super().__post_init__()
         choice("sampler", self.sampler, ("ancestor", "mixing"))
 
+    @classmethod
+    def in_range(cls, numbers: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Return what numbers stand for; below discount 0, ``strength / |discount|`` cells of prior ``|discount|``.
+
+        Raises ParameterError when they contradict each other.
+        """
+        fixed = dict(numbers)
+        discount = real("discount", fixed.pop("discount", 0.0))
+        if discount >= 0.0:
+            return cls.name, {**fixed, "discount": discount}
+        strength, cells = fixed.pop("strength", None), fixed.pop("cells", None)
+        if "prior" in fixed or discount > -1e-12:
+            raise ParameterError("a discount below 0 is minus the prior mass per cell. Its size must be at least 1e-12")
+        if strength is not None:
+            strength = real("strength", strength)
+            cells = round(strength / -discount) if cells is None else cells
+        if cells is None or (strength is not None and abs(strength + cells * discount) > 1e-9 * strength):
+            raise ParameterError("with a discount below 0, strength must be the number of cells times |discount|")
+        return "dirichlet-multinomial", {**fixed, "prior": -discount, "cells": cells}
+
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
         """Draw the records in chunks, in exchangeable order."""
         blocks = self._urn(x, rng) if self.sampler == "ancestor" else self._mixing(x, rng)
@@ -254,23 +274,3 @@ def guarantee_named(mechanism: PrivateStep, theorem: str, relation: Relation = N
     if isinstance(mechanism, PitmanYor) and theorem == "T2":
         return mechanism._promised(relation, n, coupled=True)
     return mechanism.guarantee(relation, n=n)
-
-
-def with_discount(numbers: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return what plain numbers stand for; below discount 0, ``strength / |discount|`` cells of prior ``|discount|``.
-
-    Raises ParameterError when they contradict each other.
-    """
-    fixed = dict(numbers)
-    discount = real("discount", fixed.pop("discount", 0.0))
-    if discount >= 0.0:
-        return PitmanYor.name, {**fixed, "discount": discount}
-    strength, cells = fixed.pop("strength", None), fixed.pop("cells", None)
-    if "prior" in fixed or discount > -1e-12:
-        raise ParameterError("a discount below 0 is minus the prior mass per cell. Its size must be at least 1e-12")
-    if strength is not None:
-        strength = real("strength", strength)
-        cells = round(strength / -discount) if cells is None else cells
-    if cells is None or (strength is not None and abs(strength + cells * discount) > 1e-9 * strength):
-        raise ParameterError("with a discount below 0, strength must be the number of cells times |discount|")
-    return "dirichlet-multinomial", {**fixed, "prior": -discount, "cells": cells}

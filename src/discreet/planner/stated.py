@@ -165,10 +165,8 @@ def _resolve(
                 f"{mechanism} is {kind.name} at {name} {as_written(value)}. Name {kind.name} for another {name}"
             )
     fixed = own
-    if kind.name == "pitman-yor":
-        from discreet.mechanisms.pitman_yor import with_discount
-
-        equal, fixed = with_discount(own)
+    if hasattr(kind, "in_range"):  # numbers outside of its own range say another mechanism
+        equal, fixed = kind.in_range(own)
         kind = named(equal)
     if domain is not None:
         fixed.pop("cells", None)

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats
 from discreet._core.checks import choice, integer, real
-from discreet._core.errors import BudgetError, GuaranteeKindError
+from discreet._core.errors import BudgetError, GuaranteeKindError, ParameterError
 from discreet._core.numeric import log_ratio
 from discreet._core.text import as_written, counted, listing, paragraph, rounded_up, table
 from discreet.privacy.algebra import fallen_to
@@ -95,6 +95,11 @@ class Guarantee:
         The theorem's id in the theory pages.
     assumptions, caveats : tuple of str
         What it rests on, and what it does not promise, in plain words.
+    stated : tuple of float, optional
+        The epsilons at which delta is 0, of all tables and of each, where a theorem proves these numbers themselves. A
+        certificate then states them, and a ledger charges them, whatever the profile rounds to.
+    protected : tuple of str
+        The columns that it is about, where it is not about all.
     """
 
     relation: Relation
@@ -104,6 +109,12 @@ class Guarantee:
     theorem: str
     assumptions: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
+    stated: tuple[float, float] | None = None
+    protected: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.stated is not None and self.stated[0] < self.profile.pure * (1.0 - 1e-9):
+            raise ParameterError("the epsilon that is stated is below that of the profile. Leave it out")
 
     @classmethod
     def proved(

@@ -15,7 +15,7 @@ from discreet.confidential.opening import open_confidential
 from discreet.confidential.values import row_values
 from discreet.domain import Boolean, Category, Domain, Records
 from discreet.pseudo_posterior.likelihood import Columns
-from discreet.pseudo_posterior.step import codes_of, numbers_of
+from discreet.pseudo_posterior.mechanism import codes_of, numbers_of
 from discreet.pseudo_posterior.synthesiser import Synthesiser
 from discreet.utility.disclosure import Disclosure, disclosed, mean_of
 from discreet.utility.rows import Rows, tables

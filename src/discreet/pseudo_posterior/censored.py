@@ -19,13 +19,14 @@ from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError, RelationNotSupported
 from discreet._core.text import rounded_up
 from discreet.domain import Domain
+from discreet.mechanisms.mechanism import MechanismFamily
 from discreet.privacy import Guarantee, Relation
 from discreet.privacy.algebra import BoundedRangeProfile, power
 from discreet.pseudo_posterior.checks import UNCHECKED
 from discreet.pseudo_posterior.grid import check_grid_bound, drawn_on_grid
 from discreet.pseudo_posterior.likelihood import Columns, quiet, records_of, rows
+from discreet.pseudo_posterior.mechanism import ModelMechanism, least_product, partial_caveats, synthetic_tables
 from discreet.pseudo_posterior.sampler import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Progress, Sampler
-from discreet.pseudo_posterior.step import check_draws, least_product, model_step, partial_caveats, synthetic_tables
 from discreet.pseudo_posterior.survey_and_units import (
     PUBLIC_MEAN,
     check_survey,
@@ -34,8 +35,7 @@ from discreet.pseudo_posterior.survey_and_units import (
     unit_caveats,
     units_in,
 )
-from discreet.pseudo_posterior.synthesiser import settle_numbers, settled
-from discreet.releases.step import Step
+from discreet.pseudo_posterior.synthesiser import Synthesiser, settle_numbers, settled
 
 _PUBLIC_SIZE = "the number of synthetic records was chosen in public, not from the number held"
 _EXACT_SAMPLING = (
@@ -126,7 +126,7 @@ def chain_distance(draws: PosteriorDraws) -> ChainDistance:
 
 
 @dataclass(frozen=True, slots=True)
-class CensoredPosterior:
+class CensoredPosterior(MechanismFamily):
     r"""The censored posterior mechanism: ``2M`` per table for every pair of neighbours, given an exact posterior draw.
 
     Parameters
@@ -298,20 +298,15 @@ class CensoredPosterior:
         """
         return synthetic_tables(self.synthesiser, draws, columns, tables=self.tables, size=self.size, rng=rng)
 
-    def step(self, domain: Domain, *, progress: Progress | None = None) -> Step:
-        """Return what :func:`~discreet.publish` runs on a table of this domain: see :func:`model_step`."""
-        exact = self.grid is not None
-        if not exact:  # on a grid a draw is made for each table
-            check_draws(self.tables, self.chains * self.draws)
+    def on(self, domain: Domain, *, progress: Progress | None = None) -> CensoredPosteriorMechanism:
+        """Return the mechanism on a domain, which :func:`~discreet.publish` runs on a table of it.
 
-        def drawn(columns: Columns, *, rng: np.random.Generator, within: Any) -> list[dict[str, Any]]:
-            draws = self.fit(columns, rng=rng, progress=progress)
-            return synthetic_tables(
-                self.synthesiser, draws, columns, tables=self.tables, size=self.size, rng=rng, within=within
-            )
-
-        own = {"bound": self.bound, "size": self.size, "on_a_grid": exact}
-        return model_step(self, domain, drawn, name="censored-posterior", own=own, size=self.size, exact=exact)
+        Parameters
+        ----------
+        domain, progress
+            As for :meth:`PseudoPosterior.on`.
+        """
+        return CensoredPosteriorMechanism(domain=domain, posterior=self, progress=progress)
 
     def epsilon_each(self, relation: Relation) -> float:
         """Return the pure epsilon of one table: 2gM under replacement, gM under add/remove."""
@@ -358,6 +353,8 @@ class CensoredPosterior:
                 *unit_caveats(self.unit, same_number=self.size is None),
                 *partial_caveats(self.synthesiser, self.survey_weight),
             ),
+            stated=(least_product(self.tables, each), each),
+            protected=self.synthesiser.sensitive if self.synthesiser.given else (),
         )
 
     def _require_public_size(self, relation: Relation) -> None:
@@ -400,3 +397,41 @@ class CensoredPosterior:
                 "record_weights must give one weight in [0, 1] per record, also for one record by itself"
             )
         return float(weight[0])
+
+
+class CensoredPosteriorMechanism(ModelMechanism):
+    """The censored posterior on a domain."""
+
+    name = "censored-posterior"
+    posterior: CensoredPosterior
+
+    @property
+    def exact(self) -> bool:
+        """Whether each table's parameters are drawn on a grid."""
+        return self.posterior.grid is not None
+
+    def released_size(self, n: int) -> int:
+        """Return the public size, or as many as are held."""
+        return n if self.posterior.size is None else self.posterior.size
+
+    def drawn_tables(
+        self, columns: Columns, *, rng: np.random.Generator, within: Mapping[str, tuple[float, float]]
+    ) -> list[dict[str, npt.NDArray[Any]]]:
+        """Draw from the censored posterior, and then the tables."""
+        posterior, draws = self.posterior, self.posterior.fit(columns, rng=rng, progress=self.progress)
+        return synthetic_tables(
+            posterior.synthesiser, draws, columns,
+            tables=posterior.tables, size=posterior.size, rng=rng, within=within,
+        )  # fmt: skip
+
+    def own_parameters(self) -> dict[str, Any]:
+        """Return the bound, the public size, and whether there is a grid."""
+        return {"bound": self.posterior.bound, "size": self.posterior.size, "on_a_grid": self.exact}
+
+    @classmethod
+    def certified_posterior(
+        cls, parameters: Mapping[str, Any], synthesiser: Synthesiser, **read: Any
+    ) -> CensoredPosterior:
+        """Return a posterior with the same bound and size, on a stand-in of its grid."""
+        grid = {"parameter": [0.0]} if parameters["on_a_grid"] else None
+        return CensoredPosterior(synthesiser, bound=parameters["bound"], size=parameters["size"], grid=grid, **read)

@@ -7,6 +7,7 @@ Everything computed on the way is as confidential as the table.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,12 +20,13 @@ from discreet._core.errors import ParameterError, Refused, RelationNotSupported
 from discreet._core.numeric import least_real
 from discreet._core.text import as_written, counted, rounded_up
 from discreet.domain import Domain
+from discreet.mechanisms.mechanism import MechanismFamily
 from discreet.privacy import Guarantee, Relation
 from discreet.privacy.algebra import BoundedRangeProfile, power
 from discreet.pseudo_posterior.checks import UNCHECKED
 from discreet.pseudo_posterior.likelihood import Columns
+from discreet.pseudo_posterior.mechanism import ModelMechanism, least_product, partial_caveats, synthetic_tables
 from discreet.pseudo_posterior.sampler import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Progress, Sampler
-from discreet.pseudo_posterior.step import check_draws, model_step, partial_caveats, synthetic_tables
 from discreet.pseudo_posterior.survey_and_units import (
     PUBLIC_MEAN,
     check_survey,
@@ -33,9 +35,8 @@ from discreet.pseudo_posterior.survey_and_units import (
     unit_caveats,
     units_in,
 )
-from discreet.pseudo_posterior.synthesiser import settle_numbers, settled
+from discreet.pseudo_posterior.synthesiser import Synthesiser, settle_numbers, settled
 from discreet.pseudo_posterior.weights import ExponentialWeights, LinearWeights, Unweighted, Weighting
-from discreet.releases.step import Step
 
 _REFITS = 6
 _ABOVE_ONE = (
@@ -121,7 +122,7 @@ def safety_factor(n: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class PseudoPosterior:
+class PseudoPosterior(MechanismFamily):
     r"""The risk-weighted pseudo-posterior mechanism over any synthesiser.
 
     Draws :math:`\theta\sim\xi^\alpha(\theta\mid x)\propto\prod_ip(x_i\mid\theta)^{\alpha_i}\xi(\theta)` and then
@@ -345,15 +346,25 @@ class PseudoPosterior:
         """
         return synthetic_tables(self.synthesiser, fitted.draws, columns, tables=self.tables, size=size, rng=rng)
 
-    def step(self, domain: Domain, *, progress: Progress | None = None) -> Step:
-        """Return what :func:`~discreet.publish` runs on a table of this domain: see :func:`model_step`."""
-        check_draws(self.tables, self.chains * self.draws)
+    def on(self, domain: Domain, *, progress: Progress | None = None) -> PseudoPosteriorMechanism:
+        """Return the mechanism on a domain, which :func:`~discreet.publish` runs on a table of it.
 
-        def drawn(columns: Columns, *, rng: np.random.Generator, within: Any) -> list[dict[str, Any]]:
-            fitted = self.calibrated_fit(columns, rng=rng, progress=progress)
-            return synthetic_tables(self.synthesiser, fitted.draws, columns, tables=self.tables, rng=rng, within=within)
+        Parameters
+        ----------
+        domain : Domain
+            Public: the one that the confidential table is encoded with. It names the synthesiser's columns, those of
+            survey weights and units, and no others.
+        progress : callable, optional
+            As for :meth:`fit`.
 
-        return model_step(self, domain, drawn, name="pseudo-posterior", own={"target_epsilon": self.target_epsilon})
+        Raises
+        ------
+        DomainError
+            When a column has open labels, or is sensitive and may hold nulls.
+        ParameterError
+            When domain and synthesiser do not name the same columns, or there are fewer draws than tables.
+        """
+        return PseudoPosteriorMechanism(domain=domain, posterior=self, progress=progress)
 
     # -- promise ------------------------------------------------------------------------------------------------
 
@@ -413,6 +424,8 @@ class PseudoPosterior:
                 *unit_caveats(self.unit),
                 *partial_caveats(self.synthesiser, self.survey_weight),
             ),
+            stated=(least_product(self.tables, each), each),
+            protected=self.synthesiser.sensitive if self.synthesiser.given else (),
         )
 
     # -- parts --------------------------------------------------------------------------------------------------
@@ -485,6 +498,33 @@ class PseudoPosterior:
             unweighted=first,
             weighting=weighting,
         )
+
+
+class PseudoPosteriorMechanism(ModelMechanism):
+    """The pseudo-posterior on a domain."""
+
+    name = "pseudo-posterior"
+    posterior: PseudoPosterior
+
+    def drawn_tables(
+        self, columns: Columns, *, rng: np.random.Generator, within: Mapping[str, tuple[float, float]]
+    ) -> list[dict[str, npt.NDArray[Any]]]:
+        """Fit with weights that meet the target, and draw the tables."""
+        posterior, fitted = self.posterior, self.posterior.calibrated_fit(columns, rng=rng, progress=self.progress)
+        return synthetic_tables(
+            posterior.synthesiser, fitted.draws, columns, tables=posterior.tables, rng=rng, within=within
+        )
+
+    def own_parameters(self) -> dict[str, Any]:
+        """Return the target."""
+        return {"target_epsilon": self.posterior.target_epsilon}
+
+    @classmethod
+    def certified_posterior(
+        cls, parameters: Mapping[str, Any], synthesiser: Synthesiser, **read: Any
+    ) -> PseudoPosterior:
+        """Return a posterior with the same target."""
+        return PseudoPosterior(synthesiser, target_epsilon=parameters["target_epsilon"], **read)
 
 
 def _scaled(risks: Risks, weights: Floats) -> Risks:

@@ -21,7 +21,9 @@ from discreet._core.text import alarm, counted, harmless, listing, paragraph, pe
 from discreet._core.version import __version__
 from discreet._core.writing import require_settled
 from discreet.domain import Domain
+from discreet.mechanisms import Mechanism
 from discreet.privacy import Budget, Guarantee
+from discreet.releases.content import Content
 from discreet.releases.facts import (
     CertificateFacts,
     FileFacts,
@@ -32,8 +34,8 @@ from discreet.releases.facts import (
     ReleasedFacts,
     UnitFacts,
 )
+from discreet.releases.gate import POOR_UTILITY
 from discreet.releases.promise import MARKED, SEEDED, SEEDED_CUT, SHOWS, headline, in_present_form, promise
-from discreet.releases.step import POOR_UTILITY, Step
 
 SCHEMA = 1
 FOLDER_CERTIFICATE = "certificate.json"
@@ -57,7 +59,8 @@ class Certificate:
     @classmethod
     def of(
         cls,
-        step: Step,
+        mechanism: Mechanism,
+        content: Content,
         guarantee: Guarantee,
         *,
         budget: Budget | None,
@@ -67,25 +70,27 @@ class Certificate:
         public_inputs: Mapping[str, str],
     ) -> Self:
         """Write the certificate of a release; ``released`` is completed by what is released."""
-        size, relation = step.size(guarantee.n), guarantee.relation
+        size, relation = content.size, guarantee.relation
         facts = CertificateFacts(
             discreet_certificate=SCHEMA,
             library=LibraryFacts(name="discreet", version=__version__),
             created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             identity=None if seeded else fresh_identity(),  # a seeded release is the same, byte for byte
-            mechanism=MechanismFacts(name=step.name, parameters=step.parameters),
-            domain=as_json(step.domain),
+            mechanism=MechanismFacts(name=mechanism.name, parameters=mechanism.parameters()),
+            domain=as_json(mechanism.domain),
             records=guarantee.n,
             size=size,
             relation=RelationFacts(name=relation.name, group=relation.group),
             unit=UnitFacts(column=unit, max_records=relation.group) if unit else None,
             public_inputs=dict(public_inputs),
             guarantee=promise(
-                step, guarantee, headline(step, guarantee, budget), unit=unit, seeded=seeded or seeded_cut
+                mechanism, guarantee, headline(guarantee, budget), unit=unit, seeded=seeded or seeded_cut
             ),
-            randomness=SEEDED if seeded else SEEDED_CUT if seeded_cut else step.randomness,
+            randomness=SEEDED if seeded else SEEDED_CUT if seeded_cut else mechanism.traits.randomness,
             released=ReleasedFacts(
-                columns=step.columns, rows=None if step.tables else size, tables=[] if step.tables else None
+                columns=list(content.columns),
+                rows=None if content.tables else size,
+                tables=[] if content.tables else None,
             ),
             shows=SHOWS,
         )

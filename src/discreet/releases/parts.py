@@ -22,10 +22,11 @@ from discreet._core.writing import file_sha256, new_folder, repeatable, together
 from discreet.domain import Domain
 from discreet.ledger import Run
 from discreet.ledger.run import keeper_of
-from discreet.mechanisms.reading import BLOCK, Expansion
+from discreet.mechanisms import Mechanism
+from discreet.mechanisms.reading import BLOCK, Expansion, Reading
 from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
+from discreet.releases.content import Content, Frames, no_rows, released_frames
 from discreet.releases.manifest import MANIFEST, Part, folders_of, manifest
-from discreet.releases.step import Frames, Step
 from discreet.releases.writing import write_frames
 
 MOST_PARTS = 10_000
@@ -61,17 +62,17 @@ class Partitions:
             raise unfit("partitions", f"at most {MOST_PARTS:,}", count)
         return cls(count=count, by=by, workers=workers)
 
-    def require_fit(self, step: Step) -> None:
+    def require_fit(self, mechanism: Mechanism, *, counts: bool) -> None:
         """Refuse what has no parts, before anything is drawn. Raises ParameterError."""
-        if step.tables is not None:
+        if mechanism.forms.tables is not None:
             raise ParameterError("several tables cannot be released in parts. Leave partitions or tables out")
-        if step.counts:
+        if counts:
             raise ParameterError("counts cannot be released in parts. Leave partitions out")
         if self.by is None:
             return
-        if not step.folders:
-            raise no_folders(step.name)
-        self.require_folders(step.domain)
+        if not mechanism.forms.folders:
+            raise no_folders(mechanism.name)
+        self.require_folders(mechanism.domain)
 
     def require_folders(self, domain: Domain) -> None:
         """Refuse a column that folders cannot be named by, or that has too many values. Raises ParameterError."""
@@ -92,8 +93,9 @@ def no_folders(name: str) -> ParameterError:
 
 
 def write_parts(
-    step: Step,
-    reading: Any,
+    mechanism: Mechanism,
+    content: Content,
+    reading: Reading,
     document: Certificate,
     folder: Path,
     asked: Partitions,
@@ -109,15 +111,18 @@ def write_parts(
     def complete(final: Path, write: str, files: Mapping[str, str]) -> None:
         run.commit(written.paid_for, folder={"path": str(final), "write": write, "files": dict(files)})
 
-    expansion = step.expansion(reading, rng=rng)
-    if expansion is None and asked.by is not None:
-        raise Fault("no expansion", step.name)
-    folders = [] if asked.by is None else folders_of(step.domain, asked.by)
+    domain, size, schema = mechanism.domain, content.size or 0, dict(no_rows(mechanism, content).schema)
+    shares = reading.cell_shares(rng=rng)
+    if shares is None and asked.by is not None:
+        raise Fault("no expansion", mechanism.name)
+    folders = [] if asked.by is None else folders_of(domain, asked.by)
     with new_folder(folder, keeper=keeper_of(run, complete), folders=folders) as place:
-        if expansion is None:
-            parts = list(_one_after_the_other(step, reading, place, asked, rng=rng, carried=carried))
+        if shares is None:
+            frames = next(released_frames(mechanism, content, reading, rng=rng, progress=progress))
+            parts = list(_one_after_the_other(frames, size, schema, place, asked, carried=carried))
         else:
-            maker = _maker(expansion, step, place, asked, rng=rng, carried=carried)
+            expansion = Expansion.drawn(shares, size, rng=rng)
+            maker = _maker(expansion, domain, schema, place, asked, rng=rng, carried=carried)
             parts = _all_made(maker, asked.workers, folder, progress)
         listed = manifest(parts, asked.by)
         with together(place / MANIFEST) as (file,):
@@ -192,21 +197,21 @@ class PartMaker:
 
 def _maker(
     expansion: Expansion,
-    step: Step,
+    domain: Domain,
+    schema: dict[str, Any],
     place: Path,
     asked: Partitions,
     *,
     rng: np.random.Generator,
     carried: Mapping[str, str],
 ) -> PartMaker:
-    schema = dict(step.nothing().schema)
     tables: tuple[tuple[str, Expansion], ...] = (("", expansion),)
     if asked.by is not None:
         del schema[asked.by]
-        folders = folders_of(step.domain, asked.by)
-        split = expansion.split(list(step.domain.names).index(asked.by), len(folders), rng=rng)
+        folders = folders_of(domain, asked.by)
+        split = expansion.split(list(domain.names).index(asked.by), len(folders), rng=rng)
         tables = tuple((f"{name}/", one) for name, one in zip(folders, split, strict=True))
-    return PartMaker(place, asked.count, tables, step.domain, schema, dict(carried), asked.by)
+    return PartMaker(place, asked.count, tables, domain, schema, dict(carried), asked.by)
 
 
 def _all_made(maker: PartMaker, workers: Workers, folder: Path, progress: Callable[..., None] | None) -> list[Part]:
@@ -290,11 +295,10 @@ def _make(number: int) -> Part:
 
 
 def _one_after_the_other(
-    step: Step, reading: Any, place: Path, asked: Partitions, *, rng: np.random.Generator, carried: Mapping[str, str]
+    frames: Frames, size: int, schema: dict[str, Any], place: Path, asked: Partitions, *, carried: Mapping[str, str]
 ) -> Iterator[Part]:
-    """Write the one stream of a step into parts, each of which is full before the next one begins."""
-    size, schema = int(step.size(0) or 0), dict(step.nothing().schema)
-    stream = _Stream(next(step.frames(reading, rng=rng)))
+    """Write a stream of frames into parts, each of which is full before the next one begins."""
+    stream = _Stream(frames)
     for number in range(asked.count):
         path = place / _name(number)
         start, stop = _bounds(size, asked.count, number)

@@ -9,9 +9,10 @@ from itertools import starmap
 from typing import Any
 
 from discreet._core.text import rounded_up
-from discreet.privacy import Budget, Guarantee, Relation
+from discreet.mechanisms import Mechanism
+from discreet.privacy import Budget, Guarantee
+from discreet.releases.content import utility_facts
 from discreet.releases.facts import GuaranteeFacts
-from discreet.releases.step import Step
 
 SHOWS = (
     "This certificate can be recomputed from the public facts in it, and shows whether a released file was changed by "
@@ -32,10 +33,10 @@ LARGE = "an epsilon above 10 by itself promises next to nothing"
 _PROFILE_EPSILONS = (0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 
-def headline(step: Step, guarantee: Guarantee, budget: Budget | None) -> float:
-    """Return the step's own epsilon, or the budget's, or the least one at which delta is 1e-9 or at its floor."""
-    if step.pure is not None:
-        return step.pure(guarantee.relation)[0]
+def headline(guarantee: Guarantee, budget: Budget | None) -> float:
+    """Return the epsilon that is stated, or the budget's, or the least one at which delta is 1e-9 or at its floor."""
+    if guarantee.stated is not None:
+        return guarantee.stated[0]
     if budget is not None:
         return budget.epsilon
     floor = guarantee.delta(math.inf)
@@ -43,7 +44,7 @@ def headline(step: Step, guarantee: Guarantee, budget: Budget | None) -> float:
 
 
 def promise(
-    step: Step,
+    mechanism: Mechanism,
     guarantee: Guarantee,
     epsilon: float,
     *,
@@ -53,15 +54,17 @@ def promise(
 ) -> GuaranteeFacts:
     """Return the ``guarantee`` of a certificate, with its profile at some epsilons.
 
-    Any epsilon may be stated, since delta follows from it, except where the step has its own.
+    Any epsilon may be stated, since delta follows from it, except where the guarantee has its own.
     """
-    delta, each = guarantee.delta(epsilon), None
-    if step.pure is not None:
-        delta, (epsilon, each) = 0.0, step.pure(guarantee.relation)
-    sentence, slots = _sentence(step, guarantee, epsilon, delta), unit and not step.parameters.get("unit_votes")
+    delta, each, parameters = guarantee.delta(epsilon), None, mechanism.parameters()
+    if guarantee.stated is not None:
+        delta, (epsilon, each) = 0.0, guarantee.stated
+    tested = _tested(guarantee, parameters.get("unit"))  # of a model: a unit has however many records
+    sentence = _sentence(guarantee, epsilon, delta, tested=tested, tables=mechanism.forms.tables)
+    slots = unit and not parameters.get("unit_votes")
     stated = {
         **guarantee.to_dict(),
-        **step.utility(guarantee.n),
+        **utility_facts(mechanism, guarantee.n),
         "caveats": caveats(guarantee, epsilon, delta, slots=bool(slots)),
     }
     return GuaranteeFacts(
@@ -74,31 +77,31 @@ def promise(
     )
 
 
-def _sentence(step: Step, guarantee: Guarantee, epsilon: float, delta: float) -> str:
+def _sentence(guarantee: Guarantee, epsilon: float, delta: float, *, tested: str, tables: int | None) -> str:
     """Return the promise in one sentence; one that is asymptotic is not formal differential privacy, and says so."""
     if guarantee.kind == "asymptotic":
         said = rounded_up(epsilon, 6)
-        if step.pure is not None and step.tables not in (None, 1):
-            each = rounded_up(step.pure(guarantee.relation)[1], 6)
-            said = f"{each} for each of {step.tables} tables, {said} for all of them together"
+        if guarantee.stated is not None and tables not in (None, 1):
+            each = rounded_up(guarantee.stated[1], 6)
+            said = f"{each} for each of {tables} tables, {said} for all of them together"
         return (
             f"Not formal differential privacy: a local, asymptotic epsilon of {said}, estimated from the confidential "
             "table itself."
         )
     return (
         f"{'Whatever' if guarantee.kind == 'unconditional' else UNPROVED} the other records, an attacker who tests "
-        f"{_tested(guarantee.relation, step)}, with a false-alarm rate of a, detects it with probability at "
+        f"{tested}, with a false-alarm rate of a, detects it with probability at "
         f"most e^{rounded_up(epsilon, 6)} a" + (f" + {rounded_up(delta)}." if delta else ".")
     )
 
 
-def _tested(relation: Relation, step: Step) -> str:
-    single = relation.group == 1
+def _tested(guarantee: Guarantee, unit: str | None) -> str:
+    relation, single = guarantee.relation, guarantee.relation.group == 1
     one = "one record" if single else f"one unit of up to {relation.group} records"
     if relation.name == "add-remove":
         return f"whether {one} is in the table"
-    where = f" in {', '.join(step.protected)}" if step.protected else ""
-    if (unit := step.parameters.get("unit")) is not None:  # of a model: however many records it has
+    where = f" in {', '.join(guarantee.protected)}" if guarantee.protected else ""
+    if unit is not None:
         return f"which of two sets of values the records with one value of {unit} have{where}"
     return f"which of two {'values' if single else 'sets of records'} {one} has{where}"
 

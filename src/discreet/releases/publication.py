@@ -24,20 +24,22 @@ from discreet.domain.records import Commonness
 from discreet.ledger import Ledger, Request, Run
 from discreet.ledger.request import AddRemove
 from discreet.mechanisms import Mechanism
-from discreet.mechanisms.base import feasible, require_made_for
+from discreet.mechanisms.base import declared, feasible, require_made_for, twin_of
+from discreet.mechanisms.mechanism import MechanismFamily
 from discreet.mechanisms.reading import Reading
 from discreet.privacy import Budget, Relation
 from discreet.privacy.guarantee import RelationName, require_kind
 from discreet.releases.certificate import Certificate
+from discreet.releases.content import Frames, content_of, mechanism_on, no_rows, outcome_facts, released_frames
 from discreet.releases.facts import FileFacts
+from discreet.releases.gate import require_utility
 from discreet.releases.parts import Partitions, Workers, write_parts
 from discreet.releases.release import Release, carried, place, write
-from discreet.releases.step import Frames, Publishable, Step, step_of
 
 
 def publish(
     confidential: Confidential[Counts] | Confidential[Rows],
-    mechanism: Mechanism | Publishable,
+    mechanism: Mechanism | MechanismFamily,
     *,
     size: int | None = None,
     budget: Budget | None = None,
@@ -64,8 +66,8 @@ def publish(
         Confidential, as given by :func:`discreet.confidential.confidential`, or in parts by
         :func:`discreet.confidential.confidential_rows` for mechanisms that read it so.
     mechanism : Mechanism, PseudoPosterior or CensoredPosterior
-        Public facts only. The domain of a mechanism must be the one the data was encoded with. A model says in its
-        ``step`` which domains it fits; a pseudo-posterior needs its ``target_epsilon``.
+        Public facts only. The domain of a mechanism must be the one the data was encoded with. A posterior becomes a
+        mechanism on that domain by its ``on``, which says what fits; a pseudo-posterior needs its ``target_epsilon``.
     size : int, optional
         Number of records to release; needed where the mechanism does not fix it.
     budget : Budget, optional
@@ -125,54 +127,58 @@ def publish(
     """
     divided = Partitions.of(partitions, partition_by, workers)
     facts = confidential.provenance or Provenance(frame_kind="polars", columns=())
-    step = step_of(mechanism, facts.domain, size=size, counts=form == "counts", progress=progress)
-    confidential = with_public(confidential, step.public_inputs, domain=step.domain)
+    counts, per_record = form == "counts", progress if isinstance(mechanism, Mechanism) else None
+    mechanism = mechanism_on(mechanism, facts.domain, size=size, counts=counts, progress=progress)
+    confidential = with_public(confidential, mechanism.public_inputs(), domain=mechanism.domain)
     facts = confidential.provenance or facts
     generator = secure() if rng is None else rng
-    inputs, several = (facts.path,), step.tables is not None
+    inputs = (facts.path,)
     paths = None
     if divided is not None:
-        divided.require_fit(step)
+        divided.require_fit(mechanism, counts=counts)
         if out is None:
             raise ParameterError("a release in parts is a folder that must not exist yet. Write out=...")
     if out is not None:
+        several = mechanism.forms.tables is not None
         paths = place(out, certificate, several=several, inputs=inputs, parts=divided is not None)
     between = Relation(name=relation, group=facts.max_records)
-    guarantee = step.guarantee(between, n=_public_number(confidential, step, between))
+    n = _public_number(confidential, mechanism, between)
+    content, guarantee = content_of(mechanism, n, size=size, counts=counts), mechanism.guarantee(between, n=n)
     require_kind(guarantee, frozenset(accept))
     if budget is not None:
-        feasible(guarantee, budget, f"{budget} with {step.name} {step.parameters}")
+        feasible(guarantee, budget, f"{budget} with {mechanism.name} {mechanism.parameters()}")
     if not accept_poor_utility:
-        step.require_utility(guarantee.n, like)
+        require_utility(mechanism, n, size=content.size, like=like)
     marks = {"seeded": not isinstance(generator, SecureGenerator), "seeded_cut": facts.seeded}
     document = Certificate.of(
-        step, guarantee, budget=budget, unit=facts.unit, public_inputs=dict(facts.public), **marks
+        mechanism, content, guarantee, budget=budget, unit=facts.unit, public_inputs=dict(facts.public), **marks
     )
     document.to_json()  # what cannot be written is found before anything is drawn
-    runs = mechanism if isinstance(mechanism, Mechanism) else step
     stated = document.facts.guarantee
     request = Request(
         budget=budget or Budget(epsilon=min(100.0, stated.epsilon), delta=stated.delta),  # beyond, it is no budget
-        domain=step.domain,
-        relation=AddRemove(records=guarantee.n) if relation == "add-remove" else "replacement",
-        records=guarantee.n if relation == "replacement" else None,
+        domain=mechanism.domain,
+        relation=AddRemove(records=n) if relation == "add-remove" else "replacement",
+        records=(n or None) if relation == "replacement" else None,  # a model may be drawn from its prior
         unit=facts.unit,
         max_records=facts.max_records,
-        size=step.size(guarantee.n),
-        counts=step.counts,
+        size=content.size,
+        counts=counts,
         seeded=any(marks.values()),
         out=paths or (),
     )
-    with _run_of(ledger, request, runs) as run:
-        run.assign(runs, n=guarantee.n)
+    twin = twin_of(mechanism, content.size)  # made before the kernel sees the table, so that nothing it keeps is read
+    with _run_of(ledger, request, mechanism) as run:
+        run.assign(mechanism, n=n)
         if run.stamp is not None:
             document = document.paid(run.stamp)
         output = run.execute(confidential, rng=generator)
-        reading = step.reading(output, n=guarantee.n)
-        document = document.releasing(**_outcome(step, reading, run.request))
+        reading = twin.reading(output, n=n)
+        document = document.releasing(**_outcome(reading, run.request))
         if paths is not None and divided is not None:
             document = write_parts(
-                step,
+                twin,
+                content,
                 reading,
                 document,
                 paths[0],
@@ -185,46 +191,46 @@ def publish(
             return Release(
                 records=None, certificate=document, info=info or {}, path=paths[0], certificate_path=paths[1]
             )
-        tables = step.frames(reading, rng=public(generator))
+        tables = released_frames(twin, content, reading, rng=public(generator), progress=per_record)
         if paths is not None:
             separator = out.separator if isinstance(out, DelimitedFile) else None
-            schema = dict(step.nothing().schema)
+            schema = dict(no_rows(twin, content).schema)
             document = write(tables, schema, document, paths, inputs=inputs, run=run, separator=separator)
             return Release(
                 records=None, certificate=document, info=info or {}, path=paths[0], certificate_path=paths[1]
             )
-        records, document = _in_memory(tables, document, facts, step.domain)
+        records, document = _in_memory(tables, document, facts, twin.domain)
         run.commit(document.paid_for)
         run.delivered()
         return Release(records=records, certificate=document, info=info or {})
 
 
-def _run_of(ledger: Ledger | Run | None, request: Request, runs: Mechanism | Step) -> AbstractContextManager[Run]:
+def _run_of(ledger: Ledger | Run | None, request: Request, mechanism: Mechanism) -> AbstractContextManager[Run]:
     """Return the run of a request; one that was paid for already is in its own block, and must be for such a table."""
     if isinstance(ledger, Run):
         if request.between != ledger.request.between:
             raise Refused("another relation, or another max_records, was paid for. Pay for what is released")
         return nullcontext(ledger)
-    return Run.unpaid(request) if ledger is None else ledger.pay(request, runs)
+    return Run.unpaid(request) if ledger is None else ledger.pay(request, mechanism)
 
 
-def _outcome(step: Step, reading: Reading, request: Request) -> dict[str, Any]:
+def _outcome(reading: Reading, request: Request) -> dict[str, Any]:
     """Return what the output tells about its use, and that it was kept where others may draw from it."""
-    told = dict(step.outcome(reading))
+    told = dict(outcome_facts(reading))
     if request.checkpoint is not None:
         kept = "the noisy votes were kept in a checkpoint, so steps may be of an earlier run and serve other releases"
         told = {"share_from_data": None, **told, "outcome": "; ".join(filter(None, [told.get("outcome"), kept]))}
     return told
 
 
-def _public_number(confidential: Confidential[Any], step: Step, relation: Relation) -> int:
+def _public_number(confidential: Confidential[Any], mechanism: Mechanism, relation: Relation) -> int:
     """Return the number of records that a certificate holds: the true one under replacement, public by definition."""
     if relation.name != "replacement":
-        if step.records is None:
-            raise RelationNotSupported(step.name, relation.name, "it must declare a number of records in public")
-        return step.records
+        if (records := declared(mechanism, "records")) is None:
+            raise RelationNotSupported(mechanism.name, relation.name, "it must declare a number of records in public")
+        return records
     n = public_size(confidential)
-    require_made_for(step.records, n)
+    require_made_for(declared(mechanism, "records"), n)
     return n
 
 

@@ -21,8 +21,8 @@ from discreet.ledger.run import keeper_of
 from discreet.mechanisms import REGISTRY
 from discreet.mechanisms.likelihood import ContinuedUrn, Likelihood, NoisyCellCounts
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate
+from discreet.releases.content import Frames, certified_mechanism
 from discreet.releases.facts import FileFacts, ReleasedFacts
-from discreet.releases.step import Frames, certified_mechanism
 from discreet.releases.table import as_polars, typed
 from discreet.releases.writing import (
     CERTIFICATE_KEY,

@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,8 +22,10 @@ from discreet._core.lazy import pl
 from discreet._core.text import as_written
 from discreet._core.writing import file_sha256, require_settled
 from discreet.confidential.source import open_source
+from discreet.mechanisms import Mechanism
 from discreet.privacy import Guarantee
 from discreet.releases.certificate import Certificate, share
+from discreet.releases.content import Content, certified_release
 from discreet.releases.errata import erratum_of
 from discreet.releases.facts import FileFacts
 from discreet.releases.manifest import MANIFEST, parts_of, problems, scanned_parts
@@ -40,7 +42,6 @@ from discreet.releases.promise import (
     promise,
     still_holds,
 )
-from discreet.releases.step import Step, rebuilt
 from discreet.releases.table import told, unreadable
 from discreet.releases.writing import IDENTITY_KEY
 
@@ -169,7 +170,7 @@ def verify(
 
 def guarantee_of(certificate: Certificate) -> Guarantee:
     """Return the guarantee recomputed from a certificate's public facts."""
-    return rebuilt(certificate.facts)[1]
+    return certified_release(certificate.facts)[-1]
 
 
 def _recomputed(certificate: Certificate) -> list[Check]:
@@ -177,19 +178,19 @@ def _recomputed(certificate: Certificate) -> list[Check]:
     checks: list[Check] = []
     facts = certificate.facts
     try:
-        step, guarantee = rebuilt(facts)
+        mechanism, content, guarantee = certified_release(facts)
         earlier = facts.version in EARLIER
-        checks += _promised(certificate, step, guarantee, earlier=earlier)
+        checks += _promised(certificate, mechanism, guarantee, earlier=earlier)
         # Earlier versions wrote them before they were rounded to the kernel's grid.
-        checks.append(_compare("mechanism.parameters", facts.mechanism.parameters, step.parameters, rel=1e-4))
-        checks.append(_compare("released.columns", facts.released.columns, step.columns))
-        checks += _rows(certificate, step)
+        checks.append(_compare("mechanism.parameters", facts.mechanism.parameters, mechanism.parameters(), rel=1e-4))
+        checks.append(_compare("released.columns", facts.released.columns, list(content.columns)))
+        checks += _rows(certificate, content)
         checks.append(_told(facts.released.share_from_data))
         checks.append(_known("shows", facts.shows, SHOWS, *(SHOWN if earlier else ())))
         if facts.public_inputs is not None:  # older certificates have none
-            checks.append(_public_inputs(facts.public_inputs, step))
+            checks.append(_public_inputs(facts.public_inputs, list(mechanism.public_inputs())))
         seeded = (SEEDED, SEEDED_CUT, *(RANDOMNESS if earlier else ()))
-        checks.append(_known("randomness", facts.randomness, step.randomness, *seeded))
+        checks.append(_known("randomness", facts.randomness, mechanism.traits.randomness, *seeded))
     except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as error:
         problem = str(error) if isinstance(error, DiscreetError) else "a field is missing or of the wrong kind"
         checks.append(_not_recomputed(problem))
@@ -200,10 +201,10 @@ def _not_recomputed(problem: str) -> Check:
     return Check(what="certificate", claimed="can be recomputed", found=problem, agrees=False)
 
 
-def _promised(certificate: Certificate, step: Step, guarantee: Guarantee, *, earlier: bool) -> list[Check]:
+def _promised(certificate: Certificate, mechanism: Mechanism, guarantee: Guarantee, *, earlier: bool) -> list[Check]:
     """Compare a guarantee with the one computed now; an earlier version's holds where it still does."""
     claimed = certificate.facts.guarantee.to_dict()
-    found = promised_now(certificate, step, guarantee).facts.guarantee.to_dict()
+    found = promised_now(certificate, mechanism, guarantee).facts.guarantee.to_dict()
     keys = set(claimed) | set(found)
     if earlier:
         keys -= added_since(claimed)
@@ -216,13 +217,13 @@ def _promised(certificate: Certificate, step: Step, guarantee: Guarantee, *, ear
     return checks
 
 
-def promised_now(certificate: Certificate, step: Step, guarantee: Guarantee) -> Certificate:
+def promised_now(certificate: Certificate, mechanism: Mechanism, guarantee: Guarantee) -> Certificate:
     """Return a certificate with the ``guarantee`` that it should have."""
     facts = certificate.facts
     epsilon = float(facts.guarantee.epsilon)
     old_tables = facts.version in EARLIER and facts.released.tables is not None
     promised = promise(
-        step,
+        mechanism,
         guarantee,
         epsilon,
         unit=None if facts.unit is None else facts.unit.column,
@@ -241,29 +242,29 @@ def _known(what: str, claimed: str, *known: str) -> Check:
     return Check(what=what, claimed=claimed, found=known[0], agrees=claimed in known)
 
 
-def _rows(certificate: Certificate, step: Step) -> list[Check]:
+def _rows(certificate: Certificate, content: Content) -> list[Check]:
     """Compare the number of tables, and of the rows of each, with what was asked for."""
-    n, tables, several = certificate.facts.records, certificate.tables, certificate.several
+    tables, several = certificate.tables, certificate.several
     checks = [
         Check(
             what=f"{table.file if several else 'released'}.rows",
             claimed=table.rows,
-            found=step.rows(n)[-1],
-            agrees=table.rows in step.rows(n),
+            found=content.rows[-1],
+            agrees=table.rows in content.rows,
         )
         for table in tables
     ]
-    if several or step.tables is not None:
-        checks.append(_compare("released.tables", len(tables) if several else None, step.tables))
-        checks.append(_compare("size", certificate.facts.size, step.size(n)))
+    if several or content.tables is not None:
+        checks.append(_compare("released.tables", len(tables) if several else None, content.tables))
+        checks.append(_compare("size", certificate.facts.size, content.size))
     return checks
 
 
-def _public_inputs(claimed: Any, step: Step) -> Check:
-    """Check that every public table the step was made of has a hash, and that all are hashes."""
-    wanted = "a SHA-256 of each: " + (", ".join(step.public_inputs) or "what was declared public")
+def _public_inputs(claimed: Any, names: Collection[str]) -> Check:
+    """Check that every public table the mechanism was made of has a hash, and that all are hashes."""
+    wanted = "a SHA-256 of each: " + (", ".join(names) or "what was declared public")
     hashes = [isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) for value in claimed.values()]
-    agrees = all(hashes) and set(step.public_inputs) <= set(claimed)
+    agrees = all(hashes) and set(names) <= set(claimed)
     return Check(what="public_inputs", claimed=claimed, found=wanted, agrees=agrees)
 
 

@@ -22,6 +22,7 @@ from discreet._core.text import harmless, sentence
 from discreet._core.version import __version__
 from discreet._core.writing import OWN, check_outputs, file_sha256, require_own, together
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, certificate_in
+from discreet.releases.content import no_rows
 from discreet.releases.manifest import MANIFEST
 from discreet.releases.release import taken_for_sample
 from discreet.releases.writing import certificate_path
@@ -87,7 +88,7 @@ class Described:
     @property
     def schema(self) -> dict[str, Any]:
         """Names and types of the released columns."""
-        return dict(self.promise.step.nothing().schema)
+        return dict(no_rows(self.promise.mechanism, self.promise.content).schema)
 
     @property
     def description(self) -> str:
@@ -280,7 +281,7 @@ def _how(of: Described) -> str:
 
 
 def _record_set(of: Described, file: str, name: str) -> dict[str, Any]:
-    facts = declared(of.promise.step.domain)
+    facts = declared(of.promise.mechanism.domain)
     words = {column: harmless(f"{kind}; {rest}" if rest else kind) for column, kind, _, rest in facts}
     folders = of.promise.certificate.facts.released.partition_by if of.promise.certificate.in_parts else None
     fields = []

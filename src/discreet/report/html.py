@@ -176,8 +176,8 @@ def _public(
     promise: Promise, others: tuple[Promise, ...], release: Path, files: Sequence[Path], where: Path
 ) -> dict[str, Any]:
     """Return everything the page shows of a release and its certificates."""
-    facts, step, n = promise.certificate.facts, promise.step, promise.guarantee.n
-    stated, group = step.domain, promise.guarantee.relation.group
+    facts, guarantee, n = promise.certificate.facts, promise.guarantee, promise.guarantee.n
+    stated, group, protected = promise.mechanism.domain, guarantee.relation.group, guarantee.protected
     counts = facts.size is None
     if None in (facts.created, facts.library.name, facts.library.version):
         raise ValueError("who wrote the certificate, and when")
@@ -212,9 +212,9 @@ def _public(
         "pictures": pictures(columns),
         "estimates": Estimates.of(promise, files[0]),
         "left_out": max(0, len(stated.names) - MOST_COLUMNS),
-        "parameters": {key: fact(value) for key, value in step.parameters.items()},
-        "protected": ", ".join(step.protected),
-        "as_held": ", ".join(name for name in stated.names if step.protected and name not in step.protected),
+        "parameters": {key: fact(value) for key, value in promise.mechanism.parameters().items()},
+        "protected": ", ".join(protected),
+        "as_held": ", ".join(name for name in stated.names if protected and name not in protected),
         "share": promise.stated.facts.guarantee.share_in_words,
         "outcome": facts.released.outcome,
         "poor": promise.poor,

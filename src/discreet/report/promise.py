@@ -11,10 +11,11 @@ import numpy as np
 
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.text import about, counted, rounded_down, rounded_up
+from discreet.mechanisms import Mechanism
 from discreet.privacy import Guarantee, Profile, compose
 from discreet.privacy.guarantee import LEVELS, TradeOff, against_guessing, furthest
 from discreet.releases import Certificate, verify
-from discreet.releases.step import Step, rebuilt
+from discreet.releases.content import Content, certified_release
 from discreet.releases.verification import SECONDS, Check, promised_now, within
 from discreet.report.charts import Chart, attack_chart, profile_chart
 
@@ -32,7 +33,8 @@ class Promise:
 
     ``name``: File name of its certificate.
     ``certificate``: as read.
-    ``step``: Rebuilt from the certificate's public facts.
+    ``mechanism``: Rebuilt from the certificate's public facts.
+    ``content``: What it released.
     ``guarantee``: Recomputed from them.
     ``stated``: the certificate as it should be: its ``guarantee`` recomputed.
     ``checks``: what verification found.
@@ -40,7 +42,8 @@ class Promise:
 
     name: str
     certificate: Certificate
-    step: Step
+    mechanism: Mechanism
+    content: Content
     guarantee: Guarantee
     stated: Certificate
     checks: tuple[Check, ...]
@@ -54,8 +57,8 @@ class Promise:
         try:
             certificate = Certificate.read(path)
             with within(SECONDS):
-                step, guarantee = rebuilt(certificate.facts)
-                stated = promised_now(certificate, step, guarantee)
+                mechanism, content, guarantee = certified_release(certificate.facts)
+                stated = promised_now(certificate, mechanism, guarantee)
         except FileProblem:
             raise
         except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError):
@@ -66,7 +69,8 @@ class Promise:
         return cls(
             name=Path(path).name,
             certificate=certificate,
-            step=step,
+            mechanism=mechanism,
+            content=content,
             guarantee=guarantee,
             stated=stated,
             checks=tuple(checks),

@@ -21,7 +21,6 @@ from discreet.inference.functionals import needs_order
 from discreet.inference.population import Posterior
 from discreet.inference.summary import Estimate, bounded, jumps, points
 from discreet.mechanisms.likelihood import no_posterior
-from discreet.releases.step import certified_mechanism
 from discreet.report.charts import Chart, band_chart, column_chart, forest_chart
 from discreet.report.promise import Promise
 from discreet.utility.columns import Bins, Shares, bins_of
@@ -244,10 +243,7 @@ def _without(promise: Promise) -> str:
         return "Claims of the certificate were not confirmed."
     if promise.certificate.several:
         return "Numbers from several tables are combined: see discreet estimate."
-    try:
-        mechanism = certified_mechanism(promise.certificate.facts)
-    except ParameterError:
-        return "They are not known of tables from a model."
+    mechanism = promise.mechanism
     if why := no_posterior(mechanism):
         return f"{why[0].upper()}{why[1:]}."
     if (mechanism.domain.size or 0) > _MOST_CELLS:

@@ -14,7 +14,7 @@ from discreet.confidential import confidential
 from discreet.domain import Domain, Integer, Numeric, OpenLabels
 from discreet.ledger import Request
 from discreet.ledger.filters import Cost
-from discreet.ledger.payment import Made
+from discreet.ledger.payment import paid_facts
 from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor
 from discreet.privacy import Budget
 
@@ -50,7 +50,7 @@ def written_by_hand(ledger: Ledger, entry: str, facts: dict[str, Any], cost: Cos
 
 
 def of(mechanism: Any, budget: Budget = BUDGET, size: int = 50) -> dict[str, Any]:
-    facts = Made.of(mechanism, Request(budget=budget, records=N, size=size), n=N).facts
+    facts = paid_facts(mechanism, Request(budget=budget, records=N, size=size), n=N)
     return dict(facts)
 
 

@@ -24,7 +24,7 @@ from discreet.mechanisms import (
     named,
 )
 from discreet.mechanisms.base import PrivateStep, parameter_names
-from discreet.mechanisms.pitman_yor import with_discount
+from discreet.mechanisms.pitman_yor import PitmanYor
 from discreet.mechanisms.steps import SteppedMechanism
 from discreet.planner import plan
 from discreet.planner.predicted import Reference, predicted_w1
@@ -285,8 +285,8 @@ def test_an_alias_fixes_parameters_of_another_name() -> None:
 
 
 def test_numbers_stand_for_the_mechanism_that_they_are_in_the_range_of() -> None:
-    assert with_discount({"strength": 2.0}) == ("pitman-yor", {"strength": 2.0, "discount": 0.0})
-    below = with_discount({"strength": 5.0, "discount": -0.5})
+    assert PitmanYor.in_range({"strength": 2.0}) == ("pitman-yor", {"strength": 2.0, "discount": 0.0})
+    below = PitmanYor.in_range({"strength": 5.0, "discount": -0.5})
     assert below == ("dirichlet-multinomial", {"prior": 0.5, "cells": 10})
 
 

@@ -12,8 +12,8 @@ from discreet.errors import ParameterError
 from discreet.pseudo_posterior import CensoredPosterior, PseudoPosterior, Synthesiser
 from discreet.pseudo_posterior.checks import check_model, latent_sites, typical_values
 from discreet.pseudo_posterior.likelihood import alone, quiet, weighted
+from discreet.pseudo_posterior.mechanism import synthetic_tables
 from discreet.pseudo_posterior.sampler import PosteriorDraws
-from discreet.pseudo_posterior.step import synthetic_tables
 from discreet.pseudo_posterior.synthesiser import FromModel
 
 pytestmark = pytest.mark.chains

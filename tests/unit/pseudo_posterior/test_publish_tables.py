@@ -396,7 +396,7 @@ def test_every_kind_of_column_is_written_in_its_declared_type(tmp_path, sensitiv
 
 @given(st.data())
 def test_numbers_go_to_the_nearest_point_of_every_kind_of_column(data) -> None:
-    from discreet.pseudo_posterior.step import codes_of
+    from discreet.pseudo_posterior.mechanism import codes_of
 
     column = data.draw(st.sampled_from([
         Decimal(lower="-1.50", upper="7.00", digits=2),

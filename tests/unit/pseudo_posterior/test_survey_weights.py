@@ -305,9 +305,9 @@ def test_declarations_that_do_not_fit_are_refused() -> None:
         (Category(categories=["1", "2"]), "must be a numeric"),
     ):
         with pytest.raises(DomainError, match=words):
-            mechanism.step(Domain(columns={"visits": visits, "w": column}))
+            mechanism.on(Domain(columns={"visits": visits, "w": column}))
     with pytest.raises(ParameterError, match="same columns"):
-        mechanism.step(Domain(columns={"visits": visits}))
+        mechanism.on(Domain(columns={"visits": visits}))
     with pytest.raises(ParameterError, match="no column 'w' of survey weights"):
         mechanism.fit({"visits": COUNTS}, rng=seeded(0))
     for wrong in (-1.0, np.nan, np.inf):

@@ -11,9 +11,9 @@ from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Domain, Integer, Numeric
 from discreet.pseudo_posterior import CensoredPosterior, Design, PoissonMean, Predictor, PseudoPosterior, Response
+from discreet.pseudo_posterior.mechanism import synthetic_tables
 from discreet.pseudo_posterior.regressions import LinearRegression, SequentialRegression, Step
 from discreet.pseudo_posterior.sampler import PosteriorDraws
-from discreet.pseudo_posterior.step import synthetic_tables
 from discreet.releases import publish
 
 pytestmark = pytest.mark.chains

@@ -1,0 +1,210 @@
+"""Content of a release, asked of a mechanism and of the reading of its output: tables, rows, and what they tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet import wording
+from discreet._core.checks import positive_size, unfit
+from discreet._core.errors import Fault, ParameterError
+from discreet._core.lazy import pl
+from discreet._core.random import seeded
+from discreet.domain import Domain
+from discreet.mechanisms import Mechanism, certified_type, require_kept
+from discreet.mechanisms.mechanism import MechanismFamily
+from discreet.mechanisms.reading import Estimates, Reading
+from discreet.privacy import Guarantee, Relation
+from discreet.releases.facts import CertificateFacts
+
+Frames = Iterator["pl.DataFrame"]
+
+_MOST_ROWS = 1 << 62
+
+
+@dataclass(frozen=True, kw_only=True)
+class Content:
+    """What a release holds: public, and known before there is an output.
+
+    ``size``: the number of records, or draws, of each table; None for counts.
+    ``rows``: the numbers of rows that a table may have.
+    ``tables``: how many, into a folder; None for the one table of a file.
+    ``columns``: names of the released columns.
+    """
+
+    size: int | None
+    rows: range
+    tables: int | None
+    columns: Sequence[str]
+
+
+def mechanism_on(
+    given: Mechanism | MechanismFamily,
+    domain: Domain | None,
+    *,
+    size: int | None,
+    counts: bool,
+    progress: Callable[..., None] | None,
+) -> Mechanism:
+    """Return what is published on a domain. Raises ParameterError when they do not fit together."""
+    if isinstance(given, Mechanism):
+        if domain != given.domain:
+            raise ParameterError("the mechanism's domain must be the one that the confidential table was encoded with")
+        return given
+    if not isinstance(given, MechanismFamily):
+        raise unfit("mechanism", "a Mechanism, a PseudoPosterior or a CensoredPosterior", given)
+    if size is not None or counts:
+        raise ParameterError(
+            "size and form are for mechanisms, since a model has its own number of records. Leave them out"
+        )
+    if domain is None:
+        raise ParameterError("the confidential table must be encoded with a domain. Use confidential(data, domain)")
+    return given.on(domain, progress=progress)
+
+
+def content_of(mechanism: Mechanism, n: int, *, size: int | None, counts: bool = False) -> Content:
+    """Return what a release of ``n`` records holds, where so many records, or counts, are asked for.
+
+    Raises ParameterError when the mechanism does not release that, or does not keep what its domain declares.
+    """
+    require_kept(mechanism.name, mechanism.domain, keeps=mechanism.traits.keeps_declared)
+    tables = mechanism.forms.tables
+    if counts:
+        if tables:
+            raise ParameterError("counts are one table. For them leave tables out")
+        number, _ = mechanism.count_table()
+        rows = range(_MOST_ROWS) if number is None else range(number, number + 1)
+        return Content(size=None, rows=rows, tables=None, columns=_no_counts(mechanism).columns)
+    size = _size(mechanism, n, size)
+    rows = range(0 if mechanism.traits.random_size else size, size + 1)
+    return Content(size=size, rows=rows, tables=tables, columns=mechanism.released_domain.names)
+
+
+def _size(mechanism: Mechanism, n: int, size: int | None) -> int:
+    fixed = mechanism.released_size(n)
+    if fixed is None and size is None:
+        raise ParameterError("the number of records to release is needed. Write size=...")
+    if fixed is not None and size is not None and size != fixed:
+        raise ParameterError(f"size must be {fixed:,}, for which the mechanism was made, got {size:,}")
+    return positive_size("size", size) if fixed is None else fixed
+
+
+# What a certificate names, from the public facts in it.
+
+
+def certified_mechanism(facts: CertificateFacts) -> Mechanism:
+    """Return the mechanism as the facts of a certificate state it.
+
+    Raises ParameterError when there is none of that name, or its parameters are out of range.
+    """
+    return certified_type(facts.mechanism.name).of(
+        facts.mechanism.parameters,
+        domain=Domain.from_dict(facts.domain),
+        records=facts.records,
+        size=facts.size,
+    )
+
+
+def certified_content(mechanism: Mechanism, facts: CertificateFacts) -> Content:
+    """Return what the release of a certificate holds: counts where neither it nor the mechanism has a size."""
+    fixed = mechanism.released_size(facts.records)
+    size = facts.size if fixed is None else fixed
+    return content_of(mechanism, facts.records, size=size, counts=size is None)
+
+
+def certified_release(facts: CertificateFacts) -> tuple[Mechanism, Content, Guarantee]:
+    """Return the mechanism of a certificate, what it released, and what the theorem that is named promises."""
+    relation = Relation(name=facts.relation.name, group=facts.relation.group)
+    if facts.unit is not None and facts.unit.max_records != relation.group:
+        raise ParameterError("the certificate's unit and its relation must have the same number of records")
+    mechanism = certified_mechanism(facts)
+    from discreet.mechanisms.pitman_yor import guarantee_named
+
+    guarantee = guarantee_named(mechanism, facts.guarantee.theorem, relation, n=facts.records)
+    return mechanism, certified_content(mechanism, facts), guarantee
+
+
+# What follows the private step: tables as streams of frames, and what the output tells. The reading is that of a twin.
+
+
+def no_rows(mechanism: Mechanism, content: Content) -> pl.DataFrame:
+    """Return a table of no rows, with the names and types of those that are released."""
+    if content.size is None:
+        return _no_counts(mechanism)
+    domain = mechanism.released_domain
+    return domain.decode(domain.draw_base(0, seeded(0)), rng=seeded(0))
+
+
+def released_frames(
+    mechanism: Mechanism,
+    content: Content,
+    reading: Reading,
+    *,
+    rng: np.random.Generator,
+    progress: Callable[..., None] | None = None,
+) -> Iterator[Frames]:
+    """Yield the released tables, each a stream of frames: public post-processing."""
+    if content.size is None:
+        estimates = reading.estimates()
+        if estimates is None:
+            raise Fault("no counts", mechanism.name)
+        yield iter([_counts(mechanism, estimates, rng)])
+        return
+    domain, size, done = mechanism.released_domain, content.size, 0
+
+    def decoded() -> Frames:
+        nonlocal done
+        for chunk in reading.draw(size, rng=rng):
+            if not domain.allowed(chunk).all():
+                raise Fault("record declared impossible", mechanism.name)
+            yield domain.decode(chunk, rng=rng)
+            done += len(chunk)
+            if progress is not None:
+                progress(done)
+
+    for _ in range(content.tables or 1):
+        yield decoded()
+
+
+def _no_counts(mechanism: Mechanism) -> pl.DataFrame:
+    """Return a table of no counts, or refuse them before anything is drawn."""
+    if not mechanism.forms.counts:
+        raise ParameterError(f"{mechanism.name} releases records, not counts. Ask for records")
+    labels: dict[str, list[str | None]] | None = {name: [] for name in mechanism.count_table()[1]} or None
+    none = Estimates(mechanism.domain.draw_base(0, seeded(0)), np.empty(0), np.empty(0), labels)
+    return _counts(mechanism, none, seeded(0))
+
+
+def _counts(mechanism: Mechanism, estimates: Estimates, rng: np.random.Generator) -> pl.DataFrame:
+    if estimates.labels is None:
+        described = mechanism.domain.describe(estimates.records, rng=rng)
+    else:
+        described = pl.DataFrame(estimates.labels, schema=dict.fromkeys(estimates.labels, pl.String))
+    for name in ("count", "standard_error"):
+        if name in described.columns:
+            raise ParameterError(f"column {name!r} has the name of a column of counts. Rename it")
+    return described.with_columns(
+        pl.Series("count", estimates.counts), pl.Series("standard_error", estimates.standard_errors)
+    )
+
+
+def outcome_facts(reading: Reading) -> Mapping[str, Any]:
+    """Return what an output tells about its use, as it stands in ``released``."""
+    told = reading.outcome()
+    if told is None:
+        return {}
+    return {"outcome": told.text, "share_from_data": told.share_from_data, **told.facts}
+
+
+def utility_facts(mechanism: Mechanism, n: int) -> dict[str, Any]:
+    """Say what share of the release was not going to be from the data, where a public fact says it."""
+    forecast, depends = mechanism.forecast(n), mechanism.traits.leaves_out
+    return {
+        "share_not_from_data": None if depends or math.isnan(forecast.lost) else forecast.lost,
+        "share_at_most": forecast.lost_at_most,
+        "share_in_words": wording.lost(forecast, unknown=depends),
+    }

@@ -1,0 +1,245 @@
+"""What the publisher asks of a mechanism that is none of the registry's, and of a model."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet._core.random import seeded
+from discreet.cli.entry import run
+from discreet.confidential import confidential, confidential_rows
+from discreet.domain import Boolean, Domain, Integer, Records
+from discreet.errors import FileProblem, Infeasible, LawNotAvailable, ParameterError, RelationNotSupported
+from discreet.mechanisms import Forecast, Mechanism, SmoothedHistogram, Traits, named
+from discreet.mechanisms.base import twin_of
+from discreet.mechanisms.likelihood import no_posterior
+from discreet.mechanisms.reading import Forms, Reading
+from discreet.privacy import Budget, Guarantee, Relation
+from discreet.privacy.algebra import BoundedRangeProfile
+from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
+from discreet.releases import Certificate, publish, verify
+from discreet.releases.content import utility_facts
+from discreet.releases.facts import FileFacts
+from discreet.report import write_report
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+FLAGS = Domain(columns={"flag": Boolean()})
+TABLE = pl.DataFrame({"flag": [True] * 7 + [False] * 13})
+VISITS = Domain(columns={"visits": Integer(lower=0, upper=60)})
+POSTERIOR = CensoredPosterior(PoissonMean(column="visits"), bound=1.0)
+COUNTS = pl.DataFrame({"visits": seeded(1).poisson(20.0, size=30)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers(Mechanism):
+    """Randomised response, several times: all that the publisher needs, and nothing else."""
+
+    name: ClassVar[str] = "answers"
+    traits: ClassVar[Traits] = Traits(free=())
+
+    domain: Domain = FLAGS
+    flips: float = 0.25
+    tables: int | None = 3
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "forms", Forms(tables=self.tables))
+
+    def kernel(self, x: Any, *, rng: np.random.Generator) -> Any:
+        truth = np.repeat(x.records.columns[0], x.frequencies)
+        return [truth ^ (rng.integers(0, 4, size=len(truth)) == 0) for _ in range(self.tables or 1)]
+
+    def log_prob(self, y: Any, x: Any) -> float:
+        raise LawNotAvailable
+
+    def guarantee(self, relation: Relation = Relation(), *, n: int) -> Guarantee:  # noqa: B008  # frozen
+        profile = BoundedRangeProfile(spread=(self.tables or 1) * math.log(3.0))
+        return Guarantee(relation=relation, n=n, profile=profile, kind="unconditional", theorem="T1")
+
+    def released_size(self, n: int) -> int:
+        return n
+
+    def reading(self, y: Any, *, n: int) -> Reading:
+        return InHalves(iter(y))
+
+    @classmethod
+    def calibrated(cls, budget: Budget, **fixed: Any) -> Any:
+        raise NotImplementedError
+
+    def forecast(self, n: int, like: Any = None) -> Forecast:
+        return Forecast(lost=math.nan, lost_is="prediction", lost_to="model")
+
+    def predictive(self, shares: Any, **fixed: Any) -> Any:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class InHalves(Reading):
+    answers: Iterator[Any]
+
+    def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:
+        return (Records(columns=(half,)) for half in np.array_split(next(self.answers), 2))
+
+
+class Untouched(Answers):
+    def kernel(self, x: Any, *, rng: np.random.Generator) -> Any:
+        pytest.fail("something was drawn")
+
+
+def test_several_tables_are_published_in_memory_and_to_a_folder(tmp_path: Path) -> None:
+    made = publish(confidential(TABLE, FLAGS), Answers())
+    assert [len(table) for table in made.records] == [20, 20, 20]
+    assert all(table.schema == {"flag": pl.Boolean} for table in made.records)
+    assert made.certificate.tables == [FileFacts(file=None, rows=20, sha256=None)] * 3
+    assert str(made).startswith("3 tables of 20 released records\nWhatever the other records")
+    assert "3 tables of 20 records from 20, epsilon" in made.certificate.summary
+    assert made._repr_html_().count("<table") == 1
+    written = made.write(tmp_path / "later")
+    straight = publish(confidential(TABLE, FLAGS), Answers(), out=tmp_path / "out")
+    assert straight.records is None
+    for one in (written, straight):
+        assert one.path is not None
+        assert sorted(file.name for file in one.path.iterdir()) == [
+            "certificate.json", "table-01.parquet", "table-02.parquet", "table-03.parquet"]  # fmt: skip
+        assert one.certificate_path == one.path / "certificate.json"
+        assert Certificate.read(one.path).facts == Certificate.read(one.certificate_path).facts == one.certificate.facts
+    assert pl.read_parquet(tmp_path / "later" / "table-02.parquet").equals(made.records[1])
+    with pytest.raises(FileProblem, match="exists already"):
+        made.write(tmp_path / "later")
+    (check,) = verify(straight.path or "")  # nothing in the library rebuilds this mechanism
+    assert (check.agrees, check.found) == (False, check.found)
+    assert "answers" in str(check.found)
+
+
+def test_one_table_is_one_file(tmp_path: Path) -> None:
+    made = publish(confidential(TABLE, FLAGS), Answers(tables=None), out=tmp_path / "one.csv")
+    assert pl.read_csv(tmp_path / "one.csv").height == 20
+    assert (
+        made.certificate.to_dict()["released"]
+        == Certificate.read(tmp_path / "one.certificate.json").to_dict()["released"]
+    )
+    assert "tables" not in made.certificate.to_dict()["released"]
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "said"),
+    [
+        (Untouched(), {"size": 3}, "size must be 20, for which the mechanism was made, got 3"),
+        (Untouched(), {"form": "counts"}, "counts are one table"),
+        (Untouched(tables=None), {"form": "counts"}, "answers releases records, not counts"),
+        (POSTERIOR, {"size": 3}, "size and form are for mechanisms"),
+        (POSTERIOR, {"form": "counts"}, "size and form are for mechanisms"),
+        (Untouched(), {"relation": "add-remove"}, "must declare a number of records in public"),
+        (SmoothedHistogram(domain=VISITS, size=3, mixing=0.5), {}, "domain must be the one"),
+        (Untouched(), {"out": "folder", "certificate": "c.json"}, "Leave out the certificate's name"),
+        (POSTERIOR, {}, "must name the same columns"),
+        (POSTERIOR.on(VISITS), {}, "domain must be the one"),
+        *(
+            (odd, {}, "mechanism must be a Mechanism, a PseudoPosterior or a CensoredPosterior, got")
+            for odd in (3, None, "pitman-yor", TABLE, CensoredPosterior)
+        ),
+    ],
+    ids=range(15),
+)
+def test_what_does_not_fit_is_refused_before_anything_is_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: Any, options: dict[str, Any], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((ParameterError, RelationNotSupported), match=said):
+        publish(confidential(TABLE, FLAGS), given, **options)
+    with pytest.raises(Infeasible):
+        publish(confidential(TABLE, FLAGS), Untouched(), budget=Budget(epsilon=1.0))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_does_not_read_a_table_in_parts(tmp_path: Path) -> None:
+    COUNTS.write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(ParameterError, match="does not read a table in parts"):
+        publish(confidential_rows(tmp_path / "t.parquet", VISITS), POSTERIOR, accept={"empirical"})
+
+
+def test_a_model_has_no_law_no_calibration_and_no_forecast() -> None:
+    mechanism = POSTERIOR.on(VISITS)
+    nothing: Any = None
+    with pytest.raises(LawNotAvailable):
+        mechanism.log_prob(nothing, nothing)
+    with pytest.raises(LawNotAvailable):
+        mechanism.outputs()
+    with pytest.raises(LawNotAvailable):
+        mechanism.predictive(nothing, support=nothing, n=9, rng=seeded(0))
+    with pytest.raises(ParameterError, match="not calibrated from a budget"):
+        type(mechanism).calibrated(Budget(epsilon=1.0), domain=VISITS, n=9)
+    assert "censored-posterior" in no_posterior(mechanism)
+    assert utility_facts(mechanism, 9)["share_not_from_data"] is None
+    with pytest.raises(ParameterError, match="there is no mechanism 'censored-posterior'"):
+        named("censored-posterior")
+
+
+def test_what_is_stated_is_not_below_the_profile() -> None:
+    promised = POSTERIOR.guarantee(n=9)
+    assert promised.stated == (2.0, 2.0)
+    with pytest.raises(ParameterError, match="below that of the profile"):
+        replace(promised, stated=(1.9, 1.9))
+
+
+def test_the_twin_of_a_model_reads_alike_without_the_users_function() -> None:
+    posterior = CensoredPosterior(print, bound=1.0, sensitive=("visits",), tables=2)  # type: ignore[call-arg]
+    mechanism = posterior.on(VISITS)
+    twin = twin_of(mechanism, None)
+    assert twin.parameters() == mechanism.parameters()
+    assert twin.posterior.synthesiser.function is not print
+    promised, stated = mechanism.guarantee(n=30), twin.guarantee(n=30)
+    assert (
+        (stated.to_dict(), stated.stated) == (promised.to_dict(), promised.stated) == (promised.to_dict(), (4.0, 2.0))
+    )
+    drawn = [{"visits": np.array([1.4, 99.0])}, {"visits": np.array([7.6, -3.0])}]
+    readings = [one.reading(drawn, n=2) for one in (mechanism, twin)]
+    for expected in ([1, 60], [8, 0]):
+        for reading in readings:
+            (records,) = reading.draw(2, rng=seeded(0))
+            assert VISITS.decode(records, rng=seeded(0))["visits"].to_list() == expected
+    assert readings[0].outcome() == readings[1].outcome()
+
+
+def test_the_sentence_comes_first_wherever_a_release_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = pl.concat([TABLE] * 100)
+    flags.write_parquet(tmp_path / "t.parquet")
+    (tmp_path / "d.toml").write_text(FLAGS.to_toml())
+    assert run(["release", str(tmp_path / "t.parquet"), "--domain", str(tmp_path / "d.toml"), "--epsilon", "1",
+                "--size", "50", "--out", str(tmp_path / "r.parquet")]) == 0  # fmt: skip
+    out = capsys.readouterr().out
+    certificate = Certificate.read(tmp_path / "r.certificate.json")
+    sentence = certificate.to_dict()["guarantee"]["statement"]
+    for shown in (out, str(certificate), certificate._repr_html_().removeprefix("<p><b>")):
+        assert shown.startswith(sentence)
+    page = write_report(tmp_path / "r.parquet", tmp_path / "r.html").path.read_text()
+    header = page[page.index("<header>") :]
+    assert sentence in header[: header.index("synthetic records made from")]
+    made = publish(confidential(flags, FLAGS), Answers())
+    for shown in (made._repr_html_().removeprefix("<p><b>"), made.certificate.text):
+        assert shown.startswith(made.certificate.to_dict()["guarantee"]["statement"])
+
+
+def test_verifying_a_mechanism_loads_no_model_and_verifying_a_model_loads_no_jax() -> None:
+    program = "import sys; from discreet.releases import verify; verify(sys.argv[1]); print(*sorted(sys.modules))"
+
+    def loaded(path: str) -> set[str]:
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(GOLDEN / path)], capture_output=True, text=True, check=True
+        )
+        return set(done.stdout.split())
+
+    assert "discreet.pseudo_posterior" not in loaded("0.1.0/smoothed-histogram.certificate.json")
+    modules = loaded("0.1.0/censored-grid")
+    assert "discreet.pseudo_posterior" in modules
+    assert not {"jax", "numpyro"} & modules
