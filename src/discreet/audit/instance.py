@@ -16,7 +16,7 @@ from discreet.confidential import Confidential
 from discreet.confidential.opening import open_confidential
 from discreet.domain import Counts
 from discreet.mechanisms import Mechanism
-from discreet.mechanisms.mechanism import HeldMechanism
+from discreet.mechanisms.drawn import HeldMechanism
 from discreet.papers.bnp24 import dirichlet_multinomial_thesis, empirical_bayes_strength
 from discreet.privacy.instance import HeldTable, InstanceDelta, instance_readings
 

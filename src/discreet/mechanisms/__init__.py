@@ -14,9 +14,8 @@ from discreet._core.boundary import seal, sealed
 from discreet._core.errors import ParameterError
 from discreet.domain import Domain
 from discreet.domain.declaration import DECLARED
-from discreet.mechanisms.base import CellCounts, Output
+from discreet.mechanisms.base import CellCounts, Mechanism, Output
 from discreet.mechanisms.forecast import Forecast, Traits
-from discreet.mechanisms.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from discreet.mechanisms.data_specific_reveal_or_obscure import DataSpecificRevealOrObscure

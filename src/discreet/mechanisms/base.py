@@ -23,8 +23,8 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError, RelationNotSupported
 from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
-from discreet.domain.records import Parts
-from discreet.mechanisms.forecast import Traits
+from discreet.domain.records import Commonness, Parts
+from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.likelihood import Likelihood, NoLikelihood
 from discreet.mechanisms.reading import Forms, Reading
 from discreet.privacy import Budget, Guarantee, Relation
@@ -110,7 +110,7 @@ class Outputs(NamedTuple):
 
 
 def listed(*ranges: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-    """Return every combination of one item from each range, for :meth:`PrivateStep.outputs`.
+    """Return every combination of one item from each range, for :meth:`Mechanism.outputs`.
 
     Raises ParameterError when there are more than two million.
     """
@@ -121,7 +121,7 @@ def listed(*ranges: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateStep(ABC):
+class Mechanism(ABC):
     """A private step, its law and its guarantee; and a public reading of what it gives.
 
     Parameters
@@ -233,6 +233,54 @@ class PrivateStep(ABC):
         """
         return NoLikelihood()
 
+    @property
+    def _cells(self) -> int:
+        """Number of cells of the domain, which must be finite, and small enough for cells to be numbered."""
+        return numbered_cells(self.domain, self.name)
+
+    def count_table(self) -> tuple[int | None, tuple[str, ...]]:
+        """Return how many counts a table of them has, where that is known, and the names of text columns beside them.
+
+        There are text columns where a count is not of a cell or label of the domain.
+        """
+        return self._cells if self.traits.needs_cells else None, ()
+
+    # -- what is known beforehand ---------------------------------------------------------------------------------
+
+    @abstractmethod
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
+        """Return what is known beforehand of a release of a table of ``n`` records.
+
+        Parameters
+        ----------
+        n : int
+            Number of records, public.
+        like : Commonness, optional
+            How common the records of tables like this one are; by default those of an invented one. Only predictions
+            depend on it, and not all of them.
+        """
+
+    @abstractmethod
+    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
+        """Draw the probabilities that records would be drawn with, for an invented table: for predictions only.
+
+        Parameters
+        ----------
+        shares : ndarray of float64, shape (len(support),)
+            Share of the invented table's records on each record of ``support``.
+        support : Records
+            Distinct records; all cells in flat order where the domain has few enough.
+        n : int
+            Number of records of the invented table.
+        rng : numpy.random.Generator
+            Source of the noise, in floating point.
+
+        Returns
+        -------
+        ndarray of float64, shape (len(support) + 1,)
+            Sums to one; the last entry is the probability of a draw from the base measure.
+        """
+
     # -- its parameters -----------------------------------------------------------------------------------------
 
     def parameters(self) -> dict[str, Any]:
@@ -291,7 +339,7 @@ class PrivateStep(ABC):
         """
 
 
-Twin = TypeVar("Twin", bound=PrivateStep)
+Twin = TypeVar("Twin", bound=Mechanism)
 
 
 def twin_of(mechanism: Twin, size: int | None) -> Twin:
@@ -313,19 +361,19 @@ def twin_of(mechanism: Twin, size: int | None) -> Twin:
     return replace(twin, **own) if own else twin
 
 
-def parameter_names(kind: type[PrivateStep]) -> tuple[str, ...]:
+def parameter_names(kind: type[Mechanism]) -> tuple[str, ...]:
     """Return the names of the parameters of a class, without the domain and the numbers of records."""
     return tuple(item.name for item in fields(kind) if item.init and item.name not in ("domain", "records", "size"))
 
 
-def require_known(kind: type[PrivateStep], given: Iterable[str], *others: str) -> None:
+def require_known(kind: type[Mechanism], given: Iterable[str], *others: str) -> None:
     """Raise ParameterError for parameters that a class does not have, and that are not among the others."""
     names = (*parameter_names(kind), *others)
     if left := sorted(set(given) - set(names)):
         raise ParameterError(f"unknown parameter {left[0]!r}. Parameters of {kind.name}: {', '.join(names)}")
 
 
-def declared(mechanism: PrivateStep, name: str) -> int | None:
+def declared(mechanism: Mechanism, name: str) -> int | None:
     """Return the number of ``records``, or the ``size``, that a mechanism was made for, where it has that field."""
     return next((getattr(mechanism, name) for item in fields(mechanism) if item.name == name), None)
 
@@ -337,7 +385,7 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-class PartsMechanism(PrivateStep):
+class PartsMechanism(Mechanism):
     """A mechanism whose kernel reads a table in parts (:class:`~discreet.domain.Parts`), counts or rows."""
 
     @property
@@ -386,7 +434,7 @@ def held_frequencies(domain: Domain, x: Counts, cells: Integers) -> Floats:
     return np.array([held.get(cell, 0) for cell in cells.tolist()], dtype=np.float64)
 
 
-def require_relation(mechanism: PrivateStep | type[PrivateStep], relation: str) -> None:
+def require_relation(mechanism: Mechanism | type[Mechanism], relation: str) -> None:
     """Refuse a relation that a mechanism, or a class of mechanisms, has no theorem for.
 
     Raises RelationNotSupported naming both.

@@ -20,9 +20,9 @@ from discreet._core.text import percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, require_relation
+from discreet.mechanisms.drawn import DrawnMechanism, Looked
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import DrawnByLeast
-from discreet.mechanisms.mechanism import DrawnMechanism, Looked
 from discreet.mechanisms.mixture import UNIT, draw_mixture, mixed, mixture_likelihood, mixture_log_prob
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.mixtures import MinimumPairs

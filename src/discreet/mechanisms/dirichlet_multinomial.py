@@ -22,9 +22,9 @@ from discreet._core.text import percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import MOST_CELLS, NEIGHBOURS, held_frequencies, require_relation
+from discreet.mechanisms.drawn import HeldMechanism, Looked, held_cells
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import DrawnFromCounts
-from discreet.mechanisms.mechanism import HeldMechanism, Looked, held_cells
 from discreet.mechanisms.urn import draw_blocks, records_of
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation, UrnPair
 from discreet.privacy.algebra import ChainProfile

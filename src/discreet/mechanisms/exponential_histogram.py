@@ -22,9 +22,9 @@ from discreet._core.text import about, as_written, percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, feasible, require_known, require_relation
+from discreet.mechanisms.drawn import DrawnMechanism
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import NearestBySquares, NearestCounts
-from discreet.mechanisms.mechanism import DrawnMechanism
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.algebra import BoundedRangeProfile
 

@@ -12,7 +12,7 @@ from discreet.mechanisms.noise import NoiseLaw
 from discreet.mechanisms.reading import Sampling
 
 if TYPE_CHECKING:
-    from discreet.mechanisms.mechanism import Mechanism
+    from discreet.mechanisms.base import Mechanism
     from discreet.mechanisms.projections import Consistent, Surplus
 
 

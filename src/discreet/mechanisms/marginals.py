@@ -38,7 +38,6 @@ from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.latent_classes import FromStrata, Pair
 from discreet.mechanisms.likelihood import NoisyCellCounts, NoisyTree, NoLikelihood
 from discreet.mechanisms.measured_tables import TABLE, Counted, MeasuredTables, counted_texts
-from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.projections import Consistent
 from discreet.mechanisms.reading import (
@@ -84,7 +83,7 @@ _INVENTED = 128  # labels drawn for an invented table, of which not all are held
 
 
 @dataclass(frozen=True, kw_only=True)
-class Marginals(WideFacts, PartsMechanism, Mechanism):
+class Marginals(WideFacts, PartsMechanism):
     r"""Measure all one-way tables and the two-way tables worth their noise, fit a graphical model, draw any number.
 
     For tables of many columns: noise is added to tables of one and two columns, never to the product of all cells.

@@ -21,9 +21,9 @@ from discreet._core.text import percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, held_frequencies, require_relation
+from discreet.mechanisms.drawn import DrawnMechanism, Looked
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import DistinctRecords, DrawnFromCounts
-from discreet.mechanisms.mechanism import DrawnMechanism, Looked
 from discreet.privacy import ConstantProfile, Guarantee, MixturePair, Profile, Relation
 
 UNIT = 1 << 32

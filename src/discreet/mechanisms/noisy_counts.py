@@ -22,6 +22,7 @@ from discreet.domain.records import Commonness
 from discreet.mechanisms.base import (
     NEIGHBOURS,
     CellCounts,
+    Mechanism,
     Outputs,
     feasible,
     listed,
@@ -32,7 +33,6 @@ from discreet.mechanisms.base import (
 from discreet.mechanisms.cells import Cells, OwnCells
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import NoisyCellCounts
-from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.noise import LAWS, NoiseLaw, law_named
 from discreet.mechanisms.projections import Projection
 from discreet.mechanisms.reading import SAMPLINGS, CellReading, CellShares, Estimates, Forms, Reading, Sampling

@@ -19,10 +19,10 @@ from discreet._core.numeric import log_rising
 from discreet._core.text import counted, counted_up, rounded_up
 from discreet.domain import Counts, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.base import NEIGHBOURS, PrivateStep, require_relation
+from discreet.mechanisms.base import NEIGHBOURS, Mechanism, require_relation
+from discreet.mechanisms.drawn import held_cells
 from discreet.mechanisms.forecast import Forecast, helpful
 from discreet.mechanisms.likelihood import ContinuedUrn
-from discreet.mechanisms.mechanism import held_cells
 from discreet.mechanisms.urn import BLOCK, UNIT, PitmanYorUrn, draw_blocks, moved_mass, records_of
 from discreet.privacy import ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.guarantee import Kind
@@ -269,7 +269,7 @@ class PitmanYor(PitmanYorUrn):
         return weights
 
 
-def guarantee_named(mechanism: PrivateStep, theorem: str, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
+def guarantee_named(mechanism: Mechanism, theorem: str, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
     """Return what a certificate that names a theorem promises: with a discount T21 is closer than T2, which holds."""
     if isinstance(mechanism, PitmanYor) and theorem == "T2":
         return mechanism._promised(relation, n, coupled=True)

@@ -27,7 +27,6 @@ from discreet.mechanisms.bounded_lipschitz import bounded_lipschitz_projection
 from discreet.mechanisms.cells import nearest_of
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import NoLikelihood
-from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
 from discreet.mechanisms.populations import (
     LARGEST,
@@ -71,7 +70,7 @@ _MOST_WORK = 1 << 31  # distances of a prediction's step, times columns
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateEvolution(SteppedMechanism, Mechanism):
+class PrivateEvolution(SteppedMechanism):
     r"""Let every confidential record vote for its nearest candidate, release noisy votes, vary the winners, repeat.
 
     Parameters

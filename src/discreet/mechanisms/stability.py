@@ -19,9 +19,8 @@ from discreet._core.numeric import least_integer, least_real
 from discreet._core.text import counted, rounded_down, rounded_up
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.base import NEIGHBOURS, Outputs, feasible, listed, require_known
+from discreet.mechanisms.base import NEIGHBOURS, Mechanism, Outputs, feasible, listed, require_known
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
-from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.reading import Estimates, Forms, Outcome, Reading
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation

@@ -28,8 +28,8 @@ from discreet._core.numeric import log_rising, up
 from discreet._core.random import locate
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
+from discreet.mechanisms.drawn import HeldMechanism, Looked
 from discreet.mechanisms.forecast import Traits
-from discreet.mechanisms.mechanism import HeldMechanism, Looked
 from discreet.privacy import Budget
 from discreet.privacy.instance import HeldTable
 

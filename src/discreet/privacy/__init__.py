@@ -1,14 +1,17 @@
 """Privacy: profiles, their algebra, and guarantees."""
 
-from discreet._core.boundary import seal
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from discreet._core.boundary import seal, sealed
 from discreet.privacy.algebra import BoundedRangeProfile, ChainProfile, ComposedProfile, compose
-from discreet.privacy.group_urn import GroupUrn
 from discreet.privacy.guarantee import Budget, Guarantee, Relation
-from discreet.privacy.instance import HeldTable, InstanceDelta
-from discreet.privacy.mixtures import MinimumPairs, SubsampledPair
 from discreet.privacy.noise import DiscreteGaussianPair, DiscreteLaplacePair, ThresholdedLaplace
 from discreet.privacy.profile import ConstantProfile, LargestProfile, Profile
-from discreet.privacy.urn import MixturePair, UrnPair
+
+if TYPE_CHECKING:
+    from discreet.privacy.urn import MixturePair, UrnPair
 
 __all__ = [
     "Budget",
@@ -23,16 +26,18 @@ __all__ = [
     "compose",
 ]
 
-seal(
-    globals(),
-    BoundedRangeProfile,
-    ChainProfile,
-    ComposedProfile,
-    GroupUrn,
-    HeldTable,
-    LargestProfile,
-    MinimumPairs,
-    InstanceDelta,
-    SubsampledPair,
-    ThresholdedLaplace,
-)
+
+def __getattr__(name: str) -> Any:
+    """Load the profiles of urns and mixtures when they are first used."""
+    if name not in ("MixturePair", "UrnPair"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from discreet.privacy import urn
+
+    return sealed(getattr(urn, name))
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+seal(globals(), BoundedRangeProfile, ChainProfile, ComposedProfile, LargestProfile, ThresholdedLaplace)

@@ -19,6 +19,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
+from discreet._core.boundary import sealed
 from discreet._core.numeric import LogRatio, log_beta_binomial, log_error, log_rising, not_above, up
 from discreet.privacy.profile import Profile
 
@@ -246,3 +247,6 @@ def _reach(size: int, inside: float, rest: float, most_beyond: float) -> tuple[i
     small = np.flatnonzero(beyond <= most_beyond)
     reach = int(small[0]) if len(small) else most
     return reach, float(beyond[reach])
+
+
+sealed(GroupUrn)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet._core.arrays import Booleans, Floats, Integers
+from discreet._core.boundary import sealed
 from discreet._core.checks import real
 from discreet._core.errors import BudgetError, ParameterError
 from discreet._core.numeric import log_beta_binomial, log_error, log_rising, up
@@ -468,3 +469,7 @@ def _lightest_pairs(table: HeldTable) -> list[tuple[int, int]]:
     losing, gaining = np.flatnonzero(table.losing)[:2].tolist(), np.flatnonzero(table.gaining)[:2].tolist()
     pairs = [(i, j) for i in losing for j in gaining if table.may_pair(i, j)]
     return [p for p in pairs if not any(q != p and q[0] <= p[0] and q[1] <= p[1] for q in pairs)]
+
+
+sealed(HeldTable)
+sealed(InstanceDelta)

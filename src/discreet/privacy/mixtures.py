@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.numeric import LogRatio, log_binomial, log_error, not_above, up
 from discreet.privacy.algebra import power
 from discreet.privacy.profile import ConstantProfile, Profile
@@ -266,3 +267,7 @@ def _above(draws: Floats, p: float, level: Floats) -> Any:
     upper = draws * p * np.where(first > 1.0, betainc(np.maximum(first - 1.0, 1.0), draws - first + 1.0, p), 1.0)
     lower = level * betainc(first, draws - first + 1.0, p)
     return np.maximum(0.0, upper - lower) + _SLACK * (upper + lower)
+
+
+sealed(MinimumPairs)
+sealed(SubsampledPair)

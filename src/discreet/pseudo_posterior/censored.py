@@ -19,7 +19,6 @@ from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError, RelationNotSupported
 from discreet._core.text import rounded_up
 from discreet.domain import Domain
-from discreet.mechanisms.mechanism import MechanismFamily
 from discreet.privacy import Guarantee, Relation
 from discreet.privacy.algebra import BoundedRangeProfile, power
 from discreet.pseudo_posterior.checks import UNCHECKED
@@ -36,6 +35,7 @@ from discreet.pseudo_posterior.survey_and_units import (
     units_in,
 )
 from discreet.pseudo_posterior.synthesiser import Synthesiser, settle_numbers, settled
+from discreet.releases.content import MechanismFamily
 
 _PUBLIC_SIZE = "the number of synthetic records was chosen in public, not from the number held"
 _EXACT_SAMPLING = (

@@ -20,7 +20,6 @@ from discreet._core.errors import ParameterError, Refused, RelationNotSupported
 from discreet._core.numeric import least_real
 from discreet._core.text import as_written, counted, rounded_up
 from discreet.domain import Domain
-from discreet.mechanisms.mechanism import MechanismFamily
 from discreet.privacy import Guarantee, Relation
 from discreet.privacy.algebra import BoundedRangeProfile, power
 from discreet.pseudo_posterior.checks import UNCHECKED
@@ -37,6 +36,7 @@ from discreet.pseudo_posterior.survey_and_units import (
 )
 from discreet.pseudo_posterior.synthesiser import Synthesiser, settle_numbers, settled
 from discreet.pseudo_posterior.weights import ExponentialWeights, LinearWeights, Unweighted, Weighting
+from discreet.releases.content import MechanismFamily
 
 _REFITS = 6
 _ABOVE_ONE = (

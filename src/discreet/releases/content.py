@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,6 @@ from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet.domain import Domain
 from discreet.mechanisms import Mechanism, certified_type, require_kept
-from discreet.mechanisms.mechanism import MechanismFamily
 from discreet.mechanisms.reading import Estimates, Reading
 from discreet.privacy import Guarantee, Relation
 from discreet.releases.facts import CertificateFacts
@@ -40,6 +40,24 @@ class Content:
     rows: range
     tables: int | None
     columns: Sequence[str]
+
+
+class MechanismFamily(ABC):
+    """Mechanisms of one kind, one for each domain: what is published before the domain is known."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def on(self, domain: Domain, *, progress: Callable[..., None] | None = None) -> Mechanism:
+        """Return the mechanism on a domain, or refuse one that it does not fit: by public facts alone.
+
+        Parameters
+        ----------
+        domain : Domain
+            That of the confidential table.
+        progress : callable, optional
+            Called by the kernel with how far it has come, in public numbers.
+        """
 
 
 def mechanism_on(

@@ -25,12 +25,19 @@ from discreet.ledger import Ledger, Request, Run
 from discreet.ledger.request import AddRemove
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.base import declared, feasible, require_made_for, twin_of
-from discreet.mechanisms.mechanism import MechanismFamily
 from discreet.mechanisms.reading import Reading
 from discreet.privacy import Budget, Relation
 from discreet.privacy.guarantee import RelationName, require_kind
 from discreet.releases.certificate import Certificate
-from discreet.releases.content import Frames, content_of, mechanism_on, no_rows, outcome_facts, released_frames
+from discreet.releases.content import (
+    Frames,
+    MechanismFamily,
+    content_of,
+    mechanism_on,
+    no_rows,
+    outcome_facts,
+    released_frames,
+)
 from discreet.releases.facts import FileFacts
 from discreet.releases.gate import require_utility
 from discreet.releases.parts import Partitions, Workers, write_parts

@@ -23,7 +23,7 @@ from discreet._core.random import seeded
 from discreet.domain import Counts, Records
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.base import MOST_LISTED
-from discreet.mechanisms.mechanism import DrawnMechanism
+from discreet.mechanisms.drawn import DrawnMechanism
 
 # Small universes: every table of ``n`` records on ``k`` cells, and every pair of neighbours among them.
 

@@ -23,7 +23,7 @@ from discreet.mechanisms import (
     first_names,
     named,
 )
-from discreet.mechanisms.base import PrivateStep, parameter_names
+from discreet.mechanisms.base import Mechanism, parameter_names
 from discreet.mechanisms.pitman_yor import PitmanYor
 from discreet.mechanisms.steps import SteppedMechanism
 from discreet.planner import plan
@@ -230,7 +230,7 @@ def test_each_private_step_has_one_row_with_its_best_reading() -> None:
 def test_what_can_be_analysed_is_preferred_among_near_ties(monkeypatch: pytest.MonkeyPatch) -> None:
     """The exponential histogram of few cells has the least error; here, two mechanisms state no likelihood."""
     for kind in (ExponentialHistogram, DataSpecificRevealOrObscure):
-        monkeypatch.setattr(kind, "likelihood", PrivateStep.likelihood)
+        monkeypatch.setattr(kind, "likelihood", Mechanism.likelihood)
     made = plan(AGES, records=20_000, epsilon=1.0, delta=1e-6, size=300, largest_sizes=False)
     least = min(o.w1 for o in made.feasible if o.w1 is not None and not o.mechanism.traits.leaves_out)  # type: ignore[union-attr]
     best = made.feasible[0]

@@ -1,101 +1,22 @@
-"""What planning, warnings and certificates ask of a mechanism: what share of a release is from the data, and its error.
-
-All of it is computed from public numbers and invented tables.
-"""
+"""Mechanisms whose kernel draws the records themselves, so that their number costs privacy; what they can afford."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
-from discreet._core.arrays import Floats
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import least_integer, least_real
 from discreet._core.text import as_written
 from discreet.domain import Counts, Domain, Records
-from discreet.domain.records import Commonness
-from discreet.mechanisms.base import PrivateStep, feasible, numbered_cells, require_known
-from discreet.mechanisms.forecast import Forecast
+from discreet.mechanisms.base import Mechanism, feasible, require_known
 from discreet.mechanisms.reading import KernelRecords, Reading
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy.instance import HeldTable
-
-
-class MechanismFamily(ABC):
-    """Mechanisms of one kind, one for each domain: what is published before the domain is known."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def on(self, domain: Domain, *, progress: Callable[..., None] | None = None) -> Mechanism:
-        """Return the mechanism on a domain, or refuse one that it does not fit: by public facts alone.
-
-        Parameters
-        ----------
-        domain : Domain
-            That of the confidential table.
-        progress : callable, optional
-            Called by the kernel with how far it has come, in public numbers.
-        """
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mechanism(PrivateStep):
-    """A mechanism of which it can be said beforehand what its releases will be worth."""
-
-    @property
-    def _cells(self) -> int:
-        """Number of cells of the domain, which must be finite, and small enough for cells to be numbered."""
-        return numbered_cells(self.domain, self.name)
-
-    def count_table(self) -> tuple[int | None, tuple[str, ...]]:
-        """Return how many counts a table of them has, where that is known, and the names of text columns beside them.
-
-        There are text columns where a count is not of a cell or label of the domain.
-        """
-        return self._cells if self.traits.needs_cells else None, ()
-
-    @abstractmethod
-    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
-        """Return what is known beforehand of a release of a table of ``n`` records.
-
-        Parameters
-        ----------
-        n : int
-            Number of records, public.
-        like : Commonness, optional
-            How common the records of tables like this one are; by default those of an invented one. Only predictions
-            depend on it, and not all of them.
-        """
-
-    @abstractmethod
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Draw the probabilities that records would be drawn with, for an invented table: for predictions only.
-
-        Parameters
-        ----------
-        shares : ndarray of float64, shape (len(support),)
-            Share of the invented table's records on each record of ``support``.
-        support : Records
-            Distinct records; all cells in flat order where the domain has few enough.
-        n : int
-            Number of records of the invented table.
-        rng : numpy.random.Generator
-            Source of the noise, in floating point.
-
-        Returns
-        -------
-        ndarray of float64, shape (len(support) + 1,)
-            Sums to one; the last entry is the probability of a draw from the base measure.
-        """
-
-
-# Mechanisms whose kernel draws the records themselves, and the search for what they can afford.
 
 _MOST_HELD = 1 << 20
 
