@@ -29,11 +29,7 @@ _ROUNDING = 1e-9  # relative, upwards
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedProfile(Profile):
-    """The profile of a bare claim of (epsilon, delta): the largest that satisfies it.
-
-    ``epsilon_stated``: at least 0.
-    ``delta_stated``: in ``[0, 1)``.
-    """
+    """The profile of a bare claim of (epsilon, delta): the largest that satisfies it."""
 
     furthest: ClassVar[float] = 100.0
 
@@ -54,10 +50,7 @@ class StatedProfile(Profile):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Null:
-    """A claim, as bounds on the number of right guesses.
-
-    ``epsilons``, ``deltas``, shape (E,): points of the profile between tables of which one record is exchanged.
-    """
+    """A claim, as points of its profile between tables of which one record is exchanged."""
 
     epsilons: Floats
     deltas: Floats
@@ -72,12 +65,7 @@ class Null:
         return cls(epsilons=epsilons, deltas=np.array([profile.delta(float(one)) for one in epsilons]))
 
     def tail(self, guesses: int, pairs: int) -> Floats:
-        """Return a bound on the probability that at least v guesses are right, for v from 0 to all of them.
-
-        ``guesses``: how many pairs are guessed, the same whatever was released.
-        ``pairs``: how many pairs there are.
-        Returns, shape (guesses + 1,): at most 1. For each v, the least of the bounds of all epsilons.
-        """
+        """Bound the probability that at least v guesses, of a number fixed beforehand, are right, for each v from 0."""
         from scipy.special import bdtr, bdtrc, gammaln
 
         v = np.arange(1, guesses + 1, dtype=np.float64)
@@ -94,19 +82,9 @@ class Null:
             best[1:] = np.minimum(best[1:], np.where(np.isfinite(bound) & (bound > 0.0), bound, 1.0))
         return best
 
-    def p_value(self, right: int, guesses: int, pairs: int) -> float:
-        """Return a number that is at most ``a`` with probability at most ``a`` where the claim holds, for every a."""
-        return float(self.tail(guesses, pairs)[right])
-
 
 def detectable(rejecting: Integers, guesses: int, *, power: float = POWER) -> float | None:
-    """Return the epsilon that would be detected: of a release by which guesses are right as often as it allows.
-
-    ``rejecting``: the numbers of right guesses that reject.
-    ``guesses``: how many there are.
-    ``power``: with which probability it would be rejected.
-    Returns: rounded up to one part in 100; None where there is none up to 40.
-    """
+    """Return the least epsilon, in steps of 0.01, whose best guesses are rejected with a power; None beyond 40."""
     from scipy.special import bdtrc
 
     if len(rejecting) == 0:
@@ -151,29 +129,7 @@ class MonteCarlo(NamedTuple):
 
 
 def clopper_pearson(events: int, iterations: int, *, confidence: float = 1.0 - 1e-6) -> MonteCarlo:
-    """Return a proportion with bounds that hold at any sample size, so that no events never read as "0 +- 0".
-
-    Parameters
-    ----------
-    events, iterations : int
-        How often it happened, among how many.
-    confidence : float
-        Between 0 and 1; the thesis' ``1 - 1e-6`` by default.
-
-    Raises
-    ------
-    ParameterError
-        When the numbers contradict each other.
-
-    References
-    ----------
-    Clopper and Pearson (1934).
-
-    Examples
-    --------
-    >>> clopper_pearson(0, 10_000).upper < 0.00146
-    True
-    """
+    """Return a proportion with bounds that hold at any sample size: no events never read as "0 +- 0"."""
     integer("events", events, least=0, most=integer("iterations", iterations, least=1))
     real("confidence", confidence, above=0, below=1)
     from scipy.special import betaincinv
@@ -187,14 +143,7 @@ def clopper_pearson(events: int, iterations: int, *, confidence: float = 1.0 - 1
 def simulate(
     table: HeldTable, reading: InstanceDelta, epsilon: float, *, iterations: int, rng: np.random.Generator
 ) -> MonteCarlo:
-    """Draw releases and count how often the loss of a reading's change exceeds epsilon.
-
-    ``table``: confidential.
-    ``reading``: Whose change; of the papers' delta.
-    ``epsilon``: positive.
-    ``iterations``: how many releases; fewer where following their openings would take too long.
-    ``rng``: source of the draws.
-    """
+    """Draw releases and count how often the loss of a reading's change, of the papers' delta, exceeds epsilon."""
     pair = reading.pair
     if pair is None:
         mass = 1.0 - table.discount

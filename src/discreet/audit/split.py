@@ -40,12 +40,7 @@ _REMEDY = "give the record that discreet audit split wrote"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """What a record of a split says. Confidential, but for the commitment.
-
-    ``facts``: the document: ``created``, ``records`` and ``control_records``, ``data`` and ``control`` (keyed hashes
-    of the two files), ``nonce`` (256 random bits, the key) and ``commitment``, the SHA-256 of all that. Where whole
-    units were drawn, also ``unit``, ``units`` and ``control_units``.
-    """
+    """The record of a split, as the document that it is. Confidential, but for the commitment."""
 
     facts: dict[str, Any]
 
@@ -105,20 +100,7 @@ class Split:
 def split(
     data: Any, out_data: Any, out_control: Any, record: Any, *, share: float = 0.5, unit: str | None = None
 ) -> Split:
-    """Draw a control uniformly at random, and write both parts and a record of the draw.
-
-    Both are written in a random order, with the columns and types of the table.
-
-    ``data``: confidential; a Parquet or CSV file.
-    ``out_data``, ``out_control``: the files to write, of the same format.
-    ``record``: JSON file to write.
-    ``share``: of the records that become the control, above 0 and below 1; of the units where there are any.
-    ``unit``: the column that names the privacy unit of each row, such as a person: units are drawn, each with all of
-    its rows.
-
-    Raises DataError when the table has fewer than two records or units, or a row without a unit, ParameterError when
-    the formats differ, or FileProblem when a file cannot be read or written.
-    """
+    """Draw records, or whole units, as a control, and write both parts in a random order, and a record of the draw."""
     share = real("share", share, above=0, below=1)
     paths = [Path(out_data), Path(out_control), Path(record)]
     if len({Path(path).suffix.lower() for path in (data, *paths[:2])}) > 1:
