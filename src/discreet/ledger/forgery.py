@@ -100,12 +100,11 @@ def _continued(own: Sequence[Event], entries: Mapping[str, Sequence[Event]]) -> 
             yield "it goes on from a run of another mechanism"
     of_run = [before, *(one for one in entries.values() if one[0].facts.get("continues") == first)]
     earlier = [one for one in of_run if one[0].number < own[0].number]
-    known = max(
-        (e.facts["step"] for one in earlier for e in one if e.state == "NOTED" and "step" in e.facts), default=0
-    )
-    if not 0 < held <= known + 1:  # a run that died after it wrote a step could not note it
+    taken = {step for one in earlier for step in _steps(one)}
+    known = max(taken, default=0)
+    if not 0 < held <= known + 1:  # earlier versions wrote a step before they noted it
         yield f"it goes on from {counted(held, 'step')}, and {counted(known, 'step')} had been taken"
-    if steps and steps[0] != held + 1:
+    if steps and (steps[0] != held + 1 or taken.intersection(steps)):
         yield f"it took step {steps[0]} again, which was paid for once"
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from discreet._core.errors import DiscreetError, ParameterError, Refused
 from discreet._core.writing import Move
 from discreet.domain import Domain
-from discreet.ledger.events import Book, Event
+from discreet.ledger.events import Book, Event, Page
 from discreet.ledger.filters import Cost
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.base import declared
@@ -162,8 +162,16 @@ class Payment:
             page.append(self.entry, "NOTED", facts={"made": made.facts})
 
     def step(self, done: int, of: int) -> None:
-        """Note a step of a mechanism that works in steps, once its checkpoint holds it."""
+        """Note a step of a mechanism that works in steps, before its checkpoint holds it or anybody sees it.
+
+        Raises Refused when another entry of the same run noted it.
+        """
         with self._book.appending() as page:
+            if any(event.facts.get("step", 0) >= done for event in run_of(page, self._reserved)):
+                raise Refused(
+                    f"step {done} was taken before, by another entry of the run that this one goes on from. "
+                    "Start again with another checkpoint, and pay for all steps"
+                )
             page.append(self.entry, "NOTED", facts={"step": done, "of": of})
 
     def commit(
@@ -199,6 +207,17 @@ class Payment:
         except DiscreetError:  # recovery settles it; what led here is told
             if error is None:
                 raise
+
+
+def run_of(page: Page, reserved: Event) -> list[Event]:
+    """Return all events of the entries that went on from the same steps as an entry, itself among them."""
+    first = reserved.facts.get("continues", reserved.entry)
+    return [
+        event
+        for one in page.about("RESERVED")
+        if first in (one.entry, one.facts.get("continues"))
+        for event in page.of(str(one.entry))
+    ]
 
 
 def require_steps(mechanism: Mechanism | Model, request: Request) -> None:

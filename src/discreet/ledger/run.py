@@ -175,24 +175,18 @@ class Run:
             )
         if not isinstance(mechanism, SteppedMechanism):
             return mechanism.kernel(x, rng=rng)
-        checkpoint = self.request.checkpoint
-        paid = None if self._payment is None else self._payment.checkpoint
+        checkpoint, payment = self.request.checkpoint, self._payment
+        paid, note = (None, None) if payment is None else (payment.checkpoint, payment.step)
         return steps_taken(
             mechanism,
             x,
             rng=rng,
-            file=None if checkpoint is None else StepsFile(checkpoint.path, mechanism, paid=paid),
+            file=None if checkpoint is None else StepsFile(checkpoint.path, mechanism, paid=paid, note=note),
             redraw=checkpoint is not None and checkpoint.redraw,
-            stepped=self._stepped,
+            stepped=watch.stepped,
             evolved=watch.evolved,
             guard=self._guarded,
         )
-
-    def _stepped(self, done: int, of: int) -> None:
-        if self._payment is not None and self.request.checkpoint is not None:
-            self._payment.step(done, of)
-        if self.request.watch.stepped is not None:
-            self.request.watch.stepped(done, of)
 
     # -- what must not change -----------------------------------------------------------------------------------------
 

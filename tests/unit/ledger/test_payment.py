@@ -287,15 +287,58 @@ def test_a_checkpoint_that_appears_after_the_payment_is_refused(tmp_path) -> Non
 
 def test_publishing_by_hand_goes_on_from_a_checkpoint_that_was_paid_for(tmp_path) -> None:
     path = tmp_path / "steps"
-    mechanism = PrivateEvolution.calibrated(
-        BUDGET, domain=SQUARE, n=N, size=50, steps=2, population=20, api="box", variant="practical"
-    )
-    closed = confidential(points(), SQUARE)
+    mechanism, closed = evolution(), confidential(points(), SQUARE)
     with ledger_at(tmp_path, 1.0, 1e-6) as ledger:
         for redraw in (False, True):
             with ledger.pay(request(domain=SQUARE, checkpoint=Checkpoint(path, redraw=redraw)), mechanism) as run:
                 publish(closed, mechanism, budget=BUDGET, size=50, ledger=run, accept_poor_utility=True)
         assert math.isclose(ledger.status().spent["epsilon"], 1.0)
+        assert ledger.verify() == []
+
+
+def evolution() -> PrivateEvolution:
+    return PrivateEvolution.calibrated(
+        BUDGET, domain=SQUARE, n=N, size=50, steps=2, population=20, api="box", variant="practical"
+    )
+
+
+def stopped_after_one(ledger: Ledger, path: Path) -> bytes:
+    with pytest.raises(KeyboardInterrupt):
+        evolve(ledger, path, watch=Watch(stepped=_interrupt))
+    return path.read_bytes()
+
+
+def test_a_step_that_was_seen_is_noted(tmp_path) -> None:
+    """A callback that stopped the run before the step was noted, and an older file, gave step 2 without end."""
+    path, seen = tmp_path / "steps", []
+
+    def stop(step: object) -> None:
+        seen.append(step)
+        raise KeyboardInterrupt
+
+    with ledger_at(tmp_path, 1.0, 1e-6) as ledger:
+        older = stopped_after_one(ledger, path)
+        with pytest.raises(KeyboardInterrupt):
+            evolve(ledger, path, watch=Watch(evolved=stop))
+        path.write_bytes(older)
+        with pytest.raises(Refused, match="does not allow this release"):
+            evolve(ledger, path, watch=Watch(evolved=stop))
+        assert len(seen) == 1
+        assert ledger.verify() == []
+
+
+def test_two_runs_that_go_on_from_the_same_steps_take_each_step_once(tmp_path) -> None:
+    """Both were paid for while the file held step 1, which was put back between them."""
+    path, closed, mechanism = tmp_path / "steps", confidential(points(), SQUARE), evolution()
+    with ledger_at(tmp_path, 1.0, 1e-6) as ledger:
+        older = stopped_after_one(ledger, path)
+        asked = request(domain=SQUARE, checkpoint=Checkpoint(path))
+        with ledger.pay(asked, mechanism) as one, ledger.pay(asked, mechanism) as two:
+            one.execute(closed, rng=secure())
+            path.write_bytes(older)
+            with pytest.raises(Refused, match="step 2 was taken before"):
+                two.execute(closed, rng=secure())
+            assert path.read_bytes() == older
         assert ledger.verify() == []
 
 
