@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 from contextlib import ExitStack
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -201,6 +203,38 @@ def test_a_run_is_for_one_table_of_its_kind_and_for_one_release(tmp_path, what) 
                 publish(closed, mechanism, ledger=run, **give)
                 with pytest.raises((Refused, ParameterError), match="not open|one release"):
                     publish(closed, mechanism, ledger=run, **give)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nested(PerturbedHistogram):
+    """Runs itself while it is asked for its promise."""
+
+    name: ClassVar[str] = "nested"
+    runs: ClassVar[list[Run]] = []
+
+    def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
+        if self.runs:
+            self.runs.pop().execute(confidential(AGES, DOMAIN), rng=secure())
+        return super().guarantee(relation, n=n)
+
+
+@pytest.mark.parametrize("way", ["a copy", "a child", "its own guarantee", "after the block"])
+def test_one_payment_is_for_one_kernel(tmp_path, way, monkeypatch) -> None:
+    """A copy of a run, or the run in a forked process, took a second step for nothing."""
+    kind = Nested if way == "its own guarantee" else PerturbedHistogram
+    mechanism, closed = kind(domain=DOMAIN, records=N, scale=3.0, noise="laplace"), confidential(AGES, DOMAIN)
+    with ledger_at(tmp_path) as ledger, pytest.raises(Refused, match="for one release, within its block"):
+        with ledger.pay(request(), mechanism) as run:
+            if way == "a copy":
+                other = copy(run)
+                other.execute(closed, rng=secure())
+            elif way == "a child":
+                monkeypatch.setattr(os, "getpid", lambda: -1)
+            elif way == "its own guarantee":
+                Nested.runs.append(run)
+            if way != "after the block":
+                run.execute(closed, rng=secure())
+        run.execute(closed, rng=secure())
 
 
 # -- checkpoints ------------------------------------------------------------------------------------------------------
