@@ -92,14 +92,14 @@ def _continued(own: Sequence[Event], entries: Mapping[str, Sequence[Event]]) -> 
     if before is None or before[0].facts.get("free") or any(before[0].facts.get(k) != facts.get(k) for k in _SAME_RUN):
         yield "it goes on from no run that was paid for"
         return
+    of_run = [before, *(one for one in entries.values() if one[0].facts.get("continues") == first)]
+    earlier = [one for one in of_run if one[0].number < own[0].number]
     if made is not None:
         kind = REGISTRY.get(made["mechanism"]["name"])
         if kind is not None and not issubclass(kind, SteppedMechanism):
             yield f"it goes on from {counted(held, 'step')}, and its mechanism takes one step"
-        if (paid := _paid_for(before)) is not None and paid["mechanism"] != made["mechanism"]:
+        if any(paid["mechanism"] != made["mechanism"] for paid in map(_paid_for, earlier) if paid is not None):
             yield "it goes on from a run of another mechanism"
-    of_run = [before, *(one for one in entries.values() if one[0].facts.get("continues") == first)]
-    earlier = [one for one in of_run if one[0].number < own[0].number]
     taken = {step for one in earlier for step in _steps(one)}
     known = max(taken, default=0)
     if not 0 < held <= known + 1:  # earlier versions wrote a step before they noted it

@@ -147,6 +147,16 @@ class Payment:
                 "mechanism, domain, size and number of records of the plan"
             )
         cost = made.cost(self._book, guarantee, request.budget)
+        before: list[Event] = []
+        if "continues" in self._reserved.facts:
+            with self._book.reading() as page:
+                before = run_of(page, self._reserved)
+        others = [event.facts["made"] for event in before if "made" in event.facts]
+        if any(one[key] != made.facts[key] for one in others for key in ("mechanism", "records", "cells")):
+            raise Refused(
+                "the run that this one goes on from is of another mechanism, domain or number of records. "
+                "Start again with another checkpoint, and pay for all steps"
+            )
         if self._reserved.facts.get("free"):
             return
         if not cost.within(self._reserved.cost):

@@ -330,9 +330,9 @@ def test_publishing_by_hand_goes_on_from_a_checkpoint_that_was_paid_for(tmp_path
         assert ledger.verify() == []
 
 
-def evolution() -> PrivateEvolution:
+def evolution(steps: int = 2) -> PrivateEvolution:
     return PrivateEvolution.calibrated(
-        BUDGET, domain=SQUARE, n=N, size=50, steps=2, population=20, api="box", variant="practical"
+        BUDGET, domain=SQUARE, n=N, size=50, steps=steps, population=20, api="box", variant="practical"
     )
 
 
@@ -374,6 +374,31 @@ def test_two_runs_that_go_on_from_the_same_steps_take_each_step_once(tmp_path) -
                 two.execute(closed, rng=secure())
             assert path.read_bytes() == older
         assert ledger.verify() == []
+
+
+@pytest.mark.parametrize("paid_for", ["two steps", "nothing said"])
+def test_a_run_of_another_mechanism_does_not_go_on_for_nothing(tmp_path, paid_for) -> None:
+    """Steps on a made-up table let each further mechanism of the same budget take its last step for nothing."""
+    path, closed = tmp_path / "steps", confidential(points(), SQUARE)
+
+    def stop(done: int, of: int) -> None:
+        if done == of - 1:
+            raise KeyboardInterrupt
+
+    with ledger_at(tmp_path, 1.0, 1e-6) as ledger:
+        mechanism = evolution() if paid_for == "two steps" else None
+        first = request(domain=SQUARE, checkpoint=Checkpoint(path), records=N if mechanism else None)
+        with ledger.pay(first, mechanism) as run:
+            run.assign(evolution(), n=N)
+            run.execute(closed, rng=secure())
+        path.unlink()
+        with Run.unpaid(request(domain=SQUARE, checkpoint=Checkpoint(path), watch=Watch(stepped=stop))) as run:
+            run.assign(evolution(3), n=N)
+            with pytest.raises(KeyboardInterrupt):
+                run.execute(closed, rng=secure())
+        asked = request(domain=SQUARE, checkpoint=Checkpoint(path))
+        with ledger.pay(asked, evolution(3)) as run, pytest.raises(Refused, match="is of another mechanism"):
+            run.execute(closed, rng=secure())
 
 
 def test_another_relation_is_still_paid_for_by_its_own_ledger(tmp_path) -> None:
