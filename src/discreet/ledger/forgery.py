@@ -98,7 +98,9 @@ def _continued(own: Sequence[Event], entries: Mapping[str, Sequence[Event]]) -> 
         kind = REGISTRY.get(made["mechanism"]["name"])
         if kind is not None and not issubclass(kind, SteppedMechanism):
             yield f"it goes on from {counted(held, 'step')}, and its mechanism takes one step"
-        if any(paid["mechanism"] != made["mechanism"] for paid in map(_paid_for, earlier) if paid is not None):
+        used = steps or any(event.state == "COMMITTED" for event in own)  # else it was refused
+        others = [_paid_for(one) for one in earlier if one is before or _steps(one)]
+        if used and any(paid["mechanism"] != made["mechanism"] for paid in others if paid is not None):
             yield "it goes on from a run of another mechanism"
     taken = {step for one in earlier for step in _steps(one)}
     known = max(taken, default=0)

@@ -147,16 +147,6 @@ class Payment:
                 "mechanism, domain, size and number of records of the plan"
             )
         cost = made.cost(self._book, guarantee, request.budget)
-        before: list[Event] = []
-        if "continues" in self._reserved.facts:
-            with self._book.reading() as page:
-                before = run_of(page, self._reserved)
-        others = [event.facts["made"] for event in before if "made" in event.facts]
-        if any(one[key] != made.facts[key] for one in others for key in ("mechanism", "records", "cells")):
-            raise Refused(
-                "the run that this one goes on from is of another mechanism, domain or number of records. "
-                "Start again with another checkpoint, and pay for all steps"
-            )
         if self._reserved.facts.get("free"):
             return
         if not cost.within(self._reserved.cost):
@@ -174,10 +164,18 @@ class Payment:
     def step(self, done: int, of: int) -> None:
         """Note a step of a mechanism that works in steps, before its checkpoint holds it or anybody sees it.
 
-        Raises Refused when another entry of the same run noted it.
+        Raises Refused when another entry of the same run noted it, or took steps of another mechanism.
         """
         with self._book.appending() as page:
-            if any(event.facts.get("step", 0) >= done for event in run_of(page, self._reserved)):
+            events = run_of(page, self._reserved)
+            took = {event.entry for event in events if "step" in event.facts} | {events[0].entry, self.entry}
+            made = [event.facts["made"] for event in events if "made" in event.facts and event.entry in took]
+            if any(one[key] != made[0][key] for one in made for key in ("mechanism", "records", "cells")):
+                raise Refused(
+                    "the run that this one goes on from is of another mechanism, domain or number of records. "
+                    "Start again with another checkpoint, and pay for all steps"
+                )
+            if any(event.facts.get("step", 0) >= done for event in events):
                 raise Refused(
                     f"step {done} was taken before, by another entry of the run that this one goes on from. "
                     "Start again with another checkpoint, and pay for all steps"

@@ -399,6 +399,18 @@ def test_a_run_of_another_mechanism_does_not_go_on_for_nothing(tmp_path, paid_fo
         asked = request(domain=SQUARE, checkpoint=Checkpoint(path))
         with ledger.pay(asked, evolution(3)) as run, pytest.raises(Refused, match="is of another mechanism"):
             run.execute(closed, rng=secure())
+        assert ledger.verify() == []
+
+
+def test_a_run_goes_on_after_one_that_was_asked_for_by_mistake(tmp_path) -> None:
+    path = tmp_path / "steps"
+    with ledger_at(tmp_path, 1.0, 1e-6) as ledger:
+        stopped_after_one(ledger, path)
+        asked = request(domain=SQUARE, checkpoint=Checkpoint(path))
+        with ledger.pay(asked, evolution(3)) as run, pytest.raises(FileProblem, match="another mechanism or domain"):
+            run.execute(confidential(points(), SQUARE), rng=secure())
+        evolve(ledger, path)
+        assert ledger.verify() == []
 
 
 def test_another_relation_is_still_paid_for_by_its_own_ledger(tmp_path) -> None:
