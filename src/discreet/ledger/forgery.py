@@ -92,20 +92,21 @@ def _continued(own: Sequence[Event], entries: Mapping[str, Sequence[Event]]) -> 
     if before is None or before[0].facts.get("free") or any(before[0].facts.get(k) != facts.get(k) for k in _SAME_RUN):
         yield "it goes on from no run that was paid for"
         return
+    of_run = [before, *(one for one in entries.values() if one[0].facts.get("continues") == first)]
+    earlier = [one for one in of_run if one[0].number < own[0].number]
     if made is not None:
         kind = REGISTRY.get(made["mechanism"]["name"])
         if kind is not None and not issubclass(kind, SteppedMechanism):
             yield f"it goes on from {counted(held, 'step')}, and its mechanism takes one step"
-        if (paid := _paid_for(before)) is not None and paid["mechanism"] != made["mechanism"]:
+        used = steps or any(event.state == "COMMITTED" for event in own)  # else it was refused
+        others = [_paid_for(one) for one in earlier if one is before or _steps(one)]
+        if used and any(paid["mechanism"] != made["mechanism"] for paid in others if paid is not None):
             yield "it goes on from a run of another mechanism"
-    of_run = [before, *(one for one in entries.values() if one[0].facts.get("continues") == first)]
-    earlier = [one for one in of_run if one[0].number < own[0].number]
-    known = max(
-        (e.facts["step"] for one in earlier for e in one if e.state == "NOTED" and "step" in e.facts), default=0
-    )
-    if not 0 < held <= known + 1:  # a run that died after it wrote a step could not note it
+    taken = {step for one in earlier for step in _steps(one)}
+    known = max(taken, default=0)
+    if not 0 < held <= known + 1:  # earlier versions wrote a step before they noted it
         yield f"it goes on from {counted(held, 'step')}, and {counted(known, 'step')} had been taken"
-    if steps and steps[0] != held + 1:
+    if steps and (steps[0] != held + 1 or taken.intersection(steps)):
         yield f"it took step {steps[0]} again, which was paid for once"
 
 

@@ -24,6 +24,7 @@ from discreet.ledger.payment import (
     require_covered,
     require_steps,
     require_unseeded,
+    run_of,
 )
 from discreet.ledger.request import Request
 from discreet.ledger.run import Run
@@ -437,11 +438,7 @@ def _continued(page: Page, facts: Mapping[str, Any]) -> str | None:
     if not same:
         return None
     first = str(same[-1].facts.get("continues", same[-1].entry))
-    run = [
-        event for one in same if first in (one.entry, one.facts.get("continues")) for event in page.of(str(one.entry))
-    ]
-    noted = [event.facts for event in run if event.state == "NOTED" and "step" in event.facts]
-    done = max((one["step"] for one in noted), default=0)
+    done = max(event.facts.get("step", 0) for event in run_of(page, same[-1]))
     return first if done <= facts["held"]["steps"] else None
 
 

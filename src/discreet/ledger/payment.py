@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from discreet._core.errors import DiscreetError, ParameterError, Refused
 from discreet._core.writing import Move
 from discreet.domain import Domain
-from discreet.ledger.events import Book, Event
+from discreet.ledger.events import Book, Event, Page
 from discreet.ledger.filters import Cost
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.base import declared
@@ -116,8 +116,24 @@ class Payment:
             page.append(self.entry, "NOTED", facts={"made": dict(made)})
 
     def step(self, done: int, of: int) -> None:
-        """Note a step of a mechanism that works in steps, once its checkpoint holds it."""
+        """Note a step of a mechanism that works in steps, before its checkpoint holds it or anybody sees it.
+
+        Raises Refused when another entry of the same run noted it, or took steps of another mechanism.
+        """
         with self._book.appending() as page:
+            events = run_of(page, self._reserved)
+            took = {event.entry for event in events if "step" in event.facts} | {events[0].entry, self.entry}
+            made = [event.facts["made"] for event in events if "made" in event.facts and event.entry in took]
+            if any(one[key] != made[0][key] for one in made for key in ("mechanism", "records", "cells")):
+                raise Refused(
+                    "the run that this one goes on from is of another mechanism, domain or number of records. "
+                    "Start again with another checkpoint, and pay for all steps"
+                )
+            if any(event.facts.get("step", 0) >= done for event in events):
+                raise Refused(
+                    f"step {done} was taken before, by another entry of the run that this one goes on from. "
+                    "Start again with another checkpoint, and pay for all steps"
+                )
             page.append(self.entry, "NOTED", facts={"step": done, "of": of})
 
     def commit(
@@ -153,6 +169,17 @@ class Payment:
         except DiscreetError:  # recovery settles it; what led here is told
             if error is None:
                 raise
+
+
+def run_of(page: Page, reserved: Event) -> list[Event]:
+    """Return all events of the entries that went on from the same steps as an entry, itself among them."""
+    first = reserved.facts.get("continues", reserved.entry)
+    return [
+        event
+        for one in page.about("RESERVED")
+        if first in (one.entry, one.facts.get("continues"))
+        for event in page.of(str(one.entry))
+    ]
 
 
 def require_steps(mechanism: Mechanism, request: Request) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from threading import Lock
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
@@ -43,7 +45,8 @@ class Run:
     _mechanism: Mechanism | None
     _made: Mapping[str, Any] | None
     _opened: bool
-    _used: bool
+    _unused: Lock  # taken once; copies of a run share it
+    _process: int
 
     def __init__(self) -> None:
         raise ParameterError("a run is made by Ledger.pay, or by Run.unpaid where there is no ledger")
@@ -69,7 +72,7 @@ class Run:
     ) -> Self:
         run = object.__new__(cls)
         run._request, run._payment, run._mechanism, run._made = request, payment, mechanism, made
-        run._opened = run._used = False
+        run._opened, run._unused, run._process = False, Lock(), os.getpid()
         return run
 
     # -- what runs ----------------------------------------------------------------------------------------------------
@@ -141,7 +144,7 @@ class Run:
             When the run was used, what runs is not what was paid for any more, or a kernel changed its class or module.
         """
         mechanism, facts = self.mechanism, closed.provenance or Provenance(frame_kind="polars", columns=())
-        if self._used or not self._opened:
+        if not self._opened or self._process != os.getpid():
             raise Refused("a run is for one release, within its block. Pay for another")
         if (facts.unit, facts.max_records) != (self.request.unit, self.request.max_records):
             raise Refused("the table was closed with another unit, or another max_records, than the request has")
@@ -149,11 +152,12 @@ class Run:
         n = int(made["records"])
         if facts.domain != mechanism.domain or (self.request.relation == "replacement" and public_size(closed) != n):
             raise Refused("the table has another domain, or another number of records, than what was paid for")
+        if not self._unused.acquire(blocking=False):
+            raise Refused("a run is for one release, within its block. Pay for another")
         if self._payment is not None:
             require_unseeded(not isinstance(rng, SecureGenerator) or facts.seeded)
             # what is charged is the promise of this very object, as it is now
             self._payment.due(made, mechanism.guarantee(self.request.between, n=n), self.request)
-        self._used = True
         with self._unchanged():
             output = self._taken(open_confidential(closed, caller=__name__), rng)
         return self._guarded(output) if isinstance(output, Iterator) else output  # drawn while it is written
@@ -173,24 +177,18 @@ class Run:
             )
         if not isinstance(mechanism, SteppedMechanism):
             return mechanism.kernel(x, rng=rng)
-        checkpoint = self.request.checkpoint
-        paid = None if self._payment is None else self._payment.checkpoint
+        checkpoint, payment = self.request.checkpoint, self._payment
+        paid, note = (None, None) if payment is None else (payment.checkpoint, payment.step)
         return steps_taken(
             mechanism,
             x,
             rng=rng,
-            file=None if checkpoint is None else StepsFile(checkpoint.path, mechanism, paid=paid),
+            file=None if checkpoint is None else StepsFile(checkpoint.path, mechanism, paid=paid, note=note),
             redraw=checkpoint is not None and checkpoint.redraw,
-            stepped=self._stepped,
+            stepped=watch.stepped,
             evolved=watch.evolved,
             guard=self._guarded,
         )
-
-    def _stepped(self, done: int, of: int) -> None:
-        if self._payment is not None and self.request.checkpoint is not None:
-            self._payment.step(done, of)
-        if self.request.watch.stepped is not None:
-            self.request.watch.stepped(done, of)
 
     # -- what must not change -----------------------------------------------------------------------------------------
 
@@ -256,6 +254,7 @@ class Run:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._unused.acquire(blocking=False)  # nothing runs after the block
         if self._payment is not None:
             self._payment.close(error)
 

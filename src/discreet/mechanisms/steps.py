@@ -128,6 +128,7 @@ class StepsFile:
     ``mechanism``: a checkpoint of another mechanism or domain is refused.
     ``paid``: how many steps it held, and the file's SHA-256 (None without a file), when the run was paid for. None
     where nothing was paid.
+    ``note``: called with the number of steps done, and of all, before each step is in the file.
     """
 
     def __init__(
@@ -136,8 +137,9 @@ class StepsFile:
         mechanism: SteppedMechanism,
         *,
         paid: tuple[int, str | None] | None = None,
+        note: Callable[[int, int], None] | None = None,
     ) -> None:
-        self._path, self._mechanism, self._paid = Path(path), mechanism, paid
+        self._path, self._mechanism, self._paid, self._note = Path(path), mechanism, paid, note
         facts = {
             "version": _VERSION,
             "steps": mechanism.steps,
@@ -197,6 +199,8 @@ class StepsFile:
 
         Raises FileProblem when it cannot be written; the file is then as it was.
         """
+        if self._note is not None:
+            self._note(len(steps), self._mechanism.steps)
         described, parts = [], []
         for step in steps:
             columns = [_packed(column) for column in step.candidates.columns]

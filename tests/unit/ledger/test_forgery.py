@@ -156,6 +156,16 @@ def test_steps_that_are_taken_again_for_nothing_are_found(tmp_path, held, notes,
             assert any(part in line for part in said.split("|") for line in found)
 
 
+def test_one_step_that_two_entries_took_is_found(tmp_path) -> None:
+    with ledger_at(tmp_path) as ledger:
+        evolved(ledger, tmp_path / "steps")
+        first = next(event for event in ledger.log() if event["state"] == "RESERVED")
+        released = next(event["facts"] for event in ledger.log() if event["state"] == "COMMITTED")
+        facts = {**first["facts"], "held": {"steps": 1, "sha256": "0" * 64}, "free": True, "continues": first["entry"]}
+        written_by_hand(ledger, "b", facts, Cost(), {"step": 2, "of": 2}, released=released)
+        assert any("took step 2 again" in line for line in ledger.verify())
+
+
 def test_an_entry_that_does_not_say_what_it_pays_for_is_found_once_others_do(tmp_path) -> None:
     mechanism = histogram("laplace")
     with ledger_at(tmp_path) as ledger:

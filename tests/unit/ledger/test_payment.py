@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 from contextlib import ExitStack
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -203,6 +205,38 @@ def test_a_run_is_for_one_table_of_its_kind_and_for_one_release(tmp_path, what) 
                     publish(closed, mechanism, ledger=run, **give)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Nested(PerturbedHistogram):
+    """Runs itself while it is asked for its promise."""
+
+    name: ClassVar[str] = "nested"
+    runs: ClassVar[list[Run]] = []
+
+    def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
+        if self.runs:
+            self.runs.pop().execute(confidential(AGES, DOMAIN), rng=secure())
+        return super().guarantee(relation, n=n)
+
+
+@pytest.mark.parametrize("way", ["a copy", "a child", "its own guarantee", "after the block"])
+def test_one_payment_is_for_one_kernel(tmp_path, way, monkeypatch) -> None:
+    """A copy of a run, or the run in a forked process, took a second step for nothing."""
+    kind = Nested if way == "its own guarantee" else PerturbedHistogram
+    mechanism, closed = kind(domain=DOMAIN, records=N, scale=3.0, noise="laplace"), confidential(AGES, DOMAIN)
+    with ledger_at(tmp_path) as ledger, pytest.raises(Refused, match="for one release, within its block"):
+        with ledger.pay(request(), mechanism) as run:
+            if way == "a copy":
+                other = copy(run)
+                other.execute(closed, rng=secure())
+            elif way == "a child":
+                monkeypatch.setattr(os, "getpid", lambda: -1)
+            elif way == "its own guarantee":
+                Nested.runs.append(run)
+            if way != "after the block":
+                run.execute(closed, rng=secure())
+        run.execute(closed, rng=secure())
+
+
 # -- checkpoints ------------------------------------------------------------------------------------------------------
 
 SQUARE = Domain(columns={"x": Numeric(lower=0.0, upper=1.0), "y": Numeric(lower=0.0, upper=1.0)})
@@ -287,15 +321,95 @@ def test_a_checkpoint_that_appears_after_the_payment_is_refused(tmp_path) -> Non
 
 def test_publishing_by_hand_goes_on_from_a_checkpoint_that_was_paid_for(tmp_path) -> None:
     path = tmp_path / "steps"
-    mechanism = PrivateEvolution.calibrated(
-        BUDGET, domain=SQUARE, n=N, size=50, steps=2, population=20, api="box", variant="practical"
-    )
-    closed = confidential(points(), SQUARE)
+    mechanism, closed = evolution(), confidential(points(), SQUARE)
     with ledger_at(tmp_path, 1.0, 1e-6) as ledger:
         for redraw in (False, True):
             with ledger.pay(request(domain=SQUARE, checkpoint=Checkpoint(path, redraw=redraw)), mechanism) as run:
                 publish(closed, mechanism, budget=BUDGET, size=50, ledger=run, accept_poor_utility=True)
         assert math.isclose(ledger.status().spent["epsilon"], 1.0)
+        assert ledger.verify() == []
+
+
+def evolution(steps: int = 2) -> PrivateEvolution:
+    return PrivateEvolution.calibrated(
+        BUDGET, domain=SQUARE, n=N, size=50, steps=steps, population=20, api="box", variant="practical"
+    )
+
+
+def stopped_after_one(ledger: Ledger, path: Path) -> bytes:
+    with pytest.raises(KeyboardInterrupt):
+        evolve(ledger, path, watch=Watch(stepped=_interrupt))
+    return path.read_bytes()
+
+
+def test_a_step_that_was_seen_is_noted(tmp_path) -> None:
+    """A callback that stopped the run before the step was noted, and an older file, gave step 2 without end."""
+    path, seen = tmp_path / "steps", []
+
+    def stop(step: object) -> None:
+        seen.append(step)
+        raise KeyboardInterrupt
+
+    with ledger_at(tmp_path, 1.0, 1e-6) as ledger:
+        older = stopped_after_one(ledger, path)
+        with pytest.raises(KeyboardInterrupt):
+            evolve(ledger, path, watch=Watch(evolved=stop))
+        path.write_bytes(older)
+        with pytest.raises(Refused, match="does not allow this release"):
+            evolve(ledger, path, watch=Watch(evolved=stop))
+        assert len(seen) == 1
+        assert ledger.verify() == []
+
+
+def test_two_runs_that_go_on_from_the_same_steps_take_each_step_once(tmp_path) -> None:
+    """Both were paid for while the file held step 1, which was put back between them."""
+    path, closed, mechanism = tmp_path / "steps", confidential(points(), SQUARE), evolution()
+    with ledger_at(tmp_path, 1.0, 1e-6) as ledger:
+        older = stopped_after_one(ledger, path)
+        asked = request(domain=SQUARE, checkpoint=Checkpoint(path))
+        with ledger.pay(asked, mechanism) as one, ledger.pay(asked, mechanism) as two:
+            one.execute(closed, rng=secure())
+            path.write_bytes(older)
+            with pytest.raises(Refused, match="step 2 was taken before"):
+                two.execute(closed, rng=secure())
+            assert path.read_bytes() == older
+        assert ledger.verify() == []
+
+
+@pytest.mark.parametrize("paid_for", ["two steps", "nothing said"])
+def test_a_run_of_another_mechanism_does_not_go_on_for_nothing(tmp_path, paid_for) -> None:
+    """Steps on a made-up table let each further mechanism of the same budget take its last step for nothing."""
+    path, closed = tmp_path / "steps", confidential(points(), SQUARE)
+
+    def stop(done: int, of: int) -> None:
+        if done == of - 1:
+            raise KeyboardInterrupt
+
+    with ledger_at(tmp_path, 1.0, 1e-6) as ledger:
+        mechanism = evolution() if paid_for == "two steps" else None
+        first = request(domain=SQUARE, checkpoint=Checkpoint(path), records=N if mechanism else None)
+        with ledger.pay(first, mechanism) as run:
+            run.assign(evolution(), n=N)
+            run.execute(closed, rng=secure())
+        path.unlink()
+        with Run.unpaid(request(domain=SQUARE, checkpoint=Checkpoint(path), watch=Watch(stepped=stop))) as run:
+            run.assign(evolution(3), n=N)
+            with pytest.raises(KeyboardInterrupt):
+                run.execute(closed, rng=secure())
+        asked = request(domain=SQUARE, checkpoint=Checkpoint(path))
+        with ledger.pay(asked, evolution(3)) as run, pytest.raises(Refused, match="is of another mechanism"):
+            run.execute(closed, rng=secure())
+        assert ledger.verify() == []
+
+
+def test_a_run_goes_on_after_one_that_was_asked_for_by_mistake(tmp_path) -> None:
+    path = tmp_path / "steps"
+    with ledger_at(tmp_path, 1.0, 1e-6) as ledger:
+        stopped_after_one(ledger, path)
+        asked = request(domain=SQUARE, checkpoint=Checkpoint(path))
+        with ledger.pay(asked, evolution(3)) as run, pytest.raises(FileProblem, match="another mechanism or domain"):
+            run.execute(confidential(points(), SQUARE), rng=secure())
+        evolve(ledger, path)
         assert ledger.verify() == []
 
 
