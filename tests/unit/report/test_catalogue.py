@@ -82,6 +82,15 @@ def test_nothing_is_described_that_is_not_confirmed(released: Path, form: str) -
         describe(released, form)
 
 
+def test_the_certificate_of_a_folder_may_lie_elsewhere(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "tables", tmp_path / "elsewhere" / "moved.json"
+    release(AGES, DOMAIN, epsilon=1, delta=1e-6, mechanism="marginals", size=100, tables=2, out=folder)
+    assert describe(folder, "dcat")["foaf:page"]["@id"] == "tables/certificate.json"
+    elsewhere.parent.mkdir()
+    (folder / "certificate.json").rename(elsewhere)
+    assert describe(folder, "dcat", certificate=elsewhere)["foaf:page"]["@id"] == "moved.json"
+
+
 @pytest.mark.parametrize("url", ["ages", "ftp://example.org", "https://", "https://a b", 'https://a"b', "javascript:x"])
 def test_what_is_no_address_is_refused(released: Path, url: str) -> None:
     for name, option in (("url", "url"), ("licence", "license")):
@@ -90,7 +99,7 @@ def test_what_is_no_address_is_refused(released: Path, url: str) -> None:
 
 
 def test_texts_can_stand_in_a_page_and_on_a_terminal(tmp_path: Path) -> None:
-    odd = '</script><b x="&">\x1b[31m\u202e'
+    odd = '</script><b x="&">{title!h}\x1b[31m\u202e'
     domain = Domain(columns={odd: Category(categories=("<a>", "b"))})
     out = tmp_path / "odd.csv"
     release(pl.DataFrame({odd: ["<a>", "b"] * 500}), domain, epsilon=1, delta=1e-6, size=100, out=out)
