@@ -68,7 +68,7 @@ class Made:
         size, stated = request.size, None
         if isinstance(mechanism, Mechanism):
             parameters = mechanism.parameters()
-            size, n = size or declared(mechanism, "size"), declared(mechanism, "records") or n
+            size, n = declared(mechanism, "size") or size, declared(mechanism, "records") or n
         else:
             parameters = dict(mechanism.parameters)
             stated = None if mechanism.pure is None else Budget(epsilon=mechanism.pure(request.between)[0])
