@@ -8,6 +8,7 @@ domain, and the steps of its run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from fractions import Fraction
 from hashlib import sha256
 from typing import Any
@@ -22,7 +23,7 @@ from discreet.mechanisms.steps import SteppedMechanism
 from discreet.privacy import Budget, Relation
 
 _SLACK = Fraction(1, 10**6)
-_SAME_RUN = ("checkpoint", "budget", "relation", "unit", "group", "domain")
+_SAME_RUN = ("checkpoint", "budget", "relation", "unit", "group", "domain", "part")
 
 
 def forged(events: Sequence[Event], book: Book) -> Iterator[str]:
@@ -34,32 +35,79 @@ def forged(events: Sequence[Event], book: Book) -> Iterator[str]:
     known = False  # whether entries say what they pay for, as those of earlier versions do not
     for name, own in entries.items():
         known = known or _paid_for(own) is not None
-        for problem in (*_made(own, known=known), *_charged(own, book), *_continued(own, entries)):
-            yield f"entry {name}: {problem}"
+        try:
+            found = [
+                *_made(own, known=known),
+                *_covered(own, book),
+                *_planned(own, entries),
+                *_charged(own, entries, book),
+                *_continued(own, entries),
+            ]
+        except (AttributeError, KeyError, TypeError, ValueError):
+            found = ["it is not what a ledger writes"]
+        yield from (f"entry {name}: {problem}" for problem in found)
 
 
 def _made(own: Sequence[Event], *, known: bool) -> Iterator[str]:
     """Compare what was paid for with what was released."""
     made = _paid_for(own)
     released = next((event.facts for event in own if event.state == "COMMITTED"), None)
-    if released is None or "mechanism" not in released:
+    if released is None or "parts" in own[0].facts:
         return
     if made is None:
         if known:
             yield "it does not say what it pays for"
         return
-    if any(made[key] != released[key] for key in ("mechanism", "records")):
+    if "mechanism" not in released:
+        return
+    kind = REGISTRY.get(made["mechanism"]["name"])
+    by_size = kind is not None and any(item.name == "size" for item in fields(kind))
+    compared = ("mechanism", "records", "size") if by_size else ("mechanism", "records")
+    if any(made[key] != released[key] for key in compared):
         yield "what was released is not what was paid for"
     if sha256(made["domain"].encode()).hexdigest() != made["cells"]:
         yield "its domain is not the one whose hash it holds"
 
 
-def _charged(own: Sequence[Event], book: Book) -> Iterator[str]:
-    """Compute the cost again; of mechanisms that are registered."""
-    made, asked = _paid_for(own), own[0].facts
-    if made is None or asked.get("free") or made["mechanism"]["name"] not in REGISTRY:
+def _covered(own: Sequence[Event], book: Book) -> Iterator[str]:
+    """Compare between which tables an entry was promised with what the ledger adds up."""
+    asked, covers = own[0].facts, book.facts["covers"]
+    given = tuple(asked.get(key) or None for key in ("relation", "unit", "group"))
+    if "relation" in asked and given != (covers["relation"], covers["unit"] or None, covers["max_records"]):
+        yield "it is of another relation or unit than the ledger adds up"
+
+
+def _plan_of(own: Sequence[Event], entries: Mapping[str, Sequence[Event]]) -> Sequence[Event] | None:
+    """Return the plan that declared a free entry's release just as the entry says; None where no plan did."""
+    part = own[0].facts.get("part")
+    return next((one for one in entries.values() if part in one[0].facts.get("parts", ())), None)
+
+
+def _planned(own: Sequence[Event], entries: Mapping[str, Sequence[Event]]) -> Iterator[str]:
+    """Compare a release of a plan with the plan, which pays for it once."""
+    facts, made = own[0].facts, _paid_for(own)
+    part = facts.get("part")
+    if part is None or own[-1].state == "VOID":
         return
-    budget = Budget(**asked["budget"])
+    if _plan_of(own, entries) is None:
+        yield "no plan declares it"
+    used = any(event.state == "COMMITTED" for event in own)
+    if used and made is not None and any(part[key] != made[key] for key in ("mechanism", "size", "records", "cells")):
+        yield "what was released is not what its plan declares"
+    same = [one for one in entries.values() if (one[0].facts.get("part") or {}).get("name") == part["name"]]
+    if "continues" not in facts and any(
+        one[0].number < own[0].number and "continues" not in one[0].facts and one[-1].state != "VOID" for one in same
+    ):
+        yield "its plan paid for it once, and it was released before"
+
+
+def _charged(own: Sequence[Event], entries: Mapping[str, Sequence[Event]], book: Book) -> Iterator[str]:
+    """Compute the cost again; of mechanisms that are registered. A plan costs at least what each release of it does."""
+    made, asked = _paid_for(own), own[0].facts
+    paying = _plan_of(own, entries) if "part" in asked else None if asked.get("free") else own
+    if made is None or paying is None or made["mechanism"]["name"] not in REGISTRY:
+        return
+    budget = Budget(**paying[0].facts["budget"])
     relation = Relation(name=asked["relation"], group=asked["group"])
     try:
         mechanism = _rebuilt(made)
@@ -68,7 +116,9 @@ def _charged(own: Sequence[Event], book: Book) -> Iterator[str]:
         cost = book.currency.of_profile(guarantee.profile, asked=budget, whole=book.whole) if met else Cost()
     except DiscreetError:  # a generator of candidates that is a user's own, for instance
         return
-    charged = next((event.cost for event in reversed(own) if event.state in ("COMMITTED", "OPENED", "FORFEITED")), None)
+    charged = next(
+        (event.cost for event in reversed(paying) if event.state in ("COMMITTED", "OPENED", "FORFEITED")), None
+    )
     if charged is not None and not (met and _nearly(cost).within(charged)):
         yield "its mechanism costs more than was charged"
 
@@ -89,7 +139,8 @@ def _continued(own: Sequence[Event], entries: Mapping[str, Sequence[Event]]) -> 
     if first is None:
         return
     made, before = _paid_for(own), entries.get(first)
-    if before is None or before[0].facts.get("free") or any(before[0].facts.get(k) != facts.get(k) for k in _SAME_RUN):
+    free = before is not None and before[0].facts.get("free") and "part" not in before[0].facts
+    if before is None or free or any(before[0].facts.get(k) != facts.get(k) for k in _SAME_RUN):
         yield "it goes on from no run that was paid for"
         return
     of_run = [before, *(one for one in entries.values() if one[0].facts.get("continues") == first)]

@@ -263,6 +263,8 @@ class Ledger:
             before = _continued(page, facts)
             if before is not None:
                 cost, facts = Cost(), {**facts, "continues": before, "free": True}
+                if "part" in (first := page.of(before)[0].facts):
+                    facts["part"] = first["part"]
             elif request.part is not None:
                 cost, facts = Cost(), {**facts, "part": _declared(page, request.part, facts), "free": True}
             self._require_left(page, cost)

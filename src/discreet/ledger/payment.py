@@ -27,7 +27,7 @@ def paid_facts(mechanism: Mechanism, request: Request, *, n: int) -> Mapping[str
     facts = {
         "mechanism": {"name": mechanism.name, "parameters": mechanism.parameters()},
         "records": declared(mechanism, "records") or n,
-        "size": request.size or declared(mechanism, "size"),
+        "size": declared(mechanism, "size") or request.size,
         "cells": hash_of(mechanism.domain),
         "domain": mechanism.domain.to_toml(),
     }

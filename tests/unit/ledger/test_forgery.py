@@ -9,13 +9,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet import Checkpoint, Ledger, publish, release
+from discreet import Checkpoint, Ledger, Watch, publish, release
 from discreet.confidential import confidential
 from discreet.domain import Domain, Integer, Numeric, OpenLabels
 from discreet.ledger import Request
 from discreet.ledger.filters import Cost
 from discreet.ledger.payment import paid_facts
 from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor
+from discreet.planner.study import Wanted, plan_together
 from discreet.privacy import Budget
 
 N = 2000
@@ -187,3 +188,99 @@ def test_a_domain_that_was_exchanged_is_found(tmp_path) -> None:
         made = {**of(mechanism), "domain": few.to_toml()}
         written_by_hand(ledger, "a", reserved(BUDGET, made=made), cost(ledger, mechanism), released=kept(made))
         assert any("not the one whose hash it holds" in line for line in ledger.verify())
+
+
+PURE = Budget(epsilon=1.0)
+
+
+@pytest.mark.parametrize(
+    ("facts", "released", "said"),
+    [
+        ({}, {}, None),
+        ({"relation": "add-remove"}, {}, "another relation or unit"),
+        ({"unit": "who"}, {}, "another relation or unit"),
+        ({"group": 5}, {}, "another relation or unit"),
+        ({"free": True, "part": {"name": "a"}}, {}, "not what a ledger writes"),
+        ({"made": {"mechanism": 5}}, {}, "not what a ledger writes"),
+    ],
+)
+def test_what_an_entry_says_beside_its_cost_is_looked_at(tmp_path, facts, released, said) -> None:
+    mechanism = histogram("laplace")
+    made = of(mechanism, PURE)
+    with ledger_at(tmp_path) as ledger:
+        entry = {**reserved(PURE, made=made), **facts}
+        written_by_hand(ledger, "a", entry, cost(ledger, mechanism, PURE), released={**kept(made), **released})
+        found = ledger.verify()
+        assert found == [] if said is None else any(said in line for line in found)
+
+
+def test_a_release_that_says_nothing_is_found(tmp_path) -> None:
+    mechanism = histogram("laplace")
+    made = of(mechanism, PURE)
+    with ledger_at(tmp_path) as ledger:
+        written_by_hand(ledger, "a", reserved(PURE, made=made), cost(ledger, mechanism, PURE), released=kept(made))
+        written_by_hand(ledger, "b", reserved(PURE), Cost(), released={})
+        assert any("entry b: it does not say what it pays for" in line for line in ledger.verify())
+
+
+def test_more_records_than_were_paid_for_are_found(tmp_path) -> None:
+    """A mechanism that spends by records costs less for fewer."""
+    mechanism = DirichletMultinomial.calibrated(BUDGET, domain=DOMAIN, n=N, size=50)
+    with ledger_at(tmp_path) as ledger:
+        made = of(mechanism)
+        written_by_hand(ledger, "a", reserved(BUDGET, made=made), cost(ledger, mechanism),
+                        released={**kept(made), "size": 5000})  # fmt: skip
+        assert any("not what was paid for" in line for line in ledger.verify())
+
+
+def declared(ledger: Ledger) -> dict[str, Any]:
+    """Declare a plan of one release; return what its entry says."""
+    wanted = [Wanted(name="a", domain=DOMAIN, records=N, size=50, mechanism="perturbed-histogram",
+                     parameters={"noise": "gaussian"})]  # fmt: skip
+    ledger.declare(plan_together(wanted, epsilon=1.0, delta=1e-6))
+    return dict(ledger.log()[1]["facts"])
+
+
+@pytest.mark.parametrize("way", ["as declared", "twice", "another mechanism", "a plan for nothing"])
+def test_what_a_plan_did_not_pay_for_is_found(tmp_path, way) -> None:
+    with ledger_at(tmp_path) as ledger:
+        plan = declared(ledger)
+        part = plan["parts"][0]
+        if way == "a plan for nothing":
+            part = {**part, "name": "b"}
+            written_by_hand(ledger, "p", {**plan, "parts": [part]}, Cost(), released={})
+        budget = Budget(**part["budget"])
+        planned = PerturbedHistogram.of(part["mechanism"]["parameters"], domain=DOMAIN, records=N, size=50)
+        made = of(histogram("laplace") if way == "another mechanism" else planned, budget)
+        facts = reserved(budget, made=made, free=True, part=part)
+        for entry in ("x", "y") if way == "twice" else ("x",):
+            written_by_hand(ledger, entry, facts, Cost(), released=kept(made))
+        said = {"as declared": None, "twice": "paid for it once", "another mechanism": "not what its plan declares",
+                "a plan for nothing": "costs more than was charged"}[way]  # fmt: skip
+        found = ledger.verify()
+        assert found == [] if said is None else any(said in line for line in found)
+
+
+def test_a_release_of_a_plan_goes_on_from_its_checkpoint(tmp_path) -> None:
+    how = {"steps": 2, "population": 20, "api": "box", "variant": "practical"}
+    wanted = [Wanted(name="a", domain=SQUARE, records=N, size=50, mechanism="private-evolution", parameters=how)]
+    plan = plan_together(wanted, epsilon=1.0, delta=1e-6)
+    rng = np.random.default_rng(0)
+    points = pl.DataFrame({"x": rng.random(N), "y": rng.random(N)})
+
+    def stop(done: int, of: int) -> None:
+        raise KeyboardInterrupt
+
+    def go(**more: Any) -> None:
+        asked = plan.parts[0].budget
+        release(points, SQUARE, epsilon=asked.epsilon, delta=asked.delta, size=50, mechanism="private-evolution",
+                ledger=ledger, records=N, part="a", checkpoint=tmp_path / "steps", accept_poor_utility=True,
+                **how, **more)  # fmt: skip
+
+    with ledger_at(tmp_path) as ledger:
+        ledger.declare(plan)
+        with pytest.raises(KeyboardInterrupt):
+            go(watch=Watch(stepped=stop))
+        go()
+        assert ledger.status().spent["epsilon"] == 1.0
+        assert ledger.verify() == []
