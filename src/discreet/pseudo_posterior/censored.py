@@ -299,13 +299,7 @@ class CensoredPosterior(MechanismFamily):
         return synthetic_tables(self.synthesiser, draws, columns, tables=self.tables, size=self.size, rng=rng)
 
     def on(self, domain: Domain, *, progress: Progress | None = None) -> CensoredPosteriorMechanism:
-        """Return the mechanism on a domain, which :func:`~discreet.publish` runs on a table of it.
-
-        Parameters
-        ----------
-        domain, progress
-            As for :meth:`PseudoPosterior.on`.
-        """
+        """Return the mechanism on a domain, as :meth:`PseudoPosterior.on`."""
         return CensoredPosteriorMechanism(domain=domain, posterior=self, progress=progress)
 
     def epsilon_each(self, relation: Relation) -> float:
@@ -405,28 +399,17 @@ class CensoredPosteriorMechanism(ModelMechanism):
     name = "censored-posterior"
     posterior: CensoredPosterior
 
-    @property
-    def exact(self) -> bool:
-        """Whether each table's parameters are drawn on a grid."""
-        return self.posterior.grid is not None
-
-    def released_size(self, n: int) -> int:
-        """Return the public size, or as many as are held."""
-        return n if self.posterior.size is None else self.posterior.size
-
-    def drawn_tables(
-        self, columns: Columns, *, rng: np.random.Generator, within: Mapping[str, tuple[float, float]]
-    ) -> list[dict[str, npt.NDArray[Any]]]:
-        """Draw from the censored posterior, and then the tables."""
-        posterior, draws = self.posterior, self.posterior.fit(columns, rng=rng, progress=self.progress)
-        return synthetic_tables(
-            posterior.synthesiser, draws, columns,
-            tables=posterior.tables, size=posterior.size, rng=rng, within=within,
-        )  # fmt: skip
+    def posterior_draws(self, columns: Columns, *, rng: np.random.Generator) -> PosteriorDraws:
+        """Draw from the censored posterior."""
+        return self.posterior.fit(columns, rng=rng, progress=self.progress)
 
     def own_parameters(self) -> dict[str, Any]:
         """Return the bound, the public size, and whether there is a grid."""
-        return {"bound": self.posterior.bound, "size": self.posterior.size, "on_a_grid": self.exact}
+        return {
+            "bound": self.posterior.bound,
+            "size": self.posterior.size,
+            "on_a_grid": self.posterior.grid is not None,
+        }
 
     @classmethod
     def certified_posterior(

@@ -185,7 +185,7 @@ class ModelMechanism(Mechanism):
     progress: Progress | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not self.exact:  # else a draw is made for each table
+        if self.posterior.grid is None:  # else a draw is made for each table
             check_draws(self.posterior.tables, self.posterior.chains * self.posterior.draws)
         weight, unit = self.posterior.survey_weight, self.posterior.unit
         _check(self.domain, self.posterior.synthesiser, tuple(name for name in (weight, unit) if name is not None))
@@ -194,11 +194,6 @@ class ModelMechanism(Mechanism):
         if unit is not None:
             check_unit_declared(self.domain, unit)
         object.__setattr__(self, "forms", Forms(tables=self.posterior.tables))
-
-    @property
-    def exact(self) -> bool:
-        """Whether no Markov chain is run."""
-        return False
 
     @property
     def published_exactly(self) -> tuple[str, ...]:
@@ -216,13 +211,15 @@ class ModelMechanism(Mechanism):
         exactly = {name: held[name] for name in self.published_exactly}
         sensitive = {name: _within(self.domain.columns[name]) for name in self.posterior.synthesiser.sensitive}
         within = {name: bounds for name, bounds in sensitive.items() if bounds is not None}
-        return [{**table, **exactly} for table in self.drawn_tables(columns, rng=rng, within=within)]
+        posterior, draws = self.posterior, self.posterior_draws(columns, rng=rng)
+        tables = synthetic_tables(
+            posterior.synthesiser, draws, columns, tables=posterior.tables, size=posterior.size, rng=rng, within=within
+        )
+        return [{**table, **exactly} for table in tables]
 
     @abstractmethod
-    def drawn_tables(
-        self, columns: Columns, *, rng: np.random.Generator, within: Mapping[str, tuple[float, float]]
-    ) -> list[dict[str, npt.NDArray[Any]]]:
-        """Fit to confidential columns, and draw the tables within public bounds."""
+    def posterior_draws(self, columns: Columns, *, rng: np.random.Generator) -> PosteriorDraws:
+        """Fit to confidential columns."""
 
     def log_prob(self, y: Any, x: Counts) -> float:
         """Raise LawNotAvailable: what a fit gives has no closed form."""
@@ -244,13 +241,14 @@ class ModelMechanism(Mechanism):
         return Domain(columns={name: self.domain.columns[name] for name in self.domain.names if name in released})
 
     def released_size(self, n: int) -> int:
-        """Return as many records as are held; the kernel draws as many."""
-        return n
+        """Return the public size of its tables, or as many as are held."""
+        size: int | None = self.posterior.size
+        return n if size is None else size
 
     def reading(self, y: Sequence[DrawnTable], *, n: int) -> Reading:
         """Return the tables as the kernel drew them, which are only decoded."""
-        refused_beyond = self.parameters()["chains"]["refused_beyond"]
-        met = None if self.exact else Outcome(_met(refused_beyond))
+        chains = self.parameters()["chains"]
+        met = Outcome(_met(chains["refused_beyond"])) if self.posterior.grid is None else None
         return TablesOfModel(iter(y), self.released_domain, self.published_exactly, met)
 
     # -- its parameters -----------------------------------------------------------------------------------------

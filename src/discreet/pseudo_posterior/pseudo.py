@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -191,6 +191,8 @@ class PseudoPosterior(MechanismFamily):
     chains: int = 4
     convergence: Convergence = field(default_factory=Convergence)
     chain_method: str = "sequential"
+    size: ClassVar[int | None] = None
+    grid: ClassVar[Mapping[str, npt.ArrayLike] | None] = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "synthesiser", settled(self.synthesiser, self.sensitive, self.given))
@@ -352,17 +354,9 @@ class PseudoPosterior(MechanismFamily):
         Parameters
         ----------
         domain : Domain
-            Public: the one that the confidential table is encoded with. It names the synthesiser's columns, those of
-            survey weights and units, and no others.
+            Public. It names the synthesiser's columns, those of survey weights and units, and no others.
         progress : callable, optional
             As for :meth:`fit`.
-
-        Raises
-        ------
-        DomainError
-            When a column has open labels, or is sensitive and may hold nulls.
-        ParameterError
-            When domain and synthesiser do not name the same columns, or there are fewer draws than tables.
         """
         return PseudoPosteriorMechanism(domain=domain, posterior=self, progress=progress)
 
@@ -506,14 +500,9 @@ class PseudoPosteriorMechanism(ModelMechanism):
     name = "pseudo-posterior"
     posterior: PseudoPosterior
 
-    def drawn_tables(
-        self, columns: Columns, *, rng: np.random.Generator, within: Mapping[str, tuple[float, float]]
-    ) -> list[dict[str, npt.NDArray[Any]]]:
-        """Fit with weights that meet the target, and draw the tables."""
-        posterior, fitted = self.posterior, self.posterior.calibrated_fit(columns, rng=rng, progress=self.progress)
-        return synthetic_tables(
-            posterior.synthesiser, fitted.draws, columns, tables=posterior.tables, rng=rng, within=within
-        )
+    def posterior_draws(self, columns: Columns, *, rng: np.random.Generator) -> PosteriorDraws:
+        """Fit with weights that meet the target."""
+        return self.posterior.calibrated_fit(columns, rng=rng, progress=self.progress).draws
 
     def own_parameters(self) -> dict[str, Any]:
         """Return the target."""

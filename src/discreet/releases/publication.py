@@ -182,34 +182,23 @@ def publish(
         output = run.execute(confidential, rng=generator)
         reading = twin.reading(output, n=n)
         document = document.releasing(**_outcome(reading, run.request))
-        if paths is not None and divided is not None:
+        rng = public(generator)
+        tables = released_frames(twin, content, reading, rng=rng, progress=per_record)
+        if paths is None:
+            records, document = _in_memory(tables, document, facts, twin.domain)
+            run.commit(document.paid_for)
+            run.delivered()
+            return Release(records=records, certificate=document, info=info or {})
+        if divided is not None:
             document = write_parts(
-                twin,
-                content,
-                reading,
-                document,
-                paths[0],
-                divided,
-                rng=public(generator),
-                carried=carried(document, paths[1]),
-                run=run,
-                progress=progress,
-            )
-            return Release(
-                records=None, certificate=document, info=info or {}, path=paths[0], certificate_path=paths[1]
-            )
-        tables = released_frames(twin, content, reading, rng=public(generator), progress=per_record)
-        if paths is not None:
+                twin, content, reading, document, paths[0], divided,
+                rng=rng, carried=carried(document, paths[1]), run=run, progress=progress,
+            )  # fmt: skip
+        else:
             separator = out.separator if isinstance(out, DelimitedFile) else None
             schema = dict(no_rows(twin, content).schema)
             document = write(tables, schema, document, paths, inputs=inputs, run=run, separator=separator)
-            return Release(
-                records=None, certificate=document, info=info or {}, path=paths[0], certificate_path=paths[1]
-            )
-        records, document = _in_memory(tables, document, facts, twin.domain)
-        run.commit(document.paid_for)
-        run.delivered()
-        return Release(records=records, certificate=document, info=info or {})
+        return Release(records=None, certificate=document, info=info or {}, path=paths[0], certificate_path=paths[1])
 
 
 def _run_of(ledger: Ledger | Run | None, request: Request, mechanism: Mechanism) -> AbstractContextManager[Run]:
