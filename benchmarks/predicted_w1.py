@@ -25,7 +25,7 @@ from discreet.domain import Category, Domain, Integer, Numeric
 from discreet.planner import plan
 from discreet.planner.predicted import Reference
 from discreet.releases import publish
-from discreet.releases.gate import POOR_UTILITY
+from discreet.releases.content import POOR_UTILITY
 from discreet.utility import compare
 
 TARGET = 1.5

@@ -37,7 +37,7 @@ from discreet.planner.options import with_sampling
 from discreet.planner.predicted import common
 from discreet.privacy import Budget
 from discreet.releases import publish
-from discreet.releases.gate import require_utility
+from discreet.releases.content import require_utility
 from discreet.releases.parts import Partitions, Workers, no_folders
 from discreet.releases.promise import delta_caveats
 from discreet.releases.release import Release, place, require_whole_pair

@@ -99,16 +99,7 @@ def test_options(folder: Path, attempt: Attempt, rng: random.Random) -> None:
             *options(rng, "measures", "holdout"),
         )
     elif kind == 6:
-        attempt(
-            "paper",
-            rng.choice(("rate-values", "theorem-2-size", "records-reveal-or-obscure", *VALUES)),
-            *(
-                part
-                for name in ("n", "m", "d", "epsilon", "delta", "accuracy", "cells", "strength")
-                if rng.random() < 0.6
-                for part in ("--param", f"{name}={rng.choice(('0.1', '5', *VALUES))}")
-            ),
-        )
+        attempt("unseen", rng.choice((data, domain, *ODD_TEXTS)), *options(rng, "level", "json"))
     else:
         attempt(
             *(

@@ -208,7 +208,7 @@ def named(text: str) -> set[str]:
 
 
 MAY_NAME = {
-    "releases/errata.py",  # which earlier versions said wrong things of which mechanisms
+    "releases/verification.py",  # which earlier versions said wrong things of which mechanisms
     "pseudo_posterior/from_domain.py",  # its dirichlet-process is a model
     "report/demo.py",  # which asks for a mechanism as a user does
 }

@@ -16,7 +16,7 @@ from discreet.errors import DiscreetError
 from discreet.mechanisms import REGISTRY, Mechanism
 from discreet.planner.cells import with_cells
 from discreet.privacy import Budget
-from discreet.releases.gate import POOR_UTILITY, poor_utility
+from discreet.releases.content import POOR_UTILITY, poor_utility
 
 WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 14, 20)
 FEW_WIDTHS = (1, 2, 4, 7, 20)  # of numeric columns, whose cells are chosen anew for each

@@ -17,7 +17,7 @@ from discreet._core.text import as_written, counted, harmless
 from discreet.cli.audit import audit
 from discreet.cli.console import Commands, alarm, echo, in_options, progress_bar, show, tell
 from discreet.cli.ledger import dataset_option, json_option, ledger, ledger_option
-from discreet.cli.options import character, key_value, located, once, param_option, parameters, source_options
+from discreet.cli.options import character, located, param_option, parameters, source_options
 
 _json = json_option
 _param = param_option
@@ -723,34 +723,6 @@ def unseen(released: str, level: float, certificate: str | None, as_json: bool) 
 
 
 @click.command()
-@click.argument("question", required=False)
-@click.option(
-    "--param", "pairs", type=key_value, metavar="KEY=VALUE", multiple=True,
-    help="A number that the question asks for. May be repeated.",
-)  # fmt: skip
-@_json
-def paper(question: str | None, pairs: Any, as_json: bool) -> None:
-    """Answer a QUESTION by a formula of the papers: a sample complexity, a rate, the size that Theorem 2 allows.
-
-    Without a QUESTION, list them with the numbers that each asks for. Everything is public. No guarantee rests on it.
-    """
-    from discreet.papers.questions import answered
-    from discreet.planner.stated import questions
-
-    known = questions()
-    if question is not None:
-        answer = answered(question, once(pairs), known)
-        show(asdict(answer)) if as_json else echo(str(answer))
-        return
-    asked = {name: one.numbers for name, one in known.items()}
-    if as_json:
-        show({"questions": {name: list(numbers) for name, numbers in asked.items()}})
-        return
-    for name, numbers in asked.items():
-        echo(f"{name}: {', '.join(n if needed else f'[{n}]' for n, needed in numbers.items())}")
-
-
-@click.command()
 @click.option("--out", type=click.Path(), default="discreet-demo", show_default=True, help="Folder to write into.")
 @_json
 def demo(out: str, as_json: bool) -> None:
@@ -850,7 +822,6 @@ COMMANDS: tuple[click.Command, ...] = (
     describe,
     estimate,
     unseen,
-    paper,
     demo,
     domain,
     ledger,

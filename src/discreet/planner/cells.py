@@ -17,7 +17,7 @@ from discreet.mechanisms import Mechanism, named
 from discreet.mechanisms.steps import SteppedMechanism
 from discreet.planner.predicted import Reference, predicted_w1, width_error
 from discreet.privacy import Budget
-from discreet.releases.gate import POOR_UTILITY
+from discreet.releases.content import POOR_UTILITY
 
 _LOG_RATIO = 100.0
 _FIRST = 64  # cells in all that a search begins with

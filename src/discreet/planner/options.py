@@ -24,7 +24,7 @@ from discreet.mechanisms.reading import SAMPLINGS
 from discreet.planner.cells import with_cells
 from discreet.planner.predicted import Reference, predicted_errors, sampling_errors, summed
 from discreet.privacy import Budget, Guarantee, Relation
-from discreet.releases.gate import POOR_UTILITY
+from discreet.releases.content import POOR_UTILITY
 
 _HOPELESS = 0.9  # share that is not from the data, from which on the error is not predicted where that takes long
 _MANY_CELLS = 1 << 20

@@ -31,7 +31,7 @@ from discreet.planner.options import (
 )
 from discreet.planner.predicted import Reference
 from discreet.privacy import Budget
-from discreet.releases.gate import poor_utility
+from discreet.releases.content import poor_utility
 
 _HEADER = ("mechanism", "delta", "not from data", "predicted W1", "times a sample's", "largest size", "parameters")
 _NOT_TRIED = "not tried out, which takes long for a wide table. Ask for it by name"

@@ -11,7 +11,6 @@ from discreet._core.text import as_written
 from discreet.domain import Domain, Integer, Numeric
 from discreet.mechanisms import REGISTRY, Mechanism, alias_of, named, require_kept
 from discreet.mechanisms.base import require_relation
-from discreet.papers.questions import QUESTIONS, Question
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy.guarantee import RelationName
 
@@ -182,26 +181,3 @@ def _cells(mechanism: str, cells: Any) -> Domain:
     if cells is None:
         raise ParameterError(f"{mechanism} needs cells=..., the number of cells of its public domain")
     return Domain(columns={"cell": Integer(lower=0, upper=integer("cells", cells, least=2, most=2**62) - 1)})
-
-
-# The papers' questions, and how many records each mechanism needs that says so.
-
-_RESTS_ON = (
-    "Pure differential privacy at that epsilon, k = cells, and one released record whose law is within the accuracy in "
-    "total variation, in the worst case over tables"
-)
-
-
-def questions() -> dict[str, Question]:
-    """Return every question by its name; ``records-MECHANISM`` where a mechanism has a sample complexity."""
-    asked = {
-        f"records-{name}": Question(
-            formula=kind.sample_complexity,
-            means=f"{{}} must be held for one record of {name} to have that accuracy.",
-            rests_on=_RESTS_ON,
-            records=True,
-        )
-        for name, kind in REGISTRY.items()
-        if hasattr(kind, "sample_complexity")
-    }
-    return {**QUESTIONS, **asked}

@@ -29,7 +29,7 @@ from discreet.planner.options import with_sampling, wrapped
 from discreet.planner.plans import plan
 from discreet.privacy import Budget, Guarantee, Profile, Relation, compose
 from discreet.releases.certificate import as_json
-from discreet.releases.gate import POOR_UTILITY, poor_utility
+from discreet.releases.content import POOR_UTILITY, poor_utility
 from discreet.releases.verification import SECONDS, within
 
 SCHEMA = 1

@@ -23,7 +23,7 @@ from discreet._core.writing import require_settled
 from discreet.domain import Domain
 from discreet.mechanisms import Mechanism
 from discreet.privacy import Budget, Guarantee
-from discreet.releases.content import Content
+from discreet.releases.content import POOR_UTILITY, Content
 from discreet.releases.facts import (
     CertificateFacts,
     FileFacts,
@@ -34,7 +34,6 @@ from discreet.releases.facts import (
     ReleasedFacts,
     UnitFacts,
 )
-from discreet.releases.gate import POOR_UTILITY
 from discreet.releases.promise import MARKED, SEEDED, SEEDED_CUT, SHOWS, headline, in_present_form, promise
 
 SCHEMA = 1

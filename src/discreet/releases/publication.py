@@ -37,9 +37,9 @@ from discreet.releases.content import (
     no_rows,
     outcome_facts,
     released_frames,
+    require_utility,
 )
 from discreet.releases.facts import FileFacts
-from discreet.releases.gate import require_utility
 from discreet.releases.parts import Partitions, Workers, write_parts
 from discreet.releases.release import Release, carried, place, write
 

@@ -22,10 +22,10 @@ from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.confidential import Confidential, confidential
 from discreet.domain import Counts, Domain, Numeric, Records
+from discreet.ledger.run import kept_state
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.base import twin_of
 from discreet.mechanisms.reading import Estimates
-from discreet.mechanisms.state import kept_state
 from discreet.privacy import Budget
 from discreet.releases import publish
 from discreet.releases.release import Release

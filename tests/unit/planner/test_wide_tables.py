@@ -15,7 +15,7 @@ from discreet.planner import plan
 from discreet.planner.options import carried_cells
 from discreet.planner.plans import Plan
 from discreet.privacy import Budget
-from discreet.releases.gate import POOR_UTILITY
+from discreet.releases.content import POOR_UTILITY
 
 REQUEST: dict[str, Any] = {"records": 10_000, "epsilon": 1.0, "delta": 1e-6}
 

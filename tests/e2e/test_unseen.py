@@ -1,9 +1,8 @@
-"""``discreet unseen`` and ``discreet paper``: the analyses of the papers as commands."""
+"""``discreet unseen``: what a release of an urn tells of values that it does not have."""
 
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 
 from discreet.cli.entry import run
 from discreet.inference import unseen
-from discreet.papers.py26 import dirichlet_process_rate, largest_size_theorem_2
 
 CONTINUOUS = '[columns.x]\ntype = "numeric"\nlower = 0\nupper = 1\n'
 FINITE = '[columns.x]\ntype = "integer"\nlower = 0\nupper = 9\n'
@@ -109,62 +107,3 @@ def test_only_an_urn_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     (tmp_path / "z.certificate.json").unlink()
     assert run(["unseen", out]) == 2
     assert "certificate" in capsys.readouterr().err
-
-
-def test_every_question_of_the_papers_has_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
-    numbers = {"epsilon": 0.5, "delta": 1e-3, "n": 10_000, "m": 100, "d": 2, "size": 10, "strength": 2, "cells": 9,
-               "accuracy": 0.2, "moment": 3, "diameter": 2}  # fmt: skip
-    assert run(["paper", "--json"]) == 0
-    questions = json.loads(capsys.readouterr().out)["questions"]
-    assert {"theorem-2-size", "rate-values", "records-reveal-or-obscure", "records-as-published"} <= set(questions)
-    assert run(["paper"]) == 0
-    assert [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()] == list(questions)
-    for name, asked in questions.items():
-        given = with_numbers(**{number: numbers[number] for number in asked})
-        assert run(["paper", name, *given, "--json"]) == 0
-        document = json.loads(capsys.readouterr().out)
-        assert document["given"] == {number: numbers[number] for number in asked}
-        assert math.isfinite(document["value"])
-        assert run(["paper", name, *given]) == 0
-        assert capsys.readouterr().out == f"{document['means']}\n- {document['rests_on']}\n"
-        assert "{}" not in document["means"]
-        assert document["means"].endswith(".")
-
-
-def test_the_numbers_are_those_of_the_formulas(capsys: pytest.CaptureFixture[str]) -> None:
-    budget = ["--param", "epsilon=0.5", "--param", "delta=1e-5", "--param", "strength=1", "--param", "n=11918162"]
-    assert run(["paper", "theorem-2-size", *budget]) == 0
-    assert "at most 38 records" in capsys.readouterr().out
-    assert largest_size_theorem_2(0.5, 1e-5, n=11_918_162, strength=1) == 38
-    assert run(["paper", "rate-values", "--param", "n=9", "--param", "m=5", "--param", "d=1", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["value"] == dirichlet_process_rate(9, 5, 1)
-    published = ["--param", "epsilon=0.1", "--param", "accuracy=0.18", "--param", "cells=9"]
-    assert run(["paper", "records-as-published", *published]) == 0
-    assert "1,000 records" in capsys.readouterr().out  # computed as 1000.0000000000001
-
-
-def with_numbers(**numbers: float) -> list[str]:
-    return [part for name, value in numbers.items() for part in ("--param", f"{name}={value}")]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["rate"], "question must be one of"),
-        (["rate-values", "--param", "n=5"], "Give m and d too"),
-        (["rate-sample", "--param", "n=5", "--param", "d=1", "--param", "m=3"], "does not ask for m"),
-        (["rate-sample", "--param", "n=5", "--param", "n=6", "--param", "d=1"], "given twice"),
-        (["rate-sample", "--param", "n=0", "--param", "d=1"], "n must be"),
-        (["rate-sample", "--param", "n=many", "--param", "d=1"], "n must be"),
-        (["rate-sample", "--param", "n=5", "--param", "d=1.5"], "d must be"),
-        (["records-as-published", *with_numbers(epsilon=1e-300, accuracy=1e-300, cells=9)], "beyond"),
-        (["records-reveal-or-obscure", *with_numbers(epsilon=1e-12, accuracy=5e-324, cells=9)], "beyond"),
-        (["records-laplace-projection-sampler", *with_numbers(epsilon=5e-324, accuracy=0.1, cells=9)], "epsilon must"),
-        (["rate-sample", "--param", "n=5", "--param", "d=1", "--param", "published=1"], "does not ask for published"),
-    ],
-)
-def test_a_question_without_an_answer_is_told_why(
-    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["paper", *arguments]) == 2
-    assert told in capsys.readouterr().err
