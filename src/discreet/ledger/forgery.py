@@ -34,7 +34,7 @@ def forged(events: Sequence[Event], book: Book) -> Iterator[str]:
             entries.setdefault(event.entry, []).append(event)
     known = False  # whether entries say what they pay for, as those of earlier versions do not
     for name, own in entries.items():
-        known = known or _paid_for(own) is not None
+        known = known or paid_for(own) is not None
         try:
             found = [
                 *_made(own, known=known),
@@ -50,7 +50,7 @@ def forged(events: Sequence[Event], book: Book) -> Iterator[str]:
 
 def _made(own: Sequence[Event], *, known: bool) -> Iterator[str]:
     """Compare what was paid for with what was released."""
-    made = _paid_for(own)
+    made = paid_for(own)
     released = next((event.facts for event in own if event.state == "COMMITTED"), None)
     if released is None or "parts" in own[0].facts:
         return
@@ -85,7 +85,7 @@ def _plan_of(own: Sequence[Event], entries: Mapping[str, Sequence[Event]]) -> Se
 
 def _planned(own: Sequence[Event], entries: Mapping[str, Sequence[Event]]) -> Iterator[str]:
     """Compare a release of a plan with the plan, which pays for it once."""
-    facts, made = own[0].facts, _paid_for(own)
+    facts, made = own[0].facts, paid_for(own)
     part = facts.get("part")
     if part is None or own[-1].state == "VOID":
         return
@@ -103,7 +103,7 @@ def _planned(own: Sequence[Event], entries: Mapping[str, Sequence[Event]]) -> It
 
 def _charged(own: Sequence[Event], entries: Mapping[str, Sequence[Event]], book: Book) -> Iterator[str]:
     """Compute the cost again; of mechanisms that are registered. A plan costs at least what each release of it does."""
-    made, asked = _paid_for(own), own[0].facts
+    made, asked = paid_for(own), own[0].facts
     paying = _plan_of(own, entries) if "part" in asked else None if asked.get("free") else own
     if made is None or paying is None or made["mechanism"]["name"] not in REGISTRY:
         return
@@ -138,7 +138,7 @@ def _continued(own: Sequence[Event], entries: Mapping[str, Sequence[Event]]) -> 
         yield "it is free, and neither a plan nor an earlier entry paid for it"
     if first is None:
         return
-    made, before = _paid_for(own), entries.get(first)
+    made, before = paid_for(own), entries.get(first)
     free = before is not None and before[0].facts.get("free") and "part" not in before[0].facts
     if before is None or free or any(before[0].facts.get(k) != facts.get(k) for k in _SAME_RUN):
         yield "it goes on from no run that was paid for"
@@ -150,7 +150,7 @@ def _continued(own: Sequence[Event], entries: Mapping[str, Sequence[Event]]) -> 
         if kind is not None and not issubclass(kind, SteppedMechanism):
             yield f"it goes on from {counted(held, 'step')}, and its mechanism takes one step"
         used = steps or any(event.state == "COMMITTED" for event in own)  # else it was refused
-        others = [_paid_for(one) for one in earlier if one is before or _steps(one)]
+        others = [paid_for(one) for one in earlier if one is before or _steps(one)]
         if used and any(paid["mechanism"] != made["mechanism"] for paid in others if paid is not None):
             yield "it goes on from a run of another mechanism"
     taken = {step for one in earlier for step in _steps(one)}
@@ -166,7 +166,7 @@ def _steps(own: Sequence[Event]) -> list[int]:
     return [event.facts["step"] for event in own if event.state == "NOTED" and "step" in event.facts]
 
 
-def _paid_for(own: Sequence[Event]) -> Mapping[str, Any] | None:
+def paid_for(own: Sequence[Event]) -> Mapping[str, Any] | None:
     """Return what an entry says that it pays for; None where it says nothing."""
     return next((event.facts["made"] for event in own if "made" in event.facts), None)
 

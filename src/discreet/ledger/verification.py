@@ -13,8 +13,9 @@ from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.reading import read_json
 from discreet._core.text import harmless
 from discreet._core.writing import Move, break_promises, file_sha256, keep_folder, keep_promise
+from discreet.domain import Domain
 from discreet.ledger.events import AFTER, BEGINNING, REMARKS, STATES, Book, Event, Page, following
-from discreet.ledger.forgery import forged
+from discreet.ledger.forgery import forged, paid_for
 
 # Recomputing a ledger: its chain, its sums, its budget, and that certificates are in it.
 
@@ -113,6 +114,15 @@ def _certificate(path: Path, events: Sequence[Event], dataset: str) -> Iterator[
         yield f"{name}: it is not the certificate that was committed"
     elif not written and any(_stated(facts, key) != committed.facts.get(key) for key in _KEPT):
         yield f"{name}: it does not state what was committed"
+    if (made := paid_for(of)) is not None and not _same_domain(facts.get("domain"), made):
+        yield f"{name}: it is of another domain than was paid for"
+
+
+def _same_domain(stated: Any, made: Mapping[str, Any]) -> bool:
+    try:
+        return Domain.from_dict(stated) == Domain.from_toml(made["domain"])
+    except (DiscreetError, AttributeError, KeyError, TypeError, ValueError):
+        return False
 
 
 def _stated(facts: Mapping[str, Any], key: str) -> Any:
