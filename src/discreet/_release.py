@@ -25,7 +25,6 @@ from discreet.domain import Counts, Domain
 from discreet.domain.records import Commonness
 from discreet.ledger import Ledger, Request, Run
 from discreet.ledger.outlook import ledger_for
-from discreet.ledger.payment import require_steps
 from discreet.ledger.request import AddRemove, Checkpoint, Watch
 from discreet.mechanisms import REGISTRY, Mechanism, first_names, named, require_kept
 from discreet.mechanisms.base import PartsMechanism, feasible, parameter_names, require_relation
@@ -224,7 +223,7 @@ def release(
     made = None if known.n is None else _chosen(request, known, by_value=by_value)
     fitting = known if made is None else known.on(made[0].domain)
     if made is not None and known.n is not None:
-        require_steps(made[0], request)
+        request.require_steps(made[0])
         if not accept_poor_utility:
             require_utility(made[0], known.n, size=request.size, like=common(fitting.reference, fitting.domain))
     keeper = ledger_for(ledger, domain)
@@ -237,7 +236,7 @@ def release(
             why = ". ".join([*chosen_cells(declared, chosen.domain), why])
         closed = with_public(held.closed, chosen.public_inputs(), domain=chosen.domain)
         like, n = common(held.known.reference, chosen.domain), held.n
-        require_steps(chosen, request)
+        request.require_steps(chosen)
         _say(watch, _announced(request, chosen, why, held.known, n, like))
         return publish(
             closed,

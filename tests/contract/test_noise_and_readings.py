@@ -342,7 +342,9 @@ def test_every_projection(kind: type[Projection], check: Callable[[type[Projecti
 def test_every_projection_can_be_asked_for(name: str) -> None:
     mechanism = PerturbedHistogram(domain=LINE, records=TOTAL, scale=2.0, projection=name)
     assert type(mechanism.projector) is PROJECTIONS[name]
-    assert PerturbedHistogram.of(mechanism.parameters(), domain=LINE, records=TOTAL, size=None) == mechanism
+    assert (
+        PerturbedHistogram.from_parameters(mechanism.parameters(), domain=LINE, records=TOTAL, size=None) == mechanism
+    )
 
 
 def misread(read: Callable[[Projection, Integers], Any], base: type[Projection] = Clip) -> type[Projection]:

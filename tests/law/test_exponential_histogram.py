@@ -223,7 +223,7 @@ def test_calibration() -> None:
     pair = ExponentialHistogram.calibrated(budget, domain=cells(4), n=50, size=5, group=4, loss="hellinger")
     assert pair.pure_epsilon == pytest.approx(0.5, rel=1e-6)
     given = ExponentialHistogram.calibrated(budget, domain=cells(4), n=50, pure_epsilon=0.5)
-    assert ExponentialHistogram.of(given.parameters(), domain=given.domain, records=50, size=50) == given
+    assert ExponentialHistogram.from_parameters(given.parameters(), domain=given.domain, records=50, size=50) == given
     with pytest.raises(Infeasible, match="pure_epsilon"):
         ExponentialHistogram.calibrated(budget, domain=cells(4), n=50, pure_epsilon=1.5)
     with pytest.raises(ParameterError, match="unknown parameter 'prior'"):

@@ -95,7 +95,9 @@ def test_the_census_example() -> None:
     delta = mechanism.guarantee(n=11_918_162).delta(2.0)
     assert 0.999e-5 < delta <= 1e-5
     assert mechanism.forecast(11_918_162).lost == pytest.approx(0.01003, abs=1e-5)
-    again = GaussianSmoothedHistogram.of(mechanism.parameters(), domain=domain, records=11_918_162, size=119)
+    again = GaussianSmoothedHistogram.from_parameters(
+        mechanism.parameters(), domain=domain, records=11_918_162, size=119
+    )
     assert again == mechanism
     with pytest.raises(Infeasible, match="delta"):
         GaussianSmoothedHistogram.calibrated(Budget(epsilon=2.0), domain=domain, n=1000)

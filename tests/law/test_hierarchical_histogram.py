@@ -355,7 +355,7 @@ def test_calibration_meets_the_budget_closely() -> None:
         relation = Relation(group=group)
         assert mechanism.guarantee(relation, n=50_000).meets(budget)
         assert not replace(mechanism, scale=mechanism.scale * 0.9999).guarantee(relation, n=50_000).meets(budget)
-        again = HierarchicalHistogram.of(mechanism.parameters(), domain=line(4096), records=50_000, size=7)
+        again = HierarchicalHistogram.from_parameters(mechanism.parameters(), domain=line(4096), records=50_000, size=7)
         assert again == mechanism
         assert hash(again) == hash(mechanism)
 

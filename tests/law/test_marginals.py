@@ -733,7 +733,7 @@ def test_parameters_and_back() -> None:
     domain = labels(3, 4, 2)
     for workload in (None, ("c0*c1", "c2")):
         made = Marginals(domain=domain, records=50, scale=12.5, units=40, workload=workload, sampling="iid")
-        again = Marginals.of(made.parameters(), domain=domain, records=50, size=None)
+        again = Marginals.from_parameters(made.parameters(), domain=domain, records=50, size=None)
         assert again == made
         assert again.pairs == made.pairs
 

@@ -24,7 +24,6 @@ from discreet.domain.records import Units
 from discreet.errors import DataError, FileProblem, Infeasible, ParameterError, RelationNotSupported
 from discreet.evolution import API, Callables
 from discreet.ledger import Request
-from discreet.ledger.payment import require_steps
 from discreet.mechanisms import PerturbedHistogram, PitmanYor, PrivateEvolution
 from discreet.mechanisms.base import Outputs, Votes, listed
 from discreet.mechanisms.noise import law_named
@@ -785,8 +784,8 @@ def test_a_checkpoint_belongs_to_one_run(tmp_path: Path) -> None:
             kept(mechanism, table, tmp_path / "c")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "c", "run.checkpoint"]  # no lock is left
     with pytest.raises(ParameterError, match="one step"):
-        require_steps(
-            PitmanYor(domain=square(), size=2), Request(budget=Budget(epsilon=1.0), checkpoint=Checkpoint(path))
+        Request(budget=Budget(epsilon=1.0), checkpoint=Checkpoint(path)).require_steps(
+            PitmanYor(domain=square(), size=2)
         )
 
 

@@ -153,7 +153,7 @@ def test_guarantee_and_calibration_are_those_of_the_stability_histogram() -> Non
     other = StabilityHistogram.calibrated(budget, domain=WORDS, n=10_000, group=2)
     assert (made.scale, made.threshold) == (other.scale, other.threshold)
     assert made.guarantee(n=10_000) == other.guarantee(n=10_000)
-    assert StabilisedPitmanYor.of(made.parameters(), domain=WORDS, records=10_000, size=3) == made
+    assert StabilisedPitmanYor.from_parameters(made.parameters(), domain=WORDS, records=10_000, size=3) == made
     with pytest.raises(Infeasible):
         StabilisedPitmanYor.calibrated(Budget(epsilon=0.5), domain=WORDS, n=10_000)
     for wrong in ({"prior": 1.0}, {"strength": -0.1}, {"discount": 1.0}, {"strength": math.nan}):

@@ -301,7 +301,7 @@ def test_calibrated_is_on_the_safe_side_and_the_next_threshold_is_not(epsilon: f
     assert made.guarantee(relation, n=10**6).meets(budget)
     assert not replace(made, threshold=made.threshold - 1).guarantee(relation, n=10**6).meets(budget)
     assert made.scale <= 2 * group / epsilon * (1 + 1e-9)
-    again = StabilityHistogram.of(made.parameters(), domain=WORDS, records=10**6, size=5)
+    again = StabilityHistogram.from_parameters(made.parameters(), domain=WORDS, records=10**6, size=5)
     assert again == made
 
 

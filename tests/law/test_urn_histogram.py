@@ -143,7 +143,7 @@ def test_calibration_parameters_and_refusals() -> None:
     at_size = UrnHistogram.calibrated(budget, domain=UNIT, n=1000, size=50, discount=0.25)
     assert at_size.discount == 0.25
     assert 3948 < at_size.strength < 3952
-    again = UrnHistogram.of(at_size.parameters(), domain=UNIT, records=1000, size=50)
+    again = UrnHistogram.from_parameters(at_size.parameters(), domain=UNIT, records=1000, size=50)
     assert again == at_size
     with pytest.raises(ParameterError, match="sampler"):
         UrnHistogram.calibrated(budget, domain=UNIT, n=10, sampler="mixing")

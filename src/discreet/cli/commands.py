@@ -116,11 +116,11 @@ def release(
     **options: Any,
 ) -> None:
     """Release a synthetic table from the confidential table DATA."""
+    from discreet import Checkpoint, Watch
     from discreet._core.formats import DelimitedFile
     from discreet._release import release as run
     from discreet.confidential.public import refuse_same
     from discreet.ledger.outlook import ledger_for
-    from discreet.ledger.request import Checkpoint, Watch
 
     source = located(data, options)
     refuse_same(source, domain_file)  # before it is read for its ledger
@@ -170,7 +170,7 @@ def release(
 
 
 def _relation_with(name: str, records: int | None) -> dict[str, Any]:
-    from discreet.ledger.request import AddRemove
+    from discreet import AddRemove
 
     if name == "replacement":
         return {"relation": name, "records": records}

@@ -66,7 +66,7 @@ class Confidential(Generic[T]):
     <confidential float>
     """
 
-    __slots__ = ("__reveal", "__weakref__", "_kind", "provenance")
+    __slots__ = ("__reveal", "__weakref__", "_kind", "_provenance")
 
     def __init__(self, value: T, *, provenance: Provenance | None = None) -> None:
         def reveal(key: object) -> T:
@@ -76,7 +76,12 @@ class Confidential(Generic[T]):
 
         self.__reveal: Callable[[object], T] = reveal
         self._kind = type(value).__name__
-        self.provenance = provenance
+        self._provenance = provenance
+
+    @property
+    def provenance(self) -> Provenance | None:
+        """Public facts that travel with it."""
+        return self._provenance
 
     def __repr__(self) -> str:
         return f"<confidential {self._kind}>"

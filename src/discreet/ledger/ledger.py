@@ -22,7 +22,6 @@ from discreet.ledger.payment import (
     hash_of,
     paid_facts,
     require_covered,
-    require_steps,
     require_unseeded,
     run_of,
 )
@@ -249,7 +248,7 @@ class Ledger:
             n = request.declared
             if n is None:
                 raise ParameterError("the cost depends on the number of records. Write Request(records=...)")
-            require_steps(mechanism, request)
+            request.require_steps(mechanism)
             guarantee = mechanism.guarantee(request.between, n=n)
             made = paid_facts(mechanism, request, n=n)
         kind = request.kind if guarantee is None else guarantee.kind

@@ -15,7 +15,6 @@ from discreet.ledger.events import Book, Event, Page
 from discreet.ledger.filters import Cost
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.base import declared
-from discreet.mechanisms.steps import SteppedMechanism
 from discreet.privacy import Budget, Guarantee, Relation
 
 if TYPE_CHECKING:
@@ -180,12 +179,6 @@ def run_of(page: Page, reserved: Event) -> list[Event]:
         if first in (one.entry, one.facts.get("continues"))
         for event in page.of(str(one.entry))
     ]
-
-
-def require_steps(mechanism: Mechanism, request: Request) -> None:
-    """Refuse a checkpoint of what takes one step: a run that goes on from one is free. Raises ParameterError."""
-    if request.checkpoint is not None and not isinstance(mechanism, SteppedMechanism):
-        raise ParameterError(f"{mechanism.name} takes one step. Leave the checkpoint out")
 
 
 def require_unseeded(seeded: bool) -> None:

@@ -10,7 +10,8 @@ from typing import Any, Literal
 from discreet._core.checks import integer, positive_size, unfit
 from discreet._core.errors import ParameterError
 from discreet.domain import Domain
-from discreet.mechanisms import named
+from discreet.mechanisms import Mechanism, named
+from discreet.mechanisms.steps import SteppedMechanism
 from discreet.privacy import Budget, Relation
 from discreet.privacy.guarantee import RelationName
 
@@ -179,3 +180,14 @@ class Request:
     def several(self) -> bool:
         """Whether more than one table is asked for."""
         return self.parameters.get("tables") not in (None, 1)
+
+    def require_steps(self, mechanism: Mechanism) -> None:
+        """Refuse a checkpoint of what takes one step: a run that goes on from one is free.
+
+        Raises
+        ------
+        ParameterError
+            When the mechanism takes one step, and there is a checkpoint.
+        """
+        if self.checkpoint is not None and not isinstance(mechanism, SteppedMechanism):
+            raise ParameterError(f"{mechanism.name} takes one step. Leave the checkpoint out")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from threading import Lock
-from types import FunctionType, MappingProxyType, ModuleType, TracebackType
+from types import FunctionType, MappingProxyType, ModuleType, SimpleNamespace, TracebackType
 from typing import Any, Self, TypeVar, cast
 
 import numpy as np
@@ -23,7 +23,7 @@ from discreet.confidential.count import public_size
 from discreet.confidential.opening import open_confidential
 from discreet.domain import Counts
 from discreet.domain.records import Units
-from discreet.ledger.payment import Payment, paid_facts, require_steps, require_unseeded
+from discreet.ledger.payment import Payment, paid_facts, require_unseeded
 from discreet.ledger.request import Request
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.base import PartsMechanism
@@ -45,35 +45,47 @@ _PLAIN = (str, bytes, int, float, complex, bool, type(None))
 def kept_state(kind: type) -> dict[tuple[str, str], Any]:
     """Return what the classes of a mechanism, and the modules that they are in, hold under each name.
 
-    Containers, arrays, and what functions carry along are compared by their content, containers of more than 100,000
-    entries by their length, all other objects by identity.
-    The standard library's own classes are passed over.
+    Containers, arrays, what functions carry along, and what the modules' own classes and their instances hold are
+    compared by their content, containers of more than 100,000 entries by their length, all other objects by identity.
+    The standard library's own classes, and modules that a name was imported for, are passed over.
     """
     own = [one for one in kind.__mro__ if one.__module__.partition(".")[0] not in sys.stdlib_module_names]
     modules = [sys.modules[name] for name in dict.fromkeys(one.__module__ for one in own) if name in sys.modules]
     holders: list[type | ModuleType] = [*own, *modules]
+    names, seen = {one.__name__ for one in modules}, set(map(id, holders))
     return {
-        (holder.__name__, name): _mark(value, {id(holder)})
+        (holder.__name__, name): _mark(value, names, seen)
         for holder in holders
         for name, value in tuple(vars(holder).items())
         if name not in _MADE_BY_PYTHON
+        and not (isinstance(value, ModuleType) and sys.modules.get(value.__name__) is value)
     }
 
 
-def _mark(value: Any, above: set[int]) -> Any:
-    """Return what is equal as long as a value is what it was."""
-    if isinstance(value, _PLAIN):
-        return repr(value)
-    if id(value) in above or isinstance(value, (type, ModuleType)):
-        return id(value)
-    below = {*above, id(value)}
-    if isinstance(value, (list, tuple, dict, set, frozenset, deque)) and len(value) > _MOST_LOOKED_AT:
-        return (id(value), len(value))
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        return (id(value), value.shape, sha256(np.ascontiguousarray(value).tobytes()).hexdigest())
-    if isinstance(value, bytearray):
-        return bytes(value)
-    return (id(value), tuple(_mark(part, below) for part in _parts(value)))
+def _mark(value: Any, modules: set[str], seen: set[int]) -> list[Any]:
+    """Return what is equal as long as a value is what it was; objects that were seen are looked at once."""
+    marks: list[Any] = []
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, _PLAIN):
+            marks.append(repr(one))
+            continue
+        marks.append(id(one))
+        if id(one) in seen or isinstance(one, ModuleType):
+            continue
+        seen.add(id(one))
+        if isinstance(one, (list, tuple, dict, set, frozenset, deque)) and len(one) > _MOST_LOOKED_AT:
+            marks.append(len(one))
+        elif isinstance(one, np.ndarray) and one.dtype != object:
+            marks += [one.shape, sha256(np.ascontiguousarray(one).tobytes()).hexdigest()]
+        elif isinstance(one, bytearray):
+            marks.append(bytes(one))
+        else:
+            parts = (*_parts(one), *_attributes(one, modules))
+            marks.append(len(parts))
+            left += reversed(parts)
+    return marks
 
 
 def _parts(value: Any) -> Iterator[Any]:
@@ -98,6 +110,16 @@ def _parts(value: Any) -> Iterator[Any]:
         yield value.__func__
     elif isinstance(value, property):
         yield from (value.fget, value.fset, value.fdel)
+
+
+def _attributes(value: Any, modules: set[str]) -> Iterator[Any]:
+    """Yield what a class of one of the modules, an instance of one, or a namespace holds."""
+    holder = value if isinstance(value, type) else type(value)
+    if holder is SimpleNamespace or holder.__module__ in modules:
+        for name, part in tuple(getattr(value, "__dict__", {}).items()):
+            if name not in _MADE_BY_PYTHON:
+                yield name
+                yield part
 
 
 T = TypeVar("T")
@@ -182,7 +204,7 @@ class Run:
         Refused
             When something else was paid for.
         """
-        require_steps(mechanism, self.request)
+        self.request.require_steps(mechanism)
         made = paid_facts(mechanism, self.request, n=n)
         if self._made is None and self._payment is not None:
             self._payment.calibrated(made)
@@ -306,6 +328,16 @@ class Run:
         if self._payment is not None:
             self._payment.commit(facts, moves, folder)
 
+    def keeper(self, complete: Callable[..., None]) -> Any:
+        """Return what a write tells before its files get their names, so that it commits; None where nothing was paid.
+
+        Parameters
+        ----------
+        complete : callable
+            Called when all is on the disk.
+        """
+        return None if self._payment is None else Keeper(self._payment.entry, complete)
+
     def cancel(self) -> None:
         """Give the reservation back, where the block was not entered, so that nothing was opened."""
         if self._payment is not None and not self._opened:
@@ -330,9 +362,3 @@ class Run:
         self._unused.acquire(blocking=False)  # nothing runs after the block
         if self._payment is not None:
             self._payment.close(error)
-
-
-def keeper_of(run: Run | None, complete: Callable[..., None]) -> Keeper | None:
-    """Return what a write tells before its files get their names: ``complete`` then commits. None without a ledger."""
-    payment = None if run is None else run._payment
-    return None if payment is None else Keeper(payment.entry, complete)

@@ -120,6 +120,15 @@ def _certificate(path: Path, events: Sequence[Event], dataset: str) -> Iterator[
         yield f"{name}: it is not the certificate that was committed"
     elif not written and any(_stated(facts, key) != committed.facts.get(key) for key in _KEPT):
         yield f"{name}: it does not state what was committed"
+    if (made := paid_for(of)) is not None and not _same_domain(facts.get("domain"), made):
+        yield f"{name}: it is of another domain than was paid for"
+
+
+def _same_domain(stated: Any, made: Mapping[str, Any]) -> bool:
+    try:
+        return Domain.from_dict(stated) == Domain.from_toml(made["domain"])
+    except (DiscreetError, AttributeError, KeyError, TypeError, ValueError):
+        return False
 
 
 def _stated(facts: Mapping[str, Any], key: str) -> Any:
@@ -282,7 +291,7 @@ def forged(events: Sequence[Event], book: Book) -> Iterator[str]:
             entries.setdefault(event.entry, []).append(event)
     known = False  # whether entries say what they pay for, as those of earlier versions do not
     for name, own in entries.items():
-        known = known or _paid_for(own) is not None
+        known = known or paid_for(own) is not None
         try:
             found = [
                 *_made(own, known=known),
@@ -298,7 +307,7 @@ def forged(events: Sequence[Event], book: Book) -> Iterator[str]:
 
 def _made(own: Sequence[Event], *, known: bool) -> Iterator[str]:
     """Compare what was paid for with what was released."""
-    made = _paid_for(own)
+    made = paid_for(own)
     released = next((event.facts for event in own if event.state == "COMMITTED"), None)
     if released is None or "parts" in own[0].facts:
         return
@@ -310,8 +319,7 @@ def _made(own: Sequence[Event], *, known: bool) -> Iterator[str]:
         return
     kind = REGISTRY.get(made["mechanism"]["name"])
     by_size = kind is not None and any(item.name == "size" for item in fields(kind))
-    compared = ("mechanism", "records", "size") if by_size else ("mechanism", "records")
-    if any(made[key] != released[key] for key in compared):
+    if any(made[key] != released[key] for key in ("mechanism", "records", *["size"] * by_size)):
         yield "what was released is not what was paid for"
     if sha256(made["domain"].encode()).hexdigest() != made["cells"]:
         yield "its domain is not the one whose hash it holds"
@@ -333,7 +341,7 @@ def _plan_of(own: Sequence[Event], entries: Mapping[str, Sequence[Event]]) -> Se
 
 def _planned(own: Sequence[Event], entries: Mapping[str, Sequence[Event]]) -> Iterator[str]:
     """Compare a release of a plan with the plan, which pays for it once."""
-    facts, made = own[0].facts, _paid_for(own)
+    facts, made = own[0].facts, paid_for(own)
     part = facts.get("part")
     if part is None or own[-1].state == "VOID":
         return
@@ -351,9 +359,9 @@ def _planned(own: Sequence[Event], entries: Mapping[str, Sequence[Event]]) -> It
 
 def _charged(own: Sequence[Event], entries: Mapping[str, Sequence[Event]], book: Book) -> Iterator[str]:
     """Compute the cost again; of mechanisms that are registered. A plan costs at least what each release of it does."""
-    made, asked = _paid_for(own), own[0].facts
-    paying = _plan_of(own, entries) if "part" in asked else None if asked.get("free") else own
-    if made is None or paying is None or made["mechanism"]["name"] not in REGISTRY:
+    made, asked = paid_for(own), own[0].facts
+    paying = _plan_of(own, entries) if "part" in asked else own
+    if made is None or paying is None or paying[0].facts.get("free") or made["mechanism"]["name"] not in REGISTRY:
         return
     budget = Budget(**paying[0].facts["budget"])
     relation = Relation(name=asked["relation"], group=asked["group"])
@@ -386,7 +394,7 @@ def _continued(own: Sequence[Event], entries: Mapping[str, Sequence[Event]]) -> 
         yield "it is free, and neither a plan nor an earlier entry paid for it"
     if first is None:
         return
-    made, before = _paid_for(own), entries.get(first)
+    made, before = paid_for(own), entries.get(first)
     free = before is not None and before[0].facts.get("free") and "part" not in before[0].facts
     if before is None or free or any(before[0].facts.get(k) != facts.get(k) for k in _SAME_RUN):
         yield "it goes on from no run that was paid for"
@@ -398,7 +406,7 @@ def _continued(own: Sequence[Event], entries: Mapping[str, Sequence[Event]]) -> 
         if kind is not None and not issubclass(kind, SteppedMechanism):
             yield f"it goes on from {counted(held, 'step')}, and its mechanism takes one step"
         used = steps or any(event.state == "COMMITTED" for event in own)  # else it was refused
-        others = [_paid_for(one) for one in earlier if one is before or _steps(one)]
+        others = [paid_for(one) for one in earlier if one is before or _steps(one)]
         if used and any(paid["mechanism"] != made["mechanism"] for paid in others if paid is not None):
             yield "it goes on from a run of another mechanism"
     taken = {step for one in earlier for step in _steps(one)}
@@ -414,13 +422,13 @@ def _steps(own: Sequence[Event]) -> list[int]:
     return [event.facts["step"] for event in own if event.state == "NOTED" and "step" in event.facts]
 
 
-def _paid_for(own: Sequence[Event]) -> Mapping[str, Any] | None:
+def paid_for(own: Sequence[Event]) -> Mapping[str, Any] | None:
     """Return what an entry says that it pays for; None where it says nothing."""
     return next((event.facts["made"] for event in own if "made" in event.facts), None)
 
 
 def _rebuilt(made: Mapping[str, Any]) -> Any:
-    return named(made["mechanism"]["name"]).of(
+    return named(made["mechanism"]["name"]).from_parameters(
         made["mechanism"]["parameters"],
         domain=Domain.from_toml(made["domain"]),
         records=made["records"],

@@ -16,6 +16,7 @@ from discreet.domain import Domain
 from discreet.domain.declaration import DECLARED
 from discreet.mechanisms.base import CellCounts, Mechanism, Output
 from discreet.mechanisms.forecast import Forecast, Traits
+from discreet.mechanisms.reading import Reading
 
 if TYPE_CHECKING:
     from discreet.mechanisms.data_specific_reveal_or_obscure import DataSpecificRevealOrObscure
@@ -52,6 +53,7 @@ __all__ = [
     "PerturbedHistogram",
     "PitmanYor",
     "PrivateEvolution",
+    "Reading",
     "RevealOrObscure",
     "SignedMeasure",
     "SmoothedHistogram",

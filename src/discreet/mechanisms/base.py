@@ -289,7 +289,7 @@ class Mechanism(ABC):
         return {name: _plain(value) for name, value in values.items() if value is not None}
 
     @classmethod
-    def of(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
+    def from_parameters(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
         """Build the mechanism from what :meth:`parameters` returns, and the numbers of records held and released.
 
         Raises
@@ -349,7 +349,7 @@ def twin_of(mechanism: Twin, size: int | None) -> Twin:
 
     ``size``: number of records to release; None for counts.
     """
-    twin = mechanism.of(
+    twin = mechanism.from_parameters(
         json.loads(json.dumps(mechanism.parameters())),
         domain=Domain.from_dict(mechanism.domain.to_dict()),
         records=declared(mechanism, "records") or 0,

@@ -146,7 +146,9 @@ class StableCounts(Mechanism):
         require_known(cls, fixed)
         scale, threshold = fixed.pop("scale", None), fixed.pop("threshold", None)
         return solve_threshold(
-            lambda b, t: cls.of({**fixed, "scale": b, "threshold": t}, domain=domain, records=n, size=None),
+            lambda b, t: cls.from_parameters(
+                {**fixed, "scale": b, "threshold": t}, domain=domain, records=n, size=None
+            ),
             budget,
             n=n,
             group=group,

@@ -56,7 +56,7 @@ def stated(
     mechanism has no theorem for the relation.
     """
     kind, found, group, fixed = _resolve(mechanism, parameters, domain)
-    made: Mechanism = kind.of(fixed, domain=found, records=records, size=size)
+    made: Mechanism = kind.from_parameters(fixed, domain=found, records=records, size=size)
     return made, made.guarantee(Relation(name=relation, group=group), n=records)
 
 
@@ -73,7 +73,7 @@ def on_domain(mechanism: str, domain: Domain, *, records: int, size: int | None,
     if "group" in parameters:
         raise ParameterError("do not pass group. It comes from the table")
     kind, _, _, fixed = _resolve(mechanism, parameters, domain)
-    made: Mechanism = kind.of(fixed, domain=domain, records=records, size=size)
+    made: Mechanism = kind.from_parameters(fixed, domain=domain, records=records, size=size)
     return made
 
 

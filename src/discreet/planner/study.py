@@ -137,7 +137,7 @@ class Part:
         """Return the part that was written by :meth:`to_dict`. Raises DiscreetError where it cannot be built."""
         group = integer("max_records", facts["max_records"], least=1, most=10_000)
         records, size = positive_size("records", facts["records"]), positive_size("size", facts["size"])
-        mechanism = named(facts["mechanism"]["name"]).of(
+        mechanism = named(facts["mechanism"]["name"]).from_parameters(
             facts["mechanism"]["parameters"], domain=Domain.from_dict(facts["domain"]), records=records, size=size
         )
         return cls(

@@ -287,7 +287,7 @@ class ModelMechanism(Mechanism):
         """Return a posterior with the promise of a certificate, over a stand-in of its model."""
 
     @classmethod
-    def of(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
+    def from_parameters(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
         """Return a mechanism with the same promise and reading: the model and its chains are a stand-in.
 
         ``records``, ``size``: not used, since they are no parameters of a model.

@@ -120,7 +120,7 @@ def certified_mechanism(facts: CertificateFacts) -> Mechanism:
 
     Raises ParameterError when there is none of that name, or its parameters are out of range.
     """
-    return certified_type(facts.mechanism.name).of(
+    return certified_type(facts.mechanism.name).from_parameters(
         facts.mechanism.parameters,
         domain=Domain.from_dict(facts.domain),
         records=facts.records,

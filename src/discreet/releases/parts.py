@@ -21,7 +21,6 @@ from discreet._core.random import keyed
 from discreet._core.writing import file_sha256, new_folder, repeatable, together
 from discreet.domain import Domain
 from discreet.ledger import Run
-from discreet.ledger.run import keeper_of
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.reading import BLOCK, Expansion, Reading
 from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
@@ -116,7 +115,7 @@ def write_parts(
     if shares is None and asked.by is not None:
         raise Fault("no expansion", mechanism.name)
     folders = [] if asked.by is None else folders_of(domain, asked.by)
-    with new_folder(folder, keeper=keeper_of(run, complete), folders=folders) as place:
+    with new_folder(folder, keeper=run.keeper(complete), folders=folders) as place:
         if shares is None:
             frames = next(released_frames(mechanism, content, reading, rng=rng, progress=progress))
             parts = list(_one_after_the_other(frames, size, schema, place, asked, carried=carried))

@@ -23,9 +23,8 @@ from discreet.domain import Counts, Domain
 from discreet.domain.records import Commonness
 from discreet.ledger import Ledger, Request, Run
 from discreet.ledger.request import AddRemove
-from discreet.mechanisms import Mechanism
+from discreet.mechanisms import Mechanism, Reading
 from discreet.mechanisms.base import declared, feasible, require_made_for, twin_of
-from discreet.mechanisms.reading import Reading
 from discreet.privacy import Budget, Relation
 from discreet.privacy.guarantee import RelationName, require_kind
 from discreet.releases.certificate import Certificate

@@ -17,7 +17,6 @@ from discreet._core.text import counted, harmless, paragraph, sentence
 from discreet._core.writing import Move, file_sha256, new_folder, recover, together
 from discreet.domain import Domain
 from discreet.ledger import Run
-from discreet.ledger.run import keeper_of
 from discreet.mechanisms import REGISTRY
 from discreet.mechanisms.likelihood import ContinuedUrn, Likelihood, NoisyCellCounts
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate
@@ -384,7 +383,7 @@ def write(
         if run is not None:
             run.commit(written.paid_for, moves)
 
-    keeper = keeper_of(run, complete)
+    keeper = None if run is None else run.keeper(complete)
     check = partial(require_whole_pair, *paths)
     hashes: dict[Path, str] = {}
     with together(*paths, inputs=inputs, check=check, keeper=keeper, hashes=hashes) as (table, certificate):
@@ -409,7 +408,7 @@ def _write_folder(
         if run is not None:
             run.commit(written.paid_for, folder={"path": str(final), "write": write, "files": dict(files)})
 
-    keeper = keeper_of(run, complete)
+    keeper = None if run is None else run.keeper(complete)
     with new_folder(folder, keeper=keeper) as part:
         for number, frames in enumerate(tables, start=1):
             path = part / f"table-{number:02}.parquet"

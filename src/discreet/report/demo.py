@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from discreet import Watch
 from discreet._core.errors import FileProblem, MissingExtra
 from discreet._core.lazy import pl
 from discreet._core.text import counted
 from discreet._core.writing import own_folder, together
 from discreet._release import release
 from discreet.domain import Domain
-from discreet.ledger.request import Watch
 from discreet.releases import verify
 from discreet.releases.reading import read
 from discreet.report.html import write_report

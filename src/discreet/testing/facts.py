@@ -67,8 +67,9 @@ def check_parameters(kind: type[Mechanism]) -> None:
     """Assert that a mechanism is rebuilt from its parameters, as a certificate has to be.
 
     Every field but the domain and the numbers of records is among the parameters, unless it has its default, as one
-    that earlier versions did not know; they are JSON; and with each field changed in turn, ``of(parameters())`` gives
-    the mechanism back. Raises AssertionError when a field is left out or comes back as something else.
+    that earlier versions did not know; they are JSON; and with each field changed in turn,
+    ``from_parameters(parameters())`` gives the mechanism back. Raises AssertionError when a field is left out or comes
+    back as something else.
 
     Examples
     --------
@@ -84,7 +85,8 @@ def check_parameters(kind: type[Mechanism]) -> None:
         lacking = told - set(stated) - set(_ELSEWHERE)
         assert not lacking, f"{kind.__name__}.parameters() leaves out {min(lacking)!r}"
         read = json.loads(json.dumps(stated, allow_nan=False))
-        again = kind.of(read, domain=made.domain, records=kept.get("records", _RECORDS), size=kept.get("size"))
+        numbers = {"records": kept.get("records", _RECORDS), "size": kept.get("size")}
+        again = kind.from_parameters(read, domain=made.domain, **numbers)
         for name, value in kept.items():
             found = getattr(again, name)
             assert found == value, f"{kind.__name__}: {name} {value!r} comes back from parameters() as {found!r}"

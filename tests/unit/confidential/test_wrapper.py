@@ -95,6 +95,12 @@ def test_it_refuses_to_be_used(attempt: str) -> None:
     assert str(CANARY) not in "".join(traceback.format_exception(problem.value))
 
 
+def test_what_is_public_about_it_is_not_exchanged() -> None:
+    """A table of five records a person passed for one of a record each, at a fifth of its cost."""
+    with pytest.raises(AttributeError):
+        closed().provenance = None  # type: ignore[misc]
+
+
 @pytest.mark.parametrize("attempt", [json.dumps, pa.array, pl.DataFrame, pd.DataFrame, vars, "".join])
 def test_other_libraries_cannot_use_it_either(attempt: Callable[[Any], Any]) -> None:
     with pytest.raises((ConfidentialAccessError, TypeError, ValueError, pa.ArrowInvalid)) as problem:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +192,25 @@ def test_a_domain_that_was_exchanged_is_found(tmp_path) -> None:
         assert any("not the one whose hash it holds" in line for line in ledger.verify())
 
 
+def test_a_certificate_of_another_domain_than_was_paid_for_is_found(tmp_path) -> None:
+    """With fewer cells a mechanism that spends by cells costs less, and the entry holds the hash of those."""
+    few, out = Domain(columns={"age": Integer(lower=0, upper=3)}), tmp_path / "out.csv"
+    mechanism = DirichletMultinomial.calibrated(BUDGET, domain=DOMAIN, n=N, size=50)
+    with ledger_at(tmp_path) as ledger:
+        closed = confidential(AGES, DOMAIN)
+        path = publish(closed, mechanism, budget=BUDGET, out=out, ledger=ledger, accept_poor_utility=True)
+        assert ledger.verify([path.certificate_path]) == []
+        told = json.loads(path.certificate_path.read_text())
+        made = {**of(replace(mechanism, domain=few)), "mechanism": told["mechanism"]}
+        with ledger._book.appending() as page:
+            page.append("b", "RESERVED", facts=reserved(BUDGET, made=made), cost=cost(ledger, mechanism))
+            opened = page.append("b", "OPENED", facts={})
+            page.append("b", "COMMITTED", facts={**kept(made), "files": []})
+        told["ledger"] = {"dataset": "d", "entry": "b", "head": opened.hash}
+        path.certificate_path.write_text(json.dumps(told))
+        assert any("another domain than was paid for" in line for line in ledger.verify([path.certificate_path]))
+
+
 PURE = Budget(epsilon=1.0)
 
 
@@ -250,7 +271,7 @@ def test_what_a_plan_did_not_pay_for_is_found(tmp_path, way) -> None:
             part = {**part, "name": "b"}
             written_by_hand(ledger, "p", {**plan, "parts": [part]}, Cost(), released={})
         budget = Budget(**part["budget"])
-        planned = PerturbedHistogram.of(part["mechanism"]["parameters"], domain=DOMAIN, records=N, size=50)
+        planned = PerturbedHistogram.from_parameters(part["mechanism"]["parameters"], domain=DOMAIN, records=N, size=50)
         made = of(histogram("laplace") if way == "another mechanism" else planned, budget)
         facts = reserved(budget, made=made, free=True, part=part)
         for entry in ("x", "y") if way == "twice" else ("x",):

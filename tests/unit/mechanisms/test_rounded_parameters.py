@@ -95,7 +95,7 @@ PRINTED: dict[str, tuple[Mechanism, str, float]] = {
 def test_the_guarantee_is_that_of_the_number_that_is_printed(name: str) -> None:
     made, parameter, printed = PRINTED[name]
     assert made.parameters()[parameter] == printed
-    again = REGISTRY[name].of(made.parameters(), domain=made.domain, records=10, size=made.size)  # type: ignore[attr-defined]
+    again = REGISTRY[name].from_parameters(made.parameters(), domain=made.domain, records=10, size=made.size)  # type: ignore[attr-defined]
     assert again.guarantee(n=10).delta(1.0) == made.guarantee(n=10).delta(1.0)
     closed = {"dirichlet-multinomial": lambda: math.log1p(3 / printed),
               "smoothed-histogram": lambda: math.log1p((1 - printed) * 3 / (10 * printed)),

@@ -59,8 +59,8 @@ def test_one_table_is_not_told_and_several_are_the_same_private_step() -> None:
     assert "tables" not in one.parameters()
     assert several.parameters()["tables"] == 3
     assert one.step_identity == several.step_identity
-    assert Marginals.of(one.parameters(), domain=WIDE, records=4000, size=10) == one
-    assert Marginals.of(several.parameters(), domain=WIDE, records=4000, size=10) == several
+    assert Marginals.from_parameters(one.parameters(), domain=WIDE, records=4000, size=10) == one
+    assert Marginals.from_parameters(several.parameters(), domain=WIDE, records=4000, size=10) == several
     assert one.guarantee(n=4000).delta(1.0) == several.guarantee(n=4000).delta(1.0)
     assert not any("conditional independence" in caveat for caveat in one.guarantee(n=4000).caveats)
     assert any("conditional independence" in caveat for caveat in several.guarantee(n=4000).caveats)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import types
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -26,7 +27,14 @@ NESTED = ([], {"deep": [{1}]})
 ARRAY = np.zeros(3)
 OBJECTS = np.empty(1, dtype=object)
 BYTES = bytearray(4)
-Named = types.SimpleNamespace
+SPACE = types.SimpleNamespace()
+
+
+class Shelf:
+    last: ClassVar[Any] = None
+
+
+SHELF = Shelf()
 
 
 def helper(seen: list[int] = []) -> list[int]:  # noqa: B006
@@ -52,6 +60,9 @@ PLACES = {
     "default argument": lambda self, x: helper().append(x.n),
     "attribute of a function": lambda self, x: setattr(helper, "x", x.n),
     "closure": lambda self, x: CLOSURE().append(x.n),
+    "class beside it": lambda self, x: setattr(Shelf, "last", x),
+    "object beside it": lambda self, x: setattr(SHELF, "x", x),
+    "namespace": lambda self, x: setattr(SPACE, "x", x),
     "attribute of a method": lambda self, x: setattr(Keeping.spoken, "x", x.n),
 }
 
@@ -79,6 +90,9 @@ def as_before() -> Any:
             del kind.last  # type: ignore[attr-defined]
     for held in (BOX, Keeping.log, NESTED[1]["deep"][0], helper(), CLOSURE()):  # type: ignore[index]
         held.clear()
+    Shelf.last = None
+    vars(SHELF).clear()
+    vars(SPACE).clear()
     ARRAY[0], BYTES[0], OBJECTS[0] = 0, 0, None
     globals().pop("kept", None)
 
@@ -142,3 +156,33 @@ def test_objects_that_lead_back_to_themselves_are_looked_at() -> None:
 
     Round.loop.append(Round.loop)
     assert kept_state(Round) == kept_state(Round)
+
+
+def test_objects_that_many_lead_to_are_looked_at_once() -> None:
+    """Twenty lists, each twice in the next, took half a minute; a thousand, each in the next, an error."""
+
+    class Holder:
+        deep: ClassVar[list[Any]] = []
+        wide: ClassVar[list[Any]] = []
+
+    for _ in range(5000):
+        Holder.deep, Holder.wide = [Holder.deep], [Holder.wide, Holder.wide]
+    before = kept_state(Holder)
+    assert before == kept_state(Holder)
+    Holder.wide[0][0].append(1)
+    assert before != kept_state(Holder)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Importing(PerturbedHistogram):
+    name: ClassVar[str] = "importing"
+
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> Any:
+        globals()["colorsys"] = importlib.import_module("colorsys")
+        return super().kernel(x, rng=rng)
+
+
+def test_a_module_that_a_kernel_imports_is_not_the_table() -> None:
+    made = Importing(domain=CELLS, records=300, scale=5.0)
+    publish(confidential(TABLE, CELLS), made, size=10, accept_poor_utility=True)
+    assert globals().pop("colorsys")
