@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet import wording
+from discreet import AddRemove, Checkpoint, Watch, wording
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
@@ -25,7 +25,6 @@ from discreet.domain import Counts, Domain
 from discreet.domain.records import Commonness
 from discreet.ledger import Ledger, Request, Run
 from discreet.ledger.outlook import ledger_for
-from discreet.ledger.request import AddRemove, Checkpoint, Watch
 from discreet.mechanisms import REGISTRY, Mechanism, first_names, named, require_kept
 from discreet.mechanisms.base import PartsMechanism, feasible, parameter_names, require_relation
 from discreet.mechanisms.likelihood import no_posterior

@@ -31,13 +31,7 @@ _UNIT, _FREQUENCY, _NUMBER, _PLACE, _ORDER = "u", "f", "i", "place", "h"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DuckDBCells(Cells):
-    """A relation of DuckDB.
-
-    ``relation``: the table.
-    ``codes``: for each declared column the expression of its code, None where there is none.
-    ``types``: the Polars type of each column's values.
-    ``frequency``: the name of the column of frequencies.
-    """
+    """A relation of DuckDB."""
 
     relation: Any
     codes: Mapping[str, str | None]
@@ -131,10 +125,7 @@ class DuckDBCells(Cells):
 
 
 def duckdb_relation(frame: Any) -> Any | None:
-    """Return a relation of DuckDB for a table of DuckDB, or of Ibis where DuckDB holds it; None for any other.
-
-    ``frame``: as narwhals has it.
-    """
+    """Return a relation of DuckDB for a table of DuckDB, or of Ibis where DuckDB holds it; None for any other."""
     kind, native = frame.implementation.name.lower(), frame.to_native()
     if kind == "duckdb":
         return native
@@ -194,11 +185,7 @@ def sql_text(text: str) -> str:
 
 
 def code(column: Column, x: str, dtype: pl.DataType) -> str | None:
-    """Return the expression of the code of a value; None where none is sure to be the one that encoding gives.
-
-    ``x``: the expression of the value.
-    ``dtype``: the Polars type that the value comes as.
-    """
+    """Return the expression of the code of a value; None where none is sure to be the one that encoding gives."""
     if not column.finite or not column._accepts(dtype):
         return None
     if isinstance(column, Numeric):
@@ -215,12 +202,7 @@ def _null(column: Column) -> int:
 
 
 def _bounded(column: Any, v: str, bounds: tuple[str, str], inside: str, *, missing: str) -> str:
-    """Return the code of a value that may be null, or outside the bounds.
-
-    ``v``: the value as a number; null or NaN is not between the bounds.
-    ``inside``: the code of a value between them.
-    ``missing``: whether it is null.
-    """
+    """Return the code of a value that may be null, or outside the bounds."""
     low, high = bounds
     beyond = str(MISFIT)
     if column.out_of_bounds == "clip":

@@ -28,11 +28,7 @@ _MOST_PRODUCT = 2**62
 
 
 def code(column: Column, x: Any, kind: Any) -> Any | None:
-    """Return the expression of the code of a value; None where none is sure to be the one that encoding gives.
-
-    ``x``: the expression of the value.
-    ``kind``: its type in Spark.
-    """
+    """Return the expression of the code of a value; None where none is sure to be the one that encoding gives."""
     name = kind.simpleString()
     if isinstance(column, Numeric):
         return _of_number(column, x, name)
@@ -113,12 +109,7 @@ Read: TypeAlias = "Callable[[Any, list[str]], pl.DataFrame]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaskCells(Cells):
-    """A Dask table: its parts are counted where they are, and the counts of parts added up there.
-
-    ``frame``: the table.
-    ``frequency``: the name of the column of frequencies.
-    ``read``: takes a part from pandas.
-    """
+    """A Dask table: its parts are counted where they are, and the counts of parts added up there."""
 
     frame: Any
     frequency: str
@@ -179,9 +170,6 @@ class SparkCells(Cells):
     """A table of Spark: counted by expressions where every column has one, and else in Python workers.
 
     Workers count Arrow batches, and Spark adds up the counts.
-
-    ``frame``: the table.
-    ``frequency``: the name of the column of frequencies.
     """
 
     frame: Any

@@ -25,11 +25,6 @@ def ledger_for(
 ) -> Ledger | None:
     """Return the ledger that pays for a release; None where nobody keeps one.
 
-    ``given``: by the caller.
-    ``domain``: its TOML file may name a ledger in ``[ledger]``, as ``file`` (beside it) and ``dataset``.
-    Anything but a path is passed over.
-    ``dataset``: the name of the data set in the ledger.
-
     Raises ParameterError when ``[ledger]`` is wrong, or a data set is named and no ledger.
     """
     if isinstance(given, Ledger):
@@ -70,10 +65,6 @@ Left = tuple[float, float] | None
 
 def left_after(ledger: Ledger, releases: Sequence[tuple[Guarantee, Budget]]) -> tuple[LedgerStatus, list[Left]]:
     """Return where a ledger stands, and for each of some releases what would be left after that one alone.
-
-    ``ledger``: of the table.
-    ``releases``: what each would promise, and what it would ask for. A release sets its whole budget aside before its
-    table is opened, and pays for its profile: both have to be left.
 
     Raises Refused when the ledger does not add up such releases.
     """

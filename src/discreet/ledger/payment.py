@@ -60,14 +60,9 @@ class Payment:
         return str(self._reserved.entry)
 
     @property
-    def opened(self) -> bool:
-        """Whether the table may be read."""
-        return self._last.state == "OPENED"
-
-    @property
     def stamp(self) -> dict[str, str]:
         """What a certificate says of the ledger: with it, that the ledger was cut or rolled back shows."""
-        if not self.opened:
+        if self._last.state != "OPENED":
             raise ParameterError("this payment is not open: it was used, or its block has ended. Pay for another")
         return {"dataset": self._book.dataset, "entry": self.entry, "head": self._last.hash}
 
@@ -82,7 +77,7 @@ class Payment:
 
         Raises ParameterError when the entry was settled by somebody else.
         """
-        if not self.opened:
+        if self._last.state != "OPENED":
             self._to("OPENED", {})
         return self
 
@@ -138,12 +133,7 @@ class Payment:
     def commit(
         self, facts: Mapping[str, Any], moves: Sequence[Move] = (), folder: Mapping[str, Any] | None = None
     ) -> None:
-        """Say, durably, that what is released is complete on the disk, or about to be handed over.
-
-        ``facts``: of the certificate.
-        ``moves``: files on the way to their names.
-        ``folder``: a folder on its way to its name.
-        """
+        """Say, durably, that what is released is complete on the disk, or about to be handed over."""
         files = [
             {"path": os.fspath(m.final), "sha256": m.sha256, "replaces": m.replaces, "write": m.token} for m in moves
         ]

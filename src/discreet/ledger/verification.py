@@ -366,7 +366,12 @@ def _charged(own: Sequence[Event], entries: Mapping[str, Sequence[Event]], book:
     budget = Budget(**paying[0].facts["budget"])
     relation = Relation(name=asked["relation"], group=asked["group"])
     try:
-        mechanism = _rebuilt(made)
+        mechanism = named(made["mechanism"]["name"]).from_parameters(
+            made["mechanism"]["parameters"],
+            domain=Domain.from_toml(made["domain"]),
+            records=made["records"],
+            size=made["size"],
+        )
         guarantee = mechanism.guarantee(relation, n=made["records"])
         met = guarantee.meets(budget)
         cost = book.currency.of_profile(guarantee.profile, asked=budget, whole=book.whole) if met else Cost()
@@ -425,12 +430,3 @@ def _steps(own: Sequence[Event]) -> list[int]:
 def paid_for(own: Sequence[Event]) -> Mapping[str, Any] | None:
     """Return what an entry says that it pays for; None where it says nothing."""
     return next((event.facts["made"] for event in own if "made" in event.facts), None)
-
-
-def _rebuilt(made: Mapping[str, Any]) -> Any:
-    return named(made["mechanism"]["name"]).from_parameters(
-        made["mechanism"]["parameters"],
-        domain=Domain.from_toml(made["domain"]),
-        records=made["records"],
-        size=made["size"],
-    )

@@ -33,11 +33,7 @@ _WITHIN = 8
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """A public table that the confidential one is expected to look like.
-
-    ``table``: an earlier release, last year's published sample. None stands for the inner half of the base measure:
-    what lies between its quartiles in ordered columns, Zipf's weights in the declared order of categories.
-    """
+    """A public table that the confidential one is expected to look like."""
 
     table: pl.DataFrame | None = None
 
@@ -121,14 +117,6 @@ def predicted_errors(
 ) -> dict[str, float]:
     """Predict the Wasserstein-1 distance of each column of a release to the same column of the confidential table.
 
-    ``mechanism``: calibrated.
-    ``n``, ``size``: numbers of records held and released.
-    ``reference``: a public table that the confidential one is expected to look like; by default the inner half of the
-    base.
-    ``draws``: how many draws of the mechanism's noise to take at most; by default as many as it says.
-    Returns: by the column's name, in its own unit (days for dates, seconds for datetimes and durations); ranks over
-    ``K - 1`` for ordered categories, the total variation where there is no order.
-
     Notes
     -----
     With ``F`` the reference's distribution function and ``G`` that of the records' law after one draw of the
@@ -189,12 +177,7 @@ def summed(domain: Domain, errors: Mapping[str, float]) -> float:
 
 
 def sampling_errors(domain: Domain, size: int, reference: Reference) -> dict[str, float]:
-    """Return the errors that independent records drawn from the table itself are predicted to have: without privacy.
-
-    ``domain``: public.
-    ``size``: number of records drawn.
-    ``reference``: what the table is expected to look like.
-    """
+    """Return the errors that independent records drawn from the table itself are predicted to have: without privacy."""
     support, shares = reference.shares(domain)
     drawn = _Drawn(float(size), len(domain.columns), stratified=False)
     own = [np.append(shares, 0.0)]
@@ -214,9 +197,6 @@ class _Drawn:
 
     def variance(self, law: Floats, start: Floats, mass: Floats) -> Floats:
         """Return the variance of the share of drawn records below some points of one column.
-
-        ``law``: the distribution function there.
-        ``start``, ``mass``: the distribution function where the cell of each point starts, and the share in that cell.
 
         Notes
         -----

@@ -31,12 +31,7 @@ _MOST_DRAWN = 1 << 20  # records: more of them have hardly less error
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PairErrors:
-    """Predicted total variation of each table of two columns of a release.
-
-    ``errors``, shape (pairs,): means over rehearsals, in the order of ``itertools.combinations`` of the columns.
-    ``measured``, shape (pairs,): in how many rehearsals the table was measured; None where whole records are.
-    ``rehearsals``: how many there were.
-    """
+    """Predicted total variation of each table of two columns of a release."""
 
     errors: Floats
     measured: Integers | None

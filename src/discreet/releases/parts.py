@@ -36,12 +36,7 @@ Workers = int | Callable[[Callable[[int], Part], Sequence[int]], Iterable[Part]]
 
 @dataclass(frozen=True, kw_only=True)
 class Partitions:
-    """How a table is to be divided into files, and by whom. Public.
-
-    ``count``: of parts, within each folder where there are several.
-    ``by``: the column whose values are the names of folders.
-    ``workers``: who makes the parts.
-    """
+    """How a table is to be divided into files, and by whom. Public."""
 
     count: int
     by: str | None = None
@@ -153,13 +148,7 @@ def _bounds(size: int, count: int, number: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, eq=False)
 class PartMaker:
-    """Makes part after part, in any order: a function of a part's number, which can be sent to another process.
-
-    ``folder``: where the parts go; nobody else writes there.
-    ``count``: of parts, of each of the tables.
-    ``tables``: what is divided: the folder within, and the records.
-    ``leaves_out``: the column that folders are named by.
-    """
+    """Makes part after part, in any order: a function of a part's number, which can be sent to another process."""
 
     folder: Path
     count: int

@@ -357,7 +357,7 @@ def _rows(certificate: Certificate, content: Content) -> list[Check]:
             what=f"{table.file if several else 'released'}.rows",
             claimed=table.rows,
             found=content.rows[-1],
-            agrees=table.rows in content.rows,
+            agrees=table.rows is not None and table.rows in content.rows,  # a range is walked for what is no number
         )
         for table in tables
     ]

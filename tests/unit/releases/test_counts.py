@@ -71,3 +71,13 @@ def test_cells_are_described_by_their_values_or_ends() -> None:
     assert table.columns == ["day_from", "day_to", "x_from", "x_to", "y"]
     assert table.row(1) == (dt.date(2024, 1, 1), dt.date(2024, 1, 2), 0.5, 1.0, 0.5)
     assert table.row(5) == (None, None, 0.5, 1.0, 0.5)
+
+
+def test_a_certificate_of_counts_without_a_number_of_rows_disagrees_at_once() -> None:
+    """How many counts a stability histogram has is not known beforehand: any number, and so not none."""
+    table, domain = pl.DataFrame({"cell": [1, 2] * 500}), Domain(columns={"cell": Integer(lower=0, upper=3)})
+    made = discreet.release(table, domain, epsilon=1.0, delta=1e-6, counts=True, mechanism="stability-histogram")
+    facts = made.certificate.to_dict()
+    assert all(check.agrees for check in verify(made.certificate))
+    spoilt = Certificate.from_dict({**facts, "released": {**facts["released"], "rows": None}})
+    assert [check.what for check in verify(spoilt) if not check.agrees] == ["released.rows"]

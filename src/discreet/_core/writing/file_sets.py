@@ -57,17 +57,6 @@ def together(
     """Write files that appear all at once, when the block ends without an error; else what was there stays.
 
     Raises FileProblem when something cannot or must not be written, or another run is writing it.
-
-    ``*paths``: their names, in the order in which one says what another is: a table, then its certificate.
-    ``inputs``: paths that were read and must not be overwritten; anything else is passed over.
-    ``private``: whether they hold something confidential: their mode is then 0600. Otherwise they have the mode of what
-    they replace, and new ones what the process's mask leaves.
-    ``check``: called when no other writer can interfere: it raises where what has the names must not be replaced.
-    ``held``: whether the caller holds the lock of the only name.
-    ``keeper``: told when all files are on the disk, before they get their names. Once it knows they are never swept
-    away: after a failure, ``keep_promise`` gives them their names.
-    ``hashes``: the SHA-256 of files that the caller has computed when the block ends, by name. Others are read again.
-    Yields: one file a name, open for writing. Their own names are those of temporary files.
     """
     check_outputs(paths, inputs)
     finals = [canonical(path) for path in paths]
@@ -172,12 +161,6 @@ def new_folder(path: Path, *, keeper: Keeper | None = None, folders: Iterable[st
     """Write a folder that appears whole, when the block ends without an error, or not at all.
 
     Raises FileProblem when something has the name, or it cannot be written.
-
-    ``path``: its name, which nothing has.
-    ``keeper``: told when all is on the disk, before it gets its name, of its name, that of the write, and the SHA-256
-    of each file in it; see :func:`together`.
-    ``folders``: names of folders in it.
-    Yields: a temporary folder to write into.
     """
     final = canonical(path)
     write, kept = token(), False

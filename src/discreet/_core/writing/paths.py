@@ -53,9 +53,6 @@ def check_outputs(outputs: Sequence[Path], inputs: Iterable[Any]) -> None:
     """Refuse outputs that are no files, that are one another, or that are inputs, links included.
 
     Raises FileProblem when something would be overwritten that must not be.
-
-    ``outputs``: what is to be written.
-    ``inputs``: paths that are read; anything else is passed over.
     """
     read = [Path(source) for source in inputs if isinstance(source, (str, os.PathLike))]
     for place, path in enumerate(outputs):

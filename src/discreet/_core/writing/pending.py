@@ -38,13 +38,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One file of a set.
-
-    ``final``: its name.
-    ``sha256``: of its new content.
-    ``replaces``: size and time of what had the name; None where nothing had it.
-    ``token``: of the write.
-    """
+    """One file of a set."""
 
     final: Path
     sha256: str
@@ -186,8 +180,6 @@ def require_settled(path: str | os.PathLike[str]) -> None:
     """Refuse to read a file that belongs to a set under way.
 
     Raises FileProblem when it does.
-
-    ``path``: About to be read; it need not exist.
     """
     given = Path(path)
     for name in dict.fromkeys((canonical(given), canonical(_resolved(given)))):
@@ -308,11 +300,7 @@ def _changed(path: Path) -> FileProblem:
 
 @dataclass(frozen=True, slots=True)
 class Keeper:
-    """Who keeps books about a set.
-
-    ``entry``: under which name.
-    ``complete``: told of the set when it is complete on the disk.
-    """
+    """Who keeps books about a set."""
 
     entry: str
     complete: Callable[..., None]
@@ -376,10 +364,7 @@ def keep_promise(moves: Sequence[Move]) -> bool:
 
 
 def keep_folder(final: Path, write: str, files: Mapping[str, str]) -> bool:
-    """Give a promised folder its name, where it is whole; return whether it has it.
-
-    ``files``: the SHA-256 of each file in it, by name.
-    """
+    """Give a promised folder its name, where it is whole; return whether it has it."""
     with all_locked([final]):
         part = beside(final, write, "part")
         kept = _holds_all(final, files)
