@@ -12,14 +12,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from discreet._core.errors import DiscreetError, FileProblem, ParameterError
+from discreet._core.errors import DiscreetError, FileProblem, MissingExtra, ParameterError, Refused
 from discreet._core.reading import read_json
 from discreet._core.text import counted, harmless
 from discreet._core.writing import Move, break_promises, file_sha256, keep_folder, keep_promise
 from discreet.domain import Domain
 from discreet.ledger.events import AFTER, BEGINNING, REMARKS, STATES, Book, Event, Page, following
 from discreet.ledger.filters import Cost
-from discreet.mechanisms import REGISTRY, named
+from discreet.ledger.payment import cost_of
+from discreet.mechanisms import MODELS, REGISTRY, certified_type
 from discreet.mechanisms.steps import SteppedMechanism
 from discreet.privacy import Budget, Relation
 
@@ -358,35 +359,34 @@ def _planned(own: Sequence[Event], entries: Mapping[str, Sequence[Event]]) -> It
 
 
 def _charged(own: Sequence[Event], entries: Mapping[str, Sequence[Event]], book: Book) -> Iterator[str]:
-    """Compute the cost again; of mechanisms that are registered. A plan costs at least what each release of it does."""
+    """Compute the cost again, to a millionth, but for mechanisms of users. A plan costs at least what its parts do."""
     made, asked = paid_for(own), own[0].facts
     paying = _plan_of(own, entries) if "part" in asked else own
-    if made is None or paying is None or paying[0].facts.get("free") or made["mechanism"]["name"] not in REGISTRY:
+    name = None if made is None else made["mechanism"]["name"]
+    if made is None or paying is None or paying[0].facts.get("free") or name not in {*REGISTRY, *MODELS}:
         return
-    budget = Budget(**paying[0].facts["budget"])
-    relation = Relation(name=asked["relation"], group=asked["group"])
+    epsilon, delta = (paying[0].facts["budget"][key] for key in ("epsilon", "delta"))
+    budget = Budget(epsilon=min(100.0, epsilon * (1 + 1e-9)), delta=delta * (1 + 1e-6))
     try:
-        mechanism = named(made["mechanism"]["name"]).from_parameters(
+        mechanism = certified_type(name).from_parameters(
             made["mechanism"]["parameters"],
             domain=Domain.from_toml(made["domain"]),
             records=made["records"],
             size=made["size"],
         )
-        guarantee = mechanism.guarantee(relation, n=made["records"])
-        met = guarantee.meets(budget)
-        cost = book.currency.of_profile(guarantee.profile, asked=budget, whole=book.whole) if met else Cost()
-    except DiscreetError:  # a generator of candidates that is a user's own, for instance
-        return
-    charged = next(
-        (event.cost for event in reversed(paying) if event.state in ("COMMITTED", "OPENED", "FORFEITED")), None
-    )
-    if charged is not None and not (met and _nearly(cost).within(charged)):
+        relation = Relation(name=asked["relation"], group=asked["group"])
+        cost = cost_of(book, mechanism.guarantee(relation, n=made["records"]), budget)
+    except Refused:  # it does not meet its budget
         yield "its mechanism costs more than was charged"
-
-
-def _nearly(cost: Cost) -> Cost:
-    """Return a cost less what other versions of NumPy may compute otherwise."""
-    return Cost(cost.loss * (1 - _SLACK), cost.delta * (1 - _SLACK))
+        return
+    except MissingExtra:  # of a model
+        return
+    except DiscreetError:
+        yield "its mechanism cannot be built from what it says"
+        return
+    charged = [event.cost for event in paying if event.state in ("COMMITTED", "OPENED", "FORFEITED")]
+    if charged and not Cost(cost.loss * (1 - _SLACK), cost.delta * (1 - _SLACK)).within(charged[-1]):
+        yield "its mechanism costs more than was charged"
 
 
 def _continued(own: Sequence[Event], entries: Mapping[str, Sequence[Event]]) -> Iterator[str]:

@@ -14,12 +14,14 @@ import pytest
 from discreet import Checkpoint, Ledger, Watch, publish, release
 from discreet.confidential import confidential
 from discreet.domain import Domain, Integer, Numeric, OpenLabels
+from discreet.evolution import Callables
 from discreet.ledger import Request
 from discreet.ledger.filters import Cost
 from discreet.ledger.payment import paid_facts
 from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor
 from discreet.planner.study import Wanted, plan_together
 from discreet.privacy import Budget
+from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
 
 N = 2000
 DOMAIN = Domain(columns={"age": Integer(lower=0, upper=99)})
@@ -180,6 +182,42 @@ def test_an_entry_that_does_not_say_what_it_pays_for_is_found_once_others_do(tmp
         assert ledger.verify() == []
         written_by_hand(ledger, "c", before, Cost(), released=kept(of(mechanism)))
         assert any("does not say what it pays for" in line for line in ledger.verify())
+
+
+def test_what_cannot_be_built_again_is_found(tmp_path) -> None:
+    mechanism = histogram("laplace")
+    with ledger_at(tmp_path) as ledger:
+        made = of(mechanism, Budget(epsilon=1.0))
+        made["mechanism"]["parameters"]["bogus"] = 1
+        written_by_hand(ledger, "a", reserved(Budget(epsilon=1.0), made=made), Cost(), released=kept(made))
+        assert any("cannot be built from what it says" in line for line in ledger.verify())
+
+
+def test_a_model_that_states_more_than_was_charged_is_found(tmp_path) -> None:
+    counts = Domain(columns={"visits": Integer(lower=0, upper=60)})
+    model = CensoredPosterior(PoissonMean(column="visits"), bound=1.0).on(counts)
+    with Ledger.create(tmp_path / "x", dataset="d", epsilon=9.0, kinds=["empirical"]) as ledger:
+        for entry, (epsilon, wrong) in {"a": (2.0, False), "b": (1.0, True)}.items():
+            asked = Budget(epsilon=epsilon)
+            made = of(model, asked)
+            written_by_hand(ledger, entry, reserved(asked, made=made), ledger._book.currency.of_budget(asked),
+                            released=kept(made))  # fmt: skip
+            assert any("costs more" in line for line in ledger.verify()) == wrong
+
+
+def test_an_evolution_with_functions_of_a_user_is_built_from_what_it_says(tmp_path) -> None:
+    api = Callables(
+        domain=SQUARE, label="uniform", diameter=2.0, variations=1,
+        generate=lambda n, seed: pl.DataFrame(np.random.default_rng(seed).random((n, 2)), schema=["x", "y"]),
+        vary=lambda frame, seed: frame, embedding=lambda frame: frame.to_numpy(),
+    )  # fmt: skip
+    with ledger_at(tmp_path) as ledger:
+        release(
+            pl.DataFrame({"x": [0.5] * N, "y": [0.1] * N}), SQUARE, epsilon=1.0, delta=1e-6, size=50, api=api,
+            mechanism="private-evolution", steps=1, population=20, variant="practical", ledger=ledger,
+            accept_poor_utility=True,
+        )  # fmt: skip
+        assert ledger.verify() == []
 
 
 def test_a_domain_that_was_exchanged_is_found(tmp_path) -> None:
