@@ -296,6 +296,7 @@ class Ledger:
                 "mechanism": one["mechanism"],
                 "domain": one["domain_sha256"],
                 "cells": hash_of(Domain.from_dict(one["domain"])),
+                "toml": Domain.from_dict(one["domain"]).to_toml(),
                 "records": one["records"],
                 "size": one["size"],
                 "group": one["max_records"],

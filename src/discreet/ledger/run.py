@@ -78,7 +78,7 @@ def _mark(value: Any, modules: set[str], seen: set[int]) -> list[Any]:
         if isinstance(one, (list, tuple, dict, set, frozenset, deque)) and len(one) > _MOST_LOOKED_AT:
             marks.append(len(one))
         elif isinstance(one, np.ndarray) and one.dtype != object:
-            marks += [one.shape, sha256(np.ascontiguousarray(one).view(np.uint8)).hexdigest()]
+            marks += [one.shape, sha256(np.ascontiguousarray(one).view(np.uint8).data).hexdigest()]
         elif isinstance(one, bytearray):
             marks.append(bytes(one))
         else:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from discreet._core.errors import DiscreetError, FileProblem, MissingExtra, ParameterError, Refused
+from discreet._core.errors import DiscreetError, FileProblem, Infeasible, MissingExtra, ParameterError, Refused
 from discreet._core.reading import read_json
 from discreet._core.text import counted, harmless
 from discreet._core.writing import Move, break_promises, file_sha256, keep_folder, keep_promise
@@ -22,7 +22,7 @@ from discreet.ledger.filters import Cost
 from discreet.ledger.payment import cost_of
 from discreet.mechanisms import MODELS, REGISTRY, certified_type
 from discreet.mechanisms.steps import SteppedMechanism
-from discreet.privacy import Budget, Relation
+from discreet.privacy import Budget, Relation, compose
 
 # Recomputing a ledger: its chain, its sums, its budget, and that certificates are in it.
 
@@ -359,33 +359,41 @@ def _planned(own: Sequence[Event], entries: Mapping[str, Sequence[Event]]) -> It
 
 
 def _charged(own: Sequence[Event], entries: Mapping[str, Sequence[Event]], book: Book) -> Iterator[str]:
-    """Compute the cost again, to a millionth, but for mechanisms of users. A plan costs at least what its parts do."""
-    made, asked = paid_for(own), own[0].facts
+    """Compute the cost of a release, or of a plan, again, to a millionth, but for mechanisms of users."""
+    asked, made, covers = own[0].facts, paid_for(own), book.facts["covers"]
     paying = _plan_of(own, entries) if "part" in asked else own
-    name = None if made is None else made["mechanism"]["name"]
-    if made is None or paying is None or paying[0].facts.get("free") or name not in {*REGISTRY, *MODELS}:
+    releases = asked.get("parts", [] if made is None else [{**made, "toml": made["domain"], "group": asked["group"]}])
+    names = {*REGISTRY, *MODELS}
+    if paying is None or paying[0].facts.get("free") or not releases:
         return
-    epsilon, delta = (paying[0].facts["budget"][key] for key in ("epsilon", "delta"))
-    budget = Budget(epsilon=min(100.0, epsilon * (1 + 1e-9)), delta=delta * (1 + 1e-6))
+    if any("toml" not in release or release["mechanism"]["name"] not in names for release in releases):
+        return
+    epsilon, delta = map(paying[0].facts.get("budget", {}).__getitem__, ("epsilon", "delta"))
+    budget, guarantees = Budget(epsilon=min(100.0, epsilon * (1 + 1e-9)), delta=delta * (1 + 1e-6)), []
     try:
-        mechanism = certified_type(name).from_parameters(
-            made["mechanism"]["parameters"],
-            domain=Domain.from_toml(made["domain"]),
-            records=made["records"],
-            size=made["size"],
-        )
-        relation = Relation(name=asked["relation"], group=asked["group"])
-        cost = cost_of(book, mechanism.guarantee(relation, n=made["records"]), budget)
-    except Refused:  # it does not meet its budget
-        yield "its mechanism costs more than was charged"
-        return
+        for release in releases:
+            mechanism = certified_type(release["mechanism"]["name"]).from_parameters(
+                release["mechanism"]["parameters"],
+                domain=Domain.from_toml(release["toml"]),
+                records=release["records"],
+                size=release["size"],
+            )
+            relation = Relation(name=asked.get("relation", covers["relation"]), group=release["group"])
+            guarantees.append(mechanism.guarantee(relation, n=release["records"]))
+        if "parts" in asked:
+            profile = compose([guarantee.profile for guarantee in guarantees])
+            cost = book.currency.of_profile(profile, asked=budget, whole=book.whole)
+        else:
+            cost = cost_of(book, guarantees[0], budget)
+    except (Infeasible, Refused):  # the budget is not met
+        cost = None
     except MissingExtra:  # of a model
         return
     except DiscreetError:
         yield "its mechanism cannot be built from what it says"
         return
     charged = [event.cost for event in paying if event.state in ("COMMITTED", "OPENED", "FORFEITED")]
-    if charged and not Cost(cost.loss * (1 - _SLACK), cost.delta * (1 - _SLACK)).within(charged[-1]):
+    if charged and (cost is None or not Cost(cost.loss * (1 - _SLACK), cost.delta * (1 - _SLACK)).within(charged[-1])):
         yield "its mechanism costs more than was charged"
 
 

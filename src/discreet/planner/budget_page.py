@@ -73,13 +73,7 @@ def _named(place: Any, dataset: str | None) -> dict[str, str]:
 
 
 def page(found: Sequence[Choice], own: int, ledger: Ledger | None, rehearsal: Rehearsal | None) -> str:
-    """Return the page as text.
-
-    ``found``: one for each budget, least first.
-    ``own``: the place of the budget that is shown first.
-    ``ledger``: what is left in the last column; None where there is none.
-    ``rehearsal``: where the errors of pairs are from; None where they are not predicted.
-    """
+    """Return the page as text."""
     request = found[own].plan.request
     domain = request.domain
     most = max((one.pairs.largest for one in found if one.pairs is not None), default=0.0)
@@ -160,11 +154,7 @@ def _lengths(found: Sequence[Choice]) -> list[list[float]]:
 
 
 def _facts(one: Choice, lengths: Sequence[float], most: float) -> dict[str, Any]:
-    """Return what the script shows of a budget.
-
-    ``lengths``: of the columns' bars.
-    ``most``: the largest error of a pair at any budget, whose bar is 100 long.
-    """
+    """Return what the script shows of a budget."""
     names = one.plan.request.domain.names
     return {
         "epsilon": one.epsilon,

@@ -59,13 +59,7 @@ def budgets_around(epsilon: float) -> list[float]:
 def plans_around(
     made: Plan, rehearsal: Rehearsal | None, progress: Callable[[int, int], None] | None = None
 ) -> tuple[list[tuple[Plan, PairErrors | None]], int]:
-    """Return a plan for each of several budgets, least first, and the place of the one that was made.
-
-    ``made``: what was planned.
-    ``rehearsal``: of what each plan chooses, for the errors of pairs; None where there is none.
-    ``progress``: called after each mechanism with how many plans' mechanisms are done, and how many there are. A
-    rehearsal counts as one more.
-    """
+    """Return a plan for each of several budgets, least first, and the place of the one that was made."""
     epsilons, own = budgets_around(made.request.budget.epsilon), made.request.budget.epsilon
     more, plans = int(rehearsal is not None), []
     for place, epsilon in enumerate(epsilons):
@@ -86,11 +80,7 @@ def plans_around(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Risk:
-    """What the best attacker reaches who raises a number of false alarms among 100.
-
-    ``power``: of 100, how many they are right about at most.
-    ``text``, ``words``: the same, rounded up, and in sentences.
-    """
+    """What the best attacker reaches who raises a number of false alarms among 100."""
 
     power: float
     text: str
@@ -108,12 +98,7 @@ class Error:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """The predicted error of one pair of columns.
-
-    ``columns``: their numbers.
-    ``share``: of the records that would have to move.
-    ``measured``: whether its table was measured in rehearsals, in words.
-    """
+    """The predicted error of one pair of columns."""
 
     columns: tuple[int, int]
     share: float
@@ -128,12 +113,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs:
-    """The predicted errors of pairs of columns.
-
-    ``mean``, ``largest``: shares of the records.
-    ``measured``: how many are, in words.
-    ``rows``: those with the largest errors.
-    """
+    """The predicted errors of pairs of columns."""
 
     mean: float
     largest: float
@@ -143,15 +123,7 @@ class Pairs:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """One budget of a page.
-
-    ``plan``: as ``discreet plan`` makes it.
-    ``risks``: one for each of :data:`WRONG`; none where no mechanism meets the budget.
-    ``errors``: by column; none where they are not predicted.
-    ``pairs``: of columns; None where they are not predicted.
-    ``left``: what would be left in the ledger, in words; None where there is no ledger.
-    ``ledger``: the arguments that name it, where it was given.
-    """
+    """One budget of a page."""
 
     plan: Plan
     risks: Sequence[Risk]
@@ -306,13 +278,7 @@ def choices(
     named: Mapping[str, str],
     rehearsal: Rehearsal | None = None,
 ) -> list[Choice]:
-    """Return what each plan's choice promises, is worth, and leaves.
-
-    ``plans``: each with the predicted errors of pairs of columns.
-    ``ledger``: of the table; None where nobody keeps one.
-    ``named``: the arguments that name it, where it was given.
-    ``rehearsal``: where the errors of pairs are from.
-    """
+    """Return what each plan's choice promises, is worth, and leaves."""
     left = _left([plan for plan, _ in plans], ledger)
     found: list[Choice] = []
     for (plan, pairs), words in zip(plans, left, strict=True):

@@ -81,7 +81,14 @@ def weight_picture(risks: npt.ArrayLike, weights: npt.ArrayLike, out: Path_) -> 
         ``fitted.weights``.
     out : path
         PNG, SVG or PDF.
+
+    Raises
+    ------
+    ParameterError
+        When they are not one number per record each.
     """
+    if np.ndim(weights) != 1 or np.shape(risks) != np.shape(weights):
+        raise ParameterError("risks and weights must be one number per record")
     figure = _figure(8.0, 3.6, confidential=True)
     left, right = figure.subplots(1, 2)
     left.scatter(np.asarray(risks), np.asarray(weights), s=6, alpha=0.4, linewidths=0)

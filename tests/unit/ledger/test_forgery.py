@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -343,3 +344,21 @@ def test_a_release_of_a_plan_goes_on_from_its_checkpoint(tmp_path) -> None:
         go()
         assert ledger.status().spent["epsilon"] == 1.0
         assert ledger.verify() == []
+
+
+@pytest.mark.parametrize("share", [1, Fraction(9, 10)])
+def test_a_plan_that_costs_more_than_was_charged_is_found(tmp_path, share) -> None:
+    """Each of its releases costs less than that; together they do not."""
+    wanted = [
+        Wanted(name=name, domain=DOMAIN, records=N, size=50, mechanism="perturbed-histogram",
+               parameters={"noise": "gaussian"}) for name in ("a", "b")
+    ]  # fmt: skip
+    with ledger_at(tmp_path) as ledger:
+        ledger.declare(plan_together(wanted, epsilon=1.0, delta=1e-6))
+        (event,) = (event for event in ledger.log() if event["state"] == "RESERVED")
+        facts = json.loads(
+            json.dumps(event["facts"]).replace('"name": "a"', '"name": "c"').replace('"name": "b"', '"name": "d"')
+        )
+        whole = Cost.of(event["cost"])
+        written_by_hand(ledger, "x", facts, Cost(whole.loss * share, whole.delta * share), released={})
+        assert any("costs more than was charged" in line for line in ledger.verify()) == (share != 1)

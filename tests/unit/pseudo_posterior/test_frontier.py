@@ -188,3 +188,9 @@ def test_a_frontier_goes_on_where_it_stopped(tmp_path, monkeypatch) -> None:
         weight_picture([1.0, 2.0, 3.0], [1.0, 0.5, 0.0], tmp_path / "weights.svg"),
     ):
         assert path.stat().st_size > 1000
+
+
+@pytest.mark.parametrize(("risks", "weights"), [([[1.0]], [[1.0]]), ([1.0, 2.0], [1.0]), (1.0, 1.0)])
+def test_a_picture_of_weights_has_one_number_per_record(risks, weights, tmp_path) -> None:
+    with pytest.raises(ParameterError, match="one number per record"):
+        weight_picture(risks, weights, tmp_path / "weights.svg")
