@@ -111,8 +111,8 @@ def release(
         How records are drawn from noisy counts: stratified by default, which costs no privacy and has less sampling
         error, or independently. The other mechanisms draw as their law demands.
     tables : int
-        Number of tables to release, of ``size`` records each. Several need ``mechanism="marginals"``, which draws each
-        from the posterior of what it measured, at no further privacy cost. ``out`` is then a folder.
+        Number of tables to release, of ``size`` records each. Several are made by ``marginals``, which draws each from
+        the posterior of what it measured, at no further privacy cost. ``out`` is then a folder.
     mechanism : str, optional
         Registry name. By default the mechanism with the least error predicted from public facts.
     reference : dataframe or path, optional
@@ -182,6 +182,8 @@ def release(
     declared = public_domain(domain, data=data)
     refuse_same(data, reference, *parameters.values())
     rng = None if seed is None else seeded(seed)
+    if mechanism is None and tables != 1:
+        mechanism = next(name for name in first_names() if "tables" in parameter_names(named(name)))
     request = Request(
         budget=Budget(epsilon=epsilon, delta=delta),
         domain=declared,
@@ -481,7 +483,7 @@ def _by_name(asked: Request, kind: type[Any], held: _Known, n: int) -> tuple[Mec
     if asked.between.name == "add-remove":
         given["relation"] = asked.between.name
     made = kind.calibrated(asked.budget, domain=cut, n=n, size=asked.size, group=held.group, **given)
-    why = f"{asked.mechanism}: asked for"
+    why = f"{asked.mechanism}: {'draws several tables' if asked.several else 'asked for'}"
     if asked.sampling == "stratified" and not made.forecast(n).stratified:
         why += ". It draws records as its law demands, so that stratified has no effect"
     return made, why

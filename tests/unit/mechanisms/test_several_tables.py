@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet import publish, release, verify
+from discreet import Watch, publish, release, verify
 from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain, Integer, OpenLabels, Records
@@ -104,7 +104,6 @@ def test_open_labels_and_add_remove() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"tables": 3}, "marginals"),
         ({"tables": 3, "mechanism": "smoothed-histogram"}, "marginals"),
         ({"tables": 0, "mechanism": "marginals"}, "from 1 to 1,000"),
         ({"tables": 3, "mechanism": "marginals", "given": "b = 1"}, "Leave given out"),
@@ -114,6 +113,14 @@ def test_open_labels_and_add_remove() -> None:
 def test_what_has_no_several_tables_is_refused(given: dict[str, Any], told: str) -> None:
     with pytest.raises(ParameterError, match=told):
         release(people(), WIDE, **{"epsilon": 2.0, "delta": 1e-6, "size": 100, **given})
+
+
+def test_several_tables_choose_their_mechanism() -> None:
+    said: list[str] = []
+    made = release(people(), WIDE, epsilon=2.0, delta=1e-6, size=100, tables=3, watch=Watch(announce=said.append))
+    assert [len(table) for table in made.records] == [100] * 3
+    assert made.certificate.facts.mechanism.name == "marginals"
+    assert any(line.startswith("marginals: draws several tables") for line in said)
 
 
 # -- the posterior ----------------------------------------------------------------------------------------------------
