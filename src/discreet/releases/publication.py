@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet import AddRemove
 from discreet._core.errors import DiscreetWarning, ParameterError, Refused, RelationNotSupported
 from discreet._core.formats import DelimitedFile
 from discreet._core.lazy import pl
@@ -22,7 +21,7 @@ from discreet.confidential.public import with_public
 from discreet.confidential.rows import Rows
 from discreet.domain import Counts, Domain
 from discreet.domain.records import Commonness
-from discreet.ledger import Ledger, Request, Run
+from discreet.ledger import AddRemove, Ledger, Request, Run
 from discreet.mechanisms import Mechanism, Reading
 from discreet.mechanisms.base import declared, feasible, require_made_for, twin_of
 from discreet.privacy import Budget, Relation

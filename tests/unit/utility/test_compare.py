@@ -12,7 +12,7 @@ import pytest
 
 from discreet._core.random import seeded
 from discreet.confidential import Confidential, reveal_to_custodian
-from discreet.confidential.closed import CALLERS
+from discreet.confidential.opening import CALLERS
 from discreet.confidential.values import column_values
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
 from discreet.domain.column import Column
