@@ -483,7 +483,7 @@ def _by_name(asked: Request, kind: type[Any], held: _Known, n: int) -> tuple[Mec
     if asked.between.name == "add-remove":
         given["relation"] = asked.between.name
     made = kind.calibrated(asked.budget, domain=cut, n=n, size=asked.size, group=held.group, **given)
-    why = f"{asked.mechanism}: {'draws several tables' if asked.several else 'asked for'}"
+    why = f"{asked.mechanism}: {('asked for', 'draws several tables')[asked.several]}"
     if asked.sampling == "stratified" and not made.forecast(n).stratified:
         why += ". It draws records as its law demands, so that stratified has no effect"
     return made, why
