@@ -31,7 +31,7 @@ def killed(what: str, server: str, where: Path, stride: int) -> int:
 
 def test_releases_are_paid_for_on_a_server(server, tmp_path) -> None:
     with pytest.raises(FileProblem, match="discreet ledger init"):
-        Ledger(server)
+        Ledger(server.replace("/postgres?", "/template1?"))  # a database that no other test fills
     Ledger.create(server, dataset="ages", epsilon=1.0, delta=1e-6)
     Ledger.create(server, dataset="others", epsilon=1.0)
     with pytest.raises(ParameterError, match="already"):
