@@ -274,7 +274,7 @@ def _require_complete(request: Request) -> None:
         )
     if request.several and (kind is None or "tables" not in parameter_names(kind)):
         names = [repr(name) for name, kind in REGISTRY.items() if "tables" in parameter_names(kind)]
-        raise ParameterError(f"several tables are not drawn by every mechanism. Write mechanism={' or '.join(names)}")
+        raise ParameterError(f"several tables come from {' or '.join(names)} alone. Take it, or leave tables out")
     if request.counts and request.several:
         raise ParameterError("counts are one table. For them leave tables out")
     if parameters and request.mechanism is None:

@@ -226,20 +226,20 @@ class Ledger:
         Parameters
         ----------
         request : Request
-            What is asked for.
+            The release that is asked for.
         mechanism : Mechanism, optional
-            What will run, where it is known before the table is counted. The cost is then that of its exact profile,
-            else of the budget. A run that goes on after the steps of one that died pays for none twice.
+            The mechanism, where it is known before the table is counted. The cost is then that of its exact profile,
+            otherwise that of the budget. A run that goes on after the steps of one that died pays for none twice.
 
         Returns
         -------
         Run
-            A context, which is used once. Nothing else can be released with it.
+            A context that is used once, for this release alone.
 
         Raises
         ------
         Refused
-            When not as much is left, the ledger does not add up such releases, or the mechanism does not meet the
+            When too little is left, the ledger does not add up such releases, or the mechanism does not meet the
             budget. Nothing was spent.
         """
         require_unseeded(request.seeded)
@@ -287,7 +287,7 @@ class Ledger:
         Raises
         ------
         Refused
-            When not as much is left, the ledger does not add up such releases, or has a plan with such a name.
+            When too little is left, the ledger does not add up such releases, or has a plan with such a name.
         """
         document = plan.to_dict()
         parts = [
@@ -414,7 +414,7 @@ def _declared(page: Page, name: str, facts: Mapping[str, Any]) -> dict[str, Any]
         asked = part["budget"]
         raise Refused(
             f"the release {name!r} was declared with epsilon {as_written(asked['epsilon'])}, delta "
-            f"{as_written(asked['delta'])} another domain or another max_records. Use exactly those"
+            f"{as_written(asked['delta'])}, a domain and max_records. Use exactly those"
         )
     made = [one for one in page.about("RESERVED") if one.facts.get("part", {}).get("name") == name]
     for one in made:

@@ -48,7 +48,7 @@ def _declared(path: str | os.PathLike[str]) -> tuple[str, str | None] | None:
     if found is None:
         return None
     if not isinstance(found, Mapping) or not _texts(found) or "file" not in found or set(found) - _KEYS:
-        raise ParameterError('[ledger] in the domain must have file = "...", and may have dataset = "..."')
+        raise ParameterError('[ledger] in the domain must have file = "...", may have dataset = "...", and no more')
     place = str(found["file"])
     return place if "://" in place else str(Path(path).parent / Path(place).expanduser()), found.get("dataset")
 

@@ -40,7 +40,7 @@ def cost_of(book: Book, guarantee: Guarantee, asked: Budget) -> Cost:
         return book.currency.of_profile(guarantee.profile, asked=asked, whole=book.whole)
     if guarantee.stated is not None and guarantee.stated[0] <= asked.epsilon:
         return book.currency.of_budget(Budget(epsilon=guarantee.stated[0]))
-    raise Refused(f"the payment is for {asked}, which the release does not meet. Ask for what it needs")
+    raise Refused(f"the mechanism does not meet {asked}, which is to be paid. Pay for more, or calibrate it anew")
 
 
 class Payment:
@@ -63,7 +63,7 @@ class Payment:
     def stamp(self) -> dict[str, str]:
         """What a certificate says of the ledger: with it, that the ledger was cut or rolled back shows."""
         if self._last.state != "OPENED":
-            raise ParameterError("this payment is not open: it was used, or its block has ended. Pay for another")
+            raise ParameterError("this run is not open. Enter its with block, or pay for another where it was used")
         return {"dataset": self._book.dataset, "entry": self.entry, "head": self._last.hash}
 
     @property
@@ -91,16 +91,16 @@ class Payment:
         part = self._reserved.facts.get("part")
         if part is not None and any(part[key] != made[key] for key in ("mechanism", "size", "records", "cells")):
             raise Refused(
-                f"what was calibrated is not what the plan declares for {part['name']!r}. Release it with the "
-                "mechanism, domain, size and number of records of the plan"
+                f"the plan declares another mechanism, domain, size or number of records for {part['name']!r}. "
+                "Release it with those of the plan"
             )
         cost = cost_of(self._book, guarantee, request.budget)
         if self._reserved.facts.get("free"):
             return
         if not cost.within(self._reserved.cost):
             raise Refused(
-                "the release costs more than was reserved, since its guarantee is another one than the payment was "
-                "reserved for. Pay for what you release"
+                "the release costs more than was reserved, since its guarantee is not the one that was paid for. "
+                "Pay for the mechanism that runs"
             )
         self._due = cost
 
@@ -120,13 +120,13 @@ class Payment:
             made = [event.facts["made"] for event in events if "made" in event.facts and event.entry in took]
             if any(one[key] != made[0][key] for one in made for key in ("mechanism", "records", "cells")):
                 raise Refused(
-                    "the run that this one goes on from is of another mechanism, domain or number of records. "
-                    "Start again with another checkpoint, and pay for all steps"
+                    "this run goes on from a run with another mechanism, domain or number of records. "
+                    "Start again with a new checkpoint, and pay for all steps"
                 )
             if any(event.facts.get("step", 0) >= done for event in events):
                 raise Refused(
-                    f"step {done} was taken before, by another entry of the run that this one goes on from. "
-                    "Start again with another checkpoint, and pay for all steps"
+                    f"step {done} was taken before, by another entry that goes on from the same checkpoint. "
+                    "Start again with a new checkpoint, and pay for all steps"
                 )
             page.append(self.entry, "NOTED", facts={"step": done, "of": of})
 

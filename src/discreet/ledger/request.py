@@ -1,4 +1,4 @@
-"""What is asked of one release: public facts, checked against one another before anything is opened."""
+"""The request for one release: public facts, checked against one another before anything is opened."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Checkpoint:
     Parameters
     ----------
     path : path
-        Written after each step. Called again with the same arguments and table, a run that died goes on after the
-        steps in it and pays for none twice.
+        Written after each step. A run that died and is called again with the same arguments and table goes on after
+        these steps, and pays for none twice.
     redraw : bool
         Whether all steps may be done already. Other records are then drawn from the votes in the file, and the table
         is not asked at all. Without it a finished checkpoint is refused.
@@ -63,9 +63,9 @@ class Watch:
     progress : callable, optional
         Called with the number of records drawn so far.
     stepped : callable, optional
-        Called after each step of a mechanism that works in steps, with the number of steps done and of all steps.
+        Called after each step of a mechanism that works in steps, with the numbers of steps done and of all steps.
     evolved : callable, optional
-        Called after each step with what it released, which is public: of ``private-evolution`` its ``number``, the
+        Called after each step with its release, which is public. For ``private-evolution`` it has a ``number``, the
         frame of ``candidates``, their noisy ``votes`` and ``shares``. ``print`` writes a line for each step.
     """
 
@@ -77,16 +77,16 @@ class Watch:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is asked of one release: what is paid for, what is calibrated and what runs are made of one request.
+    """One release that is asked for: its payment, its mechanism and its run are all made from this request.
 
     All of it is public.
 
     Parameters
     ----------
     budget : Budget
-        What the release may spend.
+        The most that the release may spend.
     domain : Domain, optional
-        As it was declared. A ledger keeps its hash.
+        The declared domain. A ledger keeps its hash.
     relation : "replacement" or AddRemove
         Between which tables the guarantee holds.
     records : int, optional
@@ -104,21 +104,21 @@ class Request:
     mechanism : str, optional
         Registry name of the mechanism that is asked for; None where the plan chooses.
     parameters : mapping
-        Its parameters that are given.
+        The parameters of the mechanism that are given.
     kind : str, optional
         The kind of guarantee, where no mechanism says it before the payment.
     seeded : bool
         Whether a seed is used. No ledger pays for such a release.
     checkpoint : Checkpoint, optional
-        Of a mechanism that works in steps.
+        The checkpoint of a mechanism that works in steps.
     part : str, optional
         The name of the release in a plan that was declared in the ledger, which paid for it.
     out : tuple of path
         The files, or the folder, that the release goes to.
     what : str
-        What asks, for the ledger's readers: "release" or "synthesize".
+        The command, for readers of the ledger: "release" or "synthesize".
     watch : Watch
-        Functions to call on the way.
+        Callbacks during the release.
 
     Raises
     ------
@@ -158,7 +158,7 @@ class Request:
             if (number := getattr(self, name)) is not None:
                 object.__setattr__(self, name, positive_size(name, number))
         if self.records is not None and isinstance(self.relation, AddRemove):
-            raise ParameterError("the number of records stands in relation=AddRemove(records=...). Write it once")
+            raise ParameterError("relation=AddRemove(records=...) has the number of records. Leave the other one out")
 
     @property
     def between(self) -> Relation:

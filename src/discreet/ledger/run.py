@@ -1,4 +1,4 @@
-"""A run: what is paid for, what is promised and what reads the table are one object, which is used once."""
+"""A run: one object is paid for, makes the promise and reads the table. It is used once."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def kept_state(kind: type) -> dict[tuple[str, str], Any]:
 
 
 def _mark(value: Any, modules: set[str], seen: set[int]) -> list[Any]:
-    """Return what is equal as long as a value is what it was; objects that were seen are looked at once."""
+    """Return marks that are equal as long as a value is unchanged; each object is looked at once."""
     marks: list[Any] = []
     left = [value]
     while left:
@@ -129,10 +129,10 @@ class Run:
     """One private step on one confidential table: paid for, promised and taken by the same object, once.
 
     :meth:`discreet.Ledger.pay` makes a run that is paid for, and :meth:`unpaid` one that no ledger knows of. Nothing
-    else does. Used as a context, it is settled however the block ends: an error before the block gives the reservation
-    back; from its beginning on, the table counts as opened, and what was reserved is spent.
+    else does. Used as a context, it is settled however the block ends. An error before the block gives the reservation
+    back. Once the block has begun, the table counts as opened, and the reservation is spent.
 
-    What reads the table is refused where it is another mechanism, or has other parameters, than what was paid for.
+    A mechanism that was not paid for, or whose parameters were not, is refused before it reads the table.
     """
 
     _request: Request
@@ -148,12 +148,12 @@ class Run:
 
     @classmethod
     def unpaid(cls, request: Request) -> Self:
-        """Return a run that no ledger knows of; :meth:`assign` says what runs.
+        """Return a run that no ledger knows of; :meth:`assign` gives it a mechanism.
 
         Parameters
         ----------
         request : Request
-            What is asked for.
+            The release that is asked for.
         """
         return cls._sealed(request, None)
 
@@ -181,7 +181,7 @@ class Run:
     def mechanism(self) -> Mechanism:
         """What reads the table. Raises ParameterError where it is not known yet."""
         if self._mechanism is None:
-            raise ParameterError("this run has no mechanism yet. Give one: assign(mechanism)")
+            raise ParameterError("this run has no mechanism yet. Give one: assign(mechanism, n=...)")
         return self._mechanism
 
     @property
@@ -190,19 +190,19 @@ class Run:
         return None if self._payment is None else self._payment.stamp
 
     def assign(self, mechanism: Mechanism, *, n: int) -> None:
-        """Say what runs, once the number of records is known.
+        """Give the run its mechanism, once the number of records is known.
 
         Parameters
         ----------
         mechanism : Mechanism
-            Calibrated to the request.
+            The mechanism, calibrated to the request.
         n : int
             The number of records that the guarantee is for, public.
 
         Raises
         ------
         Refused
-            When something else was paid for.
+            When another mechanism was paid for.
         """
         self.request.require_steps(mechanism)
         made = paid_facts(mechanism, self.request, n=n)
@@ -212,10 +212,10 @@ class Run:
         self._require_as_paid()
 
     def _require_as_paid(self) -> Mapping[str, Any]:
-        """Return what was paid for. Raises Refused where that is not what runs, as it is now."""
+        """Return what was paid for. Raises Refused where the mechanism, as it is now, is not that."""
         made = self._made
         if made is None or made != paid_facts(self.mechanism, self.request, n=int(made["records"])):
-            raise Refused("something else was paid for: another mechanism, other parameters or numbers of records")
+            raise Refused("another mechanism, domain, parameter or number of records was paid for. Pay for what runs")
         return made
 
     def execute(self, closed: Confidential[Any], *, rng: np.random.Generator) -> Any:
@@ -236,19 +236,19 @@ class Run:
         Raises
         ------
         Refused
-            When the run was used, what runs is not what was paid for any more, or a kernel changed its class or module.
+            When the run was used, the mechanism is not as it was paid for, or a kernel changed its class or module.
         """
         mechanism, facts = self.mechanism, closed.provenance or Provenance(frame_kind="polars", columns=())
         if not self._opened or self._process != os.getpid():
-            raise Refused("a run is for one release, within its block. Pay for another")
+            raise Refused("a run is for one release, within its with block. Pay for another")
         if (facts.unit, facts.max_records) != (self.request.unit, self.request.max_records):
-            raise Refused("the table was closed with another unit, or another max_records, than the request has")
+            raise Refused("the table has another unit or max_records than the request. Give both the same")
         made = self._require_as_paid()
         n = int(made["records"])
         if facts.domain != mechanism.domain or (self.request.relation == "replacement" and public_size(closed) != n):
-            raise Refused("the table has another domain, or another number of records, than what was paid for")
+            raise Refused("the table has another domain or number of records than was paid for. Pay for this table")
         if not self._unused.acquire(blocking=False):
-            raise Refused("a run is for one release, within its block. Pay for another")
+            raise Refused("a run is for one release, within its with block. Pay for another")
         if self._payment is not None:
             require_unseeded(not isinstance(rng, SecureGenerator) or facts.seeded)
             # what is charged is the promise of this very object, as it is now
@@ -299,7 +299,7 @@ class Run:
             )
 
     def _guarded(self, output: Iterator[T]) -> Iterator[T]:
-        """Yield what a kernel gives part by part, while what runs is what was paid for. Callers may do as they like."""
+        """Yield what a kernel gives part by part; before each part, the mechanism must be as it was paid for."""
         ended = object()
         while True:
             self._require_as_paid()
@@ -329,7 +329,7 @@ class Run:
             self._payment.commit(facts, moves, folder)
 
     def keeper(self, complete: Callable[..., None]) -> Any:
-        """Return what a write tells before its files get their names, so that it commits; None where nothing was paid.
+        """Return the hook by which a write commits before its files get their names; None where nothing was paid.
 
         Parameters
         ----------

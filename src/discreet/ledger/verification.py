@@ -122,7 +122,7 @@ def _certificate(path: Path, events: Sequence[Event], dataset: str) -> Iterator[
     elif not written and any(_stated(facts, key) != committed.facts.get(key) for key in _KEPT):
         yield f"{name}: it does not state what was committed"
     if (made := paid_for(of)) is not None and not _same_domain(facts.get("domain"), made):
-        yield f"{name}: it is of another domain than was paid for"
+        yield f"{name}: its domain is not the one that was paid for"
 
 
 def _same_domain(stated: Any, made: Mapping[str, Any]) -> bool:
@@ -323,7 +323,7 @@ def _made(own: Sequence[Event], *, known: bool) -> Iterator[str]:
     if any(made[key] != released[key] for key in ("mechanism", "records", *["size"] * by_size)):
         yield "what was released is not what was paid for"
     if sha256(made["domain"].encode()).hexdigest() != made["cells"]:
-        yield "its domain is not the one whose hash it holds"
+        yield "its domain does not have the hash that it states"
 
 
 def _covered(own: Sequence[Event], book: Book) -> Iterator[str]:
@@ -331,7 +331,7 @@ def _covered(own: Sequence[Event], book: Book) -> Iterator[str]:
     asked, covers = own[0].facts, book.facts["covers"]
     given = tuple(asked.get(key) or None for key in ("relation", "unit", "group"))
     if "relation" in asked and given != (covers["relation"], covers["unit"] or None, covers["max_records"]):
-        yield "it is of another relation or unit than the ledger adds up"
+        yield "it has another relation or unit than the ledger adds up"
 
 
 def _plan_of(own: Sequence[Event], entries: Mapping[str, Sequence[Event]]) -> Sequence[Event] | None:

@@ -3,7 +3,7 @@
 A mechanism is a frozen dataclass. Its **fields are public facts; its call arguments are secret.** Its *private step* is
 ``kernel``, the only method that reads confidential data in a release, with its law (``log_prob``, ``outputs``) and what
 is promised of it (``guarantee``). Its *reading* (``reading.py``) is public: it is made of what the kernel gave, never
-of the table. What planning asks is in ``mechanism.py``, what steps need in ``steps.py``.
+of the table. Mechanisms that work in steps are in ``steps.py``.
 """
 
 from __future__ import annotations
@@ -134,9 +134,9 @@ class Mechanism(ABC):
     name : str
         Registry and command name.
     traits : Traits
-        What holds of the class, whatever its parameters.
+        Facts of the class, whatever its parameters.
     forms : Forms
-        In which forms it releases.
+        The forms in which it releases.
     """
 
     name: ClassVar[str]
@@ -214,9 +214,9 @@ class Mechanism(ABC):
 
     @abstractmethod
     def reading(self, y: Any, *, n: int) -> Reading:
-        """Return what is made of an output: public post-processing, which never sees ``x``.
+        """Return the reading of an output: public post-processing, which never sees ``x``.
 
-        A release asks a twin for it, which is built from public parameters alone.
+        A release asks a twin of the mechanism for it, which is built from public parameters alone.
 
         Parameters
         ----------
@@ -229,7 +229,7 @@ class Mechanism(ABC):
     def likelihood(self) -> Likelihood:
         """Return how a release's likelihood depends on the confidential counts, or why that is not known.
 
-        It follows from public parameters alone, so that it is asked before there is an output.
+        It follows from public parameters alone, so it can be asked before there is an output.
         """
         return NoLikelihood()
 
@@ -239,7 +239,7 @@ class Mechanism(ABC):
         return numbered_cells(self.domain, self.name)
 
     def count_table(self) -> tuple[int | None, tuple[str, ...]]:
-        """Return how many counts a table of them has, where that is known, and the names of text columns beside them.
+        """Return how many counts a table of counts has, where that is known, and the names of its text columns.
 
         There are text columns where a count is not of a cell or label of the domain.
         """

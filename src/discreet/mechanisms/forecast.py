@@ -1,4 +1,4 @@
-"""What planning and the publisher know of a class of mechanisms, and beforehand of a release: numbers and codes."""
+"""Numbers and codes for planning and publishing: traits of a class of mechanisms, and forecasts of releases."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from discreet.privacy.guarantee import RelationName
 
 @dataclass(frozen=True, kw_only=True)
 class Traits:
-    """What holds of a class, whatever its parameters: it may be ``traits = replace(Base.traits, random_size=True)``.
+    """Facts of a class, whatever its parameters. A subclass may write ``replace(Base.traits, random_size=True)``.
 
     Parameters
     ----------
@@ -35,12 +35,12 @@ class Traits:
     random_size : bool
         Whether the kernel may release fewer records than asked for.
     leaves_out : bool
-        Whether rare records are left out, of which no public number tells how many there are.
+        Whether rare records are left out. No public number tells how many these are.
     verbatim, distinct : bool
         Whether released records are confidential records themselves, where the domain is continuous or open; whether
         none of these is drawn twice.
     one_step_instead : str
-        Of a mechanism in steps: registry name of one of a single step for such tables, to compare predictions with.
+        For a mechanism in steps: registry name of a mechanism of one step, to compare predictions with.
     randomness : str
         Where the randomness of a release comes from, in words.
     """
@@ -75,8 +75,8 @@ class Forecast:
         Share of the released records that carries nothing of the table. It does not fall when the domain gets a further
         column and the mechanism is calibrated anew.
     lost_is : {"expectation", "bound", "prediction"}
-        Whether that is the expectation for every table; a bound on it for every table; or the expectation for tables
-        like a public or an invented one, or under a stated model.
+        Whether ``lost`` is the expectation for every table; a bound on it for every table; or the expectation for
+        tables like a public or an invented one, or under a stated model.
     lost_to : str
         What the records of that share have in common: a key of ``discreet.wording.LOST_TO``. A mechanism outside the
         library gives its own words, after "of the released records".
@@ -87,8 +87,8 @@ class Forecast:
     released_share : float
         Expected share of the records asked for that are released: below 1 where the kernel drops some.
     pair_scores : tuple of int, int and float, or None
-        Number of pairs of columns, of those that may be measured, and standard deviation of the noise in a pair's
-        score, which is a number of records; None where all columns are worked on together.
+        Number of pairs of columns, number of those that may be measured, and standard deviation of the noise in a
+        pair's score, which is a number of records; None where all columns are worked on together.
     stratified : bool
         Whether records are drawn systematically, with less sampling error than independent ones.
     draws : int

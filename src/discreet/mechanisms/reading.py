@@ -207,12 +207,12 @@ class Expansion:
 
 @dataclass(frozen=True, kw_only=True)
 class Forms:
-    """In which forms a class of mechanisms releases; a mechanism whose parameters change that states its own.
+    """The forms in which a class of mechanisms releases. A mechanism whose parameters change them states its own.
 
-    ``counts``: whether a table of counts, not records alone.
+    ``counts``: whether it can release a table of counts in place of records.
     ``folders``: whether records can be divided into folders by the values of a column, since cells that have them are
     counted.
-    ``tables``: how many tables, each a draw from a posterior, into a folder; None for the one of a file.
+    ``tables``: how many tables, each a draw from a posterior, go to a folder; None for one table in a file.
     """
 
     counts: bool = False

@@ -316,7 +316,7 @@ class ModelMechanism(Mechanism):
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
     ) -> Self:
         """Refuse: a budget says nothing of the model."""
-        raise ParameterError(f"{cls.name} is not calibrated from a budget. Make a posterior, and take on(domain)")
+        raise ParameterError(f"{cls.name} is not calibrated from a budget. Make a posterior, and call its on(domain)")
 
     # -- what is known beforehand: nothing, since a model gives its own values wherever it does not fit ------------
 

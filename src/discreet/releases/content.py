@@ -44,7 +44,7 @@ class Content:
 
 
 class MechanismFamily(ABC):
-    """Mechanisms of one kind, one for each domain: what is published before the domain is known."""
+    """Mechanisms of one kind, one for each domain: :meth:`on` gives the mechanism on a domain."""
 
     __slots__ = ()
 

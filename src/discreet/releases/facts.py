@@ -38,10 +38,10 @@ def _rule(
     where: str | None = None,
     required: bool = True,
 ) -> dict[str, Any]:
-    """Return what holds of a field: its JSON Schema, that of its ``part`` by default.
+    """Return what holds of a field: its JSON Schema, by default that of its ``part``.
 
-    With ``kinds`` it is checked as a certificate is read; else it holds whatever was read. It is only there ``where``
-    another field is, or itself. The schema does not have it ``required`` where earlier versions did not write it.
+    With ``kinds`` it is checked as a certificate is read; else it holds whatever was read. It is written ``where``
+    another field, or it itself, is there. It is not ``required`` where earlier versions did not write it.
     """
     return {"schema": schema, "kinds": kinds, "part": part, "where": where, "required": required and where is None}
 
@@ -159,7 +159,7 @@ class UnitFacts(Facts):
     column: str = field(metadata=_rule({"type": "string"}, str))
     """the column that names it"""
     max_records: int = field(metadata=_rule(_POSITIVE, int))
-    """number of records that one of them has at most"""
+    """the most records of one unit"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,8 +241,8 @@ class ReleasedFacts(Facts):
     merged_cells: Mapping[str, int] | None = field(
         default=None, metadata=_rule({"type": "object", "additionalProperties": _POSITIVE}, where="merged_cells")
     )
-    """only of several tables by `marginals`: of each column that pairs were measured with fewer cells of than it has,
-    how many these were. Within them a value does not depend on other columns"""
+    """only of several tables by `marginals`: the columns whose cells were merged before pairs were measured, and the
+    number of cells left in each. Within a merged cell, a value does not depend on other columns"""
     partitions: int | None = field(default=None, metadata=_rule(_POSITIVE, int, where="partitions"))
     """only of a [release in parts](../how-to/release-in-parts.md): the number of its Parquet files. `file` is then
     `_manifest.json`, and `sha256` is its hash"""

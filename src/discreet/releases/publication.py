@@ -203,7 +203,7 @@ def _run_of(ledger: Ledger | Run | None, request: Request, mechanism: Mechanism)
     """Return the run of a request; one that was paid for already is in its own block, and must be for such a table."""
     if isinstance(ledger, Run):
         if request.between != ledger.request.between:
-            raise Refused("another relation, or another max_records, was paid for. Pay for what is released")
+            raise Refused("another relation or max_records was paid for. Pay for the one of this release")
         return nullcontext(ledger)
     return Run.unpaid(request) if ledger is None else ledger.pay(request, mechanism)
 

@@ -252,7 +252,7 @@ def verify(
     ParameterError
         When a folder and ``data`` are given.
     Refused
-        When recomputing takes longer.
+        When recomputing takes longer than ``seconds``.
     """
     if not isinstance(certificate, Certificate):
         if Path(certificate).is_dir():

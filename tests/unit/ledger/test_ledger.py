@@ -711,7 +711,7 @@ def test_releases_that_were_declared_together_are_paid_for_once_and_made_once(pl
         part_of(ledger, plan, "first")
         with pytest.raises(Refused, match="has been used already"):
             part_of(ledger, plan, "first")
-        with pytest.raises(Refused, match="not what the plan declares"):  # opened, so it is spent
+        with pytest.raises(Refused, match="the plan declares another mechanism"):  # opened, so it is spent
             part_of(ledger, plan, "second", size=21)
         with pytest.raises(Refused, match="has been used already"):
             part_of(ledger, plan, "second")
