@@ -215,7 +215,7 @@ class Run:
         """Return what was paid for. Raises Refused where the mechanism, as it is now, is not that."""
         made = self._made
         if made is None or made != paid_facts(self.mechanism, self.request, n=int(made["records"])):
-            raise Refused("another mechanism, domain, parameter or number of records was paid for. Pay for what runs")
+            raise Refused("another mechanism, domain, parameter or number of records was paid for. Pay for this one")
         return made
 
     def execute(self, closed: Confidential[Any], *, rng: np.random.Generator) -> Any:
