@@ -115,7 +115,7 @@ def test_calibration() -> None:
     mechanism = LaplaceProjectionSampler.calibrated(Budget(epsilon=0.1), domain=domain, n=1000)
     assert mechanism.scale == pytest.approx(20.0, rel=1e-8)
     assert mechanism.guarantee(n=1000).epsilon(0.0) <= 0.1
-    again = LaplaceProjectionSampler.of(mechanism.parameters(), domain=domain, records=1000, size=5)
+    again = LaplaceProjectionSampler.from_parameters(mechanism.parameters(), domain=domain, records=1000, size=5)
     assert again == mechanism
     group = LaplaceProjectionSampler.calibrated(Budget(epsilon=0.1), domain=domain, n=1000, group=3)
     assert group.scale == pytest.approx(60.0, rel=1e-8)

@@ -389,7 +389,7 @@ def test_many_points_are_recorded_by_number_and_hash_and_cannot_run_from_a_certi
     mechanism = made(SQUARE, 2.0, "laplace", n=10_000, points=rows)
     stated = json.loads(json.dumps(mechanism.parameters()))
     assert set(stated["points"]) == {"count", "sha256"}
-    again = SignedMeasure.of(stated, domain=SQUARE, records=10_000, size=None)
+    again = SignedMeasure.from_parameters(stated, domain=SQUARE, records=10_000, size=None)
     assert again.parameters() == mechanism.parameters()
     assert again.guarantee(n=10_000).delta(0.5) == mechanism.guarantee(n=10_000).delta(0.5)
     assert again.forecast(10_000).lost == mechanism.forecast(10_000).lost

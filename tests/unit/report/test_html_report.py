@@ -176,7 +176,7 @@ def test_without_the_data_nothing_confidential_is_opened_or_shown(
     def refuse(*_: Any, **__: Any) -> Any:
         raise AssertionError("opened")
 
-    monkeypatch.setattr("discreet.confidential.closed.reveal", refuse)
+    monkeypatch.setattr("discreet.confidential.opening.reveal", refuse)
     write_report(folder / "new.csv", tmp_path / "r.html")
     with pytest.raises(AssertionError, match="opened"):
         write_report(folder / "new.csv", tmp_path / "r.html", data=folder / "private.parquet")
