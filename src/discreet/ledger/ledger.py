@@ -14,7 +14,7 @@ from discreet._core.random import fresh_identity
 from discreet._core.text import as_written, harmless, rounded_down
 from discreet._core.writing import canonical
 from discreet.domain import Domain
-from discreet.ledger.events import Book, Event, Page, begin, datasets
+from discreet.ledger.events import Book, Page, begin, datasets
 from discreet.ledger.filters import CURRENCIES, Cost
 from discreet.ledger.payment import (
     Payment,
@@ -22,6 +22,7 @@ from discreet.ledger.payment import (
     hash_of,
     paid_facts,
     require_covered,
+    require_planned,
     require_unseeded,
     run_of,
 )
@@ -265,7 +266,7 @@ class Ledger:
                 if "part" in (first := page.of(before)[0].facts):
                     facts["part"] = first["part"]
             elif request.part is not None:
-                cost, facts = Cost(), {**facts, "part": _declared(page, request.part, facts), "free": True}
+                cost, facts = Cost(), {**facts, "part": _declared(page, request, facts), "free": True}
             self._require_left(page, cost)
             reserved = page.append(fresh_identity()[:12], "RESERVED", facts=facts, cost=cost)
         return Run._sealed(request, Payment(self._book, reserved), mechanism, made)
@@ -405,8 +406,9 @@ def _parts(page: Page) -> list[dict[str, Any]]:
     return [part for event in page.about("RESERVED") for part in event.facts.get("parts", ())]
 
 
-def _declared(page: Page, name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _declared(page: Page, request: Request, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return a declared release that was not made yet. Raises Refused when it was, or is not as it was declared."""
+    name, options = request.part, {"size": request.size, "records": request.declared}
     part = next((one for one in _parts(page) if one["name"] == name), None)
     if part is None:
         raise Refused(f"no plan in the ledger has a release {name!r}. Declare one: discreet ledger declare")
@@ -416,6 +418,7 @@ def _declared(page: Page, name: str, facts: Mapping[str, Any]) -> dict[str, Any]
             f"the release {name!r} was declared with epsilon {as_written(asked['epsilon'])}, delta "
             f"{as_written(asked['delta'])}, a domain and max_records. Use exactly those"
         )
+    require_planned(part, facts.get("made", {key: value for key, value in options.items() if value is not None}))
     made = [one for one in page.about("RESERVED") if one.facts.get("part", {}).get("name") == name]
     for one in made:
         state = page.state(str(one.entry))
@@ -435,15 +438,12 @@ def _continued(page: Page, facts: Mapping[str, Any]) -> str | None:
     same = [
         one
         for one in page.about("RESERVED")
-        if all(one.facts.get(key) == facts[key] for key in asked) and _was_opened(page, one)
+        if all(one.facts.get(key) == facts[key] for key in asked)
+        and (state := page.state(str(one.entry))) is not None
+        and state.state in ("OPENED", "COMMITTED", "FORFEITED")
     ]
     if not same:
         return None
     first = str(same[-1].facts.get("continues", same[-1].entry))
     done = max(event.facts.get("step", 0) for event in run_of(page, same[-1]))
     return first if done <= facts["held"]["steps"] else None
-
-
-def _was_opened(page: Page, reserved: Event) -> bool:
-    state = page.state(str(reserved.entry))
-    return state is not None and state.state in ("OPENED", "COMMITTED", "FORFEITED")

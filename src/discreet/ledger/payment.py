@@ -89,11 +89,8 @@ class Payment:
         """
         require_covered(self._book, request.between, unit=request.unit, kind=guarantee.kind)
         part = self._reserved.facts.get("part")
-        if part is not None and any(part[key] != made[key] for key in ("mechanism", "size", "records", "cells")):
-            raise Refused(
-                f"the plan declares another mechanism, domain, size or number of records for {part['name']!r}. "
-                "Release it with those of the plan"
-            )
+        if part is not None:
+            require_planned(part, made)
         cost = cost_of(self._book, guarantee, request.budget)
         if self._reserved.facts.get("free"):
             return
@@ -169,6 +166,15 @@ def run_of(page: Page, reserved: Event) -> list[Event]:
         if first in (one.entry, one.facts.get("continues"))
         for event in page.of(str(one.entry))
     ]
+
+
+def require_planned(part: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+    """Refuse what is not as a plan declared it, of the facts that are known. Raises Refused."""
+    if any(part[key] != facts.get(key, part[key]) for key in ("mechanism", "size", "records", "cells")):
+        raise Refused(
+            f"the plan declares another mechanism, domain, size or number of records for {part['name']!r}. "
+            "Release it with those of the plan"
+        )
 
 
 def require_unseeded(seeded: bool) -> None:

@@ -43,14 +43,6 @@ def with_cells(
 
     Other columns stay as declared.
 
-    ``domain``: public.
-    ``kind``: calibrated to the budget for each number of cells that is tried.
-    ``n``, ``size``, ``group``: numbers of records held, released (``n`` where that is free), and held by a privacy
-    unit.
-    ``budget``: what may be spent.
-    ``**fixed``: parameters that are given.
-    Returns: Log-spaced cells where ``lower > 0`` and ``upper/lower >= 100``, linear ones elsewhere.
-
     Notes
     -----
     The cells of a column are the power of two of the least error that :func:`predicted_w1` gives without a reference:
@@ -168,14 +160,7 @@ def _spacing(column: Numeric) -> str:
 def said_before(
     mechanism: Mechanism, budget: Budget, *, n: int, size: int | None, group: int = 1, reference: Any = None
 ) -> list[str]:
-    """Say what a mechanism's steps will do, and compare them with no step at all and with a histogram.
-
-    ``mechanism``: calibrated.
-    ``budget``: what may be spent.
-    ``n``, ``size``, ``group``: numbers of records held, released, and held by a privacy unit.
-    ``reference``: a **public** table that the confidential one is expected to look like.
-    Returns: Sentences from public facts alone; none for mechanisms that take one step.
-    """
+    """Say what a mechanism's steps will do, and compare them with no step at all and with a histogram."""
     if not isinstance(mechanism, SteppedMechanism):
         return []
     drawn, like = size or n, Reference.of(reference, mechanism.domain)

@@ -711,8 +711,11 @@ def test_releases_that_were_declared_together_are_paid_for_once_and_made_once(pl
         part_of(ledger, plan, "first")
         with pytest.raises(Refused, match="has been used already"):
             part_of(ledger, plan, "first")
+        for wrong in ({"size": 21}, {"records": 9}, {"noise": "laplace", "records": len(AGES)}):  # seen before it opens
+            with pytest.raises(Refused, match="the plan declares another mechanism"):
+                part_of(ledger, plan, "second", accept_poor_utility=True, **wrong)
         with pytest.raises(Refused, match="the plan declares another mechanism"):  # opened, so it is spent
-            part_of(ledger, plan, "second", size=21)
+            part_of(ledger, plan, "second", accept_poor_utility=True, noise="laplace")
         with pytest.raises(Refused, match="has been used already"):
             part_of(ledger, plan, "second")
         assert ledger.status().spent["epsilon"] == 0.9
