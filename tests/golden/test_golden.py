@@ -39,6 +39,19 @@ def test_it_is_confirmed_or_answered_with_an_erratum(path: Path, capsys: pytest.
     assert status == (1 if wrong else 0)
 
 
+@pytest.mark.parametrize("path", [path for path in RELEASES if '"profile"' in path.read_text()], ids=name)
+def test_a_profile_that_lacks_a_number_is_a_claim_that_does_not_agree(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = json.loads(path.read_text())
+    facts["guarantee"]["profile"][0] = []
+    spoilt = tmp_path / path.name
+    spoilt.write_text(json.dumps(facts))
+    status, answer = verified(spoilt, capsys)
+    assert status == 1
+    assert not all(check["agrees"] for check in answer["checks"])
+
+
 def names(version: str) -> set[str]:
     return {path.name.removesuffix(".certificate.json") for path in (HERE / version).glob("*.certificate.json")}
 

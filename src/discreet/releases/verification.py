@@ -298,7 +298,7 @@ def _recomputed(certificate: Certificate) -> list[Check]:
             checks.append(_public_inputs(facts.public_inputs, list(mechanism.public_inputs())))
         seeded = (SEEDED, SEEDED_CUT, *(RANDOMNESS if earlier else ()))
         checks.append(_known("randomness", facts.randomness, mechanism.traits.randomness, *seeded))
-    except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as error:
+    except (DiscreetError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as error:
         problem = str(error) if isinstance(error, DiscreetError) else "a field is missing or of the wrong kind"
         checks.append(_not_recomputed(problem))
     return checks
