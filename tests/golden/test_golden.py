@@ -130,7 +130,7 @@ def test_an_erratum_explains_its_claims_only_and_the_disagreement_stays(
     said = capsys.readouterr().out
     assert "Erratum of 2031-02-03" in said
     assert "2 of" in said
-    assert "do not rely on this certificate" in said
+    assert "Do not rely on this certificate" in said
 
     for other in ({"library": {"name": "discreet", "version": "0.1.1"}}, {"library": 7}, {"library": {"version": [1]}}):
         path.write_text(json.dumps({**facts, **other}))

@@ -485,7 +485,7 @@ def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_
         for erratum in dict.fromkeys(check.erratum for check in wrong if check.erratum is not None):
             echo(erratum)
         echo(
-            f"{len(wrong)} of {counted(len(checks), 'claim')} disagree: do not rely on this certificate."
+            f"Claims that disagree: {len(wrong)} of {len(checks)}. Do not rely on this certificate."
             if wrong
             else f"All {len(checks)} claims agree"
             + ("." if compared else ". The released file was not checked: give it as --data.")
@@ -582,7 +582,7 @@ def report(
             ": CONFIDENTIAL, since it contains numbers computed from the private data" if made.confidential else ""
         ))  # fmt: skip
         if wrong:
-            echo(f"{wrong} of {counted(len(made.checks), 'claim')} disagree: do not rely on this release.", err=True)
+            echo(f"Claims that disagree: {wrong} of {len(made.checks)}. Do not rely on this release.", err=True)
     return 1 if wrong else 0
 
 

@@ -181,7 +181,7 @@ class Run:
     def mechanism(self) -> Mechanism:
         """What reads the table. Raises ParameterError where it is not known yet."""
         if self._mechanism is None:
-            raise ParameterError("this run has no mechanism yet. Give one: assign(mechanism, n=...)")
+            raise ParameterError("this run has no mechanism yet. Call its method assign")
         return self._mechanism
 
     @property
