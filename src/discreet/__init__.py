@@ -8,19 +8,23 @@ if TYPE_CHECKING:
     from discreet._core.version import __version__
     from discreet._release import release
     from discreet.ledger import Ledger
-    from discreet.ledger.request import AddRemove, Checkpoint, Watch
+    from discreet.ledger.request import AddRemove, Checkpoint, Output, Replacement, Watch
     from discreet.planner import plan
-    from discreet.releases import publish, verify
+    from discreet.privacy import Budget, Unit
+    from discreet.releases import verify
     from discreet.releases.reading import read
 
 __all__ = [
     "AddRemove",
+    "Budget",
     "Checkpoint",
     "Ledger",
+    "Output",
+    "Replacement",
+    "Unit",
     "Watch",
     "__version__",
     "plan",
-    "publish",
     "read",
     "release",
     "verify",
@@ -28,12 +32,15 @@ __all__ = [
 
 _HOMES = {
     "AddRemove": "discreet.ledger.request",
+    "Budget": "discreet.privacy",
     "Checkpoint": "discreet.ledger.request",
     "Ledger": "discreet.ledger",
+    "Output": "discreet.ledger.request",
+    "Replacement": "discreet.ledger.request",
+    "Unit": "discreet.privacy",
     "Watch": "discreet.ledger.request",
     "__version__": "discreet._core.version",
     "plan": "discreet.planner",
-    "publish": "discreet.releases",
     "read": "discreet.releases.reading",
     "release": "discreet._release",
     "verify": "discreet.releases",

@@ -1,155 +1,131 @@
-"""The main job in one call: close the table, choose or calibrate a mechanism, publish."""
+"""The one door: a request, the mechanism that meets it, the payment, and the release."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from discreet import AddRemove, Checkpoint, Watch, wording
+from discreet import AddRemove, Output, Replacement, Watch, wording
+from discreet._core.checks import unfit
 from discreet._core.errors import ParameterError
-from discreet._core.lazy import pl
-from discreet._core.random import seeded
+from discreet._core.random import secure, seeded
 from discreet._core.text import counted, counted_up, sentence
 from discreet._core.writing import check_outputs
 from discreet.confidential import Confidential, confidential, confidential_rows
-from discreet.confidential.count import public_size, slots_of
-from discreet.confidential.public import public_domain, public_table, refuse_same, with_public
-from discreet.confidential.rows import Rows
+from discreet.confidential.closed import Provenance
+from discreet.confidential.count import public_size, require_unit
+from discreet.confidential.public import public_domain, refuse_same, with_public
 from discreet.confidential.source import open_source, require_there
-from discreet.domain import Counts, Domain
-from discreet.domain.records import Commonness
+from discreet.domain import Domain
 from discreet.ledger import Ledger, Request, Run
+from discreet.ledger.ledger import PlannedRelease
 from discreet.ledger.outlook import ledger_for
-from discreet.mechanisms import REGISTRY, Mechanism, first_names, named, require_kept
-from discreet.mechanisms.base import PartsMechanism, feasible, parameter_names, require_relation
+from discreet.mechanisms import Forecast, Mechanism, first_names, named
+from discreet.mechanisms.base import PartsMechanism, parameter_names
 from discreet.mechanisms.likelihood import no_posterior
 from discreet.mechanisms.steps import checkpoint_state
-from discreet.planner import plan
-from discreet.planner.cells import chosen_cells, said_before, with_cells
-from discreet.planner.options import with_sampling
-from discreet.planner.predicted import common
-from discreet.privacy import Budget
-from discreet.releases import publish
-from discreet.releases.content import require_utility
-from discreet.releases.parts import Partitions, Workers, no_folders
+from discreet.planner.cells import chosen_cells, said_before
+from discreet.planner.choice import PublicFacts, chosen_mechanism, require_complete
+from discreet.privacy import Budget, Unit
+from discreet.releases.content import MechanismFamily
+from discreet.releases.parts import no_folders, require_folders
 from discreet.releases.promise import delta_caveats
+from discreet.releases.publication import budget_of, promised, published
 from discreet.releases.release import Release, place, require_whole_pair
 from discreet.releases.writing import check_output
 
 Path_ = str | os.PathLike[str]
 
-_NO_PARAMETERS = {"budget", "cells", "group", "n"}
-"""What a mechanism is calibrated with, besides its own parameters."""
+_MOVED = {
+    "epsilon": "Budget(epsilon=...), the third argument",
+    "delta": "Budget(epsilon=..., delta=...), the third argument",
+    "max_records": "unit=Unit(..., max_records=...)",
+    "ignore_other_columns": "accept={'other-columns'}",
+    "accept_poor_utility": "accept={'poor-utility'}",
+    "records": "relation=Replacement(records=...)",
+    "part": "ledger=Ledger(...).part(...)",
+    "checkpoint": "out=Output(checkpoint=...)",
+    **{name: f"out=Output(..., {name}=...)" for name in ("certificate", "partitions", "partition_by", "workers")},
+}
+"""Arguments of version 0.1 and 0.2.0.dev0, and where they are now."""
 
 
 def release(
     data: Any,
-    domain: Domain | Path_,
+    domain: Domain | Path_ | None = None,
+    budget: Budget | None = None,
     *,
-    epsilon: float,
-    delta: float = 0.0,
-    relation: Literal["replacement"] | AddRemove = "replacement",
-    unit: str | None = None,
-    max_records: int | None = None,
-    ignore_other_columns: bool = False,
     size: int | None = None,
     counts: bool = False,
-    sampling: str | None = None,
-    tables: int = 1,
-    mechanism: str | None = None,
+    mechanism: str | Mechanism | MechanismFamily | None = None,
+    relation: Replacement | AddRemove = Replacement(),  # frozen
+    unit: Unit | None = None,
     reference: Any = None,
-    checkpoint: Path_ | Checkpoint | None = None,
-    out: Path_ | None = None,
-    certificate: Path_ | None = None,
+    out: Path_ | Output | None = None,
+    ledger: Ledger | PlannedRelease | Path_ | None = None,
     accept: Collection[str] = (),
-    accept_poor_utility: bool = False,
-    records: int | None = None,
-    ledger: Ledger | Path_ | None = None,
-    part: str | None = None,
-    partitions: int | None = None,
-    partition_by: str | None = None,
-    workers: Workers = 1,
     seed: int | None = None,
     watch: Watch = Watch(),  # frozen
     **parameters: Any,
 ) -> Release:
     """Release a synthetic table with an exact differential-privacy guarantee.
 
-    There are three roads. Without ``mechanism`` the plan chooses one from public facts alone. With it, that mechanism
-    is calibrated, and its own parameters may be given beside it. A mechanism that works in steps also takes a
-    ``checkpoint``.
+    There are three roads. Without ``mechanism`` the plan chooses one from public facts alone. With a name, that
+    mechanism is calibrated to the budget, and its own parameters may be given beside it. A mechanism that is calibrated
+    already, or a model, runs as it is.
 
     Parameters
     ----------
-    data : dataframe or path
+    data : dataframe, path or Confidential
         Confidential: pandas, Polars, PyArrow, DuckDB, Dask, PySpark, Ibis, a stream of
-        Arrow batches, the path of a file or of a folder of Parquet files, or the address of a table or a query. See
-        :func:`discreet.confidential.confidential`.
+        Arrow batches, the path of a file or of a folder of Parquet files, or the address of a table or a query; or what
+        :func:`discreet.confidential.confidential` made of one, which lists them.
     domain : Domain or path
-        Public facts about the columns, or the TOML file that declares them.
-    epsilon, delta : float
-        The budget. ``delta = 0`` asks for pure differential privacy.
-    relation : "replacement" or AddRemove
-        Between which tables the guarantee holds. ``marginals`` and ``private-evolution`` have theorems for
-        :class:`AddRemove`.
-    unit : str, optional
-        Column that names the person, or other privacy unit, behind the rows. It needs ``max_records``.
-    max_records : int, optional
-        The most records that a unit keeps. The others are cut uniformly at random.
-    ignore_other_columns : bool
-        Whether ``data`` may have columns that the domain does not name. They are left out.
+        Public facts about the columns, or the TOML file that declares them. A table that is closed has its own.
+    budget : Budget
+        The most that the release may spend. ``delta = 0`` asks for pure differential privacy. A mechanism that is given
+        as an object has its own cost, and is refused where that is above a budget.
     size : int
-        Number of records to release. Not needed for counts.
+        Number of records to release. Not needed for counts, nor for a mechanism that is made for a number.
     counts : bool
         Release a table of the cells with their estimated counts and standard errors instead of records.
-    sampling : {"iid", "stratified"}, optional
-        How records are drawn from noisy counts: stratified by default, which costs no privacy and has less sampling
-        error, or independently. The other mechanisms draw as their law demands.
-    tables : int
-        Number of tables to release, of ``size`` records each. Several are made by ``marginals``, which draws each from
-        the posterior of what it measured, at no further privacy cost. ``out`` is then a folder.
-    mechanism : str, optional
-        Registry name. By default the mechanism with the least error predicted from public facts.
+    mechanism : str, Mechanism, PseudoPosterior or CensoredPosterior, optional
+        Registry name, a mechanism on this domain, or a model. By default the mechanism with the least error predicted
+        from public facts, among those that have the relation and release what is asked for.
+    relation : Replacement or AddRemove
+        Between which tables the guarantee holds, and the number of records, where it is declared. ``marginals`` and
+        ``private-evolution`` have theorems for :class:`AddRemove`.
+    unit : Unit, optional
+        The person, or other privacy unit, behind the rows; by default each row is one.
     reference : dataframe or path, optional
         A **public** table that this one is expected to look like, for the choice of the mechanism: see
         :func:`discreet.planner.plan`.
-    checkpoint : path or Checkpoint, optional
-        Where the steps of a mechanism that works in steps are kept.
-    out : path, optional
+    out : path or Output, optional
         Write the records to this file instead of returning them: Parquet, CSV or Arrow, by its ending.
-    certificate : path, optional
-        Where to write the certificate. ``OUT.certificate.json`` by default.
-    accept, accept_poor_utility
-        See :func:`discreet.publish`.
-    records : int, optional
-        Public. The number of records of the table, where it is known beforehand. What cannot be met is then refused
-        before the table is opened. A table that has another number is refused.
-    ledger : Ledger or path, optional
-        The ledger that pays for the release: see :class:`discreet.Ledger`. By default the one that the domain's file
-        names in ``[ledger]``, else that of the environment variable DISCREET_LEDGER, else none.
-    part : str, optional
-        The name of this release in a plan that was declared in the ledger, which paid for it.
-    partitions : int, optional
-        Write one table as a folder of this many Parquet files. The folder ``out`` must not exist yet. If records follow
-        from released counts, each file is made by itself, and memory depends on the size of one file.
-    partition_by : str, optional
-        A column of few declared values. Each value gets a folder ``COLUMN=value`` of ``partitions`` files, even if no
-        record has it.
-    workers : int or callable
-        How many processes make the files, or a function like ``map`` of an engine whose machines share the folder of
-        ``out``. Workers receive public values only.
+        :class:`Output` says more: parts, checkpoint, another name of the certificate.
+    ledger : Ledger, its part, or path, optional
+        The ledger that pays for the release: see :class:`discreet.Ledger`; ``ledger.part(name)`` for a release of a
+        plan that it has paid for. By default the one that the domain's file names in ``[ledger]``, else that of the
+        environment variable DISCREET_LEDGER, else none.
+    accept : collection of str
+        What is accepted beyond the usual. ``"poor-utility"``: more than 20 % of the records are expected to carry
+        nothing of the data, or not one record is expected. ``"other-columns"``: the table has columns that the domain
+        does not name, and they are left out. ``"asymptotic"`` and ``"empirical"``: a guarantee of this kind, of a
+        pseudo-posterior and of a censored posterior that is not on a grid.
     seed : int, optional
         For tests and studies: marks the release as not for publication.
     watch : Watch, optional
         Functions to call on the way.
     **parameters
-        Parameters of ``mechanism`` that are given instead of solved for. Public points may be given as the path of a
-        **public** table.
+        Parameters of a mechanism that is named, given instead of solved for. Public points may be given as the path of
+        a **public** table. ``tables``, the number of tables, chooses ``marginals``, which draws each from the posterior
+        of what it measured, at no further privacy cost. ``sampling`` may be given without a name too: records are drawn
+        from noisy counts stratified by default, which has less sampling error at no privacy cost, or ``"iid"``.
 
     Returns
     -------
@@ -162,350 +138,258 @@ def release(
     NotPublic
         When ``reference``, ``domain`` or a public parameter is the confidential table.
     Refused
-        When the ledger does not have enough left. The table was not opened.
+        When the ledger does not have enough left, and the table was not opened; or when the chains of a model did not
+        converge.
     DiscreetError
         In its other subclasses, for bad input, infeasible and refused requests. Nothing is then written.
 
     Examples
     --------
     >>> import polars as pl
-    >>> from discreet import release
+    >>> from discreet import Budget, release
     >>> from discreet.domain import Domain, Integer
     >>> ages = pl.DataFrame({"age": [34, 35, 36, 37] * 5000})
     >>> domain = Domain(columns={"age": Integer(lower=0, upper=99)})
-    >>> synthetic = release(ages, domain, epsilon=1.0, delta=1e-9, size=1000)
+    >>> synthetic = release(ages, domain, Budget(epsilon=1.0, delta=1e-9), size=1000)
     >>> synthetic.records.shape
     (1000, 1)
     >>> synthetic.certificate.delta <= 1e-9
     True
     """
-    declared = public_domain(domain, data=data)
+    _refuse_moved(mechanism, parameters)
     refuse_same(data, reference, *parameters.values())
-    rng = None if seed is None else seeded(seed)
-    if mechanism is None and tables != 1:
+    declared = _domain_of(data, domain)
+    made = _given(mechanism, declared, parameters, watch)
+    if mechanism is None and "tables" in parameters:
         mechanism = next(name for name in first_names() if "tables" in parameter_names(named(name)))
     request = Request(
-        budget=Budget(epsilon=epsilon, delta=delta),
+        budget=budget,
         domain=declared,
-        relation=relation,
-        records=records,
-        unit=unit,
-        max_records=1 if unit is None or max_records is None else max_records,
+        relation=_with_number(relation, data),
+        unit=_unit_of(data, unit),
         size=size,
         counts=counts,
-        sampling=sampling,
-        mechanism=mechanism,
-        parameters=parameters if tables == 1 else {**parameters, "tables": tables},
-        seeded=rng is not None,
-        checkpoint=Checkpoint(checkpoint) if isinstance(checkpoint, (str, os.PathLike)) else checkpoint,
-        part=part,
+        mechanism=mechanism if isinstance(mechanism, str) else None,
+        parameters=parameters,
+        accept=frozenset({accept} if isinstance(accept, str) else accept),
+        seeded=seed is not None,
+        output=out if isinstance(out, Output) else Output(out),
         watch=watch,
     )
-    _require_complete(request)
-    table = _Table(
-        data=data,
-        unit=unit,
-        max_records=max_records,
-        ignore_other_columns=ignore_other_columns,
-        hides_size=isinstance(relation, AddRemove),
-        in_parts=request.mechanism_type is not None and issubclass(request.mechanism_type, PartsMechanism),
-        by_unit=bool(parameters.get("unit_votes")),
-        rng=rng,
-    )
-    inputs = (data, domain, reference, *parameters.values())
-    by_value = partition_by is not None
-    divided = _divided(request, declared, out, Partitions.of(partitions, partition_by, workers))
-    outputs, said = _checked_files(out, certificate, request, inputs=inputs, divided=divided)
-    request = replace(request, out=outputs)
-    _say(watch, said)
+    if made is None:
+        require_complete(request)
+    request = _with_files(request, made, inputs=(data, domain, reference, *parameters.values()))
+    table = _Table(data, request, made, secure() if seed is None else seeded(seed))
 
-    table.check(declared)
-    known = _known(declared, reference, request)
-    made = None if known.n is None else _chosen(request, known, by_value=by_value)
-    fitting = known if made is None else known.on(made[0].domain)
-    if made is not None and known.n is not None:
-        request.require_steps(made[0])
-        if not accept_poor_utility:
-            require_utility(made[0], known.n, size=request.size, like=common(fitting.reference, fitting.domain))
-    keeper = ledger_for(ledger, domain)
-    with _paid(keeper, request, None if made is None else made[0]) as run:
-        held = _held(table, fitting)
-        chosen, why = _chosen(request, held.known, by_value=by_value) if made is None else made
-        if chosen.domain != held.known.domain:
-            held = _held(table, known.on(chosen.domain))
-        if chosen.domain != declared:
-            why = ". ".join([*chosen_cells(declared, chosen.domain), why])
-        closed = with_public(held.closed, chosen.public_inputs(), domain=chosen.domain)
-        like, n = common(held.known.reference, chosen.domain), held.n
-        request.require_steps(chosen)
-        _say(watch, _announced(request, chosen, why, held.known, n, like))
-        return publish(
+    facts = PublicFacts(domain=declared, n=request.declared, given=reference).on(declared)
+    why, promise = "" if made is None else f"{made.name}: given", None
+    if (n := facts.n) is not None:
+        if made is None:
+            made, why = chosen_mechanism(request, facts)
+        facts = facts.on(made.domain)
+        promise = promised(made, request, n, facts.commonness)
+        request = replace(request, budget=request.budget or budget_of(promise.guarantee))
+    keeper = ledger if isinstance(ledger, PlannedRelease) else ledger_for(ledger, domain)
+    with _paid(keeper, request, made) as run:
+        closed, facts = table.closed(facts)
+        if made is None:
+            made, why = chosen_mechanism(request, facts)
+        if made.domain != facts.domain:
+            closed, facts = table.closed(facts.on(made.domain))
+        closed = with_public(closed, made.public_inputs(), domain=made.domain)
+        promise = promise or promised(made, request, facts.n or 0, facts.commonness)
+        why = ". ".join([*chosen_cells(declared, made.domain), why])
+        forecast = made.forecast(promise.n, facts.commonness)
+        _say(watch, _announced(request, made, why, facts, forecast))
+        return published(
+            run,
             closed,
-            chosen,
-            size=request.size,
-            budget=request.budget,
-            relation=request.between.name,
-            out=out,
-            certificate=certificate,
-            rng=rng,
-            accept=accept,
-            accept_poor_utility=accept_poor_utility,
-            like=like,
-            progress=watch.progress,
-            form="counts" if counts else "records",
-            info={"mechanism": chosen.name, "why": why, "share_not_from_data": chosen.forecast(n, like).lost},
-            ledger=run,
-            partitions=partitions,
-            partition_by=partition_by,
-            workers=workers,
+            promise,
+            rng=table.rng,
+            progress=None if isinstance(mechanism, MechanismFamily) else watch.progress,
+            info={"mechanism": made.name, "why": why, "share_not_from_data": forecast.lost},
         )
 
 
-# -- what was asked for -----------------------------------------------------------------------------------------------
+# -- what was given -----------------------------------------------------------------------------------------------
 
 
-def _require_complete(request: Request) -> None:
-    """Refuse a request that no mechanism, or not the one asked for, can meet: by public facts alone."""
-    kind, parameters = request.mechanism_type, request.parameters
-    if request.size is None and not request.counts:
+def _refuse_moved(mechanism: Any, parameters: Mapping[str, Any]) -> None:
+    """Refuse an argument of earlier versions, with what is written now."""
+    own = parameter_names(named(mechanism)) if isinstance(mechanism, str) else ()
+    for name in parameters:
+        if name in _MOVED and name not in own:
+            raise ParameterError(f"{name}=... is an argument of earlier versions. Write {_MOVED[name]}")
+
+
+def _domain_of(data: Any, given: Any) -> Domain:
+    """Return the declared domain; a table that is closed was counted on its own."""
+    if isinstance(data, Confidential):
+        held = _facts(data).domain
+        if held is None:
+            raise ParameterError("the confidential table must be encoded with a domain. Use confidential(data, domain)")
+        if given is not None and public_domain(given, data=data) != held:
+            raise ParameterError("the closed table was counted on another domain. Leave the domain out")
+        return held
+    if given is None:
         raise ParameterError(
-            "the number of records to release is a public choice that costs privacy or utility. Write size=.... "
-            "As many as the table has is a good start, and the plan compares others"
+            "the domain is missing: what is public about the columns. Write release(data, domain, ...)"
         )
-    if request.several and (kind is None or "tables" not in parameter_names(kind)):
-        names = [repr(name) for name, kind in REGISTRY.items() if "tables" in parameter_names(kind)]
-        raise ParameterError(f"several tables come from {' or '.join(names)} alone. Take it, or leave tables out")
-    if request.counts and request.several:
-        raise ParameterError("counts are one table. For them leave tables out")
-    if parameters and request.mechanism is None:
-        raise ParameterError(
-            f"unknown argument {sorted(parameters)[0]!r}. If it is a parameter of a mechanism, write mechanism=... as "
-            "well"
-        )
-    if kind is None:
-        if request.relation != "replacement":
-            names = [name for name, kind in REGISTRY.items() if "add-remove" in kind.traits.relations]
-            raise ParameterError(
-                f"the plan chooses for replacement. For add/remove write mechanism=..., {' or '.join(names)}"
-            )
-        return
-    if solved := sorted(_NO_PARAMETERS & set(parameters)):
-        raise ParameterError(
-            f"{solved[0]!r} is no parameter of {request.mechanism}: it follows from the table and other arguments. "
-            "Leave it out"
-        )
-    if request.counts and not kind.forms.counts:
-        raise ParameterError(f"{request.mechanism} releases records, not counts. Ask for records, and write size=...")
-    require_relation(kind, request.between.name)
+    return public_domain(given, data=data)
 
 
-def _divided(request: Request, domain: Domain, out: Path_ | None, parts: Partitions | None) -> bool:
-    """Return whether the release is to be in parts; refuse what cannot be, before anything is opened."""
-    if parts is None:
-        return False
-    if out is None:
-        raise ParameterError("a release in parts is a folder that must not exist yet. Write out=...")
-    if request.several or request.counts:
-        raise ParameterError("several tables, or counts, cannot be released in parts. Leave partitions out")
-    if parts.by is not None:
-        if request.mechanism_type is not None and not request.mechanism_type.forms.folders:
-            raise no_folders(request.mechanism_type.name)
-        parts.require_folders(domain)
-    return True
+def _unit_of(data: Any, unit: Unit | None) -> Unit | None:
+    """Return the privacy unit; a table that is closed was read with its own."""
+    if not isinstance(data, Confidential):
+        return unit
+    if unit not in (None, _facts(data).unit):
+        raise ParameterError("the closed table was read with another unit. Leave the unit out")
+    return _facts(data).unit
 
 
-def _checked_files(
-    out: Path_ | None,
-    certificate: Path_ | None,
-    request: Request,
-    *,
-    inputs: tuple[Any, ...],
-    divided: bool,
-) -> tuple[tuple[Path, ...], list[str]]:
-    """Return where the release goes, and say which files exist. Outputs that are inputs are refused."""
-    lines: list[str] = []
+def _with_number(relation: Any, data: Any) -> Any:
+    """Return the relation; of a table that is closed the number of records is known, and public under replacement."""
+    known = isinstance(data, Confidential) and isinstance(relation, Replacement) and relation.records is None
+    return Replacement(records=public_size(data) or None) if known else relation
+
+
+def _facts(closed: Confidential[Any]) -> Provenance:
+    return closed.provenance or Provenance(frame_kind="polars", columns=())
+
+
+def _given(mechanism: Any, domain: Domain, parameters: Mapping[str, Any], watch: Watch) -> Mechanism | None:
+    """Return the mechanism that is given as an object, or is that of a model; None where one is to be calibrated."""
+    if mechanism is None or isinstance(mechanism, str):
+        return None
+    if parameters:
+        raise ParameterError(f"a mechanism that is given has its parameters. Leave {next(iter(parameters))!r} out")
+    if isinstance(mechanism, MechanismFamily):
+        return mechanism.on(domain, progress=watch.progress)
+    if not isinstance(mechanism, Mechanism):
+        raise unfit("mechanism", "a name, a Mechanism, a PseudoPosterior or a CensoredPosterior", mechanism)
+    if mechanism.domain != domain:
+        raise ParameterError("the mechanism was made for another domain than the table's. Give both the same")
+    return mechanism
+
+
+def _with_files(request: Request, made: Mechanism | None, *, inputs: tuple[Any, ...]) -> Request:
+    """Return the request with the files that it writes, once they are known to be writable and to be no inputs."""
+    asked, checkpoint = request.output, request.checkpoint
+    several, parts = (
+        request.several or (made is not None and made.forms.tables is not None),
+        asked.partitions is not None,
+    )
+    if parts:
+        _require_parts(request, made, several=several)
     outputs: tuple[Path, ...] = ()
-    checkpoint = request.checkpoint
-    if (request.several or divided) and out is not None:
-        outputs = place(out, certificate, several=request.several, parts=divided, inputs=inputs)[:1]
-    elif out is not None:
+    if (several or parts) and asked.path is not None:
+        outputs = place(asked.path, asked.certificate, several=several, parts=parts, inputs=inputs)[:1]
+    elif asked.path is not None:
         kept = None if checkpoint is None else checkpoint.path
-        outputs = check_output(out, certificate, inputs=inputs, others=(kept,))
+        outputs = check_output(asked.path, asked.certificate, inputs=inputs, others=(kept,))
         require_whole_pair(*outputs)
-        if os.path.exists(out):  # noqa: PTH110  # any kind of path
-            lines.append(f"{out} exists and will be replaced. The earlier release spent privacy of its own")
+        if outputs[0].exists():
+            replaced = f"{outputs[0]} exists and will be replaced. The earlier release spent privacy of its own"
+            _say(request.watch, [replaced])
     if checkpoint is not None:
         check_outputs([Path(checkpoint.path)], inputs)
         if done := checkpoint_state(checkpoint.path)[0]:
-            lines.append(
+            taken = (
                 f"{checkpoint.path} holds {counted(done, 'step')}, taken as released. The file must be of this same "
                 "table" + (". Where all are done, the table is not asked again" if checkpoint.redraw else "")
             )
-    return outputs, lines
+            _say(request.watch, [taken])
+    return replace(request, out=outputs)
+
+
+def _require_parts(request: Request, made: Mechanism | None, *, several: bool) -> None:
+    """Refuse parts of what has none, before anything is opened."""
+    if several or request.counts:
+        raise ParameterError("several tables, or counts, cannot be released in parts. Leave partitions out")
+    if request.output.partition_by is None or request.domain is None:
+        return
+    kind = request.mechanism_type if made is None else type(made)
+    if kind is not None and not kind.forms.folders:
+        raise no_folders(kind.name)
+    require_folders(request.output, request.domain)
 
 
 # -- the table --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Table:
-    """The confidential table, and how it is to be read."""
+    """The confidential table, and how it is to be read: what cannot be read is refused before it is opened."""
 
-    data: Any = field(repr=False)
-    unit: str | None
-    max_records: int | None
-    ignore_other_columns: bool
-    hides_size: bool
-    in_parts: bool
-    by_unit: bool
-    rng: np.random.Generator | None
+    def __init__(self, data: Any, request: Request, made: Mechanism | None, rng: np.random.Generator) -> None:
+        self._data, self._request, self.rng = data, request, rng
+        kind = request.mechanism_type if made is None else type(made)
+        self._in_parts = kind is not None and issubclass(kind, PartsMechanism)
+        self._by_unit = bool(request.parameters.get("unit_votes"))
+        if isinstance(made, PartsMechanism):
+            self._by_unit = made.by_unit
+        if not isinstance(data, Confidential):
+            require_unit(request.domain or Domain(columns={}), request.unit, by_unit=self._by_unit)
+            require_there(data)
 
-    def check(self, domain: Domain) -> None:
-        """Refuse what cannot be read, before it is opened."""
-        slots_of(domain, self.unit, self.max_records, by_unit=self.by_unit)
-        require_there(self.data)
+    def closed(self, facts: PublicFacts) -> tuple[Confidential[Any], PublicFacts]:
+        """Close the table on a domain, beside the public one that it is expected to look like; say what is public."""
+        closed = self._read(facts.domain)
+        like = {} if facts.reference is None else {"reference": facts.reference}
+        closed = with_public(closed, like, domain=facts.domain)
+        hidden = facts.n is not None and isinstance(self._request.relation, AddRemove)
+        n = facts.n if hidden else public_size(closed)
+        if facts.n not in (None, n):
+            raise ParameterError(
+                f"relation=Replacement(records=...) says {facts.n:,}, and the table has {n:,}. Give the table's "
+                "number, which is public under replacement, or leave it out"
+            )
+        return closed, replace(facts, n=n)
 
-    def closed(self, domain: Domain) -> Confidential[Counts] | Confidential[Rows]:
+    def _read(self, domain: Domain) -> Confidential[Any]:
         """Count the table, or leave it where it is for a mechanism that can read it in parts."""
-        shared: dict[str, Any] = {"ignore_other_columns": self.ignore_other_columns, "empty": self.hides_size}
-        whole_rows = self.unit is None and self.max_records is None
-        source = open_source(self.data)
-        if self.in_parts and whole_rows and source.stays:
+        if isinstance(self._data, Confidential):
+            if _facts(self._data).domain != domain:
+                raise ParameterError(
+                    "the closed table was counted on other cells than the mechanism needs. Give the table itself"
+                )
+            return self._data
+        request = self._request
+        shared: dict[str, Any] = {"accept": request.accept, "empty": isinstance(request.relation, AddRemove)}
+        source = open_source(self._data)
+        if self._in_parts and request.unit is None and source.stays:
             return confidential_rows(source, domain, **shared)
-        shared |= {"unit": self.unit, "max_records": self.max_records, "by_unit": self.by_unit}
-        return confidential(source, domain, rng=self.rng, **shared)
+        return confidential(source, domain, unit=request.unit, by_unit=self._by_unit, rng=self.rng, **shared)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
-    """What is public about a table on a domain.
-
-    ``n`` is the number of records, the declared one under add/remove; None until it was counted. ``group`` is how many
-    of them a unit has at most. ``reference`` is a public table that this one is expected to look like.
-    """
-
-    domain: Domain
-    n: int | None
-    group: int
-    reference: pl.DataFrame | None
-    given: Any = field(repr=False)
-
-    def on(self, domain: Domain) -> _Known:
-        """Return the same on other cells, with the reference read for them."""
-        if domain == self.domain:
-            return self
-        like = None if self.given is None else public_table(self.given, domain)
-        return replace(self, domain=domain, reference=like)
+# -- payment, and what is said ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Held:
-    """The closed table, and what is public about it; ``n`` is known by now."""
-
-    closed: Confidential[Counts] | Confidential[Rows]
-    known: _Known
-    n: int
-
-
-def _known(domain: Domain, reference: Any, request: Request) -> _Known:
-    """Say what is public before anything is opened."""
-    like = None if reference is None else public_table(reference, domain)
-    return _Known(domain=domain, n=request.declared, group=request.max_records, reference=like, given=reference)
-
-
-def _held(table: _Table, known: _Known) -> _Held:
-    """Close the table on a domain, together with the public table that it is expected to look like."""
-    closed = table.closed(known.domain)
-    like = {} if known.reference is None else {"reference": known.reference}
-    closed = with_public(closed, like, domain=known.domain)
-    n = known.n if table.hides_size and known.n is not None else public_size(closed)
-    if known.n not in (None, n):
-        raise ParameterError(
-            f"records=... says {known.n:,}, and the table has {n:,}. Give the table's number, which is public under "
-            "replacement, or leave it out"
-        )
-    return _Held(closed=closed, known=replace(known, n=n), n=n)
-
-
-def _paid(ledger: Ledger | None, request: Request, made: Mechanism | None) -> Run:
+def _paid(ledger: Ledger | PlannedRelease | None, request: Request, made: Mechanism | None) -> Run:
     """Return the run of a request, paid for where there is a ledger."""
     if ledger is None:
-        if request.part is not None:
-            raise ParameterError(
-                "a part of a plan is released with the ledger that it was declared in. Write ledger=..."
-            )
         return Run.unpaid(request)
-    if made is not None:
-        guarantee = made.guarantee(request.between, n=request.declared or 0)  # it was declared
-        feasible(guarantee, request.budget, f"{request.budget} with {made.name}")
-    return ledger.pay(request, made)
-
-
-# -- three roads to a mechanism ---------------------------------------------------------------------------------------
-
-
-def _chosen(asked: Request, known: _Known, *, by_value: bool) -> tuple[Mechanism, str]:
-    """Return the mechanism, from public facts alone, and why it is this one.
-
-    ``by_value``: whether its records are to be divided by the values of a column.
-    """
-    n, kind = known.n or 0, asked.mechanism_type  # n was declared or counted
-    return _by_plan(asked, known, n, by_value=by_value) if kind is None else _by_name(asked, kind, known, n)
-
-
-def _by_plan(asked: Request, held: _Known, n: int, *, by_value: bool) -> tuple[Mechanism, str]:
-    """Return the mechanism that the plan chooses from public facts, and why."""
-    able = (lambda forms: forms.folders) if by_value else (lambda forms: forms.counts) if asked.counts else None
-    chosen = plan(
-        held.domain,
-        records=n,
-        epsilon=asked.budget.epsilon,
-        delta=asked.budget.delta,
-        size=asked.size,
-        group=held.group,
-        largest_sizes=False,
-        mechanisms=None if able is None else [name for name in first_names() if able(named(name).forms)],
-        reference=held.reference,
-        sampling=asked.sampling,
-    )
-    return chosen.best, chosen.why
-
-
-def _by_name(asked: Request, kind: type[Any], held: _Known, n: int) -> tuple[Mechanism, str]:
-    """Return the mechanism asked for, calibrated with the parameters that are given, and what to know of it."""
-    require_kept(kind.name, held.domain, keeps=kind.traits.keeps_declared)
-    given = with_sampling(kind, dict(asked.parameters), asked.sampling)
-    if isinstance(given.get("points"), (str, os.PathLike)):
-        given["points"] = public_table(os.fspath(given["points"]), held.domain)
-    cut = held.domain
-    if "points" not in given:
-        cut = with_cells(held.domain, kind, n=n, budget=asked.budget, size=asked.size, group=held.group, **given)
-    if asked.between.name == "add-remove":
-        given["relation"] = asked.between.name
-    made = kind.calibrated(asked.budget, domain=cut, n=n, size=asked.size, group=held.group, **given)
-    why = f"{asked.mechanism}: {('asked for', 'draws several tables')[asked.several]}"
-    if asked.sampling == "stratified" and not made.forecast(n).stratified:
-        why += ". It draws records as its law demands, so that stratified has no effect"
-    return made, why
+    if request.declared is not None:
+        return ledger.pay(request, made)
+    kind = None if made is None else made.guarantee(request.between, n=1).kind
+    return ledger.pay(replace(request, kind=kind))
 
 
 def _say(watch: Watch, sentences: Iterable[str]) -> None:
     """Announce each sentence; they are not made where nobody listens."""
     if watch.announce is not None:
-        for sentence in sentences:
-            watch.announce(sentence)
+        for one in sentences:
+            watch.announce(one)
 
 
-def _announced(
-    asked: Request, chosen: Mechanism, why: str, held: _Known, n: int, like: Commonness | None
-) -> Iterator[str]:
+def _announced(request: Request, chosen: Mechanism, why: str, facts: PublicFacts, forecast: Forecast) -> Iterator[str]:
     """Say what was chosen and what it will do, before anything is drawn: from public facts alone."""
-    forecast = chosen.forecast(n, like)
+    n, size = facts.n or 0, request.size
     yield f"{why}. {sentence(wording.lost(forecast))}"
-    if chosen.traits.random_size and asked.size is not None:
-        expected = counted_up(asked.size * forecast.released_share)
-        yield f"about {expected} of {counted(asked.size, 'draw')} are expected to be released"
-    if not asked.several and (why_not := no_posterior(chosen)):
+    if chosen.traits.random_size and size is not None:
+        expected = counted_up(size * forecast.released_share)
+        yield f"about {expected} of {counted(size, 'draw')} are expected to be released"
+    if chosen.forms.tables is None and (why_not := no_posterior(chosen)):
         yield f"estimate will give no intervals from this release: {why_not}"
-    yield from delta_caveats(asked.budget.delta, n)
-    yield from said_before(chosen, asked.budget, n=n, size=asked.size, group=held.group, reference=held.reference)
+    if request.budget is not None:
+        yield from delta_caveats(request.budget.delta, n)
+        yield from said_before(chosen, request.budget, n=n, size=size, group=request.group, reference=facts.reference)

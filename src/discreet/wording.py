@@ -101,4 +101,4 @@ def no_records(expected: float, size: int) -> str:
 
 def _either(remedies: Iterable[str]) -> str:
     helps = [REMEDIES[remedy] for remedy in remedies]
-    return sentence(", ".join([*helps, "or accept poor utility (accept_poor_utility=True)"]))
+    return sentence(", ".join([*helps, "or accept poor utility (accept={'poor-utility'})"]))

@@ -166,9 +166,7 @@ class ConfidentialAccessError(DiscreetError, TypeError):
 
     def __init__(self, action: str) -> None:
         self.action = action
-        super().__init__(
-            f"a confidential value cannot be {action}. What publish() releases under a guarantee is public."
-        )
+        super().__init__(f"a confidential value cannot be {action}. What release() gives under a guarantee is public.")
 
 
 class RelationNotSupported(DiscreetError, ValueError):

@@ -122,7 +122,7 @@ def instance_guarantee(
     Returns
     -------
     Confidential of InstanceGuarantee
-        Closed; :func:`reveal_to_custodian` opens it. It never enters a certificate, and :func:`~discreet.publish`
+        Closed; :func:`reveal_to_custodian` opens it. It never enters a certificate, and :func:`~discreet.release`
         refuses its kind whatever the caller accepts.
 
     Raises

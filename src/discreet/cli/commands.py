@@ -17,7 +17,7 @@ from discreet._core.text import as_written, counted, harmless
 from discreet.cli.audit import audit
 from discreet.cli.console import Commands, alarm, echo, in_options, progress_bar, show, tell
 from discreet.cli.ledger import dataset_option, json_option, ledger, ledger_option
-from discreet.cli.options import character, located, param_option, parameters, source_options
+from discreet.cli.options import accepted, character, located, param_option, parameters, source_options, unit_of
 
 _json = json_option
 _param = param_option
@@ -104,41 +104,39 @@ _delta = click.option(
 def release(
     data: str,
     domain_file: str,
+    epsilon: float,
+    delta: float,
     relation: str,
     records: int | None,
-    checkpoint: str | None,
-    redraw: bool,
     ledger: str | None,
     dataset: str | None,
-    out_separator: str | None,
+    part: str | None,
     as_json: bool,
     pairs: Any,
     **options: Any,
 ) -> None:
     """Release a synthetic table from the confidential table DATA."""
-    from discreet import Checkpoint, Watch
-    from discreet._core.formats import DelimitedFile
+    from discreet import Budget, Watch
     from discreet._release import release as run
     from discreet.confidential.public import refuse_same
-    from discreet.ledger.outlook import ledger_for
 
     source = located(data, options)
     refuse_same(source, domain_file)  # before it is read for its ledger
-    if out_separator is not None:
-        options["out"] = DelimitedFile(options["out"], character(out_separator))
-    if redraw and checkpoint is None:
-        raise ParameterError("--redraw draws from the votes that a checkpoint holds. Name it with --checkpoint")
+    size, tables = options["size"], options.pop("tables")
     given = {
+        "relation": _relation_with(relation, records),
+        "unit": unit_of(options),
+        "out": _output_of(options),
+        "accept": accepted(options),
+        "ledger": _ledger_of(ledger, dataset, part, domain_file),
+        **({} if (sampling := options.pop("sampling")) is None else {"sampling": sampling}),
+        **({} if tables == 1 else {"tables": tables}),
         **options,
-        **_relation_with(relation, records),
-        "ledger": ledger_for(ledger, domain_file, dataset=dataset),
-        "checkpoint": None if checkpoint is None else Checkpoint(checkpoint, redraw=redraw),
         **parameters(pairs),  # sampling may be given either way
     }
-    records_in_all = None if options["size"] is None else options["size"] * max(1, options["tables"])
-    with progress_bar(records_in_all, as_json) as progress:
+    with progress_bar(None if size is None else size * max(1, tables), as_json) as progress:
         watch = Watch(announce=lambda text: tell(text, err=True), progress=progress, stepped=progress)
-        made = run(source, domain_file, watch=watch, **given)
+        made = run(source, domain_file, Budget(epsilon=epsilon, delta=delta), watch=watch, **given)
     facts = made.certificate.facts
     if made.certificate.poor is not None:
         alarm(made.certificate.poor, err=as_json)
@@ -169,14 +167,40 @@ def release(
         echo("This release was seeded: do not publish it.", err=True)
 
 
-def _relation_with(name: str, records: int | None) -> dict[str, Any]:
-    from discreet import AddRemove
+def _relation_with(name: str, records: int | None) -> Any:
+    from discreet import AddRemove, Replacement
 
     if name == "replacement":
-        return {"relation": name, "records": records}
+        return Replacement(records=records)
     if records is None:
         raise ParameterError("--relation add-remove needs a number of records declared in public. Write --records ...")
-    return {"relation": AddRemove(records=records)}
+    return AddRemove(records=records)
+
+
+def _output_of(options: dict[str, Any]) -> Any:
+    from discreet import Checkpoint, Output
+    from discreet._core.formats import DelimitedFile
+
+    path, separator = options.pop("out"), options.pop("out_separator")
+    checkpoint, redraw = options.pop("checkpoint"), options.pop("redraw")
+    if redraw and checkpoint is None:
+        raise ParameterError("--redraw draws from the votes that a checkpoint holds. Name it with --checkpoint")
+    return Output(
+        path if separator is None else DelimitedFile(path, character(separator)),
+        checkpoint=None if checkpoint is None else Checkpoint(checkpoint, redraw=redraw),
+        **{name: options.pop(name) for name in ("certificate", "partitions", "partition_by", "workers")},
+    )
+
+
+def _ledger_of(ledger: str | None, dataset: str | None, part: str | None, domain_file: str) -> Any:
+    from discreet.ledger.outlook import ledger_for
+
+    found = ledger_for(ledger, domain_file, dataset=dataset)
+    if part is None:
+        return found
+    if found is None:
+        raise ParameterError("a part of a plan is released with the ledger that it was declared in. Write ledger=...")
+    return found.part(part)
 
 
 @click.command()
@@ -379,7 +403,7 @@ def _instance(
         raise ParameterError("instance-level deltas need --data, --domain and --epsilon. Give all three")
     declared = public_domain(domain_file, data=data)
     made = on_domain(mechanism, declared, **n, **parameters(pairs))
-    closed = confidential(data, declared, ignore_other_columns=True)
+    closed = confidential(data, declared, accept={"other-columns"})
     found = reveal_to_custodian(instance_guarantee(closed, made, epsilon=epsilon, n=n["records"]))
     chosen = reveal_to_custodian(paper_choices(closed, epsilon=epsilon, size=n["size"]))
     guarantee = made.guarantee(n=n["records"])
@@ -798,7 +822,8 @@ def check(data: str, domain_file: str, as_json: bool, **options: Any) -> int:
     from discreet.confidential.public import public_domain
 
     source = located(data, options)
-    found = reveal_to_custodian(check_table(source, public_domain(domain_file, data=source), **options))
+    asked = {"unit": unit_of(options), "accept": accepted(options), **options}
+    found = reveal_to_custodian(check_table(source, public_domain(domain_file, data=source), **asked))
     if as_json:
         show(found.to_dict())
     else:

@@ -16,17 +16,23 @@ from discreet._core.text import harmless
 
 # Remedies in the language of the command.
 #
-# A message names arguments as Python's users write them: ``size=...``, ``ignore_other_columns=True``. Where it is shown
+# A message names arguments as Python's users write them: ``size=...``, ``unit=Unit(...)``. Where it is shown
 # by a command, each becomes the option of that command.
 
 ARGUMENT = re.compile(
-    r"(?<![\w.'\"=-])(?P<name>[a-z]\w*)=(?P<value>\.\.\.|True|\{'[a-z-]+'\}|'[a-z-]+'|[A-Z]\w*\([^()]*\))"
+    r"(?<![\w.'\"=-])(?P<name>[a-z]\w*)="
+    r"(?P<value>\.\.\.|True|\{'[a-z-]+'\}|'[a-z-]+'|[A-Z]\w*\((?:[^()]|\([^()]*\))*\))"
 )
 """An argument as messages write it, with its value or with ``...`` for one of the user's own."""
 
 _SEVERAL = {
     "relation=AddRemove(records=...)": "--relation add-remove --records ...",
-    "checkpoint=Checkpoint(..., redraw=True)": "--checkpoint ... --redraw",
+    "relation=Replacement(records=...)": "--records ...",
+    "unit=Unit(..., max_records=...)": "--unit ... --max-records ...",
+    "accept={'other-columns'}": "--ignore-other-columns",
+    "out=Output(checkpoint=Checkpoint(..., redraw=True))": "--checkpoint ... --redraw",
+    "out=Output(..., partitions=...)": "--partitions ...",
+    "out=Output(..., certificate=...)": "--certificate ...",
     "convergence=Convergence(...)": "--max-r-hat, --min-effective or --max-divergent",
 }
 

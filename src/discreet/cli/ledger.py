@@ -9,6 +9,7 @@ import click
 
 from discreet._core.text import as_written, counted
 from discreet.cli.console import Commands, alarm, echo, show
+from discreet.cli.options import unit_of
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
 ledger_option = click.option(
@@ -48,9 +49,7 @@ def ledger(context: click.Context) -> int:
     help="Neighbouring relation of all guarantees.",
 )
 @click.option("--unit", help="Column that names the person, or other privacy unit, behind the rows.")
-@click.option(
-    "--max-records", type=int, default=1, show_default=True, help="Maximum number of records per privacy unit."
-)
+@click.option("--max-records", type=int, help="Maximum number of records per privacy unit.")
 @click.option(
     "--kind",
     "kinds",
@@ -65,7 +64,7 @@ def init(file: str, as_json: bool, **options: Any) -> None:
     """Make the ledger FILE of a data set: a file on a local disk, or the address of a PostgreSQL database."""
     from discreet.ledger import Ledger
 
-    with Ledger.create(file, **options) as made:
+    with Ledger.create(file, unit=unit_of(options), **options) as made:
         status = made.status()
     if as_json:
         show(status.to_dict())

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from os import PathLike
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from discreet._core.errors import ParameterError
+
+if TYPE_CHECKING:
+    from discreet.privacy import Unit
 
 
 def key_value(pair: str) -> tuple[str, Any]:
@@ -98,3 +101,23 @@ def located(data: str, options: dict[str, Any]) -> str | PathLike[str]:
 def character(separator: str | None) -> str | None:
     """Return a separator; a tab may be written as in a program."""
     return "\t" if separator == "\\t" else separator
+
+
+# Options that are one value in Python; each function takes its own out of those of a command.
+
+
+def unit_of(options: dict[str, Any]) -> Unit | None:
+    """Return the privacy unit. Raises ParameterError when one of its two options is given without the other."""
+    from discreet.privacy import Unit
+
+    column, most = options.pop("unit"), options.pop("max_records")
+    if (column is None) != (most is None):
+        missing = "--unit, the column that names it" if column is None else "--max-records, an integer of at least 1"
+        raise ParameterError(f"a privacy unit needs its column and the most records that it may have. Write {missing}")
+    return None if column is None else Unit(column, max_records=most)
+
+
+def accepted(options: dict[str, Any]) -> set[str]:
+    """Return what the flags of a command accept."""
+    flags = {"ignore_other_columns": "other-columns", "accept_poor_utility": "poor-utility"}
+    return {code for flag, code in flags.items() if options.pop(flag, False)}

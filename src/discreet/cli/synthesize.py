@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any
 
@@ -13,6 +12,7 @@ from discreet._core.errors import GuaranteeKindError, ParameterError
 from discreet._core.text import counted
 from discreet.cli.console import echo, progress_bar, show
 from discreet.cli.ledger import dataset_option, json_option, ledger_option
+from discreet.cli.options import accepted
 
 
 @click.command()
@@ -91,21 +91,15 @@ def synthesize(
     With --frontier, nothing is released. The folder is for the custodian alone. A weighting that is chosen by looking
     at it is a use of the data.
     """
+    from discreet import Budget, Watch, release
     from discreet._core.numeric import written
-    from discreet._core.random import seeded
-    from discreet.confidential import confidential
     from discreet.confidential.public import public_domain
-    from discreet.confidential.source import require_there
-    from discreet.ledger import Request
     from discreet.ledger.outlook import ledger_for
-    from discreet.privacy import Budget
     from discreet.pseudo_posterior import (
         CensoredPosterior,
         PseudoPosterior,
         synthesiser_for,
     )
-    from discreet.releases import publish
-    from discreet.releases.writing import check_folder
 
     _check_asked(target_epsilon, bound, frontier, out, accept_empirical=accept_empirical)
     if frontier is None and not (known is None and holdout is None):
@@ -134,33 +128,26 @@ def synthesize(
         mechanism = PseudoPosterior(synthesiser, target_epsilon=target_epsilon, **settings)
     else:
         mechanism = CensoredPosterior(synthesiser, bound=bound, **settings)
-    rng = None if options["seed"] is None else seeded(options["seed"])
-    kind = "asymptotic" if bound is None else "empirical"
+    each = written(float(target_epsilon or 0.0) if bound is None else 2.0 * bound)
     keeper = ledger_for(ledger, domain_file, dataset=dataset)
-    with ExitStack() as stack:
-        progress = stack.enter_context(progress_bar(1, as_json, "fitting, draws per chain"))
-        run = None
-        if keeper is not None:
-            check_folder(out, inputs=(data, domain_file))
-            require_there(data)
-            each = written(float(target_epsilon or 0.0) if bound is None else 2.0 * bound)
-            request = Request(
-                budget=Budget(epsilon=float(each * options["tables"])),
-                kind=kind,
-                seeded=rng is not None,
-                domain=domain,
-                what="synthesize",
-                out=(out,),
-            )
-            run = stack.enter_context(keeper.pay(request))
-        closed = confidential(data, domain, ignore_other_columns=options["ignore_other_columns"])
-        made = publish(closed, mechanism, out=out, accept={kind}, rng=rng, progress=progress, ledger=run)
+    with progress_bar(1, as_json, "fitting, draws per chain") as progress:
+        made = release(
+            data,
+            domain,
+            Budget(epsilon=float(each * options["tables"])),
+            mechanism=mechanism,
+            out=out,
+            ledger=keeper,
+            accept={"asymptotic" if bound is None else "empirical", *accepted(options)},
+            seed=options["seed"],
+            watch=Watch(progress=progress),
+        )
     if as_json:
         show({"out": str(made.path), **made.certificate.to_dict()})
         return
     echo(made.certificate.text)
     echo(f"wrote {counted(mechanism.tables, 'table')} and the certificate to {made.path}")
-    if rng is not None:
+    if options["seed"] is not None:
         echo("This release was seeded: do not publish it.", err=True)
 
 

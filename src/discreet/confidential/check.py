@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -22,12 +22,13 @@ from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet._core.text import aligned, counted, harmless, sentence
 from discreet.confidential.closed import Confidential
-from discreet.confidential.count import slots_of, wrong_names
+from discreet.confidential.count import OTHER_COLUMNS, require_unit, wrong_names
 from discreet.confidential.source import FREQUENCY, RESERVED, Source, Texts, open_source, parsed_column
 from discreet.confidential.units import NO_UNIT, Holdings
 from discreet.domain import Domain
 from discreet.domain.column import Codes, Column, Misfit, missing_in
 from discreet.domain.domain import require_domain
+from discreet.privacy import Unit
 
 BANNER = (
     "CONFIDENTIAL: values of the private data. Do not publish them, and declare nothing that is known from here only"
@@ -145,9 +146,8 @@ def check_table(
     data: Any,
     domain: Domain,
     *,
-    unit: str | None = None,
-    max_records: int | None = None,
-    ignore_other_columns: bool = False,
+    unit: Unit | None = None,
+    accept: Collection[str] = (),
     examples: int = 5,
 ) -> Confidential[TableCheck]:
     """Look for everything in a confidential table that does not fit the declared domain.
@@ -161,10 +161,10 @@ def check_table(
         Confidential; as for :func:`confidential`.
     domain : Domain
         Public.
-    unit, max_records : optional
+    unit : Unit, optional
         As for :func:`confidential`. It is then counted, too, how many rows would be cut.
-    ignore_other_columns : bool
-        Whether the table may have columns that the domain does not name.
+    accept : collection of str
+        ``{"other-columns"}``: the table may have columns that the domain does not name.
     examples : int
         How many values to name per finding, the most frequent of the first 1,000; 0 for counts alone.
 
@@ -201,22 +201,18 @@ def check_table(
     (Example(value=999, rows=2),)
     """
     require_domain(domain)
-    slots = slots_of(domain, unit, max_records)
+    require_unit(domain, unit)
     integer("examples", examples, least=0)
-    return Confidential(
-        _checked(data, domain, unit=unit, slots=slots, ignore_other_columns=ignore_other_columns, examples=examples)
-    )
+    return Confidential(_checked(data, domain, unit=unit, other_columns=OTHER_COLUMNS in accept, examples=examples))
 
 
 @enclosed
-def _checked(
-    data: Any, domain: Domain, *, unit: str | None, slots: int, ignore_other_columns: bool, examples: int
-) -> TableCheck:
-    source = open_source(data)
-    wrong = list(wrong_names(source, domain, unit=unit, ignore_other_columns=ignore_other_columns))
+def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: bool, examples: int) -> TableCheck:
+    source, column = open_source(data), None if unit is None else unit.column
+    wrong = list(wrong_names(source, domain, unit=unit, other_columns=other_columns))
     mixed: dict[str, DataError] = {}
     while True:
-        scan = _Scan(source, domain, unit=unit, leave_out=mixed, examples=examples)
+        scan = _Scan(source, domain, unit=column, leave_out=mixed, examples=examples)
         try:
             scan.run()
             break
@@ -230,10 +226,10 @@ def _checked(
         scan.mixed(data, name, refusal)
     if scan.names and not scan.rows:
         scan.found.whole(DataError(None, "has no rows", "a release needs at least one record"))
-    units = scan.unit_rows(slots)
+    units = None if unit is None else scan.unit_rows(unit.max_records)
     return TableCheck(
         rows=scan.rows if scan.names else None,
-        findings=scan.found.findings([*domain.names, *([] if unit is None else [unit])]),
+        findings=scan.found.findings([*domain.names, *([] if column is None else [column])]),
         units=units,
     )
 

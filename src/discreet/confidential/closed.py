@@ -13,6 +13,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 from discreet._core.errors import ConfidentialAccessError
 from discreet._core.lazy import pl
 from discreet.domain import Counts, Domain
+from discreet.privacy import Unit
 
 T = TypeVar("T")
 
@@ -25,8 +26,7 @@ class Provenance:
     parquet, csv, arrow or database.
     ``columns``: the columns, in order.
     ``domain``: the domain that the value was encoded with; None for raw values.
-    ``unit``: the column that names the privacy unit; None where each row is one.
-    ``max_records``: Slots a unit has: 1 without a unit.
+    ``unit``: the privacy unit; None where each row is one.
     ``path``: the file that was read, as the caller gave it.
     ``seeded``: whether the rows of units were cut with another generator than a secure one.
     ``public``: name and hash of each table that was declared public beside this one, and found to be another.
@@ -37,8 +37,7 @@ class Provenance:
     frame_kind: str
     columns: tuple[str, ...]
     domain: Domain | None = None
-    unit: str | None = None
-    max_records: int = 1
+    unit: Unit | None = None
     path: str | None = None
     seeded: bool = False
     public: tuple[tuple[str, str], ...] = ()
@@ -50,7 +49,7 @@ class Confidential(Generic[T]):
     """A confidential value, closed.
 
     Only the modules listed in ``discreet.confidential.opening`` can open it. Of what they return, the records, counts
-    and tables that :func:`discreet.publish` releases are public under a guarantee, and the number of records
+    and tables that :func:`discreet.release` gives are public under a guarantee, and the number of records
     (:func:`discreet.confidential.public_size`) is public by definition; all else is for the custodian alone.
 
     Parameters
@@ -94,7 +93,8 @@ class Confidential(Generic[T]):
     @property
     def relation_group(self) -> int:
         """How many records one neighbouring change may replace: the slots of a privacy unit, 1 by default."""
-        return 1 if self.provenance is None else self.provenance.max_records
+        unit = None if self.provenance is None else self.provenance.unit
+        return 1 if unit is None else unit.max_records
 
 
 _KEY = object()

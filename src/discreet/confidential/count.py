@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.boundary import enclosed
-from discreet._core.checks import integer
+from discreet._core.checks import unfit
 from discreet._core.errors import DataError, DomainError, ParameterError
 from discreet._core.lazy import pl
 from discreet._core.random import SecureGenerator, secure
@@ -33,6 +33,10 @@ from discreet.confidential.units import NO_UNIT, Slots, null_record
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.domain import require_domain
 from discreet.domain.records import Units
+from discreet.privacy import Unit
+
+OTHER_COLUMNS = "other-columns"
+"""Accepts columns that the domain does not name."""
 
 _DENSE = 2**20
 _SAMPLE = 2**16
@@ -45,9 +49,8 @@ def confidential(
     data: Any,
     domain: Domain,
     *,
-    unit: str | None = None,
-    max_records: int | None = None,
-    ignore_other_columns: bool = False,
+    unit: Unit | None = None,
+    accept: Collection[str] = (),
     empty: bool = False,
     by_unit: bool = False,
     rng: np.random.Generator | None = None,
@@ -64,13 +67,12 @@ def confidential(
         It is counted where it is: of an engine, only the cells that are held and their frequencies come back.
     domain : Domain
         Public. Every column it names has to be in the table.
-    unit : str, optional
-        Column that names the privacy unit, such as a person. By default each row is one.
-    max_records : int, optional
-        Slots a unit has. Rows beyond are cut uniformly at random; unused slots count in the null record, so every
-        column has to declare ``nulls = "category"``. The number of records is then units times ``max_records``.
-    ignore_other_columns : bool
-        Whether the table may have columns that the domain does not name; they are left aside.
+    unit : Unit, optional
+        The privacy unit, such as a person; by default each row is one. It has ``max_records`` slots. Rows beyond are
+        cut uniformly at random; unused slots count in the null record, so every column has to declare
+        ``nulls = "category"``. The number of records is then units times slots.
+    accept : collection of str
+        ``{"other-columns"}``: the table may have columns that the domain does not name. They are left aside.
     empty : bool
         Whether it may have no rows: under add/remove a refusal would tell that it has none.
     by_unit : bool
@@ -102,16 +104,16 @@ def confidential(
     <confidential Counts>
     """
     require_domain(domain)
-    slots = slots_of(domain, unit, max_records, by_unit=by_unit)
+    require_unit(domain, unit, by_unit=by_unit)
     source = open_source(data)
-    check_names(source, domain, unit=unit, ignore_other_columns=ignore_other_columns)
+    check_names(source, domain, unit=unit, other_columns=OTHER_COLUMNS in accept)
     counts: Counts | Units
     if unit is None:
         counts, rows, weak = counted(source, domain), None, False
     else:
         draws = secure() if rng is None else rng
         counting = _units if by_unit else _slotted_counts
-        counts, rows = counting(source, domain, unit=unit, max_records=slots, rng=draws)
+        counts, rows = counting(source, domain, unit=unit, rng=draws)
         weak = not isinstance(draws, SecureGenerator)
     if counts.n == 0 and not empty:
         raise DataError(None, "has no rows", "a release needs at least one record")
@@ -120,7 +122,6 @@ def confidential(
         columns=domain.names,
         domain=domain,
         unit=unit,
-        max_records=slots,
         path=source.path,
         seeded=weak,
         rows=None if rows is None else Confidential(rows),
@@ -157,37 +158,33 @@ def _tallied(cells: Cells, domain: Domain, frame: pl.DataFrame, *, unused: int =
 
 
 @enclosed
-def _slotted_counts(
-    source: Source, domain: Domain, *, unit: str, max_records: int, rng: np.random.Generator
-) -> tuple[Counts, Counts]:
+def _slotted_counts(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Generator) -> tuple[Counts, Counts]:
     """Count the slots of units, and the rows as they came."""
     cells = cells_of(source, domain.columns)
     with suppress(EngineFailed):
         if cells is not None:
             rows, key = _in_engine(cells, domain), rng.bytes(32).hex()
-            cut = attempted(lambda: cells.slots(unit, max_records, key))
+            cut = attempted(lambda: cells.slots(unit.column, unit.max_records, key))
             if cut is not None:
                 kept, units, without = cut
                 if without:
-                    raise DataError(unit, *NO_UNIT)
-                unused = units * max_records - int(kept[FREQUENCY].sum())
+                    raise DataError(unit.column, *NO_UNIT)
+                unused = units * unit.max_records - int(kept[FREQUENCY].sum())
                 return _tallied(cells, domain, kept, unused=unused), rows
     slots = Tally(domain)
-    held, all_rows = _cut(source, domain, unit=unit, max_records=max_records, rng=rng)
+    held, all_rows = _cut(source, domain, unit=unit, rng=rng)
     found, owners = held.kept()
     if found is not None:
         units = owners.n_unique()
         slots.add_records(_as_records(found, domain), None)
-        slots.add_records(null_record(domain), np.array([units * max_records - found.height]))
+        slots.add_records(null_record(domain), np.array([units * unit.max_records - found.height]))
     return slots.counts(), all_rows
 
 
 @enclosed
-def _units(
-    source: Source, domain: Domain, *, unit: str, max_records: int, rng: np.random.Generator
-) -> tuple[Units, Counts]:
+def _units(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Generator) -> tuple[Units, Counts]:
     """Keep the records of units apart, and count the rows as they came."""
-    held, all_rows = _cut(source, domain, unit=unit, max_records=max_records, rng=rng)
+    held, all_rows = _cut(source, domain, unit=unit, rng=rng)
     found, owners = held.kept()
     if found is None:
         none = np.zeros(0, dtype=np.int64)
@@ -203,16 +200,14 @@ def _units(
     ), all_rows
 
 
-def _cut(
-    source: Source, domain: Domain, *, unit: str, max_records: int, rng: np.random.Generator
-) -> tuple[Slots, Counts]:
+def _cut(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Generator) -> tuple[Slots, Counts]:
     """Read the rows, of which each unit keeps some, and count them as they came."""
-    all_rows, held = Tally(domain), Slots(unit, max_records, rng)
-    for batch in declared_batches(source, domain.columns, unit):
+    all_rows, held = Tally(domain), Slots(unit.column, unit.max_records, rng)
+    for batch in declared_batches(source, domain.columns, unit.column):
         if batch.height:
             records, frequencies = encoded(batch, domain, texts=source.texts)
             all_rows.add_records(records, frequencies)
-            held.add(batch[unit], _as_frame(records, frequencies))
+            held.add(batch[unit.column], _as_frame(records, frequencies))
     return held, all_rows.counts()
 
 
@@ -236,44 +231,41 @@ def public_size(counts: Confidential[Any]) -> int:
     return int(open_confidential(counts, caller=__name__).n)
 
 
-def slots_of(domain: Domain, unit: str | None, max_records: int | None, *, by_unit: bool = False) -> int:
-    """Return how many slots a unit has. Raises ParameterError, DomainError if the domain has no units of several."""
-    if by_unit and unit is None:
-        raise ParameterError("votes of units need a privacy unit. Write unit=... and max_records=...")
+def require_unit(domain: Domain, unit: Unit | None, *, by_unit: bool = False) -> None:
+    """Refuse a unit that is none, or that the domain has no room for. Raises ParameterError, DomainError."""
     if unit is None:
-        if max_records is not None:
-            raise ParameterError("max_records needs a privacy unit. Write unit=..., the column that names it")
-        return 1
-    needed = "unit needs the most records that a unit may have. Write max_records=..., an integer of at least 1"
-    slots = integer("max_records", max_records, least=1, error=lambda _: ParameterError(needed))
+        if by_unit:
+            raise ParameterError("votes of units need a privacy unit. Write unit=Unit(..., max_records=...)")
+        return
+    if not isinstance(unit, Unit):
+        raise unfit("unit", "a Unit", unit, remedy="Write unit=Unit(..., max_records=...)")
     for name, column in domain.columns.items():
         if not column.nullable and not by_unit:
             raise DomainError(f'column {name!r}: unused slots of a unit need a null cell. Write: nulls = "category"')
-    return slots
 
 
-def check_names(source: Source, domain: Domain, *, unit: str | None, ignore_other_columns: bool) -> None:
+def check_names(source: Source, domain: Domain, *, unit: Unit | None, other_columns: bool) -> None:
     """Refuse a table whose columns are not the declared ones. Raises DataError naming the first."""
-    for refusal, more in wrong_names(source, domain, unit=unit, ignore_other_columns=ignore_other_columns):
+    for refusal, more in wrong_names(source, domain, unit=unit, other_columns=other_columns):
         raise DataError(refusal.column, f"{refusal.problem} (and {more} more)", refusal.remedy) if more else refusal
 
 
 def wrong_names(
-    source: Source, domain: Domain, *, unit: str | None, ignore_other_columns: bool
+    source: Source, domain: Domain, *, unit: Unit | None, other_columns: bool
 ) -> Iterator[tuple[DataError, int]]:
     """Yield one error for each column that a table lacks, or that is undeclared, or whose name is reserved.
 
     With it comes how many more undeclared columns there are.
     """
-    wanted = list(dict.fromkeys([*domain.names, *([] if unit is None else [unit])]))
+    wanted = list(dict.fromkeys([*domain.names, *([] if unit is None else [unit.column])]))
     for name in wanted:
         if name.startswith(RESERVED):
             problem = f"its name starts with {RESERVED!r}, which is reserved"
             yield DataError(name, problem, "rename the column"), 0
     yield from ((refusal, 0) for refusal in missing_names(source, wanted))
-    extra = [] if ignore_other_columns else [name for name in source.names if name not in wanted]
+    extra = [] if other_columns else [name for name in source.names if name not in wanted]
     for place, name in enumerate(extra, start=1):
-        remedy = "declare it, or leave such columns aside with ignore_other_columns=True"
+        remedy = "declare it, or leave such columns aside with accept={'other-columns'}"
         yield DataError(name, "is in the table but not in the domain", remedy), len(extra) - place
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from discreet._core.boundary import enclosed_parts
 from discreet._core.errors import DataError
 from discreet.confidential.cells import EngineFailed, attempted_parts
 from discreet.confidential.closed import Confidential, Provenance
-from discreet.confidential.count import check_names, encoded
+from discreet.confidential.count import OTHER_COLUMNS, check_names, encoded
 from discreet.confidential.source import FREQUENCY, Source, cells_of, declared_batches, open_source
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.domain import require_domain
@@ -76,7 +76,7 @@ class Rows:
 
 
 def confidential_rows(
-    data: Any, domain: Domain, *, ignore_other_columns: bool = False, empty: bool = False
+    data: Any, domain: Domain, *, accept: Collection[str] = (), empty: bool = False
 ) -> Confidential[Rows]:
     """Wrap a confidential table to be read in parts, for mechanisms that can (``reads_parts``).
 
@@ -88,10 +88,8 @@ def confidential_rows(
         Confidential; as for :func:`confidential`.
     domain : Domain
         Public. Every column it names has to be in the table.
-    ignore_other_columns : bool
-        Whether the table may have columns that the domain does not name; they are left aside.
-    empty : bool
-        Whether it may have no rows, see :func:`confidential`.
+    accept, empty : optional
+        As for :func:`confidential`.
 
     Returns
     -------
@@ -113,7 +111,7 @@ def confidential_rows(
     """
     require_domain(domain)
     source = open_source(data)
-    check_names(source, domain, unit=None, ignore_other_columns=ignore_other_columns)
+    check_names(source, domain, unit=None, other_columns=OTHER_COLUMNS in accept)
     rows = Rows(source, domain)
     if rows.n == 0 and not empty:
         raise DataError(None, "has no rows", "a release needs at least one record")

@@ -144,11 +144,11 @@ def mechanism_posterior(
     >>> from discreet.confidential import confidential
     >>> from discreet.domain import Domain, Integer
     >>> from discreet.mechanisms import PerturbedHistogram
-    >>> from discreet.releases import publish
+    >>> from discreet import release
     >>> dice = Domain(columns={"eyes": Integer(lower=1, upper=6)})
     >>> rolls = confidential(pl.DataFrame({"eyes": [1, 2, 3, 4, 5, 6, 6, 6] * 100}), dice)
     >>> mechanism = PerturbedHistogram(domain=dice, records=800, scale=2.0, projection="simplex")
-    >>> posterior = mechanism_posterior(publish(rolls, mechanism, size=400))
+    >>> posterior = mechanism_posterior(release(rolls, mechanism=mechanism, size=400))
     >>> bool(0.25 < posterior.evaluate("P(=6)").mean() < 0.5)
     True
     """

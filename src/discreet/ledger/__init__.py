@@ -2,7 +2,6 @@
 
 from discreet._core.boundary import seal
 from discreet.ledger.ledger import Ledger
-from discreet.ledger.request import AddRemove as AddRemove
 from discreet.ledger.request import Request
 from discreet.ledger.run import Run
 from discreet.ledger.status import LedgerStatus

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from discreet._core.checks import choice, integer
+from discreet._core.checks import choice
 from discreet._core.errors import ParameterError, Refused
 from discreet._core.random import fresh_identity
 from discreet._core.text import as_written, harmless, rounded_down
@@ -33,7 +34,7 @@ from discreet.ledger.store import shown, store_at
 from discreet.ledger.verification import lease, problems_of, recovered
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.steps import checkpoint_state
-from discreet.privacy import Budget, Profile, Relation
+from discreet.privacy import Budget, Profile, Relation, Unit
 
 _KINDS = ("unconditional", "asymptotic", "empirical")
 
@@ -89,14 +90,14 @@ class Ledger:
     --------
     >>> import tempfile, pathlib
     >>> import polars as pl
-    >>> from discreet import Ledger, release
+    >>> from discreet import Budget, Ledger, release
     >>> from discreet.domain import Domain, Integer
     >>> place = pathlib.Path(tempfile.mkdtemp()) / "ages.ledger"
     >>> _ = Ledger.create(place, dataset="ages", epsilon=1.0, delta=1e-6)
     >>> ages = pl.DataFrame({"age": [34, 35, 36, 37] * 5000})
     >>> domain = Domain(columns={"age": Integer(lower=0, upper=99)})
     >>> with Ledger(place) as ledger:
-    ...     made = release(ages, domain, epsilon=0.4, delta=1e-9, size=100, ledger=ledger)
+    ...     made = release(ages, domain, Budget(epsilon=0.4, delta=1e-9), size=100, ledger=ledger)
     ...     print(ledger.status().left["epsilon"])
     0.6
     """
@@ -129,8 +130,7 @@ class Ledger:
         delta: float = 0.0,
         currency: str = "sums",
         relation: str = "replacement",
-        unit: str | None = None,
-        max_records: int = 1,
+        unit: Unit | None = None,
         kinds: Collection[str] = ("unconditional",),
     ) -> Ledger:
         """Make the ledger of a data set.
@@ -148,10 +148,8 @@ class Ledger:
             on counts.
         relation : {"replacement", "add-remove"}
             Between which tables all guarantees hold.
-        unit : str, optional
-            The column that names the person, or other privacy unit, behind the rows.
-        max_records : int
-            The most records of a unit.
+        unit : Unit, optional
+            The person, or other privacy unit, behind the rows.
         kinds : collection of str
             The kinds of guarantee that may be added up.
 
@@ -171,7 +169,7 @@ class Ledger:
         adds_up = CURRENCIES[choice("currency", currency, tuple(CURRENCIES))]
         between = Relation(
             name=choice("relation", relation, ("replacement", "add-remove")),
-            group=integer("max_records", max_records, least=1, most=10_000),
+            group=1 if unit is None else unit.max_records,
         )
         if not isinstance(dataset, str) or not dataset.strip() or not dataset.isprintable():
             raise ParameterError("dataset must be a name of printable characters")
@@ -184,7 +182,7 @@ class Ledger:
             "limit": adds_up.limit(budget).to_dict(),
             "covers": {
                 "relation": between.name,
-                "unit": unit,
+                "unit": None if unit is None else unit.column,
                 "max_records": between.group,
                 "kinds": [kind for kind in _KINDS if kind in kinds],
             },
@@ -244,21 +242,22 @@ class Ledger:
             budget. Nothing was spent.
         """
         require_unseeded(request.seeded)
+        if (budget := request.budget) is None:
+            raise ParameterError("a ledger pays for a budget. Write Budget(epsilon=...)")
         made, guarantee, currency = None, None, self._book.currency
         if mechanism is not None:
             n = request.declared
             if n is None:
-                raise ParameterError("the cost depends on the number of records. Write Request(records=...)")
+                raise ParameterError(
+                    "the cost depends on the number of records. Write relation=Replacement(records=...)"
+                )
             request.require_steps(mechanism)
             guarantee = mechanism.guarantee(request.between, n=n)
             made = paid_facts(mechanism, request, n=n)
         kind = request.kind if guarantee is None else guarantee.kind
-        require_covered(self._book, request.between, unit=request.unit, kind=kind)
-        if guarantee is None:
-            cost = currency.of_budget(request.budget)
-        else:
-            cost = cost_of(self._book, guarantee, request.budget)
-        facts = _reserved(request) | ({} if made is None else {"made": dict(made)})
+        require_covered(self._book, request.between, unit=request.column, kind=kind)
+        cost = currency.of_budget(budget) if guarantee is None else cost_of(self._book, guarantee, budget)
+        facts = _reserved(request, budget) | ({} if made is None else {"made": dict(made)})
         with self._book.appending() as page:
             before = _continued(page, facts)
             if before is not None:
@@ -270,6 +269,16 @@ class Ledger:
             self._require_left(page, cost)
             reserved = page.append(fresh_identity()[:12], "RESERVED", facts=facts, cost=cost)
         return Run._sealed(request, Payment(self._book, reserved), mechanism, made)
+
+    def part(self, name: str) -> PlannedRelease:
+        """Return the payment of one release of a plan that was declared here, for ``ledger=...`` of a release.
+
+        Parameters
+        ----------
+        name : str
+            The name of the release in the plan.
+        """
+        return PlannedRelease(self, name)
 
     def declare(self, plan: Declared) -> str:
         """Pay at once for several releases that were planned together.
@@ -283,7 +292,7 @@ class Ledger:
         Returns
         -------
         str
-            The name of the entry. Each release is then made with ``part=...``, its name in the plan, and costs no more.
+            The name of the entry. Each release is then made with ``ledger=ledger.part(name)``, and costs no more.
 
         Raises
         ------
@@ -381,14 +390,26 @@ class Ledger:
         )
 
 
-def _reserved(request: Request) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class PlannedRelease:
+    """One release of a plan that a ledger has paid for: :meth:`Ledger.part` makes it."""
+
+    ledger: Ledger
+    name: str
+
+    def pay(self, request: Request, mechanism: Mechanism | None = None) -> Run:
+        """Return the run of this release: see :meth:`Ledger.pay`."""
+        return self.ledger.pay(replace(request, part=self.name), mechanism)
+
+
+def _reserved(request: Request, budget: Budget) -> dict[str, Any]:
     """Return what an entry says of a request, and of the checkpoint as it is now."""
     facts = {
         "what": request.what,
-        "budget": {"epsilon": request.budget.epsilon, "delta": request.budget.delta},
+        "budget": {"epsilon": budget.epsilon, "delta": budget.delta},
         "relation": request.between.name,
-        "unit": request.unit,
-        "group": request.max_records,
+        "unit": request.column,
+        "group": request.group,
         "domain": None if request.domain is None else hash_of(request.domain),
         "out": [os.fspath(canonical(Path(one))) for one in request.out],
         "checkpoint": None,

@@ -87,11 +87,11 @@ class Payment:
         Raises Refused when it is of a kind, relation, group or unit that the ledger does not add up, costs more than
         was reserved, or is not what a plan declared.
         """
-        require_covered(self._book, request.between, unit=request.unit, kind=guarantee.kind)
+        require_covered(self._book, request.between, unit=request.column, kind=guarantee.kind)
         part = self._reserved.facts.get("part")
         if part is not None:
             require_planned(part, made)
-        cost = cost_of(self._book, guarantee, request.budget)
+        cost = cost_of(self._book, guarantee, Budget(**self._reserved.facts["budget"]))
         if self._reserved.facts.get("free"):
             return
         if not cost.within(self._reserved.cost):

@@ -3,17 +3,48 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
+from typing import Any
 
 from discreet._core.checks import integer, positive_size, unfit
 from discreet._core.errors import ParameterError
 from discreet.domain import Domain
 from discreet.mechanisms import Mechanism, named
 from discreet.mechanisms.steps import SteppedMechanism
-from discreet.privacy import Budget, Relation
+from discreet.privacy import Budget, Relation, Unit
 from discreet.privacy.guarantee import RelationName
+
+FilePath = str | os.PathLike[str]
+
+MOST_PARTS = 10_000
+
+ACCEPTED = ("poor-utility", "other-columns", "asymptotic", "empirical")
+"""What a release may be asked to accept."""
+
+Workers = int | Callable[[Callable[[int], Any], Sequence[int]], Iterable[Any]]
+"""How many processes make the parts, or a function that applies another one to numbers, as ``map`` does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """A guarantee between tables of equally many records, of which one record, or one unit's, is another.
+
+    The number of records is then public.
+
+    Parameters
+    ----------
+    records : int, optional
+        Public. The number of records of the table, where it is known beforehand. What cannot be met is then refused
+        before the table is opened. A table that has another number is refused.
+    """
+
+    records: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.records is not None:
+            object.__setattr__(self, "records", positive_size("records", self.records))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +79,63 @@ class Checkpoint:
         is not asked at all. Without it a finished checkpoint is refused.
     """
 
-    path: str | os.PathLike[str]
+    path: FilePath
     redraw: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The files of a release.
+
+    Parameters
+    ----------
+    path : path, optional
+        The file of the table: Parquet, CSV or Arrow, by its ending. Several tables, and parts, go to a folder of this
+        name, which must not exist. Without it the records are returned.
+    certificate : path, optional
+        The file of the certificate; ``PATH.certificate.json`` by default. A folder holds its own.
+    partitions : int, optional
+        Write one table as a folder of this many Parquet files. If records follow from released counts, each file is
+        made by itself, and memory depends on the size of one file.
+    partition_by : str, optional
+        A column of few declared values. Each value gets a folder ``COLUMN=value`` of ``partitions`` files, even if no
+        record has it.
+    workers : int or callable
+        How many processes make the parts, or a function like ``map`` of an engine whose machines share the folder.
+        Workers receive public values only.
+    checkpoint : Checkpoint or path, optional
+        Where the steps of a mechanism that works in steps are kept.
+
+    Raises
+    ------
+    ParameterError
+        When a number is out of range, or two of the fields contradict each other.
+    """
+
+    path: FilePath | None = None
+    _: KW_ONLY
+    certificate: FilePath | None = None
+    partitions: int | None = None
+    partition_by: str | None = None
+    workers: Workers = 1
+    checkpoint: Checkpoint | FilePath | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.checkpoint, (Checkpoint, type(None))):
+            object.__setattr__(self, "checkpoint", Checkpoint(self.checkpoint))
+        if self.partitions is None:
+            if self.partition_by is not None or self.workers != 1:
+                raise ParameterError(
+                    "partition_by and workers are for a release in parts. Write out=Output(..., partitions=...)"
+                )
+            return
+        if not callable(self.workers):
+            object.__setattr__(self, "workers", integer("workers", self.workers, least=1, most=1024))
+        object.__setattr__(self, "partitions", positive_size("partitions", self.partitions))
+        if self.partitions > MOST_PARTS:
+            raise unfit("partitions", f"at most {MOST_PARTS:,}", self.partitions)
+        if self.path is None:
+            raise ParameterError("a release in parts is a folder that must not exist yet. Write out=...")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +147,8 @@ class Watch:
     announce : callable, optional
         Called with one sentence at a time: what was chosen and why, before anything is drawn.
     progress : callable, optional
-        Called with the number of records drawn so far.
+        Called with the number of records drawn so far; for a model, with how many draws each chain of the current fit
+        has made, and how many it is to make.
     stepped : callable, optional
         Called after each step of a mechanism that works in steps, with the numbers of steps done and of all steps.
     evolved : callable, optional
@@ -70,7 +157,7 @@ class Watch:
     """
 
     announce: Callable[[str], None] | None = None
-    progress: Callable[[int], None] | None = None
+    progress: Callable[..., None] | None = None
     stepped: Callable[[int, int], None] | None = None
     evolved: Callable[[Any], None] | None = None
 
@@ -83,38 +170,34 @@ class Request:
 
     Parameters
     ----------
-    budget : Budget
-        The most that the release may spend.
+    budget : Budget, optional
+        The most that the release may spend; None where the mechanism that is given says what it costs.
     domain : Domain, optional
         The declared domain. A ledger keeps its hash.
-    relation : "replacement" or AddRemove
-        Between which tables the guarantee holds.
-    records : int, optional
-        The number of records of the table, where it is declared. Under add/remove it stands in ``relation``.
-    unit : str, optional
-        Column that names the privacy unit behind the records; None where it is a record.
-    max_records : int
-        The most records of a unit, 1 to 10,000.
+    relation : Replacement or AddRemove
+        Between which tables the guarantee holds, and the number of records, where it is declared.
+    unit : Unit, optional
+        The privacy unit behind the records; None where it is a record.
     size : int, optional
         Number of records to release; None for counts.
     counts : bool
         Whether a table of counts is released.
-    sampling : str, optional
-        How records are drawn from noisy counts.
     mechanism : str, optional
         Registry name of the mechanism that is asked for; None where the plan chooses.
     parameters : mapping
         The parameters of the mechanism that are given.
+    accept : collection of str
+        What is accepted beyond the usual: see :func:`discreet.release`.
     kind : str, optional
         The kind of guarantee, where no mechanism says it before the payment.
     seeded : bool
         Whether a seed is used. No ledger pays for such a release.
-    checkpoint : Checkpoint, optional
-        The checkpoint of a mechanism that works in steps.
+    output : Output
+        The files that are asked for.
     part : str, optional
         The name of the release in a plan that was declared in the ledger, which paid for it.
     out : tuple of path
-        The files, or the folder, that the release goes to.
+        The files, or the folder, that the release goes to, once they are known to be writable.
     what : str
         The command, for readers of the ledger: "release" or "synthesize".
     watch : Watch
@@ -126,50 +209,67 @@ class Request:
         When a number is out of range, or two of the fields contradict each other.
     """
 
-    budget: Budget
+    budget: Budget | None = None
     domain: Domain | None = None
-    relation: Literal["replacement"] | AddRemove = "replacement"
-    records: int | None = None
-    unit: str | None = None
-    max_records: int = 1
+    relation: Replacement | AddRemove = Replacement()  # frozen
+    unit: Unit | None = None
     size: int | None = None
     counts: bool = False
-    sampling: str | None = None
     mechanism: str | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    accept: frozenset[str] = frozenset()
     kind: str | None = None
     seeded: bool = False
-    checkpoint: Checkpoint | None = None
+    output: Output = Output()  # frozen
     part: str | None = None
-    out: tuple[str | os.PathLike[str], ...] = ()
+    out: tuple[Path, ...] = ()
     what: str = "release"
     watch: Watch = Watch()  # frozen
 
     def __post_init__(self) -> None:
-        if self.relation != "replacement" and not isinstance(self.relation, AddRemove):
-            raise unfit(
-                "relation",
-                "'replacement' or an AddRemove",
-                self.relation,
-                remedy="For add/remove write relation=AddRemove(records=...)",
-            )
-        object.__setattr__(self, "max_records", integer("max_records", self.max_records, least=1, most=10_000))
-        for name in ("size", "records"):
-            if (number := getattr(self, name)) is not None:
-                object.__setattr__(self, name, positive_size(name, number))
-        if self.records is not None and isinstance(self.relation, AddRemove):
-            raise ParameterError("relation=AddRemove(records=...) has the number of records. Leave the other one out")
+        kinds: dict[str, tuple[type | tuple[type, ...], str, str]] = {
+            "budget": ((Budget, type(None)), "a Budget", "Write Budget(epsilon=...)"),
+            "relation": (
+                (Replacement, AddRemove),
+                "a Replacement or an AddRemove",
+                "For add/remove write relation=AddRemove(records=...)",
+            ),
+            "unit": ((Unit, type(None)), "a Unit", "Write unit=Unit(..., max_records=...)"),
+        }
+        for name, (wanted, said, remedy) in kinds.items():
+            if not isinstance(value := getattr(self, name), wanted):
+                raise unfit(name, said, value, remedy=remedy)
+        if unknown := sorted(map(str, self.accept - set(ACCEPTED))):
+            raise ParameterError(f"accept must be among {', '.join(ACCEPTED)}, got {unknown[0]!r}")
+        if self.size is not None:
+            object.__setattr__(self, "size", positive_size("size", self.size))
 
     @property
     def between(self) -> Relation:
         """The relation, with the most records of a unit."""
         name: RelationName = "add-remove" if isinstance(self.relation, AddRemove) else "replacement"
-        return Relation(name=name, group=self.max_records)
+        return Relation(name=name, group=self.group)
+
+    @property
+    def group(self) -> int:
+        """The most records of a unit."""
+        return 1 if self.unit is None else self.unit.max_records
+
+    @property
+    def column(self) -> str | None:
+        """The column that names the privacy unit."""
+        return None if self.unit is None else self.unit.column
 
     @property
     def declared(self) -> int | None:
         """The number of records as it was declared; None where it is to be counted."""
-        return self.relation.records if isinstance(self.relation, AddRemove) else self.records
+        return self.relation.records
+
+    @property
+    def checkpoint(self) -> Checkpoint | None:
+        """The checkpoint of a mechanism that works in steps."""
+        kept = self.output.checkpoint
+        return kept if isinstance(kept, Checkpoint) else None
 
     @property
     def mechanism_type(self) -> type[Any] | None:

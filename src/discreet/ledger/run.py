@@ -241,11 +241,11 @@ class Run:
         mechanism, facts = self.mechanism, closed.provenance or Provenance(frame_kind="polars", columns=())
         if not self._opened or self._process != os.getpid():
             raise Refused("a run is for one release, within its with block. Pay for another")
-        if (facts.unit, facts.max_records) != (self.request.unit, self.request.max_records):
-            raise Refused("the table has another unit or max_records than the request. Give both the same")
+        if facts.unit != self.request.unit:
+            raise Refused("the table has another unit than the request. Give both the same")
         made = self._require_as_paid()
-        n = int(made["records"])
-        if facts.domain != mechanism.domain or (self.request.relation == "replacement" and public_size(closed) != n):
+        n, hidden = int(made["records"]), self.request.between.name != "replacement"
+        if facts.domain != mechanism.domain or not (hidden or public_size(closed) == n):
             raise Refused("the table has another domain or number of records than was paid for. Pay for this table")
         if not self._unused.acquire(blocking=False):
             raise Refused("a run is for one release, within its with block. Pay for another")
@@ -264,7 +264,7 @@ class Run:
         if isinstance(x, Units) != by_unit:
             raise ParameterError(
                 "the table must be read by units for votes of units, and for nothing else. Write "
-                "confidential(..., unit=..., max_records=..., by_unit=True) together with unit_votes=..."
+                "confidential(..., unit=Unit(..., max_records=...), by_unit=True) together with unit_votes=..."
             )
         if not (isinstance(x, Counts) or isinstance(mechanism, PartsMechanism)):
             raise ParameterError(

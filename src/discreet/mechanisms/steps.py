@@ -190,7 +190,7 @@ class StepsFile:
                 self._path,
                 "all its steps are done, so no step would read the table",
                 "name another file for a new run. For other records from the votes it holds, write "
-                "checkpoint=Checkpoint(..., redraw=True)",
+                "out=Output(checkpoint=Checkpoint(..., redraw=True))",
             )
         return released
 

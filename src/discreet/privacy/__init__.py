@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet._core.boundary import seal, sealed
 from discreet.privacy.algebra import BoundedRangeProfile, ChainProfile, ComposedProfile, compose
-from discreet.privacy.guarantee import Budget, Guarantee, Relation
+from discreet.privacy.guarantee import Budget, Guarantee, Relation, Unit
 from discreet.privacy.noise import DiscreteGaussianPair, DiscreteLaplacePair, ThresholdedLaplace
 from discreet.privacy.profile import ConstantProfile, LargestProfile, Profile
 
@@ -22,6 +22,7 @@ __all__ = [
     "MixturePair",
     "Profile",
     "Relation",
+    "Unit",
     "UrnPair",
     "compose",
 ]

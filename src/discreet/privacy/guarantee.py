@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from discreet._core.arrays import Floats
-from discreet._core.checks import choice, integer, real
+from discreet._core.checks import choice, integer, real, unfit
 from discreet._core.errors import BudgetError, GuaranteeKindError, ParameterError
 from discreet._core.numeric import log_ratio
 from discreet._core.text import as_written, counted, listing, paragraph, rounded_up, table
@@ -74,6 +74,32 @@ class Relation:
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", choice("the relation", self.name, ("replacement", "add-remove")))
         object.__setattr__(self, "group", integer("group", self.group, least=1, most=10_000))
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The privacy unit behind the rows, such as a person: whom the guarantee is for.
+
+    Parameters
+    ----------
+    column : str
+        The column that names the unit of each row. It is not released.
+    max_records : int
+        The most records that a unit keeps, 1 to 10,000. The others are cut uniformly at random.
+
+    Raises
+    ------
+    ParameterError
+        When ``max_records`` is out of range.
+    """
+
+    column: str
+    max_records: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.column, str):
+            raise unfit("column", "the name of the column that names the unit", self.column)
+        object.__setattr__(self, "max_records", integer("max_records", self.max_records, least=1, most=10_000))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,7 +129,7 @@ def _without_predictors(others: Collection[str], column: Column, name: str, mode
     if others:
         raise ParameterError(
             f"the {model} model has no predictors: the domain declares the sensitive column alone, and the table's "
-            "others are left out (ignore_other_columns=True)"
+            "others are left out (accept={'other-columns'})"
         )
     if model == "categorical":
         return CategoricalShares(column=name, categories=_categories(name, column))

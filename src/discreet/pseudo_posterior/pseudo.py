@@ -151,7 +151,7 @@ class PseudoPosterior(MechanismFamily):
         The column that names the privacy unit, such as a household. Risks, weights and the bound are then those of all
         records of a unit together. No model sees the column and it is not released, unless it is given.
     target_epsilon : float, optional
-        Local epsilon of one table that is aimed at, a public choice; it has to be given to publish.
+        Local epsilon of one table that is aimed at, a public choice; it has to be given for a release.
     tables : int
         Number of tables to release, each from its own draw. The privacy cost is multiplied by this number.
     draws, warm_up, chains : int
@@ -349,7 +349,7 @@ class PseudoPosterior(MechanismFamily):
         return synthetic_tables(self.synthesiser, fitted.draws, columns, tables=self.tables, size=size, rng=rng)
 
     def on(self, domain: Domain, *, progress: Progress | None = None) -> PseudoPosteriorMechanism:
-        """Return the mechanism on a domain, which :func:`~discreet.publish` runs on a table of it.
+        """Return the mechanism on a domain, which :func:`~discreet.release` runs on a table of it.
 
         Parameters
         ----------

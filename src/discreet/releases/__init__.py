@@ -2,10 +2,9 @@
 
 from discreet._core.boundary import seal
 from discreet.releases.certificate import Certificate
-from discreet.releases.publication import publish
 from discreet.releases.release import Release
 from discreet.releases.verification import Check, verify
 
-__all__ = ["Certificate", "publish", "verify"]
+__all__ = ["Certificate", "verify"]
 
 seal(globals(), Check, Release)

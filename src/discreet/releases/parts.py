@@ -6,7 +6,7 @@ step, and how many records each cell gets, is over before the first part is begu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.checks import integer, positive_size, unfit
 from discreet._core.errors import DiscreetError, Fault, FileProblem, ParameterError
 from discreet._core.lazy import pl
 from discreet._core.random import keyed
 from discreet._core.writing import file_sha256, new_folder, repeatable, together
 from discreet.domain import Domain
 from discreet.ledger import Run
+from discreet.ledger.request import MOST_PARTS, Output, Workers
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.reading import BLOCK, Expansion, Reading
 from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
@@ -28,54 +28,29 @@ from discreet.releases.content import Content, Frames, no_rows, released_frames
 from discreet.releases.manifest import MANIFEST, Part, folders_of, manifest
 from discreet.releases.writing import write_frames
 
-MOST_PARTS = 10_000
 
-Workers = int | Callable[[Callable[[int], Part], Sequence[int]], Iterable[Part]]
-"""How many processes make the parts, or a function that applies another one to numbers, as ``map`` does."""
+def require_parts(asked: Output, mechanism: Mechanism, *, counts: bool) -> None:
+    """Refuse what has no parts, before anything is drawn. Raises ParameterError."""
+    if asked.partitions is None:
+        return
+    if mechanism.forms.tables is not None:
+        raise ParameterError("several tables cannot be released in parts. Leave partitions or tables out")
+    if counts:
+        raise ParameterError("counts cannot be released in parts. Leave partitions out")
+    if asked.partition_by is None:
+        return
+    if not mechanism.forms.folders:
+        raise no_folders(mechanism.name)
+    require_folders(asked, mechanism.domain)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Partitions:
-    """How a table is to be divided into files, and by whom. Public."""
-
-    count: int
-    by: str | None = None
-    workers: Workers = 1
-
-    @classmethod
-    def of(cls, count: int | None, by: str | None, workers: Workers) -> Partitions | None:
-        """Check what is asked for. Raises ParameterError when it does not fit together."""
-        if count is None:
-            if by is not None or workers != 1:
-                raise ParameterError("partition_by and workers are for a release in parts. Write partitions=...")
-            return None
-        if not callable(workers):
-            workers = integer("workers", workers, least=1, most=1024)
-        count = positive_size("partitions", count)
-        if count > MOST_PARTS:
-            raise unfit("partitions", f"at most {MOST_PARTS:,}", count)
-        return cls(count=count, by=by, workers=workers)
-
-    def require_fit(self, mechanism: Mechanism, *, counts: bool) -> None:
-        """Refuse what has no parts, before anything is drawn. Raises ParameterError."""
-        if mechanism.forms.tables is not None:
-            raise ParameterError("several tables cannot be released in parts. Leave partitions or tables out")
-        if counts:
-            raise ParameterError("counts cannot be released in parts. Leave partitions out")
-        if self.by is None:
-            return
-        if not mechanism.forms.folders:
-            raise no_folders(mechanism.name)
-        self.require_folders(mechanism.domain)
-
-    def require_folders(self, domain: Domain) -> None:
-        """Refuse a column that folders cannot be named by, or that has too many values. Raises ParameterError."""
-        folders = len(folders_of(domain, str(self.by)))
-        if folders * self.count > MOST_PARTS:
-            raise ParameterError(
-                f"{folders:,} values with {self.count:,} parts each are more than {MOST_PARTS:,} files. "
-                "Ask for fewer partitions"
-            )
+def require_folders(asked: Output, domain: Domain) -> None:
+    """Refuse a column that folders cannot be named by, or that has too many values. Raises ParameterError."""
+    folders, count = len(folders_of(domain, str(asked.partition_by))), asked.partitions or 1
+    if folders * count > MOST_PARTS:
+        raise ParameterError(
+            f"{folders:,} values with {count:,} parts each are more than {MOST_PARTS:,} files. Ask for fewer partitions"
+        )
 
 
 def no_folders(name: str) -> ParameterError:
@@ -92,7 +67,7 @@ def write_parts(
     reading: Reading,
     document: Certificate,
     folder: Path,
-    asked: Partitions,
+    asked: Output,
     *,
     rng: np.random.Generator,
     carried: Mapping[str, str],
@@ -107,9 +82,9 @@ def write_parts(
 
     domain, size, schema = mechanism.domain, content.size or 0, dict(no_rows(mechanism, content).schema)
     shares = reading.cell_shares(rng=rng)
-    if shares is None and asked.by is not None:
+    if shares is None and asked.partition_by is not None:
         raise Fault("no expansion", mechanism.name)
-    folders = [] if asked.by is None else folders_of(domain, asked.by)
+    folders = [] if asked.partition_by is None else folders_of(domain, asked.partition_by)
     with new_folder(folder, keeper=run.keeper(complete), folders=folders) as place:
         if shares is None:
             frames = next(released_frames(mechanism, content, reading, rng=rng, progress=progress))
@@ -118,7 +93,7 @@ def write_parts(
             expansion = Expansion.drawn(shares, size, rng=rng)
             maker = _maker(expansion, domain, schema, place, asked, rng=rng, carried=carried)
             parts = _all_made(maker, asked.workers, folder, progress)
-        listed = manifest(parts, asked.by)
+        listed = manifest(parts, asked.partition_by)
         with together(place / MANIFEST) as (file,):
             file.write(listed)
         written = document.releasing(
@@ -126,7 +101,7 @@ def write_parts(
             rows=sum(one.rows for one in parts),
             sha256=sha256(listed).hexdigest(),
             partitions=len(parts),
-            partition_by=asked.by,
+            partition_by=asked.partition_by,
         )
         with together(place / PARTS_CERTIFICATE) as (file,):
             file.write(written.to_json().encode())
@@ -188,18 +163,18 @@ def _maker(
     domain: Domain,
     schema: dict[str, Any],
     place: Path,
-    asked: Partitions,
+    asked: Output,
     *,
     rng: np.random.Generator,
     carried: Mapping[str, str],
 ) -> PartMaker:
     tables: tuple[tuple[str, Expansion], ...] = (("", expansion),)
-    if asked.by is not None:
-        del schema[asked.by]
-        folders = folders_of(domain, asked.by)
-        split = expansion.split(list(domain.names).index(asked.by), len(folders), rng=rng)
+    if asked.partition_by is not None:
+        del schema[asked.partition_by]
+        folders = folders_of(domain, asked.partition_by)
+        split = expansion.split(list(domain.names).index(asked.partition_by), len(folders), rng=rng)
         tables = tuple((f"{name}/", one) for name, one in zip(folders, split, strict=True))
-    return PartMaker(place, asked.count, tables, domain, schema, dict(carried), asked.by)
+    return PartMaker(place, asked.partitions or 1, tables, domain, schema, dict(carried), asked.partition_by)
 
 
 def _all_made(maker: PartMaker, workers: Workers, folder: Path, progress: Callable[..., None] | None) -> list[Part]:
@@ -283,13 +258,13 @@ def _make(number: int) -> Part:
 
 
 def _one_after_the_other(
-    frames: Frames, size: int, schema: dict[str, Any], place: Path, asked: Partitions, *, carried: Mapping[str, str]
+    frames: Frames, size: int, schema: dict[str, Any], place: Path, asked: Output, *, carried: Mapping[str, str]
 ) -> Iterator[Part]:
     """Write a stream of frames into parts, each of which is full before the next one begins."""
-    stream = _Stream(frames)
-    for number in range(asked.count):
+    stream, count = _Stream(frames), asked.partitions or 1
+    for number in range(count):
         path = place / _name(number)
-        start, stop = _bounds(size, asked.count, number)
+        start, stop = _bounds(size, count, number)
         hashes: dict[Path, str] = {}
         with together(path, hashes=hashes) as (file,):
             rows = write_frames(stream.next(stop - start), schema, file, named=path, metadata=carried)

@@ -110,7 +110,7 @@ def _released(where: Path) -> ReleasedFacts | None:
 
 
 def _foreign(path: Path, problem: str) -> FileProblem:
-    return FileProblem(path, problem, "give another name (out=... or certificate=...)")
+    return FileProblem(path, problem, "give another name: out=... or out=Output(..., certificate=...)")
 
 
 _ANALYSIS = "discreet.inference"  # which stands above this package: loaded by name, when a release is analysed

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from discreet import Watch
+from discreet import Budget, Watch
 from discreet._core.errors import FileProblem, MissingExtra
 from discreet._core.lazy import pl
 from discreet._core.text import counted
@@ -86,7 +86,7 @@ def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
     )
     say(f"\n$ {command}")
     made = release(
-        data, Domain.read(declared), epsilon=1.0, delta=1e-9, size=5000, tables=20, mechanism="marginals",
+        data, Domain.read(declared), Budget(epsilon=1.0, delta=1e-9), size=5000, tables=20, mechanism="marginals",
         out=synthetic, watch=Watch(announce=lambda _: None),
     )  # fmt: skip
     said = str(made.certificate).splitlines()

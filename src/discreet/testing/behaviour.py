@@ -11,8 +11,8 @@ import math
 import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -22,12 +22,14 @@ from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.confidential import Confidential, confidential
 from discreet.domain import Counts, Domain, Numeric, Records
+from discreet.ledger import Request, Run
+from discreet.ledger.request import Watch
 from discreet.ledger.run import kept_state
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.base import twin_of
 from discreet.mechanisms.reading import Estimates
 from discreet.privacy import Budget
-from discreet.releases import publish
+from discreet.releases.publication import promised, published
 from discreet.releases.release import Release
 from discreet.testing.enumeration import table_of
 from discreet.testing.facts import small_domain
@@ -200,8 +202,8 @@ def _errors(estimates: Estimates, mechanism: Mechanism, held: Integers) -> Float
 def check_published_alike(kind: type[Mechanism]) -> None:
     """Assert that everything public about a release is the same for tables of the same size, whatever they hold.
 
-    Each of several requests, some of which are refused, is made of every table through
-    :func:`~discreet.releases.publish`. What is compared is all that leaves it but the drawn values: the certificate
+    Each of several requests, some of which are refused, is made of every table, as :func:`~discreet.release` makes it.
+    What is compared is all that leaves it but the drawn values: the certificate
     (less the time, what the output told, and the number of rows where that is random), columns, types, number of rows,
     public facts about the run, what progress was told, warnings and log records; or else the kind and text of the error
     and of everything chained to it. Raises AssertionError when two tables can be told apart, naming the request.
@@ -218,11 +220,11 @@ def check_published_alike(kind: type[Mechanism]) -> None:
     for domain, tables in _universes(kind):
         mechanism = kind.calibrated(_BUDGET, domain=domain, n=_RECORDS, size=_SIZE)
         closed = [_closed(x, domain) for x in tables]
-        for request in _REQUESTS:
+        for what, request in _REQUESTS.items():
             first, *others = [_seen(mechanism, table, request, seed) for seed, table in enumerate(closed)]
             for other in others:
                 assert other == first, (
-                    f"{kind.__name__}, {request.what}: two tables of {_RECORDS} records are told apart by what is "
+                    f"{kind.__name__}, {what}: two tables of {_RECORDS} records are told apart by what is "
                     f"public: {_difference(first, other)}"
                 )
 
@@ -243,26 +245,24 @@ def _universes(kind: type[Mechanism]) -> Iterator[tuple[Domain, Sequence[Counts]
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Request:
-    """A call of ``publish``."""
+_ACCEPTED = frozenset({"empirical", "poor-utility"})
+_ANY = Request(size=_SIZE, accept=_ACCEPTED)
 
-    what: str
-    form: Literal["records", "counts"] = "records"
-    budget: Budget | None = None
-    size: int = _SIZE
-    accept: tuple[str, ...] = ("empirical",)
-    accept_poor_utility: bool = True
+_REQUESTS = {
+    "records": _ANY,
+    "counts": replace(_ANY, counts=True),
+    "within the budget": replace(_ANY, budget=_BUDGET),
+    "beyond the budget": replace(_ANY, budget=Budget(epsilon=1e-3)),
+    "poor utility not accepted": replace(_ANY, accept=frozenset()),
+    "another size": replace(_ANY, size=_SIZE + 1),
+}
 
 
-_REQUESTS = (
-    _Request(what="records"),
-    _Request(what="counts", form="counts"),
-    _Request(what="within the budget", budget=_BUDGET),
-    _Request(what="beyond the budget", budget=Budget(epsilon=1e-3)),
-    _Request(what="poor utility not accepted", accept=(), accept_poor_utility=False),
-    _Request(what="another size", size=_SIZE + 1),
-)
+def _released(mechanism: Mechanism, table: Confidential[Counts], request: Request, seed: int) -> Release:
+    """Release a table with a mechanism."""
+    promise = promised(mechanism, request, _RECORDS)
+    with Run.unpaid(request) as run:
+        return published(run, table, promise, rng=seeded(seed), progress=request.watch.progress)
 
 
 def _closed(x: Counts, domain: Domain) -> Confidential[Counts]:
@@ -318,7 +318,7 @@ def check_declared(kind: type[Mechanism]) -> None:
     problem: DiscreetError | None = None
     try:
         made = kind.calibrated(_BUDGET, domain=domain, n=_RECORDS, size=_SIZE)
-        publish(table, made, size=_SIZE, accept=("empirical",), accept_poor_utility=True, rng=seeded(0))
+        _released(made, table, _ANY, 0)
     except DiscreetError as found:
         problem = found
     refused = isinstance(problem, ParameterError) and "does not keep what the domain declares" in str(problem)
@@ -340,7 +340,7 @@ class _Kept(logging.Handler):
         self.said.append(f"{record.levelname}: {record.getMessage()}")
 
 
-def _seen(mechanism: Mechanism, table: Confidential[Counts], request: _Request, seed: int) -> dict[str, Any]:
+def _seen(mechanism: Mechanism, table: Confidential[Counts], request: Request, seed: int) -> dict[str, Any]:
     """Return all that is public about one call."""
     kept, root = _Kept(), logging.getLogger()
     level = root.level
@@ -356,23 +356,13 @@ def _seen(mechanism: Mechanism, table: Confidential[Counts], request: _Request, 
     return {**result, "warnings": [str(item.message) for item in warned], "log": kept.said}
 
 
-def _result(mechanism: Mechanism, table: Confidential[Counts], request: _Request, seed: int) -> dict[str, Any]:
+def _result(mechanism: Mechanism, table: Confidential[Counts], request: Request, seed: int) -> dict[str, Any]:
     progress: list[int] = []
     try:
-        released = publish(
-            table,
-            mechanism,
-            form=request.form,
-            size=request.size,
-            budget=request.budget,
-            accept=request.accept,
-            accept_poor_utility=request.accept_poor_utility,
-            rng=seeded(seed),
-            progress=progress.append,
-        )
+        released = _released(mechanism, table, replace(request, watch=Watch(progress=progress.append)), seed)
     except Exception as error:  # noqa: BLE001  # whatever it is, it must be the same for all tables
         return {"raised": list(_chain(error))}
-    random_rows = mechanism.traits.random_size or (request.form == "counts" and mechanism.traits.leaves_out)
+    random_rows = mechanism.traits.random_size or (request.counts and mechanism.traits.leaves_out)
     return _public(released, random_rows=random_rows) | {"progress": [] if mechanism.traits.random_size else progress}
 
 

@@ -1,0 +1,142 @@
+"""The mechanism of a request, chosen by the plan or by its name: from public facts alone."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from discreet._core.errors import ParameterError
+from discreet._core.lazy import pl
+from discreet.confidential.public import public_table
+from discreet.domain import Domain
+from discreet.domain.records import Commonness
+from discreet.ledger import Request
+from discreet.mechanisms import REGISTRY, Mechanism, first_names, named, require_kept
+from discreet.mechanisms.base import parameter_names, require_relation
+from discreet.planner.cells import with_cells
+from discreet.planner.options import with_sampling
+from discreet.planner.plans import plan
+from discreet.planner.predicted import common
+from discreet.privacy import Budget
+
+_NO_PARAMETERS = {"budget", "cells", "group", "n"}
+"""What a mechanism is calibrated with, besides its own parameters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicFacts:
+    """What is public about a table on a domain.
+
+    ``n``: number of records, the declared one under add/remove; None until it was counted.
+    ``given``, ``reference``: a public table that this one is expected to look like, and its columns on the domain.
+    """
+
+    domain: Domain
+    n: int | None
+    reference: pl.DataFrame | None = None
+    given: Any = field(repr=False, default=None)
+
+    @property
+    def commonness(self) -> Commonness | None:
+        """How common the records of the reference are; None where there is none."""
+        return common(self.reference, self.domain)
+
+    def on(self, domain: Domain) -> PublicFacts:
+        """Return the same on other cells, with the reference read for them."""
+        if domain == self.domain and (self.reference is None) == (self.given is None):
+            return self
+        like = None if self.given is None else public_table(self.given, domain)
+        return replace(self, domain=domain, reference=like)
+
+
+def required(budget: Budget | None) -> Budget:
+    """Return a budget. Raises ParameterError where there is none."""
+    if budget is None:
+        raise ParameterError("the budget is what the release may spend. Write Budget(epsilon=..., delta=...)")
+    return budget
+
+
+def require_complete(request: Request) -> None:
+    """Refuse a request that no mechanism, or not the one asked for, can meet."""
+    kind, parameters = request.mechanism_type, request.parameters
+    if request.size is None and not request.counts:
+        raise ParameterError(
+            "the number of records to release is a public choice that costs privacy or utility. Write size=.... "
+            "As many as the table has is a good start, and the plan compares others"
+        )
+    required(request.budget)
+    if request.several and (kind is None or "tables" not in parameter_names(kind)):
+        names = [repr(name) for name, kind in REGISTRY.items() if "tables" in parameter_names(kind)]
+        raise ParameterError(f"several tables come from {' or '.join(names)} alone. Take it, or leave tables out")
+    if request.counts and request.several:
+        raise ParameterError("counts are one table. For them leave tables out")
+    if kind is None:
+        if unknown := sorted(set(parameters) - {"sampling"}):
+            raise ParameterError(
+                f"unknown argument {unknown[0]!r}. If it is a parameter of a mechanism, write mechanism=... as well"
+            )
+        return
+    if solved := sorted(_NO_PARAMETERS & set(parameters)):
+        raise ParameterError(
+            f"{solved[0]!r} is no parameter of {request.mechanism}: it follows from the table and other arguments. "
+            "Leave it out"
+        )
+    if request.counts and not kind.forms.counts:
+        raise ParameterError(f"{request.mechanism} releases records, not counts. Ask for records, and write size=...")
+    require_relation(kind, request.between.name)
+
+
+def chosen_mechanism(request: Request, facts: PublicFacts) -> tuple[Mechanism, str]:
+    """Return the mechanism of a request for a table of ``facts.n`` records, and why it is this one."""
+    return _by_plan(request, facts) if request.mechanism_type is None else _by_name(request, facts)
+
+
+def _by_plan(request: Request, facts: PublicFacts) -> tuple[Mechanism, str]:
+    """Return the mechanism that the plan chooses among those that can release what is asked for, and why."""
+    names, given, budget = first_names(), dict(request.parameters), required(request.budget)
+    if request.output.partition_by is not None:
+        names = [name for name in names if named(name).forms.folders]
+    elif request.counts:
+        names = [name for name in names if named(name).forms.counts]
+    if (between := request.between.name) != "replacement":
+        names = [name for name in names if between in named(name).traits.relations]
+        given["relation"] = between
+    chosen = plan(
+        facts.domain,
+        records=facts.n or 0,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        size=request.size,
+        group=request.group,
+        largest_sizes=False,
+        mechanisms=None if names == first_names() else names,
+        reference=facts.reference,
+        **given,
+    )
+    return chosen.best, chosen.why
+
+
+def _by_name(request: Request, facts: PublicFacts) -> tuple[Mechanism, str]:
+    """Return the mechanism asked for, calibrated with the parameters that are given, and what to know of it."""
+    kind, domain, given = named(str(request.mechanism)), facts.domain, dict(request.parameters)
+    require_kept(kind.name, domain, keeps=kind.traits.keeps_declared)
+    sampling = given.pop("sampling", None)
+    given = with_sampling(kind, given, sampling)
+    if isinstance(given.get("points"), (str, os.PathLike)):
+        given["points"] = public_table(os.fspath(given["points"]), domain)
+    asked: dict[str, Any] = {
+        "n": facts.n,
+        "budget": required(request.budget),
+        "size": request.size,
+        "group": request.group,
+    }
+    if "points" not in given:
+        domain = with_cells(domain, kind, **asked, **given)
+    if request.between.name == "add-remove":
+        given["relation"] = request.between.name
+    made = kind.calibrated(domain=domain, **asked, **given)
+    why = f"{request.mechanism}: {('asked for', 'draws several tables')[request.several]}"
+    if sampling == "stratified" and not made.forecast(facts.n or 0).stratified:
+        why += ". It draws records as its law demands, so that stratified has no effect"
+    return made, why
