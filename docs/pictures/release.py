@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from statsmodels.datasets import randhie
 
 import discreet
+from discreet import Budget
 from discreet.domain import Category, Domain, Integer
 
 HERE = Path(__file__).parent
@@ -77,7 +78,7 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "visits.parquet"
-        discreet.release(held, domain, epsilon=1, delta=1e-9, size=20_000, out=out)
+        discreet.release(held, domain, Budget(epsilon=1, delta=1e-9), size=20_000, out=out)
         released = discreet.read(out)
         asked = [partial(share_of, visits) for visits in range(MOST + 1)]
         shares = [released.estimate([one], column="visits").rows[0] for one in asked]

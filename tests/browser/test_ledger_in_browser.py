@@ -31,13 +31,12 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
             release(
                 table,
                 domain,
-                epsilon=0.5,
-                delta=1e-6,
+                Budget(epsilon=0.5, delta=1e-6),
                 size=50,
                 mechanism="perturbed-histogram",
                 ledger=ledger,
                 out=where / f"a-name-that-is-rather-long-for-a-column-of-a-table-{number}.csv",
-                accept_poor_utility=True,
+                accept={"poor-utility"},
             )
         with pytest.raises(ZeroDivisionError), ledger.pay(Request(budget=Budget(epsilon=0.25))):
             raise ZeroDivisionError

@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 
 import discreet
+from discreet import Budget
 from discreet.domain import Category, Domain, Integer
 from discreet.report import write_report
 
@@ -54,7 +55,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     draws = np.random.default_rng(8)
     frame = pl.DataFrame({"age": draws.integers(0, 90, 5000), HOSTILE: draws.choice(["a", HOSTILE], 5000)})
     domain = Domain(columns={"age": Integer(lower=0, upper=99, cells=25), HOSTILE: Category(categories=["a", HOSTILE])})
-    discreet.release(frame, domain, epsilon=1, size=900, mechanism="perturbed-histogram", out=where / "z.csv")
+    discreet.release(frame, domain, Budget(epsilon=1), size=900, mechanism="perturbed-histogram", out=where / "z.csv")
     write_report(where / "z.csv", where / "public.html")
     write_report(where / "z.csv", where / "own.html", data=frame, resamples=5)
     return where

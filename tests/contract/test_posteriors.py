@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from discreet import Watch, release
+from discreet import Budget, Watch, release
 from discreet.domain import Domain, Integer, OpenLabels
 from discreet.errors import ParameterError
 from discreet.inference import Posterior
@@ -26,13 +26,11 @@ def released(name: str | None, said: list[str], **asked: Any) -> Release:
     return release(
         pl.DataFrame({"x": [0, 1, 1, 2, 2, 2] * 6}),
         CELLS,
-        epsilon=1.0,
-        delta=0.05,
+        Budget(epsilon=1.0, delta=0.05),
         size=None if asked.get("counts") else 8,
         mechanism=name,
         seed=1,
         accept=["empirical"],
-        accept_poor_utility=True,
         watch=Watch(announce=said.append),
         **asked,
     )

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet import Watch, release
+from discreet import Budget, Watch, release
 from discreet.domain import Counts, Domain, Integer, Numeric, Records
 from discreet.mechanisms import (
     REGISTRY,
@@ -253,13 +253,11 @@ def test_the_main_job_says_the_same_of_every_table_of_one_size(name: str | None)
         made = release(
             pl.DataFrame({"cell": values}),
             cells(4),
-            epsilon=0.5,
-            delta=0.01,
+            Budget(epsilon=0.5, delta=0.01),
             size=6,
             mechanism=name,
             seed=1,
             accept=["empirical"],
-            accept_poor_utility=True,
             watch=Watch(announce=said.append),
         )
         facts = {key: value for key, value in made.certificate.to_dict().items() if key != "created"}

@@ -22,7 +22,6 @@ from discreet.mechanisms import REGISTRY
 from discreet.mechanisms.base import require_relation
 from discreet.planner.cells import with_cells
 from discreet.privacy import Budget
-from discreet.releases import publish
 from discreet.releases.release import Release
 
 BUDGET = Budget(epsilon=5.0, delta=0.05)
@@ -168,10 +167,13 @@ def test_publishing_a_tiny_table_shows_its_public_size_alone(name: str, relation
             if mechanism is None:
                 continue
             closed = partial(confidential, frame, mechanism.domain, empty=relation != "replacement", **options)
-            made = lambda: publish(  # noqa: E731
-                closed(), mechanism, size=getattr(mechanism, "size", 3), relation=relation,  # noqa: B023
-                accept={"empirical"}, accept_poor_utility=accepted,  # noqa: B023
-            )  # fmt: skip
+            made = lambda: release(
+                closed(),
+                mechanism=mechanism,
+                size=getattr(mechanism, "size", 3),
+                relation=relation,
+                accept={"empirical"},
+            )
             views.setdefault(size, []).append(public_view(made))
         assert agree(views, relation), (kind, accepted)
 

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from discreet import Output
+
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "release-in-parts.md"
 MOMENTS = ("counting", "before part 0", "within part 1", "after part 2")
 ROWS, PARTS = 3000, 4
@@ -38,7 +40,7 @@ def released(data: Any, out: Path, workers: Any) -> None:
     import discreet
 
     how: dict[str, Any] = {"epsilon": 2.0, "size": 20_000, "mechanism": "perturbed-histogram", "seed": 3}
-    discreet.release(data, domain(), out=out, partitions=PARTS, workers=workers, **how)
+    discreet.release(data, domain(), out=Output(out, partitions=PARTS, workers=workers), **how)
 
 
 def die_once(marks: Path, moment: str) -> None:

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from nasty import CASES, INF
 
-from discreet import release
+from discreet import Unit, release
 from discreet.confidential import confidential, confidential_rows
 from discreet.confidential.cells import Cells, coded_frame
 from discreet.confidential.closed import reveal
@@ -60,11 +60,11 @@ def test_no_engine_differs_on_any_nasty_value(
             continue
         domain = Domain(columns={"x": case.column})
         frame = pl.DataFrame({"x": case.values, "other": 1})
-        here = tally(reveal(confidential(frame, domain, ignore_other_columns=True)))
+        here = tally(reveal(confidential(frame, domain, accept={"other-columns"})))
         data = put(frame, engine)
         raw.clear()
-        there = tally(reveal(confidential(data, domain, ignore_other_columns=True)))
-        rows = reveal(confidential_rows(data, domain, ignore_other_columns=True))
+        there = tally(reveal(confidential(data, domain, accept={"other-columns"})))
+        rows = reveal(confidential_rows(data, domain, accept={"other-columns"}))
         streamed: Counter[tuple[Any, ...]] = sum((tally(part) for part in rows.parts()), Counter())
         cells = cells_of(open_source(data), domain.columns)
         found = "encoded" if cells is None else "cells" if cells.coded("x") else "values"
@@ -218,9 +218,9 @@ def test_labels_are_told_apart_whatever_the_collation() -> None:
     )
     connection.execute("INSERT INTO t VALUES ('x', 'e', 'p'), ('X', 'é', 'P'), ('x', 'e', 'p')")
     domain = Domain(columns={"a": Category(categories=["x", "X"], nulls="category"), "b": OpenLabels(nulls="category")})
-    counts = reveal(confidential(connection.table("t"), domain, ignore_other_columns=True))
+    counts = reveal(confidential(connection.table("t"), domain, accept={"other-columns"}))
     assert tally(counts) == Counter({(0, "e"): 2, (1, "é"): 1})
-    slots = reveal(confidential(connection.table("t"), domain, unit="who", max_records=2))
+    slots = reveal(confidential(connection.table("t"), domain, unit=Unit("who", max_records=2)))
     assert tally(slots) == Counter({(0, "e"): 2, (1, "é"): 1, (2, None): 1})
 
 
@@ -286,11 +286,11 @@ def test_an_engine_that_fails_has_its_values_grouped(put: Any, raw: list[str], m
     data = put(pl.DataFrame({"x": [0.1, 0.9, 0.9], "who": [1, 2, 2]}), "duckdb")
     domain = Domain(columns={"x": Numeric(lower=0, upper=1, cells=2, nulls="category")})
     monkeypatch.setattr("discreet.confidential.duckdb_cells.code", lambda *_: "no_such_function(1)")
-    assert reveal(confidential(data, domain, ignore_other_columns=True)).frequencies.tolist() == [1, 2]
+    assert reveal(confidential(data, domain, accept={"other-columns"})).frequencies.tolist() == [1, 2]
     assert raw == ["x"]
-    rows = reveal(confidential_rows(data, domain, ignore_other_columns=True))
+    rows = reveal(confidential_rows(data, domain, accept={"other-columns"}))
     assert sum(part.n for part in rows.parts()) == 3
-    assert reveal(confidential(data, domain, unit="who", max_records=2)).frequencies.tolist() == [1, 2, 1]
+    assert reveal(confidential(data, domain, unit=Unit("who", max_records=2))).frequencies.tolist() == [1, 2, 1]
 
 
 def test_parts_of_a_table_are_coded_without_an_error() -> None:
@@ -325,8 +325,8 @@ def test_a_wide_release_is_the_same_wherever_the_table_is(
     frame = pl.DataFrame({name: rng.integers(0, 4, 400) for name in "abcd"})
     domain = Domain(columns={name: Integer(lower=0, upper=3) for name in "abcd"})
     facts: dict[str, Any] = {"epsilon": 2.0, "delta": 1e-6, "size": 100, "mechanism": "marginals", "seed": 3}
-    here = release(frame, domain, accept_poor_utility=True, **facts)
+    here = release(frame, domain, accept={"poor-utility"}, **facts)
     data = put(frame, engine)
     monkeypatch.delattr("discreet._release.confidential")
-    there = release(data, domain, accept_poor_utility=True, **facts)
+    there = release(data, domain, accept={"poor-utility"}, **facts)
     assert there.table().equals(here.table())

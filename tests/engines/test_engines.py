@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from discreet import Unit
 from discreet.confidential import check_table, confidential, reveal_to_custodian
 from discreet.confidential.closed import reveal
 from discreet.confidential.count import public_size
@@ -56,8 +57,8 @@ def test_an_engine_counts_as_polars_does(engine: str, put: Any) -> None:
         seen = Datetime(lower="2024-01-01", upper="2024-12-31", step="1h", time_zone="UTC")
         domain = Domain(columns={**DOMAIN.columns, "seen": seen})
         frame = frame.with_columns(pl.col("seen").dt.replace_time_zone("UTC"))
-    closed = confidential(put(frame, engine), domain, ignore_other_columns=True)
-    assert rows(reveal(closed)) == rows(reveal(confidential(frame, domain, ignore_other_columns=True)))
+    closed = confidential(put(frame, engine), domain, accept={"other-columns"})
+    assert rows(reveal(closed)) == rows(reveal(confidential(frame, domain, accept={"other-columns"})))
     assert public_size(closed) == frame.height
     assert closed.provenance is not None
     assert closed.provenance.frame_kind == engine
@@ -67,9 +68,9 @@ def test_an_engine_counts_as_polars_does(engine: str, put: Any) -> None:
 def test_units_in_an_engine(engine: str, put: Any) -> None:
     domain = Domain(columns={"age": Integer(lower=0, upper=120, nulls="category")})
     frame = table().select("age", "p")
-    whole = confidential(put(frame, engine), domain, unit="p", max_records=frame.height)
-    assert rows(reveal(whole)) == rows(reveal(confidential(frame, domain, unit="p", max_records=frame.height)))
-    cut = confidential(put(frame, engine), domain, unit="p", max_records=2)
+    whole = confidential(put(frame, engine), domain, unit=Unit("p", max_records=frame.height))
+    assert rows(reveal(whole)) == rows(reveal(confidential(frame, domain, unit=Unit("p", max_records=frame.height))))
+    cut = confidential(put(frame, engine), domain, unit=Unit("p", max_records=2))
     assert public_size(cut) == 2 * frame["p"].n_unique()
 
 
@@ -109,7 +110,7 @@ def test_what_does_not_fit_is_found_in_every_engine(engine: str, put: Any) -> No
             "sex": Category(categories=["f", "m"], nulls="category"),
         }
     )
-    found = reveal_to_custodian(check_table(put(frame, engine), domain, unit="who", max_records=2))
+    found = reveal_to_custodian(check_table(put(frame, engine), domain, unit=Unit("who", max_records=2)))
     told = [
         (*one.columns, one.rows, [(example.value, example.rows) for example in one.examples]) for one in found.findings
     ]

@@ -188,8 +188,12 @@ def test_a_release_of_an_engines_table_is_one_of_its_tables(engine: str, put: An
     frame = pl.DataFrame({"age": np.arange(4000) % 5, "sex": ["f", "m"] * 2000})
     domain = Domain(columns={"age": Integer(lower=0, upper=4), "sex": Category(categories=["f", "m"])})
     data = put(frame, engine)
-    made = discreet.release(data, domain, epsilon=2.0, delta=1e-6, size=500, mechanism="stability-histogram", seed=1)
-    here = discreet.release(frame, domain, epsilon=2.0, delta=1e-6, size=500, mechanism="stability-histogram", seed=1)
+    made = discreet.release(
+        data, domain, Budget(epsilon=2.0, delta=1e-6), size=500, mechanism="stability-histogram", seed=1
+    )
+    here = discreet.release(
+        frame, domain, Budget(epsilon=2.0, delta=1e-6), size=500, mechanism="stability-histogram", seed=1
+    )
     assert type(made.records) is type(data)
     assert made.table().equals(here.table())
     assert str(made.estimate(["mean"], column="age")) == str(here.estimate(["mean"], column="age"))
@@ -308,6 +312,6 @@ def test_an_engine_that_fails_does_not_lose_the_release(monkeypatch: pytest.Monk
     connection.close()
     mechanism = StabilityHistogram.calibrated(Budget(epsilon=2.0, delta=1e-6), domain=domain, n=4000, size=100)
     with pytest.warns(UserWarning, match="duckdb did not take the released table"):
-        made = discreet.publish(closed, mechanism, size=100)
+        made = discreet.release(closed, mechanism=mechanism, size=100)
     assert isinstance(made.records, pl.DataFrame)
     assert made.records.height == 100

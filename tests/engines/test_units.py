@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from test_engine_cells import ENGINES, tally
 
+from discreet import Unit
 from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.confidential import units as units_module
@@ -27,7 +28,7 @@ UNITS, LEVEL = 30_000, 4.9  # standard errors: false alarms are rarer than 1e-6
 
 
 def cut(data: Any, slots: int, *, domain: Domain = VISITS, seed: int = 0) -> Counts:
-    counts = reveal(confidential(data, domain, unit="who", max_records=slots, rng=seeded(seed)))
+    counts = reveal(confidential(data, domain, unit=Unit("who", max_records=slots), rng=seeded(seed)))
     assert isinstance(counts, Counts)
     return counts
 
@@ -40,7 +41,7 @@ def test_slots_and_units(engine: str, kind: Any, put: Any) -> None:
     held = frame.group_by("who").len()["len"]
     data = put(frame.with_columns(pl.col("who").cast(pl.Int32).cast(kind)), engine)
     for slots in (1, 5, 300):
-        closed = confidential(data, VISITS, unit="who", max_records=slots)
+        closed = confidential(data, VISITS, unit=Unit("who", max_records=slots))
         counts = reveal(closed)
         assert public_size(closed) == len(held) * slots
         assert counts.n - tally(counts)[10,] == held.clip(upper_bound=slots).sum()
@@ -132,7 +133,7 @@ def test_units_beside_labels_and_numbers(engine: str, put: Any) -> None:
         }
     )
     whole = cut(put(frame, engine), 30, domain=domain)
-    assert tally(whole) == tally(reveal(confidential(frame, domain, ignore_other_columns=True)))
+    assert tally(whole) == tally(reveal(confidential(frame, domain, accept={"other-columns"})))
     few = cut(put(frame, engine), 5, domain=domain)
     assert few.n == 20
     assert not tally(few) - tally(whole)

@@ -151,7 +151,7 @@ def released(asked: dict[str, Any], out: Path | None = None) -> Any:
     data = table(asked["domain"])
     if "unit" in asked:
         data = data.with_columns(person=pl.int_range(ROWS) // 2)
-    return discreet.release(data, seed=2024, accept_poor_utility=True, out=out, **asked)
+    return discreet.release(data, seed=2024, out=out, accept={"poor-utility"}, **asked)
 
 
 def place(folder: Path, name: str) -> Path:
@@ -177,7 +177,7 @@ def released_by_model(name: str) -> Any:
     """Make the tables of a model."""
     closed = confidential(table(PURCHASES), PURCHASES)
     rng = np.random.default_rng(2024)
-    return discreet.publish(closed, models()[name](), rng=rng, accept={"asymptotic", "empirical"})
+    return discreet.release(closed, mechanism=models()[name](), accept={"asymptotic", "empirical"}, seed=rng)
 
 
 def rows_of(made: Any) -> dict[str, Any]:

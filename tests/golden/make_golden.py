@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 import discreet
+from discreet import Output, release
 from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import (
@@ -35,7 +36,6 @@ from discreet.domain import (
 from discreet.evolution import Callables
 from discreet.mechanisms import REGISTRY, named
 from discreet.pseudo_posterior import CensoredPosterior, Convergence, PoissonMean, PseudoPosterior
-from discreet.releases import publish
 
 HERE = Path(__file__).parent
 ROWS = 600
@@ -168,7 +168,9 @@ def make(version: str) -> None:
             write_release(name, asked, Path(temporary), folder)
     for name, mechanism in tables().items():
         visits = pl.DataFrame({"visits": seeded(1).poisson(100.0, size=40)})
-        publish(confidential(visits, VISITS), mechanism(), out=folder / name, accept={"asymptotic", "empirical"})
+        release(
+            confidential(visits, VISITS), mechanism=mechanism(), out=folder / name, accept={"asymptotic", "empirical"}
+        )
 
 
 def write_release(name: str, asked: dict[str, Any], temporary: Path, folder: Path) -> None:
@@ -179,9 +181,8 @@ def write_release(name: str, asked: dict[str, Any], temporary: Path, folder: Pat
     kept = folder if "seed" in asked else temporary
     made = discreet.release(
         data,
-        out=kept / f"{name}.csv",
-        certificate=folder / f"{name}.certificate.json",
-        accept_poor_utility=True,
+        out=Output(kept / f"{name}.csv", certificate=folder / f"{name}.certificate.json"),
+        accept={"poor-utility"},
         **asked,
     )
     if made.certificate.to_dict()["mechanism"]["name"] not in {asked["mechanism"], named(asked["mechanism"]).name}:

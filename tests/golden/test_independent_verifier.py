@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import discreet
+from discreet import Output
 from discreet.mechanisms import REGISTRY
 
 HERE = Path(__file__).parent
@@ -168,7 +169,7 @@ def fresh(which: str, folder: Path, **changes: Any) -> tuple[str, Path]:
     if "unit" in asked:
         data = data.with_columns(person=golden.pl.int_range(len(data)) // asked["max_records"])
     out = folder / "released.csv"
-    discreet.release(data, out=out, certificate=folder / "c.json", accept_poor_utility=True, **asked)
+    discreet.release(data, out=Output(out, certificate=folder / "c.json"), accept={"poor-utility"}, **asked)
     return (folder / "c.json").read_text(encoding="utf-8"), out
 
 

@@ -16,10 +16,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import discreet
+from discreet import Budget, release
 from discreet.confidential import confidential
 from discreet.domain import Domain, Integer
 from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
-from discreet.releases import publish
 
 HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / "docs" / "reference"
@@ -78,7 +78,7 @@ def test_what_is_written_today_has_it(counts: bool, tmp_path: Path) -> None:
     table = pl.DataFrame({"visits": np.arange(2000) % 10})
     how: dict[str, Any] = {"counts": True} if counts else {"size": 50}
     for out in (None, tmp_path / "out.parquet"):
-        made = discreet.release(table, VISITS, epsilon=1.0, delta=1e-6, out=out, accept_poor_utility=True, **how)
+        made = discreet.release(table, VISITS, Budget(epsilon=1.0, delta=1e-6), out=out, accept={"poor-utility"}, **how)
         assert [error.message for error in VALIDATOR.iter_errors(json.loads(made.certificate.to_json()))] == []
 
 
@@ -86,7 +86,7 @@ def test_what_is_written_of_tables_today_has_it(tmp_path: Path) -> None:
     mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=1.0, grid={"mean": np.linspace(1.0, 50.0, 50)})
     table = pl.DataFrame({"visits": np.arange(30) % 10})
     for out in (None, tmp_path / "out"):
-        facts = publish(confidential(table, VISITS), mechanism, out=out).certificate.to_dict()
+        facts = release(confidential(table, VISITS), mechanism=mechanism, out=out).certificate.to_dict()
         assert [error.message for error in VALIDATOR.iter_errors(facts)] == []
 
 

@@ -608,8 +608,7 @@ def test_add_remove_through_release() -> None:
     made = discreet.release(
         wide_table(5000),
         WIDE,
-        epsilon=2.0,
-        delta=1e-6,
+        Budget(epsilon=2.0, delta=1e-6),
         size=300,
         mechanism="marginals",
         relation=discreet.AddRemove(records=5000),

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet import Checkpoint
+from discreet import Checkpoint, Output, Unit, release
 from discreet._core.random import secure, seeded
 from discreet.audit.guesses import clopper_pearson
 from discreet.confidential import confidential, confidential_rows
@@ -34,7 +34,7 @@ from discreet.planner.cells import said_before
 from discreet.privacy import Budget, DiscreteGaussianPair, Relation
 from discreet.privacy.algebra import power
 from discreet.privacy.noise import ThresholdedLaplace
-from discreet.releases import publish, verify
+from discreet.releases import verify
 from discreet.testing import (
     brute_force_profile,
     check_guarantee,
@@ -314,7 +314,7 @@ def test_a_release_by_units(kind: Any) -> None:
     table = pl.DataFrame(places.clip(0, 1), schema=["x", "y"]).with_columns(person=named)
     facts: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "size": 500, "unit": "person", "max_records": 4}
     facts |= {"mechanism": "private-evolution", "steps": 2, "population": 40, "api": "box", "unit_votes": 1}
-    made = discreet.release(table, square(), accept_poor_utility=True, **facts)
+    made = discreet.release(table, square(), accept={"poor-utility"}, **facts)
     assert made.certificate.to_dict()["records"] == 4000
     assert made.certificate.to_dict()["unit"] == {"column": "person", "max_records": 4}
     assert all(check.agrees for check in verify(made.certificate))
@@ -329,16 +329,22 @@ def test_a_release_by_units(kind: Any) -> None:
 
 def test_a_table_by_units_is_for_votes_of_units_alone() -> None:
     table = pl.DataFrame({"cell": [0, 1, 1], "who": ["a", "a", "b"]})
-    by_unit = confidential(table, line(2), unit="who", max_records=2, by_unit=True)
+    by_unit = confidential(table, line(2), unit=Unit("who", max_records=2), by_unit=True)
     records = confidential(table.drop("who"), line(2))
     two, three = (evolution(2, PrivateEvolution, records=records) for records in (2, 3))
     for closed, other in ((by_unit, two), (records, replace(three, unit_votes=1))):
         with pytest.raises(ParameterError, match="read by units"):
-            publish(closed, other, size=3, accept_poor_utility=True)
+            release(closed, mechanism=other, size=3, accept={"poor-utility"})
     for wrong in ({"unit_votes": 1}, {"unit_votes": 1, "max_records": 2}):
         with pytest.raises(ParameterError, match="privacy unit"):
-            discreet.release(table.drop("who"), line(2), epsilon=1.0, delta=1e-6, size=5,
-                             mechanism="private-evolution", **wrong)  # fmt: skip
+            discreet.release(
+                table.drop("who"),
+                line(2),
+                Budget(epsilon=1.0, delta=1e-6),
+                size=5,
+                mechanism="private-evolution",
+                **wrong,
+            )
 
 
 def test_units_are_kept_whole_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -493,8 +499,7 @@ def test_it_moves_towards_the_table(variant: str, sampling: str) -> None:
         steps: discreet.release(
             table,
             square(),
-            epsilon=2.0,
-            delta=1e-6,
+            Budget(epsilon=2.0, delta=1e-6),
             size=2_000,
             mechanism="private-evolution",
             api="box",
@@ -503,7 +508,7 @@ def test_it_moves_towards_the_table(variant: str, sampling: str) -> None:
             steps=steps,
             population=200,
             seed=5,
-            accept_poor_utility=True,
+            accept={"poor-utility"},
         )
         for steps in (0, 5)
     }
@@ -562,8 +567,7 @@ def test_a_release_is_certified_and_recomputed(tmp_path: Path) -> None:
     made = discreet.release(
         points(3000),
         square(),
-        epsilon=1.0,
-        delta=1e-6,
+        Budget(epsilon=1.0, delta=1e-6),
         size=500,
         out=out,
         watch=discreet.Watch(announce=said.append),
@@ -578,7 +582,7 @@ def test_a_release_is_certified_and_recomputed(tmp_path: Path) -> None:
 def test_a_certificate_of_a_users_api_is_recomputed_without_it() -> None:
     mechanism = evolution(3, PrivateEvolution, records=4, steps=2)
     table = confidential(pl.DataFrame({"cell": [0, 1, 1, 2]}), mechanism.domain)
-    made = publish(table, mechanism, size=3, accept_poor_utility=True)
+    made = release(table, mechanism=mechanism, size=3, accept={"poor-utility"})
     assert all(check.agrees for check in verify(made.certificate))
 
 
@@ -597,12 +601,14 @@ def test_add_remove_keeps_the_number_of_records(tmp_path: Path) -> None:
             discreet.AddRemove(records=wrong)  # type: ignore[arg-type]
     few = {**facts, "relation": discreet.AddRemove(records=30)}
     with pytest.raises(ParameterError, match="write mechanism=..., marginals or private-evolution"):
-        discreet.release(points(30), square(), epsilon=1.0, size=100, relation=few["relation"])
+        discreet.release(points(30), square(), Budget(epsilon=1.0), size=100, relation=few["relation"])
     with pytest.raises(RelationNotSupported):
         discreet.release(points(30), square(), **{**few, "mechanism": "pitman-yor"})
     with pytest.raises(RelationNotSupported):
         table = confidential(pl.DataFrame({"cell": [0, 1]}), line(2))
-        publish(table, PerturbedHistogram(domain=line(2), records=2, scale=9.0), size=2, relation="add-remove")
+        release(
+            table, mechanism=PerturbedHistogram(domain=line(2), records=2, scale=9.0), size=2, relation="add-remove"
+        )
 
 
 def test_under_add_remove_an_empty_table_is_a_table(tmp_path: Path) -> None:
@@ -646,15 +652,16 @@ def test_what_an_api_gives_is_checked_before_noise_is_drawn(wrong: str) -> None:
 def test_records_held_are_those_the_mechanism_was_made_for() -> None:
     mechanism = evolution(3, PrivateEvolution, records=5)
     with pytest.raises(ParameterError, match="5 records, for which the mechanism was made"):
-        publish(confidential(pl.DataFrame({"cell": [0, 1, 1, 2]}), mechanism.domain), mechanism, size=3)
+        release(confidential(pl.DataFrame({"cell": [0, 1, 1, 2]}), mechanism.domain), mechanism=mechanism, size=3)
 
 
 def test_slots_without_a_unit_are_refused_for_files_too(tmp_path: Path) -> None:
     points(50).write_parquet(tmp_path / "x.parquet")
     for table in (points(50), tmp_path / "x.parquet"):
         with pytest.raises(ParameterError, match="needs a privacy unit"):
-            discreet.release(table, square(), epsilon=1.0, delta=1e-6, size=5, mechanism="private-evolution",
-                             max_records=5)  # fmt: skip
+            discreet.release(
+                table, square(), Budget(epsilon=1.0, delta=1e-6), size=5, mechanism="private-evolution", max_records=5
+            )
 
 
 def test_one_record_moves_one_vote_whatever_the_embedding_rounds() -> None:
@@ -709,12 +716,13 @@ def test_rows_and_counts_give_the_same_votes(tmp_path: Path) -> None:
     mechanism = PrivateEvolution(
         domain=domain, records=5000, scale=3.0, steps=2, population=20, api="box", variant="practical"
     )
-    rows = publish(confidential_rows(tmp_path / "x.parquet", domain), mechanism, size=50, rng=seeded(1),
-                   accept_poor_utility=True)  # fmt: skip
-    counts = publish(confidential(table, domain), mechanism, size=50, rng=seeded(1), accept_poor_utility=True)
+    rows = release(
+        confidential_rows(tmp_path / "x.parquet", domain), mechanism=mechanism, size=50, seed=1, accept={"poor-utility"}
+    )
+    counts = release(confidential(table, domain), mechanism=mechanism, size=50, seed=1, accept={"poor-utility"})
     assert rows.records.equals(counts.records)
     with pytest.raises(ParameterError, match="parts"):
-        publish(confidential_rows(table, domain), PitmanYor(domain=domain, size=2), size=2)
+        release(confidential_rows(table, domain), mechanism=PitmanYor(domain=domain, size=2), size=2)
 
 
 def test_a_table_that_changes_is_noticed(tmp_path: Path) -> None:
@@ -724,7 +732,7 @@ def test_a_table_that_changes_is_noticed(tmp_path: Path) -> None:
     points(49).write_csv(path)
     mechanism = PrivateEvolution(domain=square(), records=50, scale=3.0, steps=1, population=2, api="box")
     with pytest.raises(DataError, match="changed while"):
-        publish(closed, mechanism, size=5, accept_poor_utility=True)
+        release(closed, mechanism=mechanism, size=5, accept={"poor-utility"})
 
 
 class Died(Exception):
@@ -784,7 +792,7 @@ def test_a_checkpoint_belongs_to_one_run(tmp_path: Path) -> None:
             kept(mechanism, table, tmp_path / "c")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "c", "run.checkpoint"]  # no lock is left
     with pytest.raises(ParameterError, match="one step"):
-        Request(budget=Budget(epsilon=1.0), checkpoint=Checkpoint(path)).require_steps(
+        Request(budget=Budget(epsilon=1.0), output=Output(checkpoint=Checkpoint(path))).require_steps(
             PitmanYor(domain=square(), size=2)
         )
 
@@ -861,7 +869,9 @@ def test_mixed_tables() -> None:
     rng = np.random.default_rng(0)
     table = pl.DataFrame({"a": rng.choice(["u", "v"], 4000), "b": rng.integers(7, 10, 4000)})
     facts: dict[str, Any] = {"steps": 3, "population": 30, "seed": 1, "accept_poor_utility": True}
-    made = discreet.release(table, domain, epsilon=2.0, delta=1e-6, size=1000, mechanism="private-evolution", **facts)
+    made = discreet.release(
+        table, domain, Budget(epsilon=2.0, delta=1e-6), size=1000, mechanism="private-evolution", **facts
+    )
     assert made.records.schema == table.schema
     assert (made.records["b"] >= 6).mean() > 0.8
     assert (made.records["a"] != "w").mean() > 0.8

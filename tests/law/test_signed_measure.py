@@ -23,7 +23,7 @@ from discreet.papers.pe25 import signed_measure_algorithm_5
 from discreet.planner import plan
 from discreet.planner.predicted import Reference, predicted_w1
 from discreet.privacy import Budget, Relation
-from discreet.releases import publish, verify
+from discreet.releases import verify
 from discreet.testing import (
     brute_force_profile,
     check_guarantee,
@@ -350,11 +350,11 @@ def test_released_records_are_points_and_counts_are_theirs() -> None:
     public = pl.DataFrame({"x": 4.0 * rng.random(30) ** 2, "y": rng.random(30)})
     closed = confidential(table, SQUARE)
     mechanism = SignedMeasure.calibrated(BUDGET, domain=SQUARE, n=4000, points=public)
-    published = publish(closed, mechanism, size=500, budget=BUDGET)
+    published = release(closed, mechanism=mechanism, size=500, budget=BUDGET)
     assert set(published.records.rows()) <= set(public.rows())
     assert all(check.agrees for check in verify(published.certificate))
     assert any("30 public points" in caveat for caveat in published.certificate.to_dict()["guarantee"]["caveats"])
-    counts = publish(closed, mechanism, budget=BUDGET, form="counts")
+    counts = release(closed, mechanism=mechanism, budget=BUDGET, counts=True)
     assert counts.records.select("x", "y").rows() == public.rows()
     # within 20 scales of the truth in each of the 30 cells, which the noise exceeds with probability 30 e^-20
     cells = mechanism.cells.cell_of(SQUARE.encode(table))
@@ -365,7 +365,7 @@ def test_released_records_are_points_and_counts_are_theirs() -> None:
 def test_counts_of_points_on_a_finite_domain_are_as_many_as_the_points() -> None:
     closed = confidential(pl.DataFrame({"cell": [0, 1, 8, 9] * 500}), line(10))
     mechanism = made(line(10), 2.0, "laplace", n=2000, points=[(0,), (9,)])
-    counts = publish(closed, mechanism, form="counts")
+    counts = release(closed, mechanism=mechanism, counts=True)
     assert counts.records["cell"].to_list() == [0, 9]
     assert all(check.agrees for check in verify(counts.certificate))
 

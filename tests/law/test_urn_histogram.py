@@ -10,13 +10,14 @@ import numpy as np
 import polars as pl
 import pytest
 
+from discreet import release
 from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import ParameterError, RelationNotSupported
 from discreet.mechanisms import PitmanYor, UrnHistogram
 from discreet.privacy import Budget, Relation
-from discreet.releases import publish, verify
+from discreet.releases import verify
 from discreet.testing import (
     brute_force_profile,
     check_guarantee,
@@ -126,7 +127,7 @@ def test_many_draws_come_in_chunks_of_held_values() -> None:
 def test_a_release_may_have_fewer_records_than_draws(tmp_path: Path) -> None:
     table = confidential(pl.DataFrame({"x": [0.25, 0.25, 0.5]}), UNIT)
     mechanism = UrnHistogram(domain=UNIT, size=40, strength=9.0)
-    release = publish(table, mechanism, rng=seeded(1), accept_poor_utility=True, out=tmp_path / "o.parquet")
+    release = release(table, mechanism=mechanism, out=tmp_path / "o.parquet", seed=1, accept={"poor-utility"})
     rows = pl.read_parquet(tmp_path / "o.parquet")
     assert 0 < len(rows) < 40
     assert set(rows["x"].to_list()) <= {0.25, 0.5}

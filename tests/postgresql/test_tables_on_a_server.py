@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 import discreet
+from discreet import Unit
 from discreet.cli.entry import run
 from discreet.confidential import check_table, confidential, confidential_rows, reveal_to_custodian
 from discreet.confidential.closed import reveal
@@ -122,7 +123,7 @@ def test_all_batches_are_of_one_moment(table: str, monkeypatch: pytest.MonkeyPat
 def test_units_of_a_query(table: str) -> None:
     domain = Domain(columns={"v": Integer(lower=0, upper=9, nulls="category")})
     query = "SELECT g / 4 AS who, g % 4 AS v FROM generate_series(0, 39) AS g"
-    counts = reveal(confidential(at(table, query=query), domain, unit="who", max_records=2))
+    counts = reveal(confidential(at(table, query=query), domain, unit=Unit("who", max_records=2)))
     assert counts.n == 20
 
 
@@ -249,6 +250,7 @@ def test_a_query_is_one_statement_that_writes_nothing(
 
 def test_a_query_may_hold_brackets_semicolons_and_comments_of_its_own(table: str) -> None:
     query = "SELECT i, ';)' AS k /* ; ) */ FROM (SELECT i FROM plain WHERE true) AS inner_one -- ;"
-    closed = confidential(f"{table}&query={quote(query)}", Domain(columns={"i": DOMAIN.columns["i"]}),
-                          ignore_other_columns=True)  # fmt: skip
+    closed = confidential(
+        f"{table}&query={quote(query)}", Domain(columns={"i": DOMAIN.columns["i"]}), accept={"other-columns"}
+    )
     assert reveal(closed).n == len(NASTY)

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import discreet
+from discreet import Budget
 from discreet._core.random import seeded
 from discreet.domain import Category, Domain, Integer
 from discreet.inference import Posterior
@@ -39,7 +40,9 @@ class Tags(HTMLParser):
 
 def shown() -> dict[str, Any]:
     data = DOMAIN.decode(DOMAIN.draw_base(400, seeded(1)), rng=seeded(1))
-    release = discreet.release(data, DOMAIN, epsilon=4.0, delta=1e-3, size=20, mechanism="dirichlet-multinomial")
+    release = discreet.release(
+        data, DOMAIN, Budget(epsilon=4.0, delta=1e-3), size=20, mechanism="dirichlet-multinomial"
+    )
     posterior = Posterior.of_arrays(DOMAIN, DOMAIN.unflat(np.arange(12)), np.full((4, 12), 1 / 12), notes=(EVIL,))
     return {
         "Domain": DOMAIN,
@@ -77,6 +80,11 @@ def test_a_wide_domain_shows_its_first_columns() -> None:
 def test_a_release_shows_its_first_rows_and_what_it_is_not() -> None:
     text = SHOWN["Release"]._repr_html_()
     assert text.count("<table") == 1
-    whole = discreet.release(pl.DataFrame({"x": [1, 2] * 50}), Domain(columns={"x": Integer(lower=1, upper=2)}),
-                             epsilon=4.0, delta=1e-3, size=100, mechanism="dirichlet-multinomial")  # fmt: skip
+    whole = discreet.release(
+        pl.DataFrame({"x": [1, 2] * 50}),
+        Domain(columns={"x": Integer(lower=1, upper=2)}),
+        Budget(epsilon=4.0, delta=1e-3),
+        size=100,
+        mechanism="dirichlet-multinomial",
+    )
     assert "1.41 times as wide" in whole._repr_html_()

@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet import AddRemove, Ledger
+from discreet import AddRemove, Ledger, Output, Unit, release
 from discreet._core.checks import flag, integer, plain, real
 from discreet.confidential import confidential
 from discreet.domain import Boolean, Category, Column, Date, Datetime, Domain, Duration, Integer, Numeric, OpenLabels
@@ -27,7 +27,6 @@ from discreet.ledger import Request
 from discreet.mechanisms import PerturbedHistogram
 from discreet.papers.py26 import laplace_histogram_scale
 from discreet.privacy import Budget, Relation
-from discreet.releases import publish
 
 DOMAIN = Domain(columns={"a": Integer(lower=0, upper=3)})
 TABLE = pl.DataFrame({"a": [0, 1, 2, 3] * 100})
@@ -182,8 +181,14 @@ def test_mechanisms_that_are_made_and_published(tmp_path: Path) -> None:
         closed = confidential(TABLE, DOMAIN)
         budget = Budget(epsilon=number(1))
         out = tmp_path / str(len(list(tmp_path.iterdir())))
-        publish(closed, mechanism, size=whole(400), budget=budget, out=out, partitions=whole(2), workers=whole(1))
-        made = publish(closed, mechanism, size=whole(400), budget=budget)
+        release(
+            closed,
+            mechanism=mechanism,
+            size=whole(400),
+            budget=budget,
+            out=Output(out, partitions=whole(2), workers=whole(1)),
+        )
+        made = release(closed, mechanism=mechanism, size=whole(400), budget=budget)
         again = {"created": None, "identity": None, "released": None}
         return json.dumps([mechanism.parameters(), made.certificate.to_dict() | again])
 
@@ -195,7 +200,7 @@ def test_units_of_several_records() -> None:
     domain = Domain(columns={"a": Integer(lower=0, upper=3, nulls="category")})
     found = [
         discreet.release(
-            table, domain, epsilon=1, delta=1e-6, size=400, seed=1, unit=unit, max_records=most
+            table, domain, Budget(epsilon=1, delta=1e-6), size=400, seed=1, unit=Unit(unit, max_records=most)
         ).certificate.to_dict()["unit"]
         for unit, most in (("u", 2), (np.str_("u"), np.int64(2)))
     ]
@@ -228,7 +233,7 @@ def test_relations() -> None:
 @pytest.mark.parametrize("number", [np.float32(0.5), np.float16(0.5), Fraction(1, 2), Decimal("0.5")], ids=kind)
 def test_what_only_computes_takes_a_number_or_refuses_it_in_words(number: Any) -> None:
     """Nothing there is written down. A decimal cannot be combined with floats, and may be refused, but is no fault."""
-    made = discreet.release(TABLE, DOMAIN, epsilon=1, delta=1e-6, size=400)
+    made = discreet.release(TABLE, DOMAIN, Budget(epsilon=1, delta=1e-6), size=400)
     for compute in (
         lambda number: made.estimate(["mean"], column="a", level=number).rows[0].mean,
         laplace_histogram_scale,
@@ -294,7 +299,7 @@ def test_categories_come_from_any_list(make: Callable[[list[Any]], Any], wanted:
     domain = Domain(columns={"c": column})
     assert domain.to_toml() == Domain(columns={"c": plainly}).to_toml()
     repr(domain)
-    made = discreet.release(pl.DataFrame({"c": wanted * 200}), domain, epsilon=1, delta=1e-6, size=100)
+    made = discreet.release(pl.DataFrame({"c": wanted * 200}), domain, Budget(epsilon=1, delta=1e-6), size=100)
     assert set(made.records["c"].to_list()) <= set(wanted)
 
 

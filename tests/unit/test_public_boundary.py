@@ -15,13 +15,14 @@ import polars as pl
 import pytest
 
 import discreet
+from discreet import Watch, release
 from discreet._core.boundary import seal, total
 from discreet.domain import Boolean, Category, Domain, Integer, Numeric
 from discreet.errors import DataError, DiscreetError, Fault, FileProblem, ParameterError, Refused
 from discreet.inference import posterior
 from discreet.mechanisms import SmoothedHistogram
 from discreet.privacy import Budget
-from discreet.releases import Certificate, publish, verify
+from discreet.releases import Certificate, verify
 
 SECRET = "canaryQ7Z"
 SEALED = ("audit", "confidential", "domain", "evolution", "inference", "ledger", "mechanisms", "planner", "privacy",
@@ -120,7 +121,12 @@ def test_errors_of_the_callers_own_functions_pass() -> None:
 
     with pytest.raises(ZeroDivisionError, match="mine"):
         discreet.release(
-            frame, domain, epsilon=1.0, size=10, mechanism="perturbed-histogram", watch=discreet.Watch(progress=stop)
+            frame,
+            domain,
+            Budget(epsilon=1.0),
+            size=10,
+            mechanism="perturbed-histogram",
+            watch=discreet.Watch(progress=stop),
         )
 
 
@@ -199,7 +205,7 @@ def test_a_table_in_the_wrong_place_is_not_quoted(given: Any) -> None:
         lambda: Integer(lower=given, upper=3),
         lambda: Category(categories=["a"], nulls=given),
         lambda: Budget(epsilon=given, delta=0.0),
-        lambda: discreet.release(pl.DataFrame({"a": [True]}), domain, epsilon=1.0, size=given),
+        lambda: discreet.release(pl.DataFrame({"a": [True]}), domain, Budget(epsilon=1.0), size=given),
     ):
         assert not isinstance(told(call), Fault)
 
@@ -215,11 +221,11 @@ def test_a_bug_while_confidential_values_are_open_is_called_a_fault(monkeypatch:
     mechanism = PerturbedHistogram(domain=domain, records=200, scale=2.0)
     monkeypatch.setattr(publication, "require_kind", [SECRET].pop)  # a bug of the package's own: called with too much
     with pytest.raises(Fault) as found:
-        publish(closed, mechanism, size=5)
+        release(closed, mechanism=mechanism, size=5)
     assert found.value.exit_status == 4
     assert SECRET not in str(found.value)
     with pytest.raises(ParameterError, match="progress must be a function or None, got int"):
-        publish(closed, mechanism, size=5, progress=3)  # type: ignore[arg-type]
+        release(closed, mechanism=mechanism, size=5, watch=Watch(progress=3))  # type: ignore[arg-type]
 
 
 def test_a_table_given_as_a_path_is_not_printed() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from discreet import Unit, release
 from discreet._core.random import seeded
 from discreet.audit import instance_guarantee
 from discreet.audit.guesses import clopper_pearson, simulate
@@ -25,7 +26,6 @@ from discreet.privacy import Guarantee, Relation
 from discreet.privacy.guarantee import require_kind
 from discreet.privacy.instance import HeldTable, InstanceDelta, instance_readings
 from discreet.privacy.pitman_yor import OpeningPair
-from discreet.releases import publish
 
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
 ROWS = [0.25, 0.25, 0.5, 0.5, 0.5, 0.625]
@@ -64,7 +64,7 @@ def test_an_instance_level_guarantee_can_never_be_published() -> None:
     mechanism = _Instance(domain=UNIT, size=3)
     for accept in ((), {"instance"}, {"instance", "empirical", "asymptotic"}):
         with pytest.raises(GuaranteeKindError, match="confidential"):
-            publish(table(), mechanism, accept=accept, accept_poor_utility=True, rng=seeded(0))
+            release(table(), mechanism=mechanism, accept=accept, seed=0)
         with pytest.raises(GuaranteeKindError):
             require_kind(mechanism.guarantee(n=6), frozenset(accept))
 
@@ -147,7 +147,7 @@ def test_refusals() -> None:
     with pytest.raises(BudgetError):
         instance_guarantee(counted, UrnHistogram(domain=cells, size=2), epsilon=0.0)
     nulls = Domain(columns={"x": Integer(lower=0, upper=4, nulls="category")})
-    persons = confidential(pl.DataFrame({"x": [0, 1, 1], "who": [1, 1, 2]}), nulls, unit="who", max_records=2)
+    persons = confidential(pl.DataFrame({"x": [0, 1, 1], "who": [1, 1, 2]}), nulls, unit=Unit("who", max_records=2))
     with pytest.raises(ParameterError, match="unit"):
         instance_guarantee(persons, UrnHistogram(domain=nulls, size=2), epsilon=1.0)
     labels = [f"l{i}" for i in range(2000)]

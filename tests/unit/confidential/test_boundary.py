@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from discreet import Unit
 from discreet._core.boundary import enclosed
 from discreet.confidential import confidential, confidential_rows, count, source, units
 from discreet.confidential import values as values_module
@@ -44,9 +45,9 @@ def clean(error: BaseException) -> None:
 
 
 READERS: dict[str, Callable[[Any, str], Any]] = {
-    "counted": lambda table, _: confidential(table, DOMAIN, ignore_other_columns=True),
-    "cut": lambda table, _: confidential(table, DOMAIN, unit="person", max_records=2, ignore_other_columns=True),
-    "in parts": lambda table, _: confidential_rows(table, DOMAIN, ignore_other_columns=True),
+    "counted": lambda table, _: confidential(table, DOMAIN, accept={"other-columns"}),
+    "cut": lambda table, _: confidential(table, DOMAIN, unit=Unit("person", max_records=2), accept={"other-columns"}),
+    "in parts": lambda table, _: confidential_rows(table, DOMAIN, accept={"other-columns"}),
     "one column": lambda table, name: column_values(table, name, DOMAIN.columns[name]),
     "several columns": lambda table, _: row_values(table, DOMAIN.columns),
 }
@@ -128,7 +129,7 @@ def test_a_failure_in_any_step(step: str, error: BaseException, monkeypatch: pyt
 
 def test_rows_read_again_are_enclosed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     TABLE.write_parquet(tmp_path / "t.parquet")
-    rows = reveal(confidential_rows(tmp_path / "t.parquet", DOMAIN, ignore_other_columns=True))
+    rows = reveal(confidential_rows(tmp_path / "t.parquet", DOMAIN, accept={"other-columns"}))
 
     def fail(*_: object, **__: object) -> Any:
         raise Panic(CANARY)

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet import Unit
 from discreet.cli.entry import run
 from discreet.confidential import check as check_module
 from discreet.confidential import check_table, confidential, reveal_to_custodian
@@ -387,7 +388,7 @@ def test_units_are_counted_and_not_chosen() -> None:
     with pytest.raises(ParameterError, match="max_records"):
         check_table(frame, NULLABLE, unit="who")
     with pytest.raises(DomainError, match="null cell"):
-        check_table(frame.with_columns(c=0.5), SMALL, unit="who", max_records=2)
+        check_table(frame.with_columns(c=0.5), SMALL, unit=Unit("who", max_records=2))
     gaps = frame.with_columns(who=pl.Series(["x", None, "x", "y", "y", "z", None]))
     assert facts(checked(gaps, NULLABLE, unit="who", max_records=9)) == [
         ("who", "holds a null, so a row has no privacy unit", 2, [])

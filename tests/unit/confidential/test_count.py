@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet import Unit
 from discreet.confidential import confidential, count, source
 from discreet.confidential.closed import reveal
 from discreet.confidential.count import public_size
@@ -153,7 +154,7 @@ def test_one_row() -> None:
 def test_a_subset_of_the_columns_in_the_domains_order() -> None:
     frame = pl.DataFrame({"z": ["secret"], "b": [True], "a": [1]})
     domain = Domain(columns={"a": Integer(lower=0, upper=3), "b": Boolean()})
-    counts = reveal(confidential(frame, domain, ignore_other_columns=True))
+    counts = reveal(confidential(frame, domain, accept={"other-columns"}))
     assert [column.tolist() for column in counts.records.columns] == [[1], [1]]
 
 
@@ -168,7 +169,7 @@ def test_awkward_column_names(name: str, kind: str, tmp_path: Path) -> None:
     elif kind == "parquet":
         frame.write_parquet(path)
     tables: dict[str, Any] = {"polars": frame, "pandas": frame.to_pandas(), "pyarrow": frame.to_arrow()}
-    counts = reveal(confidential(tables.get(kind, path), domain, ignore_other_columns=True))
+    counts = reveal(confidential(tables.get(kind, path), domain, accept={"other-columns"}))
     assert counts.records.columns[0].tolist() == [1, 2]
     assert counts.frequencies.tolist() == [1, 2]
 
@@ -217,7 +218,7 @@ VISITS = Domain(columns={"v": Integer(lower=0, upper=9, nulls="category")})
 
 def test_units_get_their_slots() -> None:
     frame = pl.DataFrame({"p": ["a", "a", "b", "c", "c", "c", "c"], "v": [1, 1, 2, 3, 3, 3, 3]})
-    closed = confidential(frame, VISITS, unit="p", max_records=2, rng=np.random.default_rng(0))
+    closed = confidential(frame, VISITS, unit=Unit("p", max_records=2), rng=np.random.default_rng(0))
     assert counted(reveal(closed)) == Counter({(1,): 2, (2,): 1, (3,): 2, (10,): 1})
     assert public_size(closed) == 6
     assert closed.relation_group == 2
@@ -243,7 +244,7 @@ def test_units_in_every_kind_of_table(kind: str, unit_type: Any, tmp_path: Path)
     }
     units = frame["p"].n_unique()
     for slots in (1, 5, 300):
-        closed = confidential(tables.get(kind, path), VISITS, unit="p", max_records=slots)
+        closed = confidential(tables.get(kind, path), VISITS, unit=Unit("p", max_records=slots))
         counts = reveal(closed)
         assert public_size(closed) == units * slots
         held = frame.group_by("p").len()["len"].clip(upper_bound=slots).sum()
@@ -258,7 +259,7 @@ def test_no_unit_keeps_more_than_its_slots_and_only_its_own_rows() -> None:
     # Every unit holds its own values, so the released counts show what was kept of whom.
     frame = pl.DataFrame({"p": np.repeat(np.arange(30), 7), "v": np.repeat(np.arange(30), 7)})
     domain = Domain(columns={"v": Integer(lower=0, upper=29, nulls="category")})
-    counts = reveal(confidential(frame, domain, unit="p", max_records=3, rng=np.random.default_rng(1)))
+    counts = reveal(confidential(frame, domain, unit=Unit("p", max_records=3), rng=np.random.default_rng(1)))
     assert counts.frequencies.tolist() == [3] * 30
 
 
@@ -279,21 +280,21 @@ def test_every_subset_of_rows_is_kept_equally_often() -> None:
     kept: Counter[tuple[int, ...]] = Counter()
     for order in itertools.permutations(range(4)):
         rng: Any = Orders(order)
-        counts = reveal(confidential(frame, VISITS, unit="p", max_records=2, rng=rng))
+        counts = reveal(confidential(frame, VISITS, unit=Unit("p", max_records=2), rng=rng))
         kept[tuple(counts.records.columns[0].tolist())] += 1
     assert kept == dict.fromkeys(itertools.combinations(range(4), 2), 4)
 
 
 def test_the_unit_may_be_a_column_of_the_domain() -> None:
     domain = Domain(columns={"p": Integer(lower=0, upper=3, nulls="category")})
-    counts = reveal(confidential(pl.DataFrame({"p": [1, 1, 2]}), domain, unit="p", max_records=2))
+    counts = reveal(confidential(pl.DataFrame({"p": [1, 1, 2]}), domain, unit=Unit("p", max_records=2)))
     assert counted(counts) == Counter({(1,): 2, (2,): 1, (4,): 1})
 
 
 def test_open_and_continuous_columns_have_null_records_too() -> None:
     domain = Domain(columns={"t": OpenLabels(nulls="category"), "x": Numeric(lower=0, upper=1, nulls="category")})
     frame = pl.DataFrame({"p": [1, 2], "t": ["a", "b"], "x": [0.5, 0.25]})
-    counts = reveal(confidential(frame, domain, unit="p", max_records=2))
+    counts = reveal(confidential(frame, domain, unit=Unit("p", max_records=2)))
     assert counted(counts) == Counter({("a", 0.5): 1, ("b", 0.25): 1, (None, "NaN"): 2})
 
 

@@ -15,6 +15,7 @@ import pytest
 from test_sources import DOMAIN, NASTY, TEXT, as_rows, counts, refused
 
 import discreet
+from discreet import Budget
 from discreet.cli.entry import run
 from discreet.confidential import confidential, confidential_rows
 from discreet.confidential import database as database_module
@@ -201,7 +202,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert run([*given, "--out", str(tmp_path / "t.csv")]) == 2
     assert (tmp_path / "t.csv").read_bytes() == before
     with pytest.raises(discreet.errors.NotPublic):
-        discreet.release(data, domain, epsilon=5.0, size=50, reference=data)
+        discreet.release(data, domain, Budget(epsilon=5.0), size=50, reference=data)
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
@@ -310,10 +311,10 @@ def test_a_ledger_pays_for_what_is_no_single_file(kind: str, tmp_path: Path) -> 
     discreet.Ledger.create(tmp_path / "one.ledger", dataset="one", epsilon=2.0)
     ledger = discreet.Ledger(tmp_path / "one.ledger")
     domain = Domain(columns={"i": Integer(lower=1, upper=2)})
-    made = discreet.release(data, domain, epsilon=1.0, size=20, accept_poor_utility=True, ledger=ledger)
+    made = discreet.release(data, domain, Budget(epsilon=1.0), size=20, ledger=ledger, accept={"poor-utility"})
     assert made.records.height == 20
     before = ledger.log()
     missing = data.replace("t.db", "none.db") if kind == "sqlite" else str(tmp_path / "none")
     with pytest.raises(FileProblem, match="no such file"):
-        discreet.release(missing, domain, epsilon=1.0, size=20, ledger=ledger)
+        discreet.release(missing, domain, Budget(epsilon=1.0), size=20, ledger=ledger)
     assert ledger.log() == before

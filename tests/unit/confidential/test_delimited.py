@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import discreet
+from discreet import Budget
 from discreet._core.formats import ENDINGS, DelimitedFile
 from discreet.cli.entry import run
 from discreet.confidential import check_table, confidential, reveal_to_custodian
@@ -70,7 +71,9 @@ def test_separators(separator: str, tmp_path: Path) -> None:
 def test_every_ending_is_read_and_written(ending: str, tmp_path: Path) -> None:
     ages, domain = pl.DataFrame({"age": [1, 2, 2, 7] * 500}), Domain(columns={"age": Integer(lower=0, upper=9)})
     out = tmp_path / f"first{ending}"
-    made = discreet.release(ages, domain, epsilon=3.0, size=400, mechanism="perturbed-histogram", out=out, seed=1)
+    made = discreet.release(
+        ages, domain, Budget(epsilon=3.0), size=400, mechanism="perturbed-histogram", out=out, seed=1
+    )
     table = made.table()
     assert table.height == 400
     assert all(check.agrees for check in discreet.verify(tmp_path / "first.certificate.json", data=out))
@@ -88,7 +91,7 @@ def test_a_point_is_no_decimal_where_the_comma_is(kind: str, text: str, tmp_path
     path.write_text(f"x;y\n0,5;1\n{text};2\n")
     with pytest.raises(DataError, match="column 'x': holds a text that is not a") as refused:
         confidential(
-            DelimitedFile(str(path), ";", decimal_comma=True), Domain(columns={"x": column}), ignore_other_columns=True
+            DelimitedFile(str(path), ";", decimal_comma=True), Domain(columns={"x": column}), accept={"other-columns"}
         )
     assert text == "x" or text not in str(refused.value)
 
@@ -162,7 +165,15 @@ def test_a_name_in_quotes_tells_what_comes_after_it(tmp_path: Path) -> None:
         for names in (['a;"b,c', "d"], ["d"]):
             out = tmp_path / f"{'tab' if separator == chr(9) else ord(separator or ',')}-{len(names)}.csv"
             part = Domain(columns={name: domain.columns[name] for name in names})
-            discreet.release(frame.select(names), part, epsilon=5.0, size=300, mechanism="perturbed-histogram", seed=1,
-                             out=DelimitedFile(str(out), separator), accept_poor_utility=True)  # fmt: skip
+            discreet.release(
+                frame.select(names),
+                part,
+                Budget(epsilon=5.0),
+                size=300,
+                mechanism="perturbed-histogram",
+                seed=1,
+                out=DelimitedFile(str(out), separator),
+                accept={"poor-utility"},
+            )
             assert discreet.read(out).table().columns == names
             assert all(one.agrees for one in discreet.verify(out.with_suffix(".certificate.json"), data=out))

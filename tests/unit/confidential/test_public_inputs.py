@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet import Watch
+from discreet import Watch, release
 from discreet._core.random import seeded
 from discreet.cli.entry import run
 from discreet.confidential import confidential, confidential_rows
@@ -23,7 +23,7 @@ from discreet.domain.column import Column
 from discreet.errors import DataError, NotPublic
 from discreet.evolution import API, Resampling
 from discreet.mechanisms import REGISTRY, PrivateEvolution, SignedMeasure
-from discreet.releases import Certificate, publish, verify
+from discreet.releases import Certificate, verify
 
 DOMAIN = Domain(
     columns={
@@ -216,9 +216,9 @@ def test_points_that_are_the_table(form: str) -> None:
     assert mechanism(held).points.count < held.height
     for same in (held.reverse(), held[:-1]):
         with pytest.raises(NotPublic, match=SENTENCE):
-            publish(confidential(held, DOMAIN), mechanism(same), size=20, accept_poor_utility=True)
+            release(confidential(held, DOMAIN), mechanism=mechanism(same), size=20, accept={"poor-utility"})
     without_one = held.filter(pl.Series(range(held.height)) != held.height - 6)  # one that occurs once
-    made = publish(confidential(held, DOMAIN), mechanism(without_one), size=20, accept_poor_utility=True)
+    made = release(confidential(held, DOMAIN), mechanism=mechanism(without_one), size=20, accept={"poor-utility"})
     assert set(made.certificate.to_dict()["public_inputs"]) == {"points"}
     assert all(check.agrees for check in verify(made.certificate))
 
@@ -234,11 +234,11 @@ def test_a_generator_made_of_the_table(parts: bool, tmp_path: Path) -> None:
     closed: Any = confidential_rows(tmp_path / "data.parquet", DOMAIN) if parts else confidential(TABLE, DOMAIN)
     same = evolution(Resampling(domain=DOMAIN, table=TABLE.reverse()), 200)
     with pytest.raises(NotPublic, match=SENTENCE):
-        publish(closed, same, size=20, accept_poor_utility=True)
+        release(closed, mechanism=same, size=20, accept={"poor-utility"})
     with pytest.raises(NotPublic, match=SENTENCE):
-        publish(closed, same, size=20, relation="add-remove", accept_poor_utility=True)
+        release(closed, mechanism=same, size=20, relation="add-remove", accept={"poor-utility"})
     other = evolution(Resampling(domain=DOMAIN, table=table(200, 1)), 200)
-    made = publish(closed, other, size=20, accept_poor_utility=True)
+    made = release(closed, mechanism=other, size=20, accept={"poor-utility"})
     assert set(made.certificate.to_dict()["public_inputs"]) == {"api.table"}
     assert all(check.agrees for check in verify(made.certificate))
 
@@ -341,7 +341,7 @@ class Weak(np.random.Generator):
 @pytest.mark.parametrize("rng", [seeded(1), Weak(seeded(1).bit_generator)])
 def test_a_cut_by_a_weak_generator_marks_the_release_for_good(rng: Any, tmp_path: Path) -> None:
     mechanism = REGISTRY["smoothed-histogram"](domain=SLOTTED, size=10, mixing=0.5)
-    made = publish(slotted(rng), mechanism, accept_poor_utility=True)
+    made = release(slotted(rng), mechanism=mechanism, accept={"poor-utility"})
     assert made.certificate.seeded
     assert "rows of each unit" in made.certificate.to_dict()["randomness"]
     assert made.certificate.to_dict()["guarantee"]["statement"].startswith("Seeded run, not for publication")
@@ -349,14 +349,14 @@ def test_a_cut_by_a_weak_generator_marks_the_release_for_good(rng: Any, tmp_path
     assert all(check.agrees for check in verify(made.certificate))
     again = Certificate.read(made.write(tmp_path / "r.csv").certificate_path or "")
     assert again.seeded
-    both = publish(slotted(rng), mechanism, accept_poor_utility=True, rng=seeded(2))
+    both = release(slotted(rng), mechanism=mechanism, seed=2, accept={"poor-utility"})
     assert both.certificate.to_dict()["randomness"].endswith("can undo the noise")
 
 
 def test_a_secure_cut_and_a_generator_that_cuts_nothing_do_not() -> None:
     mechanism = REGISTRY["smoothed-histogram"](domain=SLOTTED, size=10, mixing=0.5)
     for closed in (slotted(None), slotted(seeded(1), unit=False)):
-        assert not publish(closed, mechanism, accept_poor_utility=True).certificate.seeded
+        assert not release(closed, mechanism=mechanism, accept={"poor-utility"}).certificate.seeded
 
 
 def test_points_that_are_the_tables_distinct_rows_are_the_table() -> None:
@@ -366,7 +366,7 @@ def test_points_that_are_the_tables_distinct_rows_are_the_table() -> None:
     with pytest.raises(NotPublic):
         discreet.release(held, domain, points=held.unique(), **asked)
     other = pl.DataFrame({"income": [10.0, 20.0, 36.0]})
-    assert discreet.release(held, domain, points=other, accept_poor_utility=True, **asked).records.height == 20
+    assert discreet.release(held, domain, points=other, accept={"poor-utility"}, **asked).records.height == 20
 
 
 def test_a_text_that_cannot_be_read_in_a_public_table_is_no_null(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ import pyarrow.feather
 import pytest
 
 import discreet
+from discreet import Budget
 from discreet.confidential import confidential, confidential_rows
 from discreet.confidential.closed import reveal
 from discreet.confidential.public import public_table
@@ -130,7 +131,9 @@ def test_a_stream_that_can_be_taken_once_is_taken_once() -> None:
     names = "abcd"
     domain = Domain(columns={name: Integer(lower=0, upper=1) for name in names})
     table = pa.table({name: [0, 1] * 500 for name in names})
-    made = discreet.release(Once(table), domain, epsilon=8.0, delta=1e-6, size=100, mechanism="marginals", seed=1)
+    made = discreet.release(
+        Once(table), domain, Budget(epsilon=8.0, delta=1e-6), size=100, mechanism="marginals", seed=1
+    )
     assert made.certificate.to_dict()["records"] == 1000
 
 

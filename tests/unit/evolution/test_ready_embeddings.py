@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import discreet
+from discreet import Budget
 from discreet._core.random import seeded
 from discreet.domain import Category, Domain, Integer, OpenLabels
 from discreet.errors import MissingExtra, ParameterError
@@ -69,8 +70,17 @@ def test_an_evolution_with_it(folder: str) -> None:
     rng = seeded(3)
     held = pl.DataFrame({"text": [" ".join(rng.choice(WORDS[:3], 2)) for _ in range(2000)]})
     facts: dict[str, Any] = {"mechanism": "private-evolution", "steps": 2, "population": 20, "variant": "practical"}
-    made = discreet.release(held, TEXTS, epsilon=2.0, delta=1e-6, size=200, api=texts(folder), threshold=30,
-                            accept_poor_utility=True, seed=4, **facts)  # fmt: skip
+    made = discreet.release(
+        held,
+        TEXTS,
+        Budget(epsilon=2.0, delta=1e-6),
+        size=200,
+        api=texts(folder),
+        threshold=30,
+        seed=4,
+        accept={"poor-utility"},
+        **facts,
+    )
     words = made.records["text"].str.split(" ").explode()
     assert words.is_in(WORDS[:3]).mean() > 0.8  # of random texts a third
 

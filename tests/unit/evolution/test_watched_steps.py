@@ -11,6 +11,7 @@ import pytest
 from scipy.linalg import sqrtm
 
 import discreet
+from discreet import Budget
 from discreet.domain import Domain, Numeric, Records
 from discreet.errors import ParameterError
 from discreet.evolution import Box
@@ -76,7 +77,9 @@ def test_a_release_shows_its_steps_and_they_come_nearer() -> None:
     shown: list[Any] = []
     facts: dict[str, Any] = {"mechanism": "private-evolution", "api": "box", "steps": 3, "population": 60, "seed": 2}
     watch = discreet.Watch(evolved=shown.append)
-    discreet.release(held, SQUARE, epsilon=2.0, delta=1e-6, size=100, watch=watch, accept_poor_utility=True, **facts)
+    discreet.release(
+        held, SQUARE, Budget(epsilon=2.0, delta=1e-6), size=100, watch=watch, accept={"poor-utility"}, **facts
+    )
     assert [one.number for one in shown] == [1, 2, 3]
     assert all(one.candidates.columns == ["x", "y"] for one in shown)
     assert all(len(one.votes) == one.candidates.height == len(one.shares) for one in shown)

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet import release
+from discreet import Budget, release
 from discreet._core.random import seeded
 from discreet.domain import Boolean, Domain, OpenLabels
 from discreet.errors import ParameterError
@@ -42,7 +42,7 @@ def test_a_conjugate_model() -> None:
 
 def test_a_release_as_large_as_the_table_is_no_sample() -> None:
     data = pl.DataFrame({"x": seeded(1).random(500) < 0.3})
-    made = release(data, COIN, epsilon=4.0, delta=1e-3, size=500, mechanism="dirichlet-multinomial", seed=1)
+    made = release(data, COIN, Budget(epsilon=4.0, delta=1e-3), size=500, mechanism="dirichlet-multinomial", seed=1)
     with pytest.warns(ReleaseTakenForSample, match="1.73 times as wide"), pytest.warns(NotConverged):
         fit(_model, made, draws=10, warm_up=20, chains=2)
 

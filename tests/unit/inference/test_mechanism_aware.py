@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from scipy.special import gammaln
 
+from discreet import release
 from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Counts, Domain, Integer, Numeric
@@ -27,7 +28,7 @@ from discreet.mechanisms import (
     SmoothedHistogram,
     StabilityHistogram,
 )
-from discreet.releases import Certificate, publish
+from discreet.releases import Certificate
 
 STRENGTH = 1.5
 DRAWS = 2000
@@ -85,7 +86,7 @@ def test_the_check_rejects_a_wrong_scale(wrong):
 
 def released(mechanism, cells, rows, **settings):
     held = confidential(pl.DataFrame({"x": rows}), cells)
-    return publish(held, mechanism, rng=seeded(11), accept_poor_utility=True, **settings)
+    return release(held, mechanism=mechanism, seed=11, accept={"poor-utility"}, **settings)
 
 
 def drawn(release, cells):
@@ -403,7 +404,7 @@ def test_intervals_of_a_column_of_cells_are_read_from_a_file(tmp_path):
     cells = Domain(columns={"x": Numeric(lower=0, upper=1, cells=5)})
     held = confidential(pl.DataFrame({"x": np.linspace(0, 1, 200) ** 2}), cells)
     mechanism = PerturbedHistogram(domain=cells, records=200, scale=2.0)
-    publish(held, mechanism, form="counts", out=tmp_path / "r.csv", rng=seeded(1))
+    release(held, mechanism=mechanism, out=tmp_path / "r.csv", counts=True, seed=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         posterior = mechanism_posterior(tmp_path / "r.csv", draws=300)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet import release
+from discreet import Budget, release
 from discreet._core.numeric import log_rising
 from discreet._core.random import seeded
 from discreet.domain import Boolean, Counts, Domain, Integer, Numeric, OpenLabels, Records
@@ -276,8 +276,16 @@ def test_learning_one_of_the_two() -> None:
 
 def test_a_written_release_states_its_own_parameters(tmp_path) -> None:
     data = pl.DataFrame({"x": np.round(seeded(1).random(2000), 2)})
-    made = release(data, UNIT, epsilon=1.0, delta=0.1, size=100, mechanism="pitman-yor", strength=50.0, seed=1,
-                   accept_poor_utility=True)  # fmt: skip
+    made = release(
+        data,
+        UNIT,
+        Budget(epsilon=1.0, delta=0.1),
+        size=100,
+        mechanism="pitman-yor",
+        strength=50.0,
+        seed=1,
+        accept={"poor-utility"},
+    )
     written = made.write(tmp_path / "z.csv")
     from_file = process_posterior(written.path, draws=200)
     from_memory = process_posterior(made, draws=200)

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet import release
+from discreet import Budget, release
 from discreet.cli.entry import run
 from discreet.domain import Category, Domain, Integer
 from discreet.errors import FileProblem, ParameterError
@@ -36,7 +36,9 @@ def data() -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def released(data: pl.DataFrame) -> Release:
-    return release(data, DOMAIN, epsilon=3.0, delta=1e-6, size=SIZE, mechanism="marginals", tables=TABLES, seed=1)
+    return release(
+        data, DOMAIN, Budget(epsilon=3.0, delta=1e-6), size=SIZE, mechanism="marginals", tables=TABLES, seed=1
+    )
 
 
 def test_means_and_shares_are_those_of_each_table_combined(released: Release) -> None:
@@ -127,7 +129,7 @@ def stating(made: Release, **released: Any) -> Release:
 def test_what_was_not_measured_is_said(data: pl.DataFrame) -> None:
     pytest.importorskip("formulaic")
     asked = {"epsilon": 3.0, "delta": 1e-6, "size": SIZE, "mechanism": "marginals", "tables": 2, "seed": 1}
-    made = release(data, DOMAIN, **asked, workload=["x*z"])
+    made = release(data, DOMAIN, workload=["x*z"], **asked)
     assert made.certificate.to_dict()["released"]["pairs_measured"] == [["x", "z"]]
     independent = "conditional independence, which was not measured: no interval covers that"
     assert not any(independent in note for note in made.estimate(["mean"], column="x").notes)
@@ -170,7 +172,7 @@ def test_a_folder_and_the_command(data: pl.DataFrame, tmp_path: Path, capsys: py
 
 
 def test_one_table_has_no_intervals(data: pl.DataFrame, released: Release) -> None:
-    one = release(data, DOMAIN, epsilon=3.0, delta=1e-6, size=100, mechanism="marginals", seed=1)
+    one = release(data, DOMAIN, Budget(epsilon=3.0, delta=1e-6), size=100, mechanism="marginals", seed=1)
     with pytest.raises(ParameterError, match="several tables"):
         estimate_tables(one, ["mean"], column="x")
     with pytest.raises(ParameterError, match="Release several"):

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
+from discreet import release
 from discreet._core.random import seeded
 from discreet.cli.commands import estimate
 from discreet.confidential import confidential
@@ -16,7 +17,6 @@ from discreet.domain import Domain, Integer
 from discreet.inference.trees import Splits, TreeRecords
 from discreet.mechanisms import HierarchicalHistogram
 from discreet.mechanisms.tree import Tree, upward
-from discreet.releases import publish
 
 RECORDS, SCALE, DRAWS, SIMULATED = 4, 2.0, 20_000, 150_000
 ALPHA = np.array([0.3, 0.6, 0.9, 1.2])
@@ -141,8 +141,12 @@ def test_a_release_of_many_leaves_is_estimated(sampling, tmp_path):
     mechanism = HierarchicalHistogram(
         domain=domain, records=3000, scale=4.0, noise="laplace", levels=5, sampling=sampling
     )
-    publish(
-        confidential(pl.DataFrame({"x": values}), domain), mechanism, size=3000, out=tmp_path / "r.csv", rng=seeded(2)
+    release(
+        confidential(pl.DataFrame({"x": values}), domain),
+        mechanism=mechanism,
+        size=3000,
+        out=tmp_path / "r.csv",
+        seed=2,
     )
     found = CliRunner().invoke(estimate, [str(tmp_path / "r.csv"), "--functional", "mean", "--draws", "800", "--json"])
     assert found.exit_code == 0

@@ -112,9 +112,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     Ledger.create(where, dataset="visits", epsilon=4.0, delta=1e-5)
     with Ledger(where) as ledger:
         common: dict[str, Any] = {"epsilon": 0.5, "size": 50, "ledger": ledger, "accept_poor_utility": True}
-        release(AGES, DOMAIN, delta=1e-6, mechanism="perturbed-histogram", out=folder / "=ages.csv", **common)
+        release(AGES, DOMAIN, mechanism="perturbed-histogram", out=folder / "=ages.csv", **common)
         release(AGES, DOMAIN, mechanism="dirichlet-multinomial", **common)
-        release(AGES, DOMAIN, epsilon=0.5, ledger=ledger, counts=True, accept_poor_utility=True)
+        release(AGES, DOMAIN, Budget(epsilon=0.5), ledger=ledger, counts=True, accept={"poor-utility"})
         ledger.pay(Request(budget=Budget(epsilon=0.1), domain=DOMAIN, out=(folder / "void.csv",))).cancel()
         with pytest.raises(ZeroDivisionError), ledger.pay(Request(budget=Budget(epsilon=0.2), domain=DOMAIN)):
             raise ZeroDivisionError
@@ -185,13 +185,11 @@ def test_a_plan_pays_for_its_releases(tmp_path: Path) -> None:
         release(
             AGES,
             DOMAIN,
-            epsilon=part.budget.epsilon,
-            delta=part.budget.delta,
+            Budget(epsilon=part.budget.epsilon, delta=part.budget.delta),
             size=20,
             mechanism=part.mechanism.name,
-            ledger=ledger,
-            part="first",
-            accept_poor_utility=True,
+            ledger=ledger.part("first"),
+            accept={"poor-utility"},
             **part.given,
         )
         made = registry(ledger.status().to_dict(), ledger.log())

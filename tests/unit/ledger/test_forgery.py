@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet import Checkpoint, Ledger, Watch, publish, release
+from discreet import Checkpoint, Ledger, Output, Replacement, Watch, release
 from discreet.confidential import confidential
 from discreet.domain import Domain, Integer, Numeric, OpenLabels
 from discreet.evolution import Callables
@@ -56,7 +56,7 @@ def written_by_hand(ledger: Ledger, entry: str, facts: dict[str, Any], cost: Cos
 
 
 def of(mechanism: Any, budget: Budget = BUDGET, size: int = 50) -> dict[str, Any]:
-    facts = paid_facts(mechanism, Request(budget=budget, records=N, size=size), n=N)
+    facts = paid_facts(mechanism, Request(budget=budget, size=size, relation=Replacement(records=N)), n=N)
     return dict(facts)
 
 
@@ -125,10 +125,20 @@ def test_going_on_from_steps_that_were_never_taken_is_found(tmp_path, steps) -> 
 def evolved(ledger: Ledger, path: Path, **more: Any) -> None:
     rng = np.random.default_rng(0)
     release(
-        pl.DataFrame({"x": rng.random(N), "y": rng.random(N)}), SQUARE, epsilon=1.0, delta=1e-6, size=50,
-        mechanism="private-evolution", steps=2, population=20, api="box", variant="practical", ledger=ledger,
-        records=N, checkpoint=Checkpoint(path, **more), accept_poor_utility=True,
-    )  # fmt: skip
+        pl.DataFrame({"x": rng.random(N), "y": rng.random(N)}),
+        SQUARE,
+        Budget(epsilon=1.0, delta=1e-6),
+        size=50,
+        mechanism="private-evolution",
+        steps=2,
+        population=20,
+        api="box",
+        variant="practical",
+        ledger=ledger,
+        accept={"poor-utility"},
+        out=Output(checkpoint=Checkpoint(path, **more)),
+        relation=Replacement(records=N),
+    )
 
 
 @pytest.mark.parametrize(
@@ -178,8 +188,14 @@ def test_an_entry_that_does_not_say_what_it_pays_for_is_found_once_others_do(tmp
         before = reserved(Budget(epsilon=1.0))
         written_by_hand(ledger, "a", before, cost(ledger, mechanism, Budget(epsilon=1.0)), released=kept(of(mechanism)))
         assert ledger.verify() == []  # of an earlier version
-        publish(confidential(AGES, DOMAIN), mechanism, budget=Budget(epsilon=1.0), size=50, ledger=ledger,
-                accept_poor_utility=True)  # fmt: skip
+        release(
+            confidential(AGES, DOMAIN),
+            mechanism=mechanism,
+            budget=Budget(epsilon=1.0),
+            size=50,
+            ledger=ledger,
+            accept={"poor-utility"},
+        )
         assert ledger.verify() == []
         written_by_hand(ledger, "c", before, Cost(), released=kept(of(mechanism)))
         assert any("does not say what it pays for" in line for line in ledger.verify())
@@ -214,10 +230,18 @@ def test_an_evolution_with_functions_of_a_user_is_built_from_what_it_says(tmp_pa
     )  # fmt: skip
     with ledger_at(tmp_path) as ledger:
         release(
-            pl.DataFrame({"x": [0.5] * N, "y": [0.1] * N}), SQUARE, epsilon=1.0, delta=1e-6, size=50, api=api,
-            mechanism="private-evolution", steps=1, population=20, variant="practical", ledger=ledger,
-            accept_poor_utility=True,
-        )  # fmt: skip
+            pl.DataFrame({"x": [0.5] * N, "y": [0.1] * N}),
+            SQUARE,
+            Budget(epsilon=1.0, delta=1e-6),
+            size=50,
+            api=api,
+            mechanism="private-evolution",
+            steps=1,
+            population=20,
+            variant="practical",
+            ledger=ledger,
+            accept={"poor-utility"},
+        )
         assert ledger.verify() == []
 
 
@@ -237,7 +261,7 @@ def test_a_certificate_of_another_domain_than_was_paid_for_is_found(tmp_path) ->
     mechanism = DirichletMultinomial.calibrated(BUDGET, domain=DOMAIN, n=N, size=50)
     with ledger_at(tmp_path) as ledger:
         closed = confidential(AGES, DOMAIN)
-        path = publish(closed, mechanism, budget=BUDGET, out=out, ledger=ledger, accept_poor_utility=True)
+        path = release(closed, mechanism=mechanism, budget=BUDGET, out=out, ledger=ledger, accept={"poor-utility"})
         assert ledger.verify([path.certificate_path]) == []
         told = json.loads(path.certificate_path.read_text())
         made = {**of(replace(mechanism, domain=few)), "mechanism": told["mechanism"]}
@@ -333,9 +357,19 @@ def test_a_release_of_a_plan_goes_on_from_its_checkpoint(tmp_path) -> None:
 
     def go(**more: Any) -> None:
         asked = plan.parts[0].budget
-        release(points, SQUARE, epsilon=asked.epsilon, delta=asked.delta, size=50, mechanism="private-evolution",
-                ledger=ledger, records=N, part="a", checkpoint=tmp_path / "steps", accept_poor_utility=True,
-                **how, **more)  # fmt: skip
+        release(
+            points,
+            SQUARE,
+            Budget(epsilon=asked.epsilon, delta=asked.delta),
+            size=50,
+            mechanism="private-evolution",
+            ledger=ledger.part("a"),
+            accept={"poor-utility"},
+            out=Output(checkpoint=tmp_path / "steps"),
+            relation=Replacement(records=N),
+            **how,
+            **more,
+        )
 
     with ledger_at(tmp_path) as ledger:
         ledger.declare(plan)

@@ -9,11 +9,10 @@ import time
 from fractions import Fraction
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 
-from discreet import AddRemove, Checkpoint, Ledger, publish, release
+from discreet import AddRemove, Checkpoint, Ledger, Output, Unit, release
 from discreet.cli.entry import run
 from discreet.confidential import confidential
 from discreet.domain import Domain, Integer
@@ -88,7 +87,7 @@ def test_a_ledger_is_found_where_it_is_named(place, named, monkeypatch) -> None:
         monkeypatch.setenv("DISCREET_LEDGER", str(place))
     else:
         given = place
-    release(AGES, domain, epsilon=0.1, delta=1e-9, size=5, mechanism="perturbed-histogram", ledger=given)
+    release(AGES, domain, Budget(epsilon=0.1, delta=1e-9), size=5, mechanism="perturbed-histogram", ledger=given)
     assert states(Ledger(place)) == {"COMMITTED": 1}
 
 
@@ -107,13 +106,13 @@ def test_a_wrong_declaration_of_a_ledger_is_refused(tmp_path, text) -> None:
     before, after = ("", DOMAIN.to_toml()) if text.startswith("[") else (text, DOMAIN.to_toml())
     path.write_text(before + after + ("\n" + text if text.startswith("[") else ""))
     with pytest.raises(ParameterError, match=r"\[ledger\] in the domain"):
-        release(AGES, path, epsilon=0.1, size=5)
+        release(AGES, path, Budget(epsilon=0.1), size=5)
 
 
 def test_publish_pays_when_the_table_was_read_before(place) -> None:
     closed, mechanism = confidential(AGES, DOMAIN), PerturbedHistogram(domain=DOMAIN, records=1000, scale=10.0)
     with Ledger(place) as ledger:
-        publish(closed, mechanism, size=5, ledger=ledger)
+        release(closed, mechanism=mechanism, size=5, ledger=ledger)
         cost = ledger.log()[-1]["cost"]
         profile = mechanism.guarantee(n=1000).profile
         assert profile.delta(float(cost["loss"])) <= float(cost["delta"])
@@ -132,7 +131,7 @@ def test_what_a_ledger_does_not_add_up_is_refused_before_anything_is_opened(plac
             with pytest.raises(Refused, match=said):
                 released(ledger, data=pl.DataFrame({"age": [77]}), **wrong)
         with pytest.raises(Refused, match="privacy unit"):
-            ledger.pay(Request(budget=Budget(epsilon=0.1), unit="who", max_records=2))
+            ledger.pay(Request(budget=Budget(epsilon=0.1), unit=Unit("who", max_records=2)))
         assert ledger.log()[-1]["state"] == "CREATED"
 
 
@@ -165,7 +164,7 @@ def test_before_the_table_is_opened_nothing_is_spent_and_after_it_everything(pla
             released(ledger, records=1000, mechanism="urn-histogram", size=10**6)
         assert states(ledger) == {}
         with pytest.raises(ValueError, match="unknown argument"):
-            release(AGES, DOMAIN, epsilon=0.1, size=5, scale=3, ledger=ledger)
+            release(AGES, DOMAIN, Budget(epsilon=0.1), size=5, scale=3, ledger=ledger)
         assert states(ledger) == {}
         with pytest.raises(DataError):
             released(ledger, data=pl.DataFrame({"age": [1, 77]}))
@@ -214,9 +213,16 @@ def evolve(ledger: Ledger, path: Path, *, redraw: bool = False, stop_at: int | N
             raise KeyboardInterrupt
 
     return release(
-        AGES, DOMAIN, epsilon=0.5, delta=1e-7, size=10, mechanism="private-evolution", steps=3, ledger=ledger,
-        checkpoint=Checkpoint(path, redraw=redraw), watch=Watch(stepped=stepped),
-    )  # fmt: skip
+        AGES,
+        DOMAIN,
+        Budget(epsilon=0.5, delta=1e-7),
+        size=10,
+        mechanism="private-evolution",
+        steps=3,
+        ledger=ledger,
+        watch=Watch(stepped=stepped),
+        out=Output(checkpoint=Checkpoint(path, redraw=redraw)),
+    )
 
 
 def test_a_run_that_goes_on_from_its_checkpoint_is_paid_for_once(place, tmp_path) -> None:
@@ -527,7 +533,7 @@ def test_nothing_confidential_is_in_a_ledger(place, tmp_path) -> None:
     domain = Domain(columns={"wage": Integer(lower=0, upper=9_999_999, cells=8)})
     table = pl.DataFrame({"wage": [canary] * 997})
     with Ledger(place) as ledger:
-        release(table, domain, epsilon=0.2, delta=1e-9, size=5, mechanism="perturbed-histogram", ledger=ledger)
+        release(table, domain, Budget(epsilon=0.2, delta=1e-9), size=5, mechanism="perturbed-histogram", ledger=ledger)
         with pytest.raises(DataError):
             released(ledger, data=table.rename({"wage": "age"}), epsilon=0.1)
         text = json.dumps(ledger.log())
@@ -590,13 +596,13 @@ def test_a_payment_is_for_what_was_reserved_and_for_one_release(place) -> None:
     with Ledger(place) as ledger:
         few, enough = (Request(budget=Budget(epsilon=e, delta=1e-9), size=10) for e in (0.01, 0.2))
         with ledger.pay(few) as paid, pytest.raises(Refused, match="does not meet"):
-            publish(closed, mechanism(0.1), size=10, ledger=paid)
+            release(closed, mechanism=mechanism(0.1), size=10, ledger=paid)
         with ledger.pay(enough) as paid:
-            publish(closed, mechanism(20.0), size=10, ledger=paid)
+            release(closed, mechanism=mechanism(20.0), size=10, ledger=paid)
             with pytest.raises((Refused, ParameterError), match="was used|one release"):
-                publish(closed, mechanism(20.0), size=10, ledger=paid)
+                release(closed, mechanism=mechanism(20.0), size=10, ledger=paid)
         with ledger.pay(enough) as paid, pytest.raises(Refused, match="seeded"):
-            publish(closed, mechanism(20.0), size=10, ledger=paid, rng=np.random.default_rng(1))
+            release(closed, mechanism=mechanism(20.0), size=10, ledger=paid, seed=1)
         assert states(ledger) == {"COMMITTED": 1, "FORFEITED": 2}
 
 
@@ -606,7 +612,7 @@ def test_a_reservation_that_was_given_back_pays_for_no_checkpoint(place, tmp_pat
         with pytest.raises(KeyboardInterrupt):
             evolve(None, path, stop_at=1)
         budget = Budget(epsilon=0.5, delta=1e-7)
-        ledger.pay(Request(budget=budget, domain=DOMAIN, checkpoint=Checkpoint(path))).cancel()
+        ledger.pay(Request(budget=budget, domain=DOMAIN, output=Output(checkpoint=Checkpoint(path)))).cancel()
         assert states(ledger) == {"VOID": 1}
         evolve(ledger, path)
         assert ledger.status().spent["epsilon"] == 0.5

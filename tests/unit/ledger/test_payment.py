@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet import AddRemove, Checkpoint, Ledger, Watch, publish, release
+from discreet import AddRemove, Checkpoint, Ledger, Output, Replacement, Unit, Watch, release
 from discreet._core.random import secure
 from discreet.confidential import confidential
 from discreet.domain import Domain, Integer, Numeric, OpenLabels
@@ -68,10 +68,10 @@ def test_a_release_is_charged_its_own_cost_or_refused(tmp_path, currency, paid_f
         give = {"budget": BUDGET, "size": 50, "accept_poor_utility": True}
         with ledger.pay(request(), MADE[paid_for]()) as run:
             if released == paid_for:
-                publish(confidential(AGES, DOMAIN), MADE[released](), ledger=run, **give)
+                release(confidential(AGES, DOMAIN), mechanism=MADE[released](), ledger=run, **give)
             else:
                 with pytest.raises(Refused, match="number of records was paid for"):
-                    publish(confidential(AGES, DOMAIN), MADE[released](), ledger=run, **give)
+                    release(confidential(AGES, DOMAIN), mechanism=MADE[released](), ledger=run, **give)
         charged = next(event for event in reversed(ledger.log()) if event["state"] in ("COMMITTED", "FORFEITED"))
         assert charged["state"] == ("COMMITTED" if released == paid_for else "FORFEITED")
         assert charged["cost"] == cost
@@ -138,7 +138,7 @@ def test_a_payment_without_a_mechanism_pays_for_whatever_meets_its_budget(tmp_pa
         with ledger_at(tmp_path / name, currency="zcdp") as ledger:
             with ledger.pay(request(records=None)) as run:
                 give = {"budget": BUDGET, "size": 50, "ledger": run, "accept_poor_utility": True}
-                publish(confidential(AGES, DOMAIN), made(), **give)
+                release(confidential(AGES, DOMAIN), mechanism=made(), **give)
             states = [event["state"] for event in ledger.log()]
             assert states == ["CREATED", "RESERVED", "OPENED", "NOTED", "COMMITTED", "DELIVERED"]
             assert ledger.log()[3]["facts"]["made"]["mechanism"]["name"] == made().name
@@ -157,8 +157,14 @@ def test_what_costs_more_than_its_reservation_is_refused(tmp_path) -> None:
             ledger.pay(request(budget), histogram("gaussian", few, budget)) as run,
             pytest.raises(Refused, match="another mechanism, domain, parameter"),
         ):
-            publish(confidential(table, few), histogram("laplace", few, budget), budget=budget, size=50, ledger=run,
-                    accept_poor_utility=True)  # fmt: skip
+            release(
+                confidential(table, few),
+                mechanism=histogram("laplace", few, budget),
+                budget=budget,
+                size=50,
+                ledger=run,
+                accept={"poor-utility"},
+            )
         with pytest.raises(Refused, match="does not allow this release"):
             ledger.pay(request(Budget(epsilon=0.1, delta=0.006), size=10), urn)
 
@@ -190,19 +196,19 @@ def test_a_run_is_for_one_table_of_its_kind_and_for_one_release(tmp_path, what) 
                     run.execute(other, rng=secure())
             elif what == "relation":
                 with pytest.raises((Refused, RelationNotSupported)):
-                    publish(closed, mechanism, relation="add-remove", ledger=run, **give)
+                    release(closed, mechanism=mechanism, relation="add-remove", ledger=run, **give)
             elif what == "unit":
                 nullable = Domain(columns={"age": Integer(lower=0, upper=99, nulls="category")})
                 people = pl.DataFrame({"age": AGES["age"], "who": range(N)})
-                others = confidential(people, nullable, unit="who", max_records=1)
+                others = confidential(people, nullable, unit=Unit("who", max_records=1))
                 mechanism = histogram("laplace", nullable)
                 run = stack.enter_context(ledger.pay(request(Budget(epsilon=1.0)), mechanism))
                 with pytest.raises(Refused, match="another unit"):
-                    publish(others, mechanism, ledger=run, **give)
+                    release(others, mechanism=mechanism, ledger=run, **give)
             else:
-                publish(closed, mechanism, ledger=run, **give)
+                release(closed, mechanism=mechanism, ledger=run, **give)
                 with pytest.raises((Refused, ParameterError), match="not open|one release"):
-                    publish(closed, mechanism, ledger=run, **give)
+                    release(closed, mechanism=mechanism, ledger=run, **give)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,10 +255,21 @@ def points() -> pl.DataFrame:
 
 def evolve(ledger: Ledger | None, path: Path, *, watch: Watch | None = None, **how) -> object:
     return release(
-        points(), SQUARE, epsilon=1.0, delta=1e-6, size=50, mechanism="private-evolution", steps=2, population=20,
-        api="box", variant="practical", checkpoint=Checkpoint(path, **how), ledger=ledger, records=N,
-        watch=watch or Watch(), accept_poor_utility=True,
-    )  # fmt: skip
+        points(),
+        SQUARE,
+        Budget(epsilon=1.0, delta=1e-6),
+        size=50,
+        mechanism="private-evolution",
+        steps=2,
+        population=20,
+        api="box",
+        variant="practical",
+        ledger=ledger,
+        watch=watch or Watch(),
+        accept={"poor-utility"},
+        out=Output(checkpoint=Checkpoint(path, **how)),
+        relation=Replacement(records=N),
+    )
 
 
 def test_what_takes_one_step_does_not_go_on_from_a_checkpoint(tmp_path) -> None:
@@ -325,7 +342,7 @@ def test_publishing_by_hand_goes_on_from_a_checkpoint_that_was_paid_for(tmp_path
     with ledger_at(tmp_path, 1.0, 1e-6) as ledger:
         for redraw in (False, True):
             with ledger.pay(request(domain=SQUARE, checkpoint=Checkpoint(path, redraw=redraw)), mechanism) as run:
-                publish(closed, mechanism, budget=BUDGET, size=50, ledger=run, accept_poor_utility=True)
+                release(closed, mechanism=mechanism, budget=BUDGET, size=50, ledger=run, accept={"poor-utility"})
         assert math.isclose(ledger.status().spent["epsilon"], 1.0)
         assert ledger.verify() == []
 
@@ -419,7 +436,14 @@ def test_another_relation_is_still_paid_for_by_its_own_ledger(tmp_path) -> None:
     with Ledger.create(place, dataset="d", epsilon=3.0, delta=1e-5, relation="add-remove") as ledger:
         wide = Domain(columns={"a": Integer(lower=0, upper=3), "b": Integer(lower=0, upper=3)})
         table = pl.DataFrame({"a": [i % 4 for i in range(N)], "b": [i % 3 for i in range(N)]})
-        made = release(table, wide, epsilon=1.0, delta=1e-6, size=100, mechanism=Marginals.name,
-                       relation=AddRemove(records=N), ledger=ledger)  # fmt: skip
+        made = release(
+            table,
+            wide,
+            Budget(epsilon=1.0, delta=1e-6),
+            size=100,
+            mechanism=Marginals.name,
+            relation=AddRemove(records=N),
+            ledger=ledger,
+        )
         assert made.certificate.epsilon == 1.0
         assert ledger.log()[-2]["cost"]["loss"] == "1"

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet import release
 from discreet._core.arrays import Floats
 from discreet._core.random import seeded
 from discreet.confidential import confidential
@@ -25,7 +26,6 @@ from discreet.mechanisms.noise import GAUSSIAN, law_named
 from discreet.mechanisms.noisy_counts import solve_scale
 from discreet.mechanisms.reading import Reading
 from discreet.privacy import Budget, Guarantee, Relation
-from discreet.releases import publish
 
 Pair = tuple[int, int]
 
@@ -217,7 +217,7 @@ def test_a_release_of_it_is_published_and_keeps_what_it_measured() -> None:
     )
     budget = Budget(epsilon=1.0, delta=1e-6)
     mechanism = OneShot.calibrated(budget, domain=THREE, n=20_000)
-    release = publish(confidential(table, THREE), mechanism, size=20_000, rng=seeded(2), budget=budget)
+    release = release(confidential(table, THREE), mechanism=mechanism, size=20_000, budget=budget, seed=2)
     made = release.records
     share = table.group_by("c0", "c1").len().join(made.group_by("c0", "c1").len(), on=["c0", "c1"], suffix="_made")
     assert (

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet import Watch, publish, release, verify
+from discreet import Watch, release, verify
 from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain, Integer, OpenLabels, Records
@@ -78,7 +78,9 @@ def test_one_table_asked_for_is_the_release_of_before() -> None:
 
 def test_a_folder_of_tables_verifies(tmp_path: Path) -> None:
     out = tmp_path / "tables"
-    made = release(people(), WIDE, epsilon=2.0, delta=1e-6, size=700, mechanism="marginals", tables=3, out=out, seed=1)
+    made = release(
+        people(), WIDE, Budget(epsilon=2.0, delta=1e-6), size=700, mechanism="marginals", tables=3, out=out, seed=1
+    )
     tables = [pl.read_parquet(file) for file in sorted(out.glob("*.parquet"))]
     assert [table.height for table in tables] == [700, 700, 700]
     assert not tables[0].equals(tables[1])
@@ -96,7 +98,7 @@ def test_open_labels_and_add_remove() -> None:
     budget = Budget(epsilon=5.0, delta=1e-4)
     made = Marginals.calibrated(budget, domain=domain, n=4000, relation="add-remove", tables=2)
     closed = confidential(data, domain, empty=True)
-    found = publish(closed, made, size=300, relation="add-remove", rng=seeded(2), accept_poor_utility=True).records
+    found = release(closed, mechanism=made, size=300, relation="add-remove", seed=2, accept={"poor-utility"}).records
     assert [len(table) for table in found] == [300, 300]
     assert {"one", "two"} <= {*found[0]["town"]}
 
@@ -117,7 +119,9 @@ def test_what_has_no_several_tables_is_refused(given: dict[str, Any], told: str)
 
 def test_several_tables_choose_their_mechanism() -> None:
     said: list[str] = []
-    made = release(people(), WIDE, epsilon=2.0, delta=1e-6, size=100, tables=3, watch=Watch(announce=said.append))
+    made = release(
+        people(), WIDE, Budget(epsilon=2.0, delta=1e-6), size=100, tables=3, watch=Watch(announce=said.append)
+    )
     assert [len(table) for table in made.records] == [100] * 3
     assert made.certificate.facts.mechanism.name == "marginals"
     assert any(line.startswith("marginals: draws several tables") for line in said)

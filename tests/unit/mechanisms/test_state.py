@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet import publish
+from discreet import Output, Watch, release
 from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain
 from discreet.errors import Refused
@@ -101,12 +101,12 @@ def as_before() -> Any:
 def test_a_kernel_that_keeps_the_table_releases_nothing(place, tmp_path) -> None:
     made = Keeping(domain=CELLS, records=300, scale=5.0, place=place)
     with pytest.raises(Refused, match="changed its class or its module"):
-        publish(confidential(TABLE, CELLS), made, size=10, out=tmp_path / "out.csv", accept_poor_utility=True)
+        release(confidential(TABLE, CELLS), mechanism=made, size=10, out=tmp_path / "out.csv", accept={"poor-utility"})
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_kernel_that_keeps_nothing_is_let_through() -> None:
-    publish(confidential(TABLE, CELLS), Keeping(domain=CELLS, records=300, scale=5.0), size=10)
+    release(confidential(TABLE, CELLS), mechanism=Keeping(domain=CELLS, records=300, scale=5.0), size=10)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +127,9 @@ def test_a_kernel_that_draws_while_it_is_read_is_looked_at_all_the_time(tmp_path
         BOX.clear()
         parts = 2 if out is not None and not out.suffix else None
         with pytest.raises(Refused, match="changed its class or its module"):
-            publish(confidential(TABLE, CELLS), made, out=out, partitions=parts, accept_poor_utility=True)
+            release(
+                confidential(TABLE, CELLS), mechanism=made, out=Output(out, partitions=parts), accept={"poor-utility"}
+            )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -139,7 +141,12 @@ class Plain(SmoothedHistogram):
 def test_what_the_caller_does_between_two_chunks_is_not_the_kernels() -> None:
     """A progress bar of a notebook changes the module that the mechanism is in."""
     made = Plain(domain=CELLS, size=300_000, mixing=0.5)
-    publish(confidential(TABLE, CELLS), made, accept_poor_utility=True, progress=lambda n: BOX.update({str(n): n}))
+    release(
+        confidential(TABLE, CELLS),
+        mechanism=made,
+        watch=Watch(progress=lambda n: BOX.update({str(n): n})),
+        accept={"poor-utility"},
+    )
     assert len(BOX) > 1
 
 
@@ -184,5 +191,5 @@ class Importing(PerturbedHistogram):
 
 def test_a_module_that_a_kernel_imports_is_not_the_table() -> None:
     made = Importing(domain=CELLS, records=300, scale=5.0)
-    publish(confidential(TABLE, CELLS), made, size=10, accept_poor_utility=True)
+    release(confidential(TABLE, CELLS), mechanism=made, size=10, accept={"poor-utility"})
     assert globals().pop("colorsys")

@@ -111,11 +111,10 @@ def test_a_planned_release_is_what_a_release_makes() -> None:
         released = release(
             table,
             one.domain,
-            epsilon=part.budget.epsilon,
-            delta=part.budget.delta,
+            Budget(epsilon=part.budget.epsilon, delta=part.budget.delta),
             size=one.size,
             mechanism=part.mechanism.name,
-            accept_poor_utility=True,
+            accept={"poor-utility"},
         )
         facts = released.certificate.to_dict()
         assert facts["mechanism"] == part.to_dict()["mechanism"]

@@ -19,7 +19,7 @@ from discreet.errors import DomainError, ParameterError
 from discreet.pseudo_posterior import CensoredPosterior, LinearWeights, PoissonMean, PseudoPosterior, synthesiser_for
 from discreet.pseudo_posterior.censored import censored_law
 from discreet.pseudo_posterior.grid import margin
-from discreet.releases import publish, verify
+from discreet.releases import verify
 
 pytestmark = pytest.mark.chains
 
@@ -107,7 +107,7 @@ def test_the_column_of_units_is_not_released(tmp_path) -> None:
     model = synthesiser_for(domain, ("y",), model="poisson", unit="house", survey_weight="w")
     mechanism = CensoredPosterior(model, bound=1.0, unit="house", survey_weight="w", survey_mean=2.0,
                                   grid={"mean": np.linspace(5.0, 40.0, 50)})  # fmt: skip
-    folder = publish(confidential(held, domain), mechanism, out=tmp_path / "out").path
+    folder = release(confidential(held, domain), mechanism=mechanism, out=tmp_path / "out").path
     assert pl.read_parquet(folder / "table-01.parquet").columns == ["y"]
     facts = json.loads((folder / "certificate.json").read_text())
     assert facts["mechanism"]["parameters"]["unit"] == "house"

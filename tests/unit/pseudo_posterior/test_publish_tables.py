@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import discreet
+from discreet import release
 from discreet._core.random import seeded
 from discreet.cli.entry import run
 from discreet.confidential import confidential
@@ -31,7 +32,7 @@ from discreet.pseudo_posterior import (
 )
 from discreet.pseudo_posterior.risk_frontier import barycentre, resampled
 from discreet.pseudo_posterior.synthesiser import FromModel
-from discreet.releases import publish, verify
+from discreet.releases import verify
 
 pytestmark = pytest.mark.chains
 
@@ -42,7 +43,7 @@ GRID = {"mean": np.linspace(1.0, 300.0, 300)}
 
 def test_tables_and_certificate_appear_together_and_can_be_verified(tmp_path) -> None:
     mechanism = PseudoPosterior(PoissonMean(column="visits"), target_epsilon=6.0, tables=3)
-    made = publish(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out", accept={"asymptotic"})
+    made = release(confidential(TABLE, VISITS), mechanism=mechanism, out=tmp_path / "out", accept={"asymptotic"})
     assert sorted(p.name for p in made.path.iterdir()) == [
         "certificate.json", "table-01.parquet", "table-02.parquet", "table-03.parquet"]  # fmt: skip
     tables = [pl.read_parquet(made.path / f"table-0{i}.parquet") for i in (1, 2, 3)]
@@ -63,7 +64,9 @@ def test_the_certificate_holds_nothing_that_was_measured(tmp_path) -> None:
     facts = []
     for i, shift in enumerate((0, 40)):
         closed = confidential(TABLE.with_columns(pl.col("visits") + shift), VISITS)
-        facts.append(publish(closed, mechanism, out=tmp_path / str(i), accept={"asymptotic"}).certificate.to_dict())
+        facts.append(
+            release(closed, mechanism=mechanism, out=tmp_path / str(i), accept={"asymptotic"}).certificate.to_dict()
+        )
         for name in ("created", "identity", "released"):
             del facts[-1][name]
     assert facts[0] == facts[1]
@@ -71,7 +74,7 @@ def test_the_certificate_holds_nothing_that_was_measured(tmp_path) -> None:
 
 def test_a_changed_table_or_promise_is_found(tmp_path) -> None:
     mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, tables=2, grid=GRID)
-    folder = publish(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out").path
+    folder = release(confidential(TABLE, VISITS), mechanism=mechanism, out=tmp_path / "out").path
     path = folder / "certificate.json"
     whole = json.loads(path.read_text())
     for key, value in (("epsilon", 0.1), ("delta", 0.1), ("kind", "empirical"), ("caveats", [])):
@@ -129,7 +132,7 @@ def test_the_verify_command_checks_a_folder_of_tables(tmp_path, capsys) -> None:
 
 def test_a_table_that_was_added_or_listed_twice_is_found(tmp_path) -> None:
     mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, tables=2, grid=GRID)
-    folder = publish(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out").path
+    folder = release(confidential(TABLE, VISITS), mechanism=mechanism, out=tmp_path / "out").path
     path = folder / "certificate.json"
     whole = json.loads(path.read_text())
     first, second = whole["released"]["tables"]
@@ -153,7 +156,7 @@ def test_a_table_that_was_added_or_listed_twice_is_found(tmp_path) -> None:
 @pytest.mark.parametrize("odd", [None, [], {}, "x", -1, 10**400, math.nan], ids=range(7))
 def test_no_certificate_of_tables_makes_verify_fail(tmp_path, capsys, odd) -> None:
     mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, grid=GRID)
-    folder = publish(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out").path
+    folder = release(confidential(TABLE, VISITS), mechanism=mechanism, out=tmp_path / "out").path
     path = folder / "certificate.json"
     whole = json.loads(path.read_text())
     parsed = odd not in (10**400, math.nan)  # which are no numbers of JSON, or too long for one
@@ -177,17 +180,23 @@ def test_the_certificate_holds_the_limits_of_convergence_and_nothing_measured(tm
     mechanism = PseudoPosterior(PoissonMean(column="visits"), target_epsilon=6.0, draws=60, chains=2,
                                 convergence=limits)  # fmt: skip
     closed = confidential(TABLE, VISITS)
-    made = publish(closed, mechanism, out=tmp_path / "out", accept={"asymptotic"})
+    made = release(closed, mechanism=mechanism, out=tmp_path / "out", accept={"asymptotic"})
     assert made.certificate.to_dict()["mechanism"]["parameters"]["chains"] == {
         "chains": 2, "draws": 60, "warm_up": 1000, "doublings": 3,
         "refused_beyond": {"r_hat": 1.2, "effective": 20.0, "divergent": None}}  # fmt: skip
     assert "met the limits of convergence: R-hat at most 1.2, at least 20 effective draws per chain\n" in str(made)
     assert all(check.agrees for check in verify(made.path))
     none = replace(mechanism, convergence=Convergence(r_hat=math.inf, effective=-math.inf, divergent=math.inf))
-    assert "no limit of convergence was set" in str(publish(closed, none, out=tmp_path / "none", accept={"asymptotic"}))
+    assert "no limit of convergence was set" in str(
+        release(closed, mechanism=none, out=tmp_path / "none", accept={"asymptotic"})
+    )
     with pytest.raises(ParameterError, match="effective"):
-        publish(closed, replace(mechanism, convergence=Convergence(effective=math.nan)), out=tmp_path / "nan",
-                       accept={"asymptotic"})  # fmt: skip
+        release(
+            closed,
+            mechanism=replace(mechanism, convergence=Convergence(effective=math.nan)),
+            out=tmp_path / "nan",
+            accept={"asymptotic"},
+        )
     assert not (tmp_path / "nan").exists()
 
 
@@ -217,14 +226,14 @@ def test_what_cannot_be_published_is_refused_before_anything_is_read(tmp_path) -
     mechanism = PseudoPosterior(PoissonMean(column="visits"), target_epsilon=6.0)
     closed = confidential(TABLE, VISITS)
     with pytest.raises(GuaranteeKindError, match="asymptotic"):
-        publish(closed, mechanism, out=tmp_path / "out")
+        release(closed, mechanism=mechanism, out=tmp_path / "out")
     with pytest.raises(FileProblem, match="exists already"):
-        publish(closed, mechanism, out=tmp_path, accept={"asymptotic"})
+        release(closed, mechanism=mechanism, out=tmp_path, accept={"asymptotic"})
     with pytest.raises(ParameterError, match="'other'"):
-        publish(closed, CensoredPosterior(PoissonMean(column="other"), bound=1.0), out=tmp_path / "out")
+        release(closed, mechanism=CensoredPosterior(PoissonMean(column="other"), bound=1.0), out=tmp_path / "out")
     nulls = Domain(columns={"visits": Integer(lower=0, upper=500, nulls="category")})
     with pytest.raises(DomainError, match="'visits': a sensitive column cannot have nulls"):
-        publish(confidential(TABLE, nulls), mechanism, out=tmp_path / "out", accept={"asymptotic"})
+        release(confidential(TABLE, nulls), mechanism=mechanism, out=tmp_path / "out", accept={"asymptotic"})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -233,13 +242,13 @@ def test_chains_of_the_censored_form_are_published_only_where_that_is_accepted(t
               "convergence": Convergence(r_hat=math.inf, effective=0.0, divergent=1.0)}  # fmt: skip
     mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, **chains)
     with pytest.raises(GuaranteeKindError, match="exact posterior sampling.*accept={'empirical'}"):
-        publish(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out", accept={"asymptotic"})
+        release(confidential(TABLE, VISITS), mechanism=mechanism, out=tmp_path / "out", accept={"asymptotic"})
     (tmp_path / "d.toml").write_text(VISITS.to_toml())
     # The table is not there: it is refused before anything is read.
     assert run(["synthesize", str(tmp_path / "none.parquet"), "--domain", str(tmp_path / "d.toml"), "--model",
                 "poisson", "--sensitive", "visits", "--bound", "0.5", "--out", str(tmp_path / "out")]) == 3  # fmt: skip
     assert "--accept-empirical" in capsys.readouterr().err
-    made = publish(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out", accept={"empirical"})
+    made = release(confidential(TABLE, VISITS), mechanism=mechanism, out=tmp_path / "out", accept={"empirical"})
     assert made.certificate.to_dict()["guarantee"]["kind"] == "empirical"
     assert str(made.certificate).startswith("If what it assumes holds, which is not proved: whatever the other records")
     assert "- it assumes: exact posterior sampling" in str(made)
@@ -248,7 +257,7 @@ def test_chains_of_the_censored_form_are_published_only_where_that_is_accepted(t
 
 def test_a_printed_epsilon_is_never_below_the_true_one(tmp_path) -> None:
     mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=1 / 6, tables=3, grid=GRID, size=7)
-    made = publish(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out")
+    made = release(confidential(TABLE, VISITS), mechanism=mechanism, out=tmp_path / "out")
     assert "with probability at most e^1 a." in str(made)
     assert "- 0.333334 for each of 3 tables" in str(made)
     assert made.certificate.to_dict()["guarantee"]["epsilon_each"] >= 1 / 3
@@ -271,7 +280,7 @@ def test_a_fault_while_writing_leaves_nothing(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(module, "file_sha256", fail)
     mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, grid=GRID)
     with pytest.raises(FileProblem, match="cannot be written"):
-        publish(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out")
+        release(confidential(TABLE, VISITS), mechanism=mechanism, out=tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -349,7 +358,7 @@ def mixed(count: int = 60) -> pl.DataFrame:
 
 def written(domain: Domain, table: pl.DataFrame, synthesiser, out) -> pl.DataFrame:
     mechanism = CensoredPosterior(synthesiser, bound=0.5, grid=GRID)
-    made = publish(confidential(table.select(domain.names), domain), mechanism, out=out, rng=seeded(5))
+    made = release(confidential(table.select(domain.names), domain), mechanism=mechanism, out=out, seed=5)
     assert all(check.agrees for check in verify(made.path))
     return pl.read_parquet(made.path / "table-01.parquet")
 
@@ -465,8 +474,7 @@ def test_released_categories_have_their_declared_types(tmp_path) -> None:
     domain = Domain(columns={"sex": Category(categories=["f", "m", "x"])})
     table = pl.DataFrame({"sex": ["f"] * 60 + ["m"] * 60})
     mechanism = PseudoPosterior(CategoricalShares(column="sex", categories=3), target_epsilon=8.0, draws=200)
-    made = publish(confidential(table, domain), mechanism, out=tmp_path / "o", accept={"asymptotic"},
-                          rng=seeded(9))  # fmt: skip
+    made = release(confidential(table, domain), mechanism=mechanism, out=tmp_path / "o", accept={"asymptotic"}, seed=9)
     released = pl.read_parquet(made.path / "table-01.parquet")
     assert released.schema == {"sex": pl.String}
     assert made.certificate.to_dict()["randomness"].startswith("seeded")
@@ -497,14 +505,16 @@ def test_what_cannot_be_is_said_by_the_command(tmp_path, capsys, options, said) 
 
 def test_a_grid_gives_as_many_tables_as_are_asked_for(tmp_path) -> None:
     mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, grid=GRID, tables=30, chains=2, draws=10)
-    made = publish(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out")
+    made = release(confidential(TABLE, VISITS), mechanism=mechanism, out=tmp_path / "out")
     assert len(made.certificate.to_dict()["released"]["tables"]) == 30
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_few_records_or_none_are_published_like_many_where_the_size_is_public(tmp_path, count) -> None:
     mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, size=5, grid=GRID)
-    folder = publish(confidential(TABLE.head(count), VISITS, empty=True), mechanism, out=tmp_path / "out").path
+    folder = release(
+        confidential(TABLE.head(count), VISITS, empty=True), mechanism=mechanism, out=tmp_path / "out"
+    ).path
     assert pl.read_parquet(folder / "table-01.parquet").height == 5
     assert all(check.agrees for check in verify(folder))
 
@@ -514,5 +524,5 @@ def test_limits_of_convergence_are_said_with_all_their_digits(tmp_path) -> None:
         PoissonMean(column="visits"), bound=0.5, draws=10, warm_up=10, chains=2,
         convergence=Convergence(r_hat=12345678.5, effective=0.0, divergent=1.0, doublings=0),
     )  # fmt: skip
-    made = publish(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out", accept={"empirical"})
+    made = release(confidential(TABLE, VISITS), mechanism=mechanism, out=tmp_path / "out", accept={"empirical"})
     assert "R-hat at most 12345678.5, at least 0 effective draws per chain" in str(made)

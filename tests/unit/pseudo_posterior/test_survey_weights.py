@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from scipy.special import gammaln
 
+from discreet import release
 from discreet._core.random import seeded
 from discreet.cli.entry import run
 from discreet.confidential import confidential
@@ -29,7 +30,7 @@ from discreet.pseudo_posterior.censored import censored_law
 from discreet.pseudo_posterior.likelihood import SURVEY, alone, quiet
 from discreet.pseudo_posterior.mixture_chain import _Facts, _Mixture
 from discreet.pseudo_posterior.mixture_steps import DirichletShares
-from discreet.releases import publish, verify
+from discreet.releases import verify
 
 pytestmark = pytest.mark.chains
 
@@ -251,7 +252,7 @@ def test_confidential_weights_are_not_released(tmp_path) -> None:
         survey_weight="w",
         survey_mean=MEAN,
     )
-    folder = publish(confidential(HELD.drop("sex"), domain), mechanism, out=tmp_path / "out").path
+    folder = release(confidential(HELD.drop("sex"), domain), mechanism=mechanism, out=tmp_path / "out").path
     assert pl.read_parquet(folder / "table-01.parquet").columns == ["visits"]
     facts = json.loads((folder / "certificate.json").read_text())
     assert facts["mechanism"]["parameters"]["survey"] == {"weight": "w", "mean": MEAN}

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
+from discreet import release
 from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Domain, Integer, Numeric
@@ -14,7 +15,6 @@ from discreet.pseudo_posterior import CensoredPosterior, Design, PoissonMean, Pr
 from discreet.pseudo_posterior.mechanism import synthetic_tables
 from discreet.pseudo_posterior.regressions import LinearRegression, SequentialRegression, Step
 from discreet.pseudo_posterior.sampler import PosteriorDraws
-from discreet.releases import publish
 
 pytestmark = pytest.mark.chains
 
@@ -81,7 +81,7 @@ def test_a_release_keeps_the_bounds_of_the_domain(tmp_path) -> None:
     mechanism = CensoredPosterior(model, bound=1.0, sensitive=("y",), grid={"mean": [0.0, 0.5]})
 
     def share_at_zero(column):
-        (table,) = publish(confidential(held, Domain(columns={"y": column})), mechanism, rng=seeded(2)).records
+        (table,) = release(confidential(held, Domain(columns={"y": column})), mechanism=mechanism, seed=2).records
         assert table["y"].is_between(0, 10).all()
         return (table["y"] == 0).mean()
 
@@ -95,7 +95,7 @@ def test_tables_of_risk_weights_keep_them_too() -> None:
     domain = Domain(columns={"y": Integer(lower=15, upper=25)})
     held = pl.DataFrame({"y": np.clip(seeded(3).poisson(20.0, size=4000), 15, 25)})
     mechanism = PseudoPosterior(PoissonMean(column="y"), target_epsilon=50.0)
-    (table,) = publish(confidential(held, domain), mechanism, rng=seeded(4), accept={"asymptotic"}).records
+    (table,) = release(confidential(held, domain), mechanism=mechanism, accept={"asymptotic"}, seed=4).records
     law = stats.poisson(20.0)
     assert (table["y"] == 15).mean() == pytest.approx(law.pmf(15) / (law.cdf(25) - law.cdf(14)), abs=0.03)
     assert law.cdf(15) > 0.14  # what clipping would heap there

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from discreet import release
 from discreet._core.random import seeded
 from discreet.cli.entry import run
 from discreet.confidential import confidential, confidential_rows
@@ -26,7 +27,7 @@ from discreet.mechanisms.reading import Forms, Reading
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy.algebra import BoundedRangeProfile
 from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
-from discreet.releases import Certificate, publish, verify
+from discreet.releases import Certificate, verify
 from discreet.releases.content import utility_facts
 from discreet.releases.facts import FileFacts
 from discreet.report import write_report
@@ -95,7 +96,7 @@ class Untouched(Answers):
 
 
 def test_several_tables_are_published_in_memory_and_to_a_folder(tmp_path: Path) -> None:
-    made = publish(confidential(TABLE, FLAGS), Answers())
+    made = release(confidential(TABLE, FLAGS), mechanism=Answers())
     assert [len(table) for table in made.records] == [20, 20, 20]
     assert all(table.schema == {"flag": pl.Boolean} for table in made.records)
     assert made.certificate.tables == [FileFacts(file=None, rows=20, sha256=None)] * 3
@@ -103,7 +104,7 @@ def test_several_tables_are_published_in_memory_and_to_a_folder(tmp_path: Path) 
     assert "3 tables of 20 records from 20, epsilon" in made.certificate.summary
     assert made._repr_html_().count("<table") == 1
     written = made.write(tmp_path / "later")
-    straight = publish(confidential(TABLE, FLAGS), Answers(), out=tmp_path / "out")
+    straight = release(confidential(TABLE, FLAGS), mechanism=Answers(), out=tmp_path / "out")
     assert straight.records is None
     for one in (written, straight):
         assert one.path is not None
@@ -120,7 +121,7 @@ def test_several_tables_are_published_in_memory_and_to_a_folder(tmp_path: Path) 
 
 
 def test_one_table_is_one_file(tmp_path: Path) -> None:
-    made = publish(confidential(TABLE, FLAGS), Answers(tables=None), out=tmp_path / "one.csv")
+    made = release(confidential(TABLE, FLAGS), mechanism=Answers(tables=None), out=tmp_path / "one.csv")
     assert pl.read_csv(tmp_path / "one.csv").height == 20
     assert (
         made.certificate.to_dict()["released"]
@@ -154,16 +155,16 @@ def test_what_does_not_fit_is_refused_before_anything_is_drawn(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises((ParameterError, RelationNotSupported), match=said):
-        publish(confidential(TABLE, FLAGS), given, **options)
+        release(confidential(TABLE, FLAGS), mechanism=given, **options)
     with pytest.raises(Infeasible):
-        publish(confidential(TABLE, FLAGS), Untouched(), budget=Budget(epsilon=1.0))
+        release(confidential(TABLE, FLAGS), mechanism=Untouched(), budget=Budget(epsilon=1.0))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_model_does_not_read_a_table_in_parts(tmp_path: Path) -> None:
     COUNTS.write_parquet(tmp_path / "t.parquet")
     with pytest.raises(ParameterError, match="does not read a table in parts"):
-        publish(confidential_rows(tmp_path / "t.parquet", VISITS), POSTERIOR, accept={"empirical"})
+        release(confidential_rows(tmp_path / "t.parquet", VISITS), mechanism=POSTERIOR, accept={"empirical"})
 
 
 def test_a_model_has_no_law_no_calibration_and_no_forecast() -> None:
@@ -225,7 +226,7 @@ def test_the_sentence_comes_first_wherever_a_release_is_shown(
     page = write_report(tmp_path / "r.parquet", tmp_path / "r.html").path.read_text()
     header = page[page.index("<header>") :]
     assert sentence in header[: header.index("synthetic records made from")]
-    made = publish(confidential(flags, FLAGS), Answers())
+    made = release(confidential(flags, FLAGS), mechanism=Answers())
     for shown in (made._repr_html_().removeprefix("<p><b>"), made.certificate.text):
         assert shown.startswith(made.certificate.to_dict()["guarantee"]["statement"])
 

@@ -10,10 +10,11 @@ import polars as pl
 import pytest
 
 import discreet
+from discreet import Budget, release
 from discreet.domain import Category, Date, Domain, Integer, Numeric
 from discreet.errors import ParameterError
 from discreet.mechanisms import DirichletMultinomial
-from discreet.releases import Certificate, publish, verify
+from discreet.releases import Certificate, verify
 
 DOMAIN = Domain(
     columns={"age": Integer(lower=0, upper=9, cells=5), "sex": Category(categories=["f", "m"], nulls="category")}
@@ -23,7 +24,7 @@ FRAME = pl.DataFrame({"age": np.arange(4000) % 10, "sex": np.where(np.arange(400
 
 def test_counts_come_with_cells_standard_errors_and_a_certificate(tmp_path: Path) -> None:
     out = tmp_path / "counts.parquet"
-    made = discreet.release(FRAME, DOMAIN, epsilon=1, counts=True, out=out, mechanism="perturbed-histogram")
+    made = discreet.release(FRAME, DOMAIN, Budget(epsilon=1), counts=True, out=out, mechanism="perturbed-histogram")
     table = pl.read_parquet(out)
     assert table.columns == ["age_from", "age_to", "sex", "count", "standard_error"]
     assert table.height == DOMAIN.size
@@ -41,7 +42,7 @@ def test_counts_come_with_cells_standard_errors_and_a_certificate(tmp_path: Path
 
 
 def test_counts_come_back_as_the_kind_of_table_that_came_in() -> None:
-    made = discreet.release(FRAME.to_pandas(), DOMAIN, epsilon=1, counts=True)
+    made = discreet.release(FRAME.to_pandas(), DOMAIN, Budget(epsilon=1), counts=True)
     assert type(made.records).__module__.startswith("pandas")
     assert "counts" in str(made.certificate.summary)
 
@@ -51,12 +52,12 @@ def test_what_cannot_give_counts_is_refused_before_anything_is_drawn() -> None:
     frame = pl.DataFrame({"count": np.arange(2000) % 10})
     closed = discreet.confidential.confidential(frame, domain)
     with pytest.raises(ParameterError, match="not counts"):
-        publish(closed, DirichletMultinomial(domain=domain, size=5, prior=5.0), form="counts")
+        release(closed, mechanism=DirichletMultinomial(domain=domain, size=5, prior=5.0), counts=True)
     for name in ("reveal-or-obscure", "exponential-histogram", "urn-histogram"):  # whatever else would be refused
         with pytest.raises(ParameterError, match=f"{name} releases records, not counts"):
-            discreet.release(frame, domain, epsilon=1, counts=True, mechanism=name)
+            discreet.release(frame, domain, Budget(epsilon=1), counts=True, mechanism=name)
     with pytest.raises(ParameterError, match="Rename it"):
-        discreet.release(frame, domain, epsilon=1, counts=True)
+        discreet.release(frame, domain, Budget(epsilon=1), counts=True)
 
 
 def test_cells_are_described_by_their_values_or_ends() -> None:
@@ -76,7 +77,9 @@ def test_cells_are_described_by_their_values_or_ends() -> None:
 def test_a_certificate_of_counts_without_a_number_of_rows_disagrees_at_once() -> None:
     """How many counts a stability histogram has is not known beforehand: any number, and so not none."""
     table, domain = pl.DataFrame({"cell": [1, 2] * 500}), Domain(columns={"cell": Integer(lower=0, upper=3)})
-    made = discreet.release(table, domain, epsilon=1.0, delta=1e-6, counts=True, mechanism="stability-histogram")
+    made = discreet.release(
+        table, domain, Budget(epsilon=1.0, delta=1e-6), counts=True, mechanism="stability-histogram"
+    )
     facts = made.certificate.to_dict()
     assert all(check.agrees for check in verify(made.certificate))
     spoilt = Certificate.from_dict({**facts, "released": {**facts["released"], "rows": None}})

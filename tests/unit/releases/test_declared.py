@@ -13,7 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import discreet
-from discreet._core.random import seeded
+from discreet import release
 from discreet.cli.entry import run
 from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
@@ -22,7 +22,7 @@ from discreet.mechanisms import REGISTRY, PerturbedHistogram, SmoothedHistogram,
 from discreet.mechanisms.reading import KernelRecords, Reading
 from discreet.planner import plan
 from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
-from discreet.releases import Certificate, publish, verify
+from discreet.releases import Certificate, verify
 
 COLUMNS = {"age": Integer(lower=0, upper=9), "married": Category(categories=["no", "yes"])}
 TABLES: dict[str, Any] = {
@@ -80,7 +80,7 @@ def test_no_registered_mechanism_is_offered_or_released_that_does_not_keep_it(ta
     for name, kind in REGISTRY.items():
         if not kind.traits.keeps_declared:
             with pytest.raises(ParameterError, match=rf"{kind.name} {REFUSED} \[\[{table}\]\]"):
-                discreet.release(FRAME, domain, epsilon=1.0, delta=1e-6, size=10, mechanism=name)
+                discreet.release(FRAME, domain, Budget(epsilon=1.0, delta=1e-6), size=10, mechanism=name)
 
 
 def test_where_none_keeps_it_the_plan_says_so() -> None:
@@ -97,25 +97,25 @@ def test_the_publisher_refuses_whoever_calls_it() -> None:
     with pytest.raises(
         ParameterError, match=r"under \[\[impossible\]\], \[\[implies\]\], \[\[totals\]\]\. .*eave it out of the domain"
     ):
-        publish(closed, SmoothedHistogram(domain=DOMAIN, size=10, mixing=0.5), accept_poor_utility=True)
+        release(closed, mechanism=SmoothedHistogram(domain=DOMAIN, size=10, mixing=0.5), accept={"poor-utility"})
     with pytest.raises(ParameterError, match=REFUSED):
-        publish(closed, PerturbedHistogram(domain=DOMAIN, records=1000, scale=2.0), form="counts")
+        release(closed, mechanism=PerturbedHistogram(domain=DOMAIN, records=1000, scale=2.0), counts=True)
 
 
 def test_a_model_is_refused() -> None:
     visits = Domain(columns={"visits": Integer(lower=0, upper=60)}, impossible=[{"visits": {"from": 50}}])
     closed = confidential(pl.DataFrame({"visits": [1, 2, 3]}), visits)
     with pytest.raises(ParameterError, match=rf"{REFUSED} \[\[impossible\]\]"):
-        publish(closed, CensoredPosterior(PoissonMean(column="visits"), bound=1.0))
+        release(closed, mechanism=CensoredPosterior(PoissonMean(column="visits"), bound=1.0))
 
 
 def test_what_keeps_it_is_released_and_its_certificate_holds_it(tmp_path: Path) -> None:
-    made = publish(
+    made = release(
         confidential(FRAME, DOMAIN),
-        Keeping(domain=DOMAIN, size=500, mixing=0.25),
+        mechanism=Keeping(domain=DOMAIN, size=500, mixing=0.25),
         out=tmp_path / "out.parquet",
-        rng=seeded(1),
-        accept_poor_utility=True,
+        seed=1,
+        accept={"poor-utility"},
     )
     records = pl.read_parquet(tmp_path / "out.parquet")
     assert records.height == 500
@@ -134,19 +134,21 @@ def test_what_keeps_it_is_released_and_its_certificate_holds_it(tmp_path: Path) 
 
 def test_a_mechanism_that_only_says_so_ends_as_a_fault_and_writes_nothing(tmp_path: Path) -> None:
     with pytest.raises(Fault, match="fault in the program .record declared impossible at smoothed-histogram."):
-        publish(
+        release(
             confidential(FRAME, DOMAIN),
-            Pretending(domain=DOMAIN, size=500, mixing=0.25),
+            mechanism=Pretending(domain=DOMAIN, size=500, mixing=0.25),
             out=tmp_path / "out.parquet",
-            accept_poor_utility=True,
+            accept={"poor-utility"},
         )
     assert not [*tmp_path.iterdir()]
 
 
 def test_a_certificate_of_what_does_not_keep_it_does_not_verify(tmp_path: Path) -> None:
     plain = Domain(columns=COLUMNS)
-    made = publish(
-        confidential(FRAME, plain), SmoothedHistogram(domain=plain, size=9, mixing=0.5), accept_poor_utility=True
+    made = release(
+        confidential(FRAME, plain),
+        mechanism=SmoothedHistogram(domain=plain, size=9, mixing=0.5),
+        accept={"poor-utility"},
     )
     assert all(check.agrees for check in verify(made.certificate))
     for table, entries in TABLES.items():
@@ -173,7 +175,7 @@ def test_records_that_contradict_it_are_counted_and_nothing_is_said_of_them() ->
     """Three tenths of the table, or none of it, contradict the domain: what is public is the same."""
     certificates, seeing = [], Seeing(domain=DOMAIN, size=5, mixing=0.5)
     for frame in (FRAME, FRAME.with_columns(married=pl.lit("no"))):
-        made = publish(confidential(frame, DOMAIN), seeing, rng=seeded(2), accept_poor_utility=True)
+        made = release(confidential(frame, DOMAIN), mechanism=seeing, seed=2, accept={"poor-utility"})
         certificates.append({**made.certificate.to_dict(), "created": None})
     assert vars(seeing)["seen"] == [(1000, 300), (1000, 0)]
     assert certificates[0] == certificates[1]

@@ -15,7 +15,6 @@ import pytest
 
 import discreet
 from discreet._core.formats import format_of, with_ending
-from discreet._core.random import seeded
 from discreet.cli.entry import run
 from discreet.confidential import confidential
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric
@@ -46,7 +45,7 @@ TABLE = DOMAIN.decode(DOMAIN.draw_base(300, np.random.default_rng(1)), rng=np.ra
 def test_written_verified_and_read(ending: str, tmp_path: Path) -> None:
     out = tmp_path / f"a.b{ending}"
     made = discreet.release(
-        TABLE, DOMAIN, epsilon=5.0, size=50, accept_poor_utility=True, mechanism="smoothed-histogram"
+        TABLE, DOMAIN, Budget(epsilon=5.0), size=50, mechanism="smoothed-histogram", accept={"poor-utility"}
     )
     written = made.write(out)
     certificate = tmp_path / "a.b.certificate.json"
@@ -65,7 +64,7 @@ def test_written_verified_and_read(ending: str, tmp_path: Path) -> None:
 def test_another_library_reads_what_it_can(tmp_path: Path) -> None:
     out = tmp_path / "t.feather"
     made = discreet.release(
-        TABLE, DOMAIN, epsilon=5.0, size=50, accept_poor_utility=True, mechanism="smoothed-histogram"
+        TABLE, DOMAIN, Budget(epsilon=5.0), size=50, mechanism="smoothed-histogram", accept={"poor-utility"}
     )
     made.write(out)
     table = pyarrow.feather.read_table(out)
@@ -76,7 +75,7 @@ def test_another_library_reads_what_it_can(tmp_path: Path) -> None:
 def test_an_arrow_file_and_its_certificate_hold_one_identity(tmp_path: Path) -> None:
     for name in ("a", "b"):
         made = discreet.release(
-            TABLE, DOMAIN, epsilon=5.0, size=5, accept_poor_utility=True, mechanism="smoothed-histogram"
+            TABLE, DOMAIN, Budget(epsilon=5.0), size=5, mechanism="smoothed-histogram", accept={"poor-utility"}
         )
         made.write(tmp_path / f"{name}.arrow")
     assert told(tmp_path / "a.arrow", IDENTITY_KEY) != told(tmp_path / "b.arrow", IDENTITY_KEY)
@@ -113,7 +112,7 @@ def test_a_seeded_release_is_the_same_bytes_each_time(ending: str, tmp_path: Pat
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         out = tmp_path / name / f"t{ending}"
-        discreet.publish(closed, mechanism, size=50, rng=seeded(1), out=out, accept_poor_utility=True)
+        discreet.release(closed, mechanism=mechanism, size=50, out=out, seed=1, accept={"poor-utility"})
         written.append(out.read_bytes())
     assert written[0] == written[1]
 
@@ -169,7 +168,7 @@ def test_a_public_table_of_another_format_is_known_as_the_confidential_one(tmp_p
     with (tmp_path / "t.csv.gz").open("wb") as file:
         write_frames(iter([TABLE]), dict(TABLE.schema), file, named=tmp_path / "t.csv.gz")
     with pytest.raises(discreet.errors.NotPublic):
-        discreet.release(TABLE, DOMAIN, epsilon=5.0, size=5, reference=tmp_path / "t.csv.gz")
+        discreet.release(TABLE, DOMAIN, Budget(epsilon=5.0), size=5, reference=tmp_path / "t.csv.gz")
 
 
 def test_arrow_files_need_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +180,7 @@ def test_arrow_files_need_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         with pytest.raises(
             MissingExtra, match=r"an Arrow file needs PyArrow. Install it: pip install 'discreet\[arrow\]'"
         ):
-            discreet.release(tmp_path / data, domain, epsilon=5.0, size=5, out=tmp_path / out)
+            discreet.release(tmp_path / data, domain, Budget(epsilon=5.0), size=5, out=tmp_path / out)
     assert sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith(".")) == ["t.arrow", "t.csv"]
 
 

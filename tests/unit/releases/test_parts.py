@@ -25,7 +25,7 @@ from jsonschema import Draft202012Validator
 from polars.testing import assert_frame_equal
 
 import discreet
-from discreet import Ledger
+from discreet import Budget, Ledger, Output, Replacement
 from discreet._core.random import Permutation, seeded
 from discreet.cli.entry import run
 from discreet.confidential import confidential
@@ -45,7 +45,7 @@ from discreet.errors import DiscreetError, Fault, FileProblem, ParameterError
 from discreet.inference import ReleaseTakenForSample
 from discreet.mechanisms import named
 from discreet.mechanisms.reading import BLOCK
-from discreet.releases import publish, verify
+from discreet.releases import verify
 from discreet.releases.manifest import MANIFEST
 from discreet.releases.release import taken_for_sample
 from discreet.releases.writing import write_frames
@@ -82,7 +82,7 @@ def held(count: int = HELD) -> pl.DataFrame:
 
 def released(out: Path, **asked: Any) -> discreet.Release:
     how = {"epsilon": 4.0, "size": 5000, "mechanism": "perturbed-histogram", "partitions": 4, "seed": 1, **asked}
-    return discreet.release(held(), DOMAIN, out=out, accept_poor_utility=True, **how)
+    return discreet.release(held(), DOMAIN, out=out, accept={"poor-utility"}, **how)
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -172,7 +172,7 @@ def test_the_number_of_parts_changes_neither_counts_nor_order(whole: Path, tmp_p
     with pytest.warns(ReleaseTakenForSample):
         assert_frame_equal(one.table().select(cells), discreet.read(whole).table().select(cells))
     file = discreet.release(
-        held(), DOMAIN, epsilon=4.0, size=5000, mechanism="perturbed-histogram", seed=1, accept_poor_utility=True
+        held(), DOMAIN, Budget(epsilon=4.0), size=5000, mechanism="perturbed-histogram", seed=1, accept={"poor-utility"}
     )
     with pytest.warns(ReleaseTakenForSample):
         assert_frame_equal(one.table().select(cells).sort(cells), file.table().select(cells).sort(cells))
@@ -213,8 +213,8 @@ def test_records_that_come_one_after_the_other_fill_part_after_part(name: str, t
     ages = Domain(columns={"age": Integer(lower=0, upper=99, cells=10)})
     how: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-3, "size": 50, "mechanism": name, "seed": 2}
     table = held().select("age")
-    file = discreet.release(table, ages, accept_poor_utility=True, **how)
-    parts = discreet.release(table, ages, accept_poor_utility=True, **how, out=tmp_path / "out", partitions=7)
+    file = discreet.release(table, ages, accept={"poor-utility"}, **how)
+    parts = discreet.release(table, ages, out=Output(tmp_path / "out", partitions=7), accept={"poor-utility"}, **how)
     with pytest.warns(ReleaseTakenForSample) if taken_for_sample(file.certificate) else nullcontext():
         assert_frame_equal(parts.table(), file.records)
     assert all(check.agrees for check in verify(tmp_path / "out"))
@@ -405,7 +405,7 @@ def test_the_plan_chooses_among_mechanisms_that_fill_folders(tmp_path: Path, mon
         held().select("age", "member"),
         {"epsilon": 2.0, "delta": 1e-6, "size": 900, "seed": 1, "accept_poor_utility": True},
     )
-    made = discreet.release(table, domain, out=tmp_path / "out", partitions=1, partition_by="member", **how)
+    made = discreet.release(table, domain, out=Output(tmp_path / "out", partitions=1, partition_by="member"), **how)
     kind = named(made.certificate.to_dict()["mechanism"]["name"])
     assert kind.forms.folders
     assert {path.name for path in (tmp_path / "out").iterdir() if path.is_dir()} == {"member=true", "member=false"}
@@ -414,7 +414,13 @@ def test_the_plan_chooses_among_mechanisms_that_fill_folders(tmp_path: Path, mon
     assert discreet.release(table, ruled, **how).certificate.to_dict()["mechanism"]["name"] == "marginals"
     monkeypatch.delattr("discreet._release.confidential")
     with pytest.raises(DiscreetError) as refused:
-        discreet.release(table, ruled, out=tmp_path / "no", partitions=1, partition_by="member", records=HELD, **how)
+        discreet.release(
+            table,
+            ruled,
+            out=Output(tmp_path / "no", partitions=1, partition_by="member"),
+            relation=Replacement(records=HELD),
+            **how,
+        )
     assert not isinstance(refused.value, Fault)
 
 
@@ -438,7 +444,7 @@ def test_every_declared_value_has_its_folder(tmp_path: Path) -> None:
     assert made.certificate.to_dict()["released"]["partitions"] == 14
     assert made.certificate.to_dict()["released"]["partition_by"] == "group"
     plain = discreet.release(
-        held(), DOMAIN, epsilon=4.0, size=5000, mechanism="perturbed-histogram", seed=1, accept_poor_utility=True
+        held(), DOMAIN, Budget(epsilon=4.0), size=5000, mechanism="perturbed-histogram", seed=1, accept={"poor-utility"}
     )
     with pytest.warns(ReleaseTakenForSample):
         read = discreet.read(tmp_path / "out").table()
@@ -464,7 +470,7 @@ def test_values_of_every_kind_are_names_of_folders(name: str, tmp_path: Path) ->
     domain = Domain(columns={"member": Boolean(), name: KINDS[name]})
     table = domain.decode(domain.unflat(np.arange(int(domain.size or 0)).repeat(20)), rng=seeded(0))
     how: dict[str, Any] = {"epsilon": 5.0, "size": 60, "mechanism": "perturbed-histogram", "seed": 1}
-    discreet.release(table, domain, **how, out=tmp_path / "out", partitions=1, partition_by=name)
+    discreet.release(table, domain, out=Output(tmp_path / "out", partitions=1, partition_by=name), **how)
     one = discreet.release(table, domain, **how)
     assert_frame_equal(discreet.read(tmp_path / "out").table(), one.records, check_row_order=False)
 
@@ -624,7 +630,7 @@ def test_a_name_that_exists_is_refused(whole: Path, tmp_path: Path) -> None:
         released(whole)
     held().write_parquet(tmp_path / "t.parquet")
     with pytest.raises(FileProblem, match="lies in the folder that is read"):
-        discreet.release(tmp_path, DOMAIN, epsilon=1.0, size=5, out=tmp_path / "out", partitions=2)
+        discreet.release(tmp_path, DOMAIN, Budget(epsilon=1.0), size=5, out=Output(tmp_path / "out", partitions=2))
 
 
 def test_models_have_no_parts(tmp_path: Path) -> None:
@@ -633,7 +639,11 @@ def test_models_have_no_parts(tmp_path: Path) -> None:
     visits = Domain(columns={"visits": Integer(lower=0, upper=99)})
     model = CensoredPosterior(PoissonMean(column="visits"), bound=1.0, grid={"mean": np.linspace(1.0, 50.0, 50)})
     with pytest.raises(ParameterError, match="cannot be released in parts"):
-        publish(confidential(pl.DataFrame({"visits": [1, 2]}), visits), model, out=tmp_path / "o", partitions=2)
+        release(
+            confidential(pl.DataFrame({"visits": [1, 2]}), visits),
+            mechanism=model,
+            out=Output(tmp_path / "o", partitions=2),
+        )
 
 
 # -- the command ------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 import discreet
+from discreet import Output, Unit, release
 from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric
@@ -28,7 +29,7 @@ from discreet.errors import (
 )
 from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor, SmoothedHistogram, UrnHistogram
 from discreet.privacy import Budget, Relation
-from discreet.releases import Certificate, publish, verify
+from discreet.releases import Certificate, verify
 
 AGES = Domain(columns={"age": Integer(lower=0, upper=9)})
 FRAME = pl.DataFrame({"age": np.arange(2000) % 10})
@@ -45,7 +46,7 @@ def closed(frame: object = FRAME, domain: Domain = AGES, **options: object) -> o
     (pa.Table, lambda f: f.to_arrow()),
 ])  # fmt: skip
 def test_records_come_back_as_the_kind_of_table_that_came_in(kind: type, make: object) -> None:
-    released = discreet.release(make(FRAME), AGES, epsilon=1, delta=1e-6, size=300)  # type: ignore[operator]
+    released = discreet.release(make(FRAME), AGES, Budget(epsilon=1, delta=1e-6), size=300)  # type: ignore[operator]
     assert isinstance(released.records, kind)
     assert released.table().height == 300
     assert "released records" in str(released)
@@ -80,7 +81,7 @@ def test_every_kind_of_column_comes_back_as_declared() -> None:
     }  # fmt: skip
     frame = pl.DataFrame([row] * 500, schema=schema)
     mechanism = PitmanYor(domain=domain, size=40, strength=1e-6)  # nearly every record is verbatim
-    released = publish(confidential(frame, domain), mechanism, accept_poor_utility=True)
+    released = release(confidential(frame, domain), mechanism=mechanism, accept={"poor-utility"})
     assert released.records.columns == list(domain.names)
     for name in ("flag", "count", "day", "when", "long", "name"):
         assert released.records.schema[name] == schema[name], name
@@ -94,7 +95,7 @@ def test_every_kind_of_column_comes_back_as_declared() -> None:
 
 def test_the_certificate_states_the_exact_guarantee() -> None:
     mechanism = DirichletMultinomial(domain=AGES, size=200, prior=20.0)
-    released = publish(closed(), mechanism, budget=Budget(epsilon=1.0, delta=1e-3))  # type: ignore[arg-type]
+    released = release(closed(), mechanism=mechanism, budget=Budget(epsilon=1.0, delta=1e-3))  # type: ignore[arg-type]
     guarantee = mechanism.guarantee(n=2000)
     assert released.certificate.epsilon == 1.0
     assert released.certificate.delta == guarantee.delta(1.0)
@@ -106,14 +107,19 @@ def test_the_certificate_states_the_exact_guarantee() -> None:
 def test_a_seed_marks_the_release() -> None:
     mechanism = DirichletMultinomial(domain=AGES, size=200, prior=20.0)
     for rng in (seeded(1), np.random.default_rng(1)):
-        assert publish(closed(), mechanism, rng=rng).certificate.seeded  # type: ignore[arg-type]
+        assert release(closed(), mechanism=mechanism, seed=rng).certificate.seeded  # type: ignore[arg-type]
 
 
 def test_a_privacy_unit_is_a_group() -> None:
     domain = Domain(columns={"age": Integer(lower=0, upper=9, nulls="category")})
     frame = pl.DataFrame({"age": np.arange(2000) % 10, "person": np.arange(2000) // 4})
     released = discreet.release(
-        frame, domain, epsilon=1, delta=1e-6, size=100, unit="person", max_records=3, mechanism="perturbed-histogram"
+        frame,
+        domain,
+        Budget(epsilon=1, delta=1e-6),
+        size=100,
+        unit=Unit("person", max_records=3),
+        mechanism="perturbed-histogram",
     )
     facts = released.certificate.to_dict()
     assert facts["records"] == 1500
@@ -132,16 +138,16 @@ def test_a_privacy_unit_is_a_group() -> None:
 def test_cells_are_chosen_and_recorded_where_none_are_declared() -> None:
     domain = Domain(columns={"age": Numeric(lower=0.0, upper=10.0)})
     frame = FRAME.cast(pl.Float64)
-    released = discreet.release(frame, domain, epsilon=1, delta=1e-6, size=100)
+    released = discreet.release(frame, domain, Budget(epsilon=1, delta=1e-6), size=100)
     assert released.certificate.to_dict()["domain"]["columns"]["age"]["cells"] == 128
     assert "128 linear-spaced cells" in released.info["why"]
     for name in ("smoothed-histogram", "dirichlet-process"):
-        made = discreet.release(frame, domain, epsilon=2, delta=0.01, size=10, mechanism=name)
+        made = discreet.release(frame, domain, Budget(epsilon=2, delta=0.01), size=10, mechanism=name)
         assert ("cells" in made.certificate.to_dict()["domain"]["columns"]["age"]) is (name == "smoothed-histogram")
 
 
 def test_writing_later_gives_the_same_records_and_a_hash(tmp_path: Path) -> None:
-    released = discreet.release(FRAME.to_pandas(), AGES, epsilon=1, delta=1e-6, size=100)
+    released = discreet.release(FRAME.to_pandas(), AGES, Budget(epsilon=1, delta=1e-6), size=100)
     written = released.write(tmp_path / "r.parquet")
     assert pl.read_parquet(tmp_path / "r.parquet")["age"].to_list() == released.records["age"].tolist()
     assert written.certificate_path == tmp_path / "r.certificate.json"
@@ -151,7 +157,7 @@ def test_writing_later_gives_the_same_records_and_a_hash(tmp_path: Path) -> None
 @pytest.mark.parametrize("given", [None, "promise.json"])
 def test_a_parquet_file_names_its_certificate_and_says_what_was_promised(tmp_path: Path, given: str | None) -> None:
     out, where = tmp_path / "r.parquet", None if given is None else tmp_path / given
-    made = discreet.release(FRAME, AGES, epsilon=1, delta=1e-6, size=100, out=out, certificate=where)
+    made = discreet.release(FRAME, AGES, Budget(epsilon=1, delta=1e-6), size=100, out=Output(out, certificate=where))
     carried = pl.read_parquet_metadata(out)
     certificate = Certificate.read(out.with_name(carried["discreet.certificate"]))
     assert carried["discreet.promise"] == certificate.to_dict()["guarantee"]["statement"]
@@ -164,7 +170,7 @@ def test_a_parquet_file_names_its_certificate_and_says_what_was_promised(tmp_pat
 @pytest.mark.parametrize("mechanism", ["perturbed-histogram", "urn-histogram", "private-evolution"])
 def test_what_follows_from_the_table_is_no_parameter(mechanism: str, name: str) -> None:
     with pytest.raises(ParameterError, match=f"'{name}' is no parameter of {mechanism}"):
-        discreet.release(FRAME, AGES, epsilon=1, delta=1e-6, size=100, mechanism=mechanism, **{name: 3})  # type: ignore[arg-type]
+        discreet.release(FRAME, AGES, Budget(epsilon=1, delta=1e-6), size=100, mechanism=mechanism, **{name: 3})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("options", [{}, {"size": None}, {"mechanism": "private-evolution"}])
@@ -177,8 +183,8 @@ def test_a_relation_that_is_none_is_refused_first(options: dict[str, Any], relat
 def test_durations_in_csv_can_be_read_back(tmp_path: Path) -> None:
     domain = Domain(columns={"long": Duration(lower=dt.timedelta(0), upper=dt.timedelta(hours=50), step="30m")})
     frame = pl.DataFrame({"long": [dt.timedelta(minutes=30 * (i % 90)) for i in range(3000)]})
-    discreet.release(frame, domain, epsilon=2, delta=1e-6, size=2000, out=tmp_path / "r.csv")
-    again = discreet.release(tmp_path / "r.csv", domain, epsilon=2, delta=1e-6, size=10)
+    discreet.release(frame, domain, Budget(epsilon=2, delta=1e-6), size=2000, out=tmp_path / "r.csv")
+    again = discreet.release(tmp_path / "r.csv", domain, Budget(epsilon=2, delta=1e-6), size=10)
     assert again.records["long"].dtype == pl.Duration("us")
 
 
@@ -187,8 +193,7 @@ def test_streaming_to_a_file_returns_no_records(tmp_path: Path) -> None:
     made = discreet.release(
         FRAME,
         AGES,
-        epsilon=1,
-        delta=1e-6,
+        Budget(epsilon=1, delta=1e-6),
         size=300_000,
         out=tmp_path / "r.csv",
         watch=discreet.Watch(progress=seen.append),
@@ -225,34 +230,34 @@ def test_what_is_refused_draws_nothing(mechanism: object, options: dict[str, obj
 
     rng = Untouchable(np.random.PCG64(1))
     with pytest.raises(error):
-        publish(closed(), mechanism, rng=rng, **options)  # type: ignore[arg-type]
+        release(closed(), mechanism=mechanism, seed=rng, **options)  # type: ignore[arg-type]
 
 
 def test_what_an_urn_will_drop_is_said_before_and_refused_where_nothing_is_left() -> None:
     said: list[str] = []
     facts = {"domain": AGES, "epsilon": 1, "mechanism": "urn-histogram", "watch": discreet.Watch(announce=said.append)}
-    made = discreet.release(FRAME, delta=0.01, size=100, **facts)  # type: ignore[arg-type]
+    made = discreet.release(FRAME, size=100, **facts)  # type: ignore[arg-type]
     assert "about 20.2 of 100 draws are expected to be released" in said
     assert 0 < len(made.records) < 100  # about 20 are expected; none, with probability below e^-19
     with pytest.raises(PoorUtility, match=r"0\.2 of 100 draws would be released"):
-        discreet.release(FRAME, delta=1e-4, size=100, **facts)  # type: ignore[arg-type]
-    few = discreet.release(FRAME, delta=1e-4, size=100, accept_poor_utility=True, **facts)  # type: ignore[arg-type]
+        discreet.release(FRAME, size=100, **facts)  # type: ignore[arg-type]
+    few = discreet.release(FRAME, size=100, accept={"poor-utility"}, **facts)  # type: ignore[arg-type]
     assert len(few.records) < 10
 
 
 def test_sampling_that_has_no_effect_is_said() -> None:
     for name, has in (("reveal-or-obscure", False), ("stabilised-pitman-yor", False), ("exponential-histogram", True)):
-        why = discreet.release(FRAME, AGES, epsilon=1, delta=1e-4, size=20, mechanism=name, sampling="stratified").info[
-            "why"
-        ]
+        why = discreet.release(
+            FRAME, AGES, Budget(epsilon=1, delta=1e-4), size=20, mechanism=name, sampling="stratified"
+        ).info["why"]
         assert ("stratified has no effect" in why) is not has
     with pytest.raises(ParameterError, match="sampling"):
-        discreet.release(FRAME, AGES, epsilon=1, size=20, mechanism="reveal-or-obscure", sampling="sorted")
+        discreet.release(FRAME, AGES, Budget(epsilon=1), size=20, mechanism="reveal-or-obscure", sampling="sorted")
 
 
 def test_a_kind_that_is_not_unconditional_needs_the_callers_word() -> None:
     mechanism = PitmanYor(domain=AGES, size=5, sampler="mixing")
-    released = publish(closed(), mechanism, accept={"empirical"})  # type: ignore[arg-type]
+    released = release(closed(), mechanism=mechanism, accept={"empirical"})  # type: ignore[arg-type]
     assert released.certificate.to_dict()["guarantee"]["kind"] == "empirical"
     assert "tested, not proved" in " ".join(released.certificate.to_dict()["guarantee"]["assumptions"])
 
@@ -263,7 +268,7 @@ def test_without_a_budget_the_headline_is_finite_and_honest() -> None:
         (PerturbedHistogram(domain=domain, records=2000, scale=0.01, noise="gaussian"), 5),
         (SmoothedHistogram(domain=domain, size=2000, mixing=1e-9), None),
     ):
-        certificate = publish(closed(), mechanism, size=size).certificate  # type: ignore[arg-type]
+        certificate = release(closed(), mechanism=mechanism, size=size).certificate  # type: ignore[arg-type]
         assert 0 <= certificate.epsilon < 1e6
         assert all(check.agrees for check in verify(Certificate.from_dict(json.loads(certificate.to_json()))))
         promised_little = certificate.epsilon > 10 or certificate.delta * 2000 > 0.1
@@ -293,7 +298,7 @@ def test_what_is_not_a_certificate_is_refused(tmp_path: Path, content: str) -> N
 @pytest.mark.parametrize("facts", [{"domain": 3}, {"records": "many"}, {"mechanism": None}, {"size": -1},
                                    {"guarantee": {}}, {"relation": {"name": "add-remove", "group": 1}}])  # fmt: skip
 def test_a_certificate_that_cannot_be_recomputed_disagrees(facts: dict[str, object], tmp_path: Path) -> None:
-    released = publish(closed(), DirichletMultinomial(domain=AGES, size=200, prior=20.0))  # type: ignore[arg-type]
+    released = release(closed(), mechanism=DirichletMultinomial(domain=AGES, size=200, prior=20.0))  # type: ignore[arg-type]
     (tmp_path / "c.json").write_text(json.dumps({**released.certificate.to_dict(), **facts}))
     checks = verify(tmp_path / "c.json")
     assert not all(check.agrees for check in checks)
@@ -305,11 +310,11 @@ def test_steps_are_watched_kept_and_drawn_from_again(tmp_path: Path) -> None:
     watch = discreet.Watch(announce=said.append, stepped=lambda done, of: steps.append((done, of)))
     facts: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "size": 50, "mechanism": "private-evolution", "steps": 2}
     facts |= {"population": 20, "accept_poor_utility": True, "watch": watch}
-    discreet.release(FRAME, AGES, checkpoint=tmp_path / "steps", **facts)
+    discreet.release(FRAME, AGES, out=Output(checkpoint=tmp_path / "steps"), **facts)
     assert steps == [(1, 2), (2, 2)]
     with pytest.raises(FileProblem, match=r"write checkpoint=Checkpoint\(..., redraw=True\)"):
-        discreet.release(FRAME, AGES, checkpoint=str(tmp_path / "steps"), **facts)
+        discreet.release(FRAME, AGES, out=Output(checkpoint=str(tmp_path / "steps")), **facts)
     again = discreet.Checkpoint(tmp_path / "steps", redraw=True)
-    assert len(discreet.release(FRAME, AGES, checkpoint=again, **facts).records) == 50
+    assert len(discreet.release(FRAME, AGES, out=Output(checkpoint=again), **facts).records) == 50
     assert "holds 2 steps, taken as released" in " ".join(said)
     assert steps == [(1, 2), (2, 2)]  # none was taken again

@@ -137,7 +137,7 @@ def test_a_column_of_csv_may_have_quotes_in_its_name(tmp_path: Path) -> None:
     name = 'a "b" c'
     frame, domain = pl.DataFrame({name: [1, 2, 3, 3] * 100}), Domain(columns={name: Integer(lower=1, upper=3)})
     for ending in (".csv", ".tsv.gz"):
-        discreet.release(frame, domain, epsilon=1, size=50, out=tmp_path / f"z{ending}")
+        discreet.release(frame, domain, Budget(epsilon=1), size=50, out=tmp_path / f"z{ending}")
         with pytest.warns(UserWarning, match="no sample"):
             assert discreet.read(tmp_path / f"z{ending}").table().schema == pl.Schema({name: pl.Int64})
         assert disagreeing(tmp_path / "z.certificate.json", tmp_path / f"z{ending}") == []
@@ -230,9 +230,15 @@ def test_a_dataframe_needs_its_certificate_and_is_whole() -> None:
 def test_every_kind_of_column_comes_back_as_it_was_released(ending: str, counts: bool, tmp_path: Path) -> None:
     data = EVERY_KIND.decode(EVERY_KIND.draw_base(400, seeded(1)), rng=seeded(1))
     release = discreet.release(
-        data, EVERY_KIND, epsilon=4.0, mechanism="perturbed-histogram", counts=counts, size=None if counts else 60,
-        accept_poor_utility=True, seed=1,
-    )  # fmt: skip
+        data,
+        EVERY_KIND,
+        Budget(epsilon=4.0),
+        mechanism="perturbed-histogram",
+        counts=counts,
+        size=None if counts else 60,
+        seed=1,
+        accept={"poor-utility"},
+    )
     release.write(tmp_path / f"z{ending}")
     assert_frame_equal(discreet.read(tmp_path / f"z{ending}").table(), release.records)
 
@@ -240,7 +246,7 @@ def test_every_kind_of_column_comes_back_as_it_was_released(ending: str, counts:
 def test_labels_come_back(tmp_path: Path) -> None:
     towns = Domain(columns={"town": OpenLabels()})
     data = pl.DataFrame({"town": ["=Paris", "Lyon", "'Nice"] * 200})
-    release = discreet.release(data, towns, epsilon=4.0, delta=1e-3, mechanism="stability-histogram", size=50)
+    release = discreet.release(data, towns, Budget(epsilon=4.0, delta=1e-3), mechanism="stability-histogram", size=50)
     release.write(tmp_path / "z.csv")
     assert_frame_equal(discreet.read(tmp_path / "z.csv").table(), release.records)
 
@@ -261,8 +267,9 @@ def test_it_says_what_it_is(tmp_path: Path) -> None:
 def urn(size: int, held: int) -> Any:
     values = pl.DataFrame({"x": seeded(1).random(held)})
     domain = Domain(columns={"x": Numeric(lower=0, upper=1)})
-    return discreet.release(values, domain, epsilon=100.0, delta=0.9, size=size, mechanism="dirichlet-process",
-                            strength=100.0)  # fmt: skip
+    return discreet.release(
+        values, domain, Budget(epsilon=100.0, delta=0.9), size=size, mechanism="dirichlet-process", strength=100.0
+    )
 
 
 def test_the_posterior_is_computed_once_and_estimates_come_from_it(tmp_path: Path) -> None:
@@ -310,9 +317,16 @@ def test_the_number_for_noisy_counts_is_about_right(sampling: str) -> None:
     for run in range(300):
         data = pl.DataFrame({"x": rng.integers(0, 10, 400)})
         release = discreet.release(
-            data, domain, epsilon=0.4, size=400, mechanism="perturbed-histogram", noise="laplace", sampling=sampling,
-            accept_poor_utility=True, seed=run,
-        )  # fmt: skip
+            data,
+            domain,
+            Budget(epsilon=0.4),
+            size=400,
+            mechanism="perturbed-histogram",
+            noise="laplace",
+            sampling=sampling,
+            seed=run,
+            accept={"poor-utility"},
+        )
         means.append(release.records["x"].mean())
         if not run:
             with pytest.warns(ReleaseTakenForSample) as caught:
@@ -341,7 +355,7 @@ def test_a_release_of_an_unregistered_mechanism_is_displayed_and_read(tmp_path: 
     domain = Domain(columns={"v": Integer(lower=0, upper=9)})
     held = confidential(pl.DataFrame({"v": [1, 2, 3, 4] * 500}), domain)
     mechanism = Own.calibrated(Budget(epsilon=1, delta=1e-9), domain=domain, n=2000)
-    released = discreet.publish(held, mechanism, size=1000).write(tmp_path / "z.parquet")
+    released = discreet.release(held, mechanism=mechanism, size=1000).write(tmp_path / "z.parquet")
     for one in (released, discreet.read(tmp_path / "z.parquet")):
         for shown in (str(one), repr(one), one._repr_html_(), one.certificate._repr_html_()):
             assert "own-histogram" in shown or "Whatever the other records" in shown

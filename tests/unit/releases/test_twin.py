@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet import publish
+from discreet import Output, release
 from discreet.confidential import confidential
 from discreet.domain import Category, Domain, Numeric
 from discreet.evolution import Callables
@@ -69,8 +69,12 @@ def test_a_kernel_that_keeps_the_counts_releases_nothing_of_them(tmp_path, form,
     smuggler = Smuggler.calibrated(Budget(epsilon=0.05), domain=CELLS, n=N, projection="clip")
     out = None if parts is None else tmp_path / "parts"
     size = N if form == "records" else None
-    made = publish(
-        confidential(held, CELLS), smuggler, size=size, form=form, accept_poor_utility=True, out=out, partitions=parts
+    made = release(
+        confidential(held, CELLS),
+        mechanism=smuggler,
+        size=size,
+        out=Output(out, partitions=parts),
+        accept={"poor-utility"},
     )
     rows = pl.read_parquet(out / "*.parquet") if parts else made.records
     if form == "counts":

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import discreet
+from discreet import Budget
 from discreet.cli.entry import discreet as command
 from discreet.domain import Category, Domain, Integer
 from discreet.errors import PoorUtility
@@ -30,7 +31,7 @@ def wide_frame() -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def poor() -> discreet.Release:
-    return discreet.release(wide_frame(), WIDE, mechanism="stabilised-pitman-yor", accept_poor_utility=True, **FACTS)
+    return discreet.release(wide_frame(), WIDE, mechanism="stabilised-pitman-yor", accept={"poor-utility"}, **FACTS)
 
 
 def test_a_wide_table_is_refused_by_what_is_not_for_wide_tables() -> None:
@@ -59,11 +60,19 @@ def test_nothing_kept_is_a_number_and_said_first(poor: discreet.Release) -> None
 def test_a_poor_share_that_was_known_before_is_said_first() -> None:
     cells = Domain(columns={"cell": Integer(lower=0, upper=99)})
     frame = pl.DataFrame({"cell": [1, 2, 3] * 20})
-    made = discreet.release(frame, cells, mechanism="dirichlet-multinomial", accept_poor_utility=True,
-                            epsilon=1.0, delta=1e-6, size=50)  # fmt: skip
+    made = discreet.release(
+        frame,
+        cells,
+        Budget(epsilon=1.0, delta=1e-6),
+        mechanism="dirichlet-multinomial",
+        size=50,
+        accept={"poor-utility"},
+    )
     assert str(made.certificate).startswith("Poor utility: ")
     assert "come from the prior, on average" in (made.certificate.poor or "")
-    good = discreet.release(pl.DataFrame({"cell": list(range(100)) * 200}), cells, epsilon=1.0, delta=1e-6, size=50)
+    good = discreet.release(
+        pl.DataFrame({"cell": list(range(100)) * 200}), cells, Budget(epsilon=1.0, delta=1e-6), size=50
+    )
     assert good.certificate.poor is None
     assert "Poor" not in str(good.certificate)
 

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet import release
+from discreet import Budget, release
 from discreet.cli.entry import run
 from discreet.domain import Category, Domain, Integer
 from discreet.errors import FileProblem, ParameterError
@@ -23,7 +23,7 @@ DOMAIN = Domain(columns={"age": Integer(lower=0, upper=99)})
 @pytest.fixture
 def released(tmp_path: Path) -> Path:
     out = tmp_path / "ages.parquet"
-    release(AGES, DOMAIN, epsilon=1, delta=1e-6, size=5000, out=out)
+    release(AGES, DOMAIN, Budget(epsilon=1, delta=1e-6), size=5000, out=out)
     return out
 
 
@@ -84,7 +84,7 @@ def test_nothing_is_described_that_is_not_confirmed(released: Path, form: str) -
 
 def test_the_certificate_of_a_folder_may_lie_elsewhere(tmp_path: Path) -> None:
     folder, elsewhere = tmp_path / "tables", tmp_path / "elsewhere" / "moved.json"
-    release(AGES, DOMAIN, epsilon=1, delta=1e-6, mechanism="marginals", size=100, tables=2, out=folder)
+    release(AGES, DOMAIN, Budget(epsilon=1, delta=1e-6), mechanism="marginals", size=100, tables=2, out=folder)
     assert describe(folder, "dcat")["foaf:page"]["@id"] == "tables/certificate.json"
     elsewhere.parent.mkdir()
     (folder / "certificate.json").rename(elsewhere)
@@ -102,7 +102,7 @@ def test_texts_can_stand_in_a_page_and_on_a_terminal(tmp_path: Path) -> None:
     odd = '</script><b x="&">{title!h}\x1b[31m\u202e'
     domain = Domain(columns={odd: Category(categories=("<a>", "b"))})
     out = tmp_path / "odd.csv"
-    release(pl.DataFrame({odd: ["<a>", "b"] * 500}), domain, epsilon=1, delta=1e-6, size=100, out=out)
+    release(pl.DataFrame({odd: ["<a>", "b"] * 500}), domain, Budget(epsilon=1, delta=1e-6), size=100, out=out)
     for form in ("croissant", "dcat"):
         text = as_text(describe(out, form, title=odd, publisher=odd))
         assert not set(text) & set("<>&\x1b\u202e")

@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 import discreet
+from discreet import Budget, Unit
 from discreet.cli.entry import run
 from discreet.domain import Boolean, Category, Date, Domain, Integer, Numeric, OpenLabels
 from discreet.domain.column import Column
@@ -80,7 +81,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     (where / "domain.toml").write_text(domain.to_toml(), encoding="utf-8")
     make: dict[str, Any] = {"delta": 1e-7, "accept_poor_utility": True}
-    discreet.release(frame, domain, epsilon=1, size=800, mechanism="smoothed-histogram", out=where / "new.csv", **make)
+    discreet.release(
+        frame, domain, Budget(epsilon=1), size=800, mechanism="smoothed-histogram", out=where / "new.csv", **make
+    )
     return where
 
 
@@ -190,7 +193,9 @@ def test_planted_values_are_in_the_confidential_report_only(tmp_path: Path) -> N
         columns={"x": Numeric(lower=0, upper=1000, cells=10), "kind": Category(categories=["a", "b", "planted"])}
     )
     frame.write_parquet(tmp_path / "private.parquet")
-    discreet.release(frame, domain, epsilon=0.5, size=500, mechanism="perturbed-histogram", out=tmp_path / "z.parquet")
+    discreet.release(
+        frame, domain, Budget(epsilon=0.5), size=500, mechanism="perturbed-histogram", out=tmp_path / "z.parquet"
+    )
     write_report(tmp_path / "z.parquet", tmp_path / "public.html")
     write_report(tmp_path / "z.parquet", tmp_path / "own.html", data=tmp_path / "private.parquet", resamples=2)
     public, own = ((tmp_path / name).read_text(encoding="utf-8") for name in ("public.html", "own.html"))
@@ -219,7 +224,9 @@ def test_several_releases_are_composed(tmp_path: Path) -> None:
     domain = Domain(columns={"age": Integer(lower=0, upper=49)})
     for name, epsilon in (("a", 1.0), ("b", 0.5)):
         out = tmp_path / f"{name}.csv"
-        discreet.release(frame, domain, epsilon=epsilon, delta=1e-9, size=9, mechanism="perturbed-histogram", out=out)
+        discreet.release(
+            frame, domain, Budget(epsilon=epsilon, delta=1e-9), size=9, mechanism="perturbed-histogram", out=out
+        )
     second = tmp_path / "b.certificate.json"
     write_report(tmp_path / "a.csv", tmp_path / "r.html", also=[second])
     words = Page((tmp_path / "r.html").read_text(encoding="utf-8")).words
@@ -240,7 +247,13 @@ def test_units_of_different_sizes_are_not_composed(folder: Path, tmp_path: Path)
     frame = pl.DataFrame({"who": np.arange(900) // 2, "age": np.arange(900) % 50})
     domain = Domain(columns={"age": Integer(lower=0, upper=49, nulls="category")})
     discreet.release(
-        frame, domain, epsilon=2, unit="who", max_records=2, out=tmp_path / "u.csv", size=200, accept_poor_utility=True
+        frame,
+        domain,
+        Budget(epsilon=2),
+        unit=Unit("who", max_records=2),
+        out=tmp_path / "u.csv",
+        size=200,
+        accept={"poor-utility"},
     )
     write_report(tmp_path / "u.csv", tmp_path / "u.html")
     words = Page((tmp_path / "u.html").read_text(encoding="utf-8")).words
@@ -286,7 +299,7 @@ def test_certificates_that_mean_nothing_are_refused(folder: Path, tmp_path: Path
 def test_seeded_counts_with_their_own_words(tmp_path: Path) -> None:
     frame = pl.DataFrame({"age": np.arange(3000) % 80, "ill": np.arange(3000) % 3 == 0})
     domain = Domain(columns={"age": Integer(lower=0, upper=99, cells=10), "ill": Boolean()})
-    discreet.release(frame, domain, epsilon=1, counts=True, seed=4, out=tmp_path / "c.csv")
+    discreet.release(frame, domain, Budget(epsilon=1), counts=True, seed=4, out=tmp_path / "c.csv")
     write_report(tmp_path / "c.csv", tmp_path / "c.html", data=frame)
     words = Page((tmp_path / "c.html").read_text(encoding="utf-8")).words
     assert "Seeded: not for publication" in words
@@ -300,7 +313,7 @@ def test_verbatim_records_are_said_with_their_number(tmp_path: Path) -> None:
     frame = pl.DataFrame({"drug": [f"drug {i % 40}" for i in range(2000)], "dose": np.linspace(0, 1, 2000)})
     domain = Domain(columns={"drug": OpenLabels(), "dose": Numeric(lower=0, upper=1)})
     discreet.release(
-        frame, domain, epsilon=1, delta=0.02, size=20, mechanism="dirichlet-process", out=tmp_path / "v.csv"
+        frame, domain, Budget(epsilon=1, delta=0.02), size=20, mechanism="dirichlet-process", out=tmp_path / "v.csv"
     )
     write_report(tmp_path / "v.csv", tmp_path / "v.html")
     words = Page((tmp_path / "v.html").read_text(encoding="utf-8")).words
@@ -332,7 +345,11 @@ def test_nothing_is_written_over_an_input(folder: Path, tmp_path: Path) -> None:
 def _of_other_columns(folder: Path, tmp_path: Path) -> Path:
     frame = pl.DataFrame({"age": np.arange(300) % 10})
     discreet.release(
-        frame, Domain(columns={"age": Integer(lower=0, upper=9)}), epsilon=2, size=50, out=tmp_path / "other.csv"
+        frame,
+        Domain(columns={"age": Integer(lower=0, upper=9)}),
+        Budget(epsilon=2),
+        size=50,
+        out=tmp_path / "other.csv",
     )
     return tmp_path / "other.certificate.json"
 

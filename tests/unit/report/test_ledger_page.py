@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from discreet import Ledger, release
+from discreet import Ledger, Unit, release
 from discreet.cli.entry import run
 from discreet.domain import Domain, Integer
 from discreet.errors import FileProblem, ParameterError
@@ -70,13 +70,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
             release(
                 AGES,
                 DOMAIN,
-                epsilon=0.5,
-                delta=1e-6,
+                Budget(epsilon=0.5, delta=1e-6),
                 size=50,
                 mechanism="perturbed-histogram",
                 ledger=ledger,
                 out=folder / f"ages-{number}.csv",
-                accept_poor_utility=True,
+                accept={"poor-utility"},
             )
         ledger.pay(Request(budget=Budget(epsilon=0.1), out=(folder / "given-up.csv",))).cancel()
         with pytest.raises(ZeroDivisionError), ledger.pay(Request(budget=Budget(epsilon=0.25), what=NASTY)):
@@ -185,13 +184,13 @@ def test_what_paid_for_an_entry_is_told() -> None:
 
 def test_an_empty_ledger_and_the_other_currency(tmp_path: Path) -> None:
     where = tmp_path / "l.ledger"
-    Ledger.create(where, dataset="d", epsilon=1.0, delta=1e-6, currency="zcdp", unit="person", max_records=3)
+    Ledger.create(where, dataset="d", epsilon=1.0, delta=1e-6, currency="zcdp", unit=Unit("person", max_records=3))
     write_ledger_report(where, tmp_path / "p.html")
     text = Shape((tmp_path / "p.html").read_text()).text
     assert "Nothing was released yet." in text
     assert "one person , with at most 3 records" in text or "one person, with at most 3 records" in text
     with Ledger(where) as ledger:
-        ledger.pay(Request(budget=Budget(epsilon=0.1, delta=1e-9), unit="person", max_records=3))
+        ledger.pay(Request(budget=Budget(epsilon=0.1, delta=1e-9), unit=Unit("person", max_records=3)))
     write_ledger_report(where, tmp_path / "p.html")
     text = Shape((tmp_path / "p.html").read_text()).text
     assert " rho " in text
@@ -227,7 +226,9 @@ def test_the_report_of_a_release_shows_its_ledger(place: Path, tmp_path: Path) -
 
 def test_a_release_that_is_not_in_the_ledger_is_told(place: Path, tmp_path: Path) -> None:
     out = tmp_path / "ages.csv"
-    release(AGES, DOMAIN, epsilon=1.0, size=50, mechanism="dirichlet-multinomial", out=out, accept_poor_utility=True)
+    release(
+        AGES, DOMAIN, Budget(epsilon=1.0), size=50, mechanism="dirichlet-multinomial", out=out, accept={"poor-utility"}
+    )
     write_report(out, tmp_path / "r.html", ledger=place)
     text = Shape((tmp_path / "r.html").read_text(encoding="utf-8")).text
     assert "Do not rely on these sums." in text

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import discreet
+from discreet import Budget
 from discreet.domain import Domain, Integer
 from discreet.releases import Certificate, verify
 from discreet.report import picture
@@ -20,7 +21,7 @@ pytest.importorskip("matplotlib")
 def test_the_picture_is_marked_when_it_shows_confidential_values(tmp_path: Path) -> None:
     frame = pl.DataFrame({"age": np.arange(3000) % 60})
     released = discreet.release(
-        frame, Domain(columns={"age": Integer(lower=0, upper=99)}), epsilon=1, delta=1e-6, size=500
+        frame, Domain(columns={"age": Integer(lower=0, upper=99)}), Budget(epsilon=1, delta=1e-6), size=500
     )
     public = picture(released.records, released.certificate, tmp_path / "public.svg").read_text()
     marked = picture(released.records, released.certificate, tmp_path / "own.svg", confidential=frame).read_text()

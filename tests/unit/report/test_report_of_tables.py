@@ -18,7 +18,6 @@ from discreet.confidential import confidential
 from discreet.domain import Category, Domain, Integer
 from discreet.pseudo_posterior import CensoredPosterior
 from discreet.pseudo_posterior.synthesiser import FromModel
-from discreet.releases import publish
 from discreet.releases.release import Release
 from discreet.report import write_report
 
@@ -45,7 +44,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Release:
         tables=2,
         grid={"mean": np.linspace(1.0, 50.0, 50)},
     )
-    return publish(confidential(TABLE, DOMAIN), posterior, out=tmp_path_factory.mktemp("report") / "tables")
+    return release(confidential(TABLE, DOMAIN), mechanism=posterior, out=tmp_path_factory.mktemp("report") / "tables")
 
 
 def words(page: Path) -> str:

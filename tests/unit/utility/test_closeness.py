@@ -10,6 +10,7 @@ import pytest
 from scipy.linalg import sqrtm
 
 import discreet
+from discreet import Budget
 from discreet._core.random import seeded
 from discreet.confidential import Confidential, reveal_to_custodian
 from discreet.domain import Domain, Numeric
@@ -114,8 +115,15 @@ def test_a_callback_shows_the_custodian_that_steps_come_nearer() -> None:
     def beside(step: Any) -> None:
         kept.append(compare(held, step.records(500), SQUARE, api="box", holdout=control, rng=seeded(1)))
 
-    made = discreet.release(held, SQUARE, epsilon=2.0, delta=1e-6, size=100, accept_poor_utility=True,
-                            watch=discreet.Watch(evolved=beside), **facts)  # fmt: skip
+    made = discreet.release(
+        held,
+        SQUARE,
+        Budget(epsilon=2.0, delta=1e-6),
+        size=100,
+        watch=discreet.Watch(evolved=beside),
+        accept={"poor-utility"},
+        **facts,
+    )
     frechet = [reveal_to_custodian(closed).measures[0] for closed in kept]
     assert [one.measure for one in frechet] == ["frechet"] * 3
     assert frechet[2].release < 0.5 * frechet[0].release

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from discreet import Budget
 from discreet._core.writing import file_sets, recover, require_settled, together
 from discreet._core.writing.pending import Move
 from discreet.errors import FileProblem
@@ -188,8 +189,14 @@ def every_step_of_a_release(where: Path) -> Iterator[None]:
     (where / "data.csv").write_text("x\n" + "".join(f"{i % 7}\n" for i in range(2000)))
 
     def act() -> None:
-        release(where / "data.csv", domain, epsilon=1, delta=1e-6, size=50, mechanism="perturbed-histogram",
-                out=pair[0])  # fmt: skip
+        release(
+            where / "data.csv",
+            domain,
+            Budget(epsilon=1, delta=1e-6),
+            size=50,
+            mechanism="perturbed-histogram",
+            out=pair[0],
+        )
 
     def agrees() -> None:
         hashes = [hashlib.sha256(path.read_bytes()).hexdigest() for path in pair]

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 import discreet
+from discreet import Budget
 from discreet._core.writing import pending, require_settled
 from discreet.cli.entry import run
 from discreet.errors import FileProblem, ParameterError
@@ -120,7 +121,7 @@ def test_a_name_that_is_taken_costs_no_release_its_certificate(here: Path, capsy
     assert release("--out", "x.parquet", "--certificate", "other.json") == 0
     assert contents(here).items() >= before.items()
     assert run(["verify", "x.certificate.json", "--data", "x.csv"]) == 0
-    made = discreet.release("data.csv", "d.toml", epsilon=1, delta=1e-6, size=50)
+    made = discreet.release("data.csv", "d.toml", Budget(epsilon=1, delta=1e-6), size=50)
     with pytest.raises(
         FileProblem, match=r"certificate of x\.csv.*Give another name \(out=\.\.\. or certificate=\.\.\.\)"
     ):
@@ -310,7 +311,7 @@ def test_a_finished_checkpoint_is_used_again_by_name_only(here: Path, capsys: An
     assert release("--out", "y.csv", *evolution) == 2
     assert "no step would read the table" in capsys.readouterr().err
     assert not Path("y.csv").exists()
-    assert release("--out", "y.csv", *evolution, "--redraw") == 0
+    assert release("--out", "y.csv", "--redraw", *evolution) == 0
     said = capsys.readouterr().err
     assert "steps holds 1 step, taken as released" in said
     assert "the table is not asked again" in said
