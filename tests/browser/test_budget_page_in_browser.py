@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 from test_report_in_browser import CONTRAST, HOSTILE, opened, printed, text
 
-from discreet import Ledger
+from discreet import Budget, Ledger
 from discreet._core.random import seeded
 from discreet.domain import Category, Domain, Integer
 from discreet.planner import plan
@@ -32,10 +32,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("budgets")
     domain = Domain(columns={"age": Integer(lower=0, upper=9), HOSTILE: Category(categories=["a", HOSTILE])})
     Ledger.create(where / "l.ledger", dataset=HOSTILE, epsilon=2.0, delta=1e-5).close()
-    made = plan(
-        domain, records=2000, epsilon=1.0, delta=1e-6, size=500, largest_sizes=False,
-        mechanisms=["perturbed-histogram", "gaussian-smoothed-histogram", "smoothed-histogram"],
-    )  # fmt: skip
+    made = plan(domain, Budget(epsilon=1.0, delta=1e-6), records=2000, size=500, largest_sizes=False, mechanisms=["perturbed-histogram", "gaussian-smoothed-histogram", "smoothed-histogram"])  # fmt: skip
     return made.write_page(where / "page.html", ledger=where / "l.ledger")
 
 
@@ -50,10 +47,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     domain = Domain(
         columns={name: Integer(lower=0, upper=upper.get(name, int(codes.max()))) for name, codes in columns.items()}
     )
-    made = plan(
-        domain, records=1500, epsilon=1.0, delta=1e-6, largest_sizes=False, mechanisms=["marginals"], units=100,
-        reference=pl.DataFrame(columns),
-    )  # fmt: skip
+    made = plan(domain, Budget(epsilon=1.0, delta=1e-6), records=1500, largest_sizes=False, mechanisms=["marginals"], units=100, reference=pl.DataFrame(columns))  # fmt: skip
     return made.write_page(tmp_path_factory.mktemp("pairs") / "page.html")
 
 

@@ -247,8 +247,9 @@ def plan(
     **options: Any,
 ) -> None:
     """Compare the mechanisms for a budget. Only public facts are used: no data is read."""
+    from discreet import Budget, Unit
     from discreet.planner import plan as run
-    from discreet.planner.options import wrapped
+    from discreet.planner.options import UNIT, wrapped
 
     if together is not None:
         page = {"html": html, "ledger": ledger, "dataset": dataset}
@@ -262,7 +263,10 @@ def plan(
     if html is None and (ledger or dataset) is not None:
         raise ParameterError("--ledger and --dataset are for --html. Leave them out")
     with progress_bar(1, as_json, "mechanisms") as progress:
-        made = run(domain_file, records=records, group=max_records, progress=progress, **options)
+        budget = Budget(epsilon=options.pop("epsilon"), delta=options.pop("delta"))
+        unit = None if max_records == 1 else Unit(UNIT, max_records=max_records)
+        given = {name: value for name, value in options.items() if value is not None}
+        made = run(domain_file, budget, records=records, unit=unit, progress=progress, **given)
     if html is not None:
         with progress_bar(1, as_json, "plans at all budgets", after=2.0) as progress:
             made.write_page(html, ledger=ledger, dataset=dataset, progress=progress)

@@ -44,7 +44,7 @@ def write_budget_page(
     progress: Callable[[int, int], None] | None,
 ) -> Path:
     """Write the page. The arguments are those of :meth:`Plan.write_page`."""
-    path, files = Path(out), made.request.files
+    path, files = Path(out), made.comparison.files
     if path.suffix.lower() != ".html":
         raise FileProblem(out, "the format is not known by this ending", "end the name in .html")
     place = ledger.place if isinstance(ledger, Ledger) else ledger
@@ -55,8 +55,8 @@ def write_budget_page(
     keeper = ledger_for(ledger, files.get("domain"), dataset=dataset)
     # A ledger that was given open is its owner's to close.
     with nullcontext(keeper) if keeper is None or keeper is ledger else keeper:
-        known = made.request.reference.table is not None and len(made.request.domain.columns) > 1
-        rehearsal = Rehearsal(made.request) if known else None
+        known = made.comparison.reference.table is not None and len(made.comparison.domain.columns) > 1
+        rehearsal = Rehearsal(made.comparison) if known else None
         plans, own = plans_around(made, rehearsal, progress)
         text = page(choices(plans, keeper, _named(place, dataset), rehearsal), own, keeper, rehearsal)
     with together(path, inputs=inputs, check=lambda: require_own(path)) as (file,):
@@ -74,15 +74,15 @@ def _named(place: Any, dataset: str | None) -> dict[str, str]:
 
 def page(found: Sequence[Choice], own: int, ledger: Ledger | None, rehearsal: Rehearsal | None) -> str:
     """Return the page as text."""
-    request = found[own].plan.request
-    domain = request.domain
+    asked = found[own].plan.comparison
+    domain = asked.domain
     most = max((one.pairs.largest for one in found if one.pairs is not None), default=0.0)
     facts = [_facts(one, lengths, most) for one, lengths in zip(found, _lengths(found), strict=True)]
     columns = [
         {
             "name": name,
             "unit": measured_in(column),
-            "sample": error(domain, name, request.errors_without_privacy[name]).text,
+            "sample": error(domain, name, asked.errors_without_privacy[name]).text,
         }
         for name, column in domain.columns.items()
     ]
@@ -91,16 +91,16 @@ def page(found: Sequence[Choice], own: int, ledger: Ledger | None, rehearsal: Re
         "budgets.html",
         {
             "title": "Choose a budget",
-            "records": f"{request.n:,}",
+            "records": f"{asked.n:,}",
             "width": counted(len(columns), "column"),
-            "size": f"{request.size:,}",
-            "delta": as_written(request.budget.delta),
-            "unit": unit_of(request.group).rstrip(","),
-            "like": like_what(request),
+            "size": f"{asked.size:,}",
+            "delta": as_written(asked.budget.delta),
+            "unit": unit_of(asked.request.group).rstrip(","),
+            "like": like_what(asked),
             "columns": columns,
-            "sample": about(request.without_privacy, 4),
+            "sample": about(asked.without_privacy, 4),
             "single": len(columns) == 1,
-            "pairs": None if rehearsal is None else _about_pairs(rehearsal, request.size),
+            "pairs": None if rehearsal is None else _about_pairs(rehearsal, asked.size),
             "facts": facts,
             "wrong": WRONG,
             "usual": USUAL,
@@ -136,13 +136,13 @@ def _about_pairs(rehearsal: Rehearsal, size: int) -> dict[str, Any]:
 def cells(one: Choice) -> list[str]:
     """Return one sentence for each column whose cells the plan chose."""
     mechanism = None if one.option is None else one.option.mechanism
-    found = [] if mechanism is None else chosen_cells(one.plan.request.domain, mechanism.domain)
+    found = [] if mechanism is None else chosen_cells(one.plan.comparison.domain, mechanism.domain)
     return [f"{sentence[:1].upper()}{sentence[1:].rstrip('.')}." for sentence in found]
 
 
 def _lengths(found: Sequence[Choice]) -> list[list[float]]:
     """Return how long each column's bar is at each budget: the longest of a column is 100."""
-    names = found[0].plan.request.domain.names
+    names = found[0].plan.comparison.domain.names
     most = {name: max((one.errors[name].value for one in found if name in one.errors), default=0.0) for name in names}
     return [
         [
@@ -155,7 +155,7 @@ def _lengths(found: Sequence[Choice]) -> list[list[float]]:
 
 def _facts(one: Choice, lengths: Sequence[float], most: float) -> dict[str, Any]:
     """Return what the script shows of a budget."""
-    names = one.plan.request.domain.names
+    names = one.plan.comparison.domain.names
     return {
         "epsilon": one.epsilon,
         "mechanism": one.mechanism,

@@ -21,7 +21,7 @@ from discreet.domain.column import Column
 from discreet.domain.metric import is_ordered
 from discreet.ledger import Ledger
 from discreet.ledger.outlook import left_after
-from discreet.planner.options import Option, Request
+from discreet.planner.options import Comparison, Option
 from discreet.planner.plans import Plan, planned
 from discreet.planner.rehearsal import PairErrors, Rehearsal
 from discreet.privacy import Budget
@@ -60,7 +60,7 @@ def plans_around(
     made: Plan, rehearsal: Rehearsal | None, progress: Callable[[int, int], None] | None = None
 ) -> tuple[list[tuple[Plan, PairErrors | None]], int]:
     """Return a plan for each of several budgets, least first, and the place of the one that was made."""
-    epsilons, own = budgets_around(made.request.budget.epsilon), made.request.budget.epsilon
+    epsilons, own = budgets_around(made.comparison.budget.epsilon), made.comparison.budget.epsilon
     more, plans = int(rehearsal is not None), []
     for place, epsilon in enumerate(epsilons):
 
@@ -68,8 +68,8 @@ def plans_around(
             if progress is not None:
                 progress(before * (of + more) + done, len(epsilons) * (of + more))
 
-        budget = Budget(epsilon=epsilon, delta=made.request.budget.delta)
-        again = replace(made.request, budget=budget)
+        budget = Budget(epsilon=epsilon, delta=made.comparison.budget.delta)
+        again = replace(made.comparison, request=replace(made.comparison.request, budget=budget))
         plan = made if epsilon == own else planned(again, largest_sizes=False, progress=told)
         pairs = rehearsal.of(plan.feasible[0]) if rehearsal is not None and plan.feasible else None
         if rehearsal is not None:
@@ -140,7 +140,7 @@ class Choice:
     @property
     def epsilon(self) -> str:
         """As it is written."""
-        return as_written(self.plan.request.budget.epsilon)
+        return as_written(self.plan.comparison.budget.epsilon)
 
     @property
     def mechanism(self) -> str:
@@ -168,7 +168,7 @@ class Choice:
     @property
     def size(self) -> str:
         """How many records are released."""
-        size = self.plan.request.size
+        size = self.plan.comparison.size
         if self.option is None or self.option.forecast is None:
             return "-"
         share = self.option.forecast.released_share
@@ -192,11 +192,11 @@ class Choice:
     @property
     def promised(self) -> list[str]:
         """What holds for every table of the domain."""
-        request, option = self.plan.request, self.option
+        asked, option = self.plan.comparison, self.option
         if option is None or option.mechanism is None or option._guarantee is None:
             return ["Nothing can be released at this budget."]
-        guarantee, factor = option._guarantee, rounded_up(math.exp(request.budget.epsilon))
-        unit = unit_of(request.group)
+        guarantee, factor = option._guarantee, rounded_up(math.exp(asked.budget.epsilon))
+        unit = unit_of(asked.request.group)
         plus = "" if not option.delta else f", plus a probability of at most {self.delta}"
         reached = "Some tables reach it" if guarantee.exact else "It is an upper bound, so the truth may be better"
         return [
@@ -212,27 +212,27 @@ class Choice:
     @property
     def not_promised(self) -> list[str]:
         """What is not, and what to know."""
-        request, option = self.plan.request, self.option
+        asked, option = self.plan.comparison, self.option
         caveats = () if option is None else option.caveats
-        like = like_what(request)
-        own = [f"{sentence(one).rstrip('.')}." for one in (*caveats, *delta_caveats(request.budget.delta, request.n))]
+        like = like_what(asked)
+        own = [f"{sentence(one).rstrip('.')}." for one in (*caveats, *delta_caveats(asked.budget.delta, asked.n))]
         return [
             *own,
             "The release does teach something about people in general. What is common in the table shows in it, "
             "whether or not the data of any one person were used.",
             f"The predicted errors are not promised. They are for {like}, and your table may be different.",
             "Other releases of the same table are not covered. Together they reveal more than each one alone.",
-            f"The number of records, {request.n:,}, is public.",
+            f"The number of records, {asked.n:,}, is public.",
         ]
 
     @property
     def pairs_unknown(self) -> list[str]:
         """Why no error of a pair is predicted, and what is known beforehand; empty where there is one."""
-        request, forecast = self.plan.request, None if self.option is None else self.option.forecast
-        if self.pairs is not None or len(request.domain.columns) < 2:
+        asked, forecast = self.plan.comparison, None if self.option is None else self.option.forecast
+        if self.pairs is not None or len(asked.domain.columns) < 2:
             return []
-        known = [] if forecast is None else wording.pairs(forecast, request.n)
-        if request.reference.table is None:
+        known = [] if forecast is None else wording.pairs(forecast, asked.n)
+        if asked.reference.table is None:
             why = [
                 "The error of pairs is not predicted, because the declared domain does not say how columns depend on "
                 "each other.",
@@ -256,17 +256,16 @@ class Choice:
 
     @property
     def _asked(self) -> dict[str, Any]:
-        """The arguments of this release."""
-        request = self.plan.request
-        given = {key: value for key, value in request.given.items() if isinstance(value, (int, float, str))}
+        """The options of this release."""
+        asked = self.plan.comparison
+        unit = asked.request.unit
         return {
-            "epsilon": request.budget.epsilon,
-            "delta": request.budget.delta,
-            "size": request.size,
-            **({} if request.group == 1 else {"unit": "UNIT", "max_records": request.group}),
+            "epsilon": asked.budget.epsilon,
+            "delta": asked.budget.delta,
+            "size": asked.size,
+            **({} if unit is None else {"unit": unit.column, "max_records": unit.max_records}),
             "mechanism": self.mechanism,
-            **({} if request.sampling is None else {"sampling": request.sampling}),
-            **given,
+            **{k: v for k, v in asked.request.parameters.items() if isinstance(v, (int, float, str))},
             **self.ledger,
             "out": "synthetic.parquet",
         }
@@ -337,7 +336,10 @@ def _risks(plan: Plan) -> list[Risk]:
     guarantee = plan.feasible[0]._guarantee if plan.feasible else None
     if guarantee is None:
         return []
-    epsilon, things = plan.request.budget.epsilon, "records" if plan.request.group == 1 else "privacy units"
+    epsilon, things = (
+        plan.comparison.budget.epsilon,
+        "records" if plan.comparison.request.group == 1 else "privacy units",
+    )
     curve = TradeOff.of(guarantee.profile, upto=epsilon, among=epsilon)
     found = []
     for wrong, power in zip(WRONG, curve.power(np.array(WRONG) / 100.0).tolist(), strict=True):
@@ -356,9 +358,9 @@ def unit_of(group: int) -> str:
     return "one record" if group == 1 else f"one privacy unit, of up to {counted(group, 'record')},"
 
 
-def like_what(request: Request) -> str:
+def like_what(asked: Comparison) -> str:
     """Return which table predictions are about, in words."""
-    known = request.reference.table is not None
+    known = asked.reference.table is not None
     return (
         "a table like the public reference"
         if known
@@ -368,7 +370,7 @@ def like_what(request: Request) -> str:
 
 def _errors(plan: Plan) -> dict[str, Error]:
     errors = plan.feasible[0].errors if plan.feasible else None
-    return {} if errors is None else {name: error(plan.request.domain, name, e) for name, e in errors.items()}
+    return {} if errors is None else {name: error(plan.comparison.domain, name, e) for name, e in errors.items()}
 
 
 def error(domain: Domain, name: str, value: float) -> Error:
@@ -406,7 +408,7 @@ def runs(found: Sequence[Choice]) -> str:
 def _left(plans: Sequence[Plan], ledger: Ledger | None) -> list[str | None]:
     if ledger is None:
         return [None] * len(plans)
-    asked = [(plan.feasible[0]._guarantee, plan.request.budget) if plan.feasible else None for plan in plans]
+    asked = [(plan.feasible[0]._guarantee, plan.comparison.budget) if plan.feasible else None for plan in plans]
     some = [(guarantee, budget) for guarantee, budget in filter(None, asked) if guarantee is not None]
     status, found = left_after(ledger, some)
     rest = iter(found)
@@ -434,26 +436,30 @@ def in_ledger(ledger: Ledger) -> str:
 
 
 def _domain(plan: Plan) -> str:
-    return Path(plan.request.files.get("domain", "DOMAIN.toml")).name  # no folder of this machine
+    return Path(plan.comparison.files.get("domain", "DOMAIN.toml")).name  # no folder of this machine
 
 
 def _command(plan: Plan, asked: Mapping[str, Any]) -> str:
     parts = ["discreet release DATA"]
     for name, value in {"domain": _domain(plan), **asked}.items():
         text = shlex.quote(_text(value))
-        own = name in plan.request.given
+        own = name in plan.comparison.request.parameters and name != "sampling"
         parts.append(f"{_OPTION}param {name}={text}" if own else f"{_OPTION}{name.replace('_', '-')} {text}")
     return " ".join(parts)
 
 
 def _python(plan: Plan, asked: Mapping[str, Any]) -> str:
     asked = dict(asked)
-    dataset = asked.pop("dataset", None)
-    written = [f"{name}={_quoted(value) if isinstance(value, str) else _text(value)}" for name, value in asked.items()]
+    epsilon, delta, dataset = asked.pop("epsilon"), asked.pop("delta"), asked.pop("dataset", None)
+    unit, most = asked.pop("unit", None), asked.pop("max_records", None)
+    values = {name: _quoted(value) if isinstance(value, str) else _text(value) for name, value in asked.items()}
+    if unit is not None:
+        values["unit"] = f"discreet.Unit({_quoted(unit)}, max_records={most})"
     if dataset is not None:
-        place = written[list(asked).index("ledger")].removeprefix("ledger=")
-        written[list(asked).index("ledger")] = f"ledger=discreet.Ledger({place}, {_quoted(dataset)})"
-    return f'import discreet\n\ndiscreet.release("DATA", {_quoted(_domain(plan))}, {", ".join(written)})'
+        values["ledger"] = f"discreet.Ledger({values['ledger']}, {_quoted(dataset)})"
+    budget = f"discreet.Budget(epsilon={_text(epsilon)}, delta={_text(delta)})"
+    written = ", ".join(f"{name}={value}" for name, value in values.items())
+    return f'import discreet\n\ndiscreet.release("DATA", {_quoted(_domain(plan))}, {budget}, {written})'
 
 
 def _quoted(text: str) -> str:

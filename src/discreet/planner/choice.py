@@ -12,12 +12,13 @@ from discreet.confidential.public import public_table
 from discreet.domain import Domain
 from discreet.domain.records import Commonness
 from discreet.ledger import Request
+from discreet.ledger.request import Replacement
 from discreet.mechanisms import REGISTRY, Mechanism, first_names, named, require_kept
 from discreet.mechanisms.base import parameter_names, require_relation
 from discreet.planner.cells import with_cells
-from discreet.planner.options import with_sampling
-from discreet.planner.plans import plan
-from discreet.planner.predicted import common
+from discreet.planner.options import Comparison, with_sampling
+from discreet.planner.plans import planned
+from discreet.planner.predicted import Reference, common
 from discreet.privacy import Budget
 
 _NO_PARAMETERS = {"budget", "cells", "group", "n"}
@@ -94,35 +95,27 @@ def chosen_mechanism(request: Request, facts: PublicFacts) -> tuple[Mechanism, s
 
 def _by_plan(request: Request, facts: PublicFacts) -> tuple[Mechanism, str]:
     """Return the mechanism that the plan chooses among those that can release what is asked for, and why."""
-    names, given, budget = first_names(), dict(request.parameters), required(request.budget)
+    names, between = first_names(), request.between.name
     if request.output.partition_by is not None:
         names = [name for name in names if named(name).forms.folders]
     elif request.counts:
         names = [name for name in names if named(name).forms.counts]
-    if (between := request.between.name) != "replacement":
+    if between != "replacement":
         names = [name for name in names if between in named(name).traits.relations]
-        given["relation"] = between
-    chosen = plan(
-        facts.domain,
-        records=facts.n or 0,
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        size=request.size,
-        group=request.group,
-        largest_sizes=False,
-        mechanisms=None if names == first_names() else names,
-        reference=facts.reference,
-        **given,
-    )
+        request = replace(request, parameters={**request.parameters, "relation": between})
+    elif request.declared is None:
+        request = replace(request, relation=Replacement(records=facts.n or 0))
+    only, like = None if names == first_names() else names, Reference.of(facts.reference, facts.domain)
+    asked = replace(request, domain=facts.domain)
+    chosen = planned(Comparison(request=asked, reference=like, mechanisms=only), largest_sizes=False)
     return chosen.best, chosen.why
 
 
 def _by_name(request: Request, facts: PublicFacts) -> tuple[Mechanism, str]:
     """Return the mechanism asked for, calibrated with the parameters that are given, and what to know of it."""
-    kind, domain, given = named(str(request.mechanism)), facts.domain, dict(request.parameters)
+    kind, domain = named(str(request.mechanism)), facts.domain
     require_kept(kind.name, domain, keeps=kind.traits.keeps_declared)
-    sampling = given.pop("sampling", None)
-    given = with_sampling(kind, given, sampling)
+    given = with_sampling(kind, request.parameters)
     if isinstance(given.get("points"), (str, os.PathLike)):
         given["points"] = public_table(os.fspath(given["points"]), domain)
     asked: dict[str, Any] = {
@@ -137,6 +130,6 @@ def _by_name(request: Request, facts: PublicFacts) -> tuple[Mechanism, str]:
         given["relation"] = request.between.name
     made = kind.calibrated(domain=domain, **asked, **given)
     why = f"{request.mechanism}: {('asked for', 'draws several tables')[request.several]}"
-    if sampling == "stratified" and not made.forecast(facts.n or 0).stratified:
+    if request.parameters.get("sampling") == "stratified" and not made.forecast(facts.n or 0).stratified:
         why += ". It draws records as its law demands, so that stratified has no effect"
     return made, why

@@ -8,14 +8,15 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from discreet import wording
 from discreet._core.checks import choice
-from discreet._core.errors import DiscreetError, MissingExtra, Refused
+from discreet._core.errors import DiscreetError, Fault, MissingExtra, Refused
 from discreet._core.numeric import least_integer
 from discreet._core.text import about, counted, percent
 from discreet.domain import Domain
+from discreet.ledger import Request
 from discreet.mechanisms import Forecast, Mechanism, named, require_kept
 from discreet.mechanisms.likelihood import no_posterior
 from discreet.mechanisms.noise import LAWS, law_named
@@ -23,42 +24,60 @@ from discreet.mechanisms.noisy_counts import BareNoise, projection_error, solve_
 from discreet.mechanisms.reading import SAMPLINGS
 from discreet.planner.cells import with_cells
 from discreet.planner.predicted import Reference, predicted_errors, sampling_errors, summed
-from discreet.privacy import Budget, Guarantee, Relation
+from discreet.privacy import Budget, Guarantee
 from discreet.releases.content import POOR_UTILITY
 
 _HOPELESS = 0.9  # share that is not from the data, from which on the error is not predicted where that takes long
 _MANY_CELLS = 1 << 20
 _WITHIN = 0.01  # of the largest size
 
+UNIT = "UNIT"
+"""Stands for the column of the privacy unit where a plan knows only how many records one has."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
-    """What a plan was asked for: public facts.
+class Comparison:
+    """What the mechanisms of a plan are compared for: a request, and the public table that predictions are about.
 
-    ``domain``: as it was declared.
-    ``n``, ``size``, ``group``: numbers of records held, released, and held by a privacy unit.
-    ``budget``: what may be spent.
-    ``reference``: the public table that predictions are about.
+    ``request``: with budget and number of records. All of it is public.
     ``mechanisms``: names of those to consider; None for all.
-    ``sampling``, ``given``: how records are drawn, and parameters, where they were given.
     ``files``: what the domain and the reference were read from, where they were files.
     """
 
-    domain: Domain
-    n: int
-    size: int
-    budget: Budget
-    group: int
+    request: Request
     reference: Reference
     mechanisms: Sequence[str] | None = None
-    sampling: str | None = None
-    given: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def declared(self) -> bool:
+    def domain(self) -> Domain:
+        """The domain as it was declared."""
+        return _there(self.request.domain, "domain")
+
+    @property
+    def budget(self) -> Budget:
+        """What may be spent."""
+        return _there(self.request.budget, "budget")
+
+    @property
+    def n(self) -> int:
+        """The number of records held."""
+        return _there(self.request.declared, "records")
+
+    @property
+    def size(self) -> int:
+        """The number of records released; by default as many as are held."""
+        return self.request.size or self.n
+
+    @property
+    def declares_more(self) -> bool:
         """Whether the domain declares what only some mechanisms keep."""
         return any((self.domain.impossible, self.domain.implies, self.domain.totals))
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """What mechanisms are calibrated with."""
+        return {"budget": self.budget, "n": self.n, "size": self.size, "group": self.request.group}
 
     @cached_property
     def without_privacy(self) -> float:
@@ -71,6 +90,16 @@ class Request:
         return sampling_errors(self.domain, self.size, self.reference)
 
 
+_Fact = TypeVar("_Fact")
+
+
+def _there(fact: _Fact | None, name: str) -> _Fact:
+    """Return a fact of a request, which a plan cannot be without."""
+    if fact is None:
+        raise Fault(f"a plan without {name}", "planner")
+    return fact
+
+
 @dataclass(frozen=True, kw_only=True)
 class Option:
     """One mechanism calibrated to the budget, or why it cannot be.
@@ -79,7 +108,7 @@ class Option:
     ----------
     name : str
         Registry name.
-    request : Request
+    comparison : Comparison
         What it was calibrated for.
     mechanism : Mechanism or None
         Calibrated; None where the budget or the domain rules it out.
@@ -101,7 +130,7 @@ class Option:
     """
 
     name: str
-    request: Request = field(repr=False)
+    comparison: Comparison = field(repr=False)
     mechanism: Mechanism | None = None
     refused: str | None = None
     extra: str | None = None
@@ -129,23 +158,23 @@ class Option:
     @property
     def times_sampling(self) -> float | None:
         """The predicted W1 in units of that of a sample of the same size without privacy."""
-        sample = self.request.without_privacy if self.w1 is not None else 0.0
+        sample = self.comparison.without_privacy if self.w1 is not None else 0.0
         return None if self.w1 is None or sample <= 0.0 else self.w1 / sample
 
     @cached_property
     def _guarantee(self) -> Guarantee | None:
-        relation = Relation(group=self.request.group)
-        return None if self.mechanism is None else self.mechanism.guarantee(relation, n=self.request.n)
+        asked = self.comparison
+        return None if self.mechanism is None else self.mechanism.guarantee(asked.request.between, n=asked.n)
 
     @property
     def epsilon(self) -> float | None:
         """The budget's."""
-        return None if self.mechanism is None else self.request.budget.epsilon
+        return None if self.mechanism is None else self.comparison.budget.epsilon
 
     @cached_property
     def delta(self) -> float | None:
         """The exact guarantee at the budget's epsilon."""
-        return None if self._guarantee is None else self._guarantee.delta(self.request.budget.epsilon)
+        return None if self._guarantee is None else self._guarantee.delta(self.comparison.budget.epsilon)
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -190,46 +219,45 @@ def same_private_step(one: Option, other: Option) -> bool:
     return bool(one.mechanism.step_identity == other.mechanism.step_identity)
 
 
-def with_sampling(kind: type[Mechanism], fixed: dict[str, Any], sampling: str | None) -> dict[str, Any]:
+def with_sampling(kind: type[Mechanism], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters that are given, with the sampling where the mechanism has one: the default if not given.
 
     Raises ParameterError when there is no such sampling.
     """
-    chosen = SAMPLINGS[0] if sampling is None else sampling
-    choice("sampling", chosen, SAMPLINGS)
-    has_one = any(item.name == "sampling" for item in fields(kind))
-    return {"sampling": chosen, **fixed} if has_one else fixed
+    sampling = given.get("sampling", SAMPLINGS[0])
+    choice("sampling", sampling, SAMPLINGS)
+    others = {name: value for name, value in given.items() if name != "sampling"}
+    return {"sampling": sampling, **others} if any(item.name == "sampling" for item in fields(kind)) else others
 
 
-def considered(name: str, request: Request, fixed: dict[str, Any], *, sized: bool) -> Option:
+def considered(name: str, comparison: Comparison, fixed: dict[str, Any], *, sized: bool) -> Option:
     """Calibrate a mechanism and predict its error with a few draws of its noise, or say why not."""
     kind = named(name)
-    n, size, budget, group = request.n, request.size, request.budget, request.group
-    if len(request.domain.columns) < kind.traits.least_columns and not request.declared:
+    if len(comparison.domain.columns) < kind.traits.least_columns and not comparison.declares_more:
         columns = f"is for tables of {kind.traits.least_columns} columns or more"
         fewer = f"{columns}, since with fewer all cells can get noise. Ask for it by name"
-        return Option(name=name, request=request, refused=fewer)
+        return Option(name=name, comparison=comparison, refused=fewer)
     try:
-        require_kept(name, request.domain, keeps=kind.traits.keeps_declared)
-        domain = with_cells(request.domain, kind, n=n, budget=budget, size=size, group=group, **fixed)
-        mechanism = kind.calibrated(budget, domain=domain, n=n, size=size, group=group, **fixed)
+        require_kept(name, comparison.domain, keeps=kind.traits.keeps_declared)
+        domain = with_cells(comparison.domain, kind, **comparison.sizes, **fixed)
+        mechanism = kind.calibrated(domain=domain, **comparison.sizes, **fixed)
     except DiscreetError as error:
         if fixed.keys() - {"sampling"} and not isinstance(error, Refused):
             raise
         extra = error.extra if isinstance(error, MissingExtra) else None
-        return Option(name=name, request=request, refused=str(error).removeprefix(f"{name} "), extra=extra)
-    forecast = mechanism.forecast(n, request.reference.commonness(domain))
-    option = Option(name=name, request=request, mechanism=mechanism, forecast=forecast, fixed=fixed, sized=sized)
+        return Option(name=name, comparison=comparison, refused=str(error).removeprefix(f"{name} "), extra=extra)
+    forecast = mechanism.forecast(comparison.n, comparison.reference.commonness(domain))
+    option = Option(name=name, comparison=comparison, mechanism=mechanism, forecast=forecast, fixed=fixed, sized=sized)
     wide = (domain.size or 0) > _MANY_CELLS
     why = None
     if forecast.lost >= _HOPELESS and wide:
         why = wording.lost(forecast)
     elif forecast.slow:
         why = "its error would take minutes to predict. Ask for it by name"
-    elif (expected := size * forecast.released_share) < 1.0:
-        why = f"{about(expected, 2)} of {counted(size, 'draw')} would be released within the budget"
+    elif (expected := comparison.size * forecast.released_share) < 1.0:
+        why = f"{about(expected, 2)} of {counted(comparison.size, 'draw')} would be released within the budget"
     if why is not None:
-        return Option(name=name, request=request, refused=why)
+        return Option(name=name, comparison=comparison, refused=why)
     hopeless = option.poor and wide  # its error takes seconds to predict, and it would be refused
     return option if hopeless else predicted(option, max(2, forecast.draws // 8))
 
@@ -238,9 +266,8 @@ def predicted(option: Option, draws: int | None = None) -> Option:
     """Return an option with its error predicted from so many draws of the noise; by default as many as it takes."""
     if option.mechanism is None:
         return option
-    request = option.request
-    made, like = option.mechanism, request.reference
-    errors = predicted_errors(made, n=request.n, size=request.size, reference=like, draws=draws)
+    asked, made = option.comparison, option.mechanism
+    errors = predicted_errors(made, n=asked.n, size=asked.size, reference=asked.reference, draws=draws)
     return replace(option, w1=summed(made.domain, errors), errors=errors)
 
 
@@ -250,24 +277,22 @@ def _largest_size(option: Option) -> int:
     Between a number that fits and one that does not, the next is where the odds of that share would be reached if they
     grew by a power of the number, as those of a prior do.
     """
-    request, made = option.request, option.mechanism
+    asked, made = option.comparison, option.mechanism
     if made is None:
         return 0
-    like = request.reference.commonness(made.domain)
+    like = asked.reference.commonness(made.domain)
     kind, domain = type(made), made.domain
 
     def odds(m: int) -> float:
         try:
-            mechanism = kind.calibrated(
-                request.budget, domain=domain, n=request.n, size=m, group=request.group, **option.fixed
-            )
+            mechanism = kind.calibrated(domain=domain, **{**asked.sizes, "size": m}, **option.fixed)
         except DiscreetError:  # too many for the budget, or for the mechanism at all
             return math.inf
-        share = mechanism.forecast(request.n, like).lost
+        share = mechanism.forecast(asked.n, like).lost
         return share / (1.0 - share) if share < 1.0 else math.inf
 
     least = POOR_UTILITY / (1.0 - POOR_UTILITY)
-    beyond = min(10**10, 100 * request.n)
+    beyond = min(10**10, 100 * asked.n)
     if (above := odds(beyond)) <= least:
         return beyond
     if all(item.name != "size" for item in fields(kind)) or (below := odds(1)) > least:  # any number is too many

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from discreet import wording
-from discreet._core.checks import integer, positive_size
 from discreet._core.errors import Infeasible
 from discreet._core.text import about, alarm, counted, listing, percent, rounded_up, sentence, table
 from discreet.domain import Domain
-from discreet.ledger import Ledger
+from discreet.ledger import Ledger, Request
+from discreet.ledger.request import Replacement
 from discreet.mechanisms import Mechanism, first_names, named
 from discreet.mechanisms.base import shown_cells
 from discreet.planner.cells import chosen_cells
 from discreet.planner.options import (
+    Comparison,
     Option,
-    Request,
     considered,
     fewer_cells,
     predicted,
@@ -30,7 +30,7 @@ from discreet.planner.options import (
     wrapped,
 )
 from discreet.planner.predicted import Reference
-from discreet.privacy import Budget
+from discreet.privacy import Budget, Unit
 from discreet.releases.content import poor_utility
 
 _HEADER = ("mechanism", "delta", "not from data", "predicted W1", "times a sample's", "largest size", "parameters")
@@ -50,13 +50,13 @@ class Plan:
 
     Parameters
     ----------
-    request : Request
+    comparison : Comparison
         What was asked for: domain, numbers of records, budget, reference.
     options : tuple of Option
         Feasible ones by predicted error, those that would be refused as mostly not from the data last; then the others.
     """
 
-    request: Request
+    comparison: Comparison
     options: Sequence[Option]
 
     @property
@@ -99,14 +99,14 @@ class Plan:
                 return option.mechanism
         reasons = "; ".join([*self.verdict[1:], *(f"{o.name}: {o.refused}" for o in self.options)])
         raise Infeasible(
-            f"{self.request.budget} for {counted(self.request.size, 'record')} on this domain ({reasons})", {}
+            f"{self.comparison.budget} for {counted(self.comparison.size, 'record')} on this domain ({reasons})", {}
         )
 
     @property
     def _sample(self) -> str:
         """How the best option's error compares with that of a sample."""
         times = self.feasible[0].times_sampling
-        sample = f"a sample of {counted(self.request.size, 'record')} without privacy"
+        sample = f"a sample of {counted(self.comparison.size, 'record')} without privacy"
         return "" if times is None else f", {about(times, 2)} times that of {sample}"
 
     @property
@@ -123,21 +123,23 @@ class Plan:
         if best.poor:
             those = "mechanisms, each mostly not from the data, that"
         least = "near the least predicted W1, and its records can be analysed; W1" if near else "least predicted W1"
-        reason = f"{best.name}: {least} ({about(best.w1, 4)}{self._sample}) of the {those} meet {self.request.budget}"
+        reason = (
+            f"{best.name}: {least} ({about(best.w1, 4)}{self._sample}) of the {those} meet {self.comparison.budget}"
+        )
         if others:
             reason += (
                 f". Next: {others[0].name} ({'not predicted' if others[0].w1 is None else about(others[0].w1, 4)})"
             )
-        reason += f". Predicted from public facts alone{_unlike(self.request.domain, best.w1)}"
+        reason += f". Predicted from public facts alone{_unlike(self.comparison.domain, best.w1)}"
         return reason if self.missing is None else f"{reason}. {sentence(self.missing)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
         return {
-            "records": self.request.n,
-            "size": self.request.size,
-            "epsilon": self.request.budget.epsilon,
-            "delta": self.request.budget.delta,
+            "records": self.comparison.n,
+            "size": self.comparison.size,
+            "epsilon": self.comparison.budget.epsilon,
+            "delta": self.comparison.budget.delta,
             "verdict": self.verdict,
             "notes": self.notes,
             "chosen": self.feasible[0].name if self.feasible else None,
@@ -155,7 +157,7 @@ class Plan:
             return notes
         best = self.feasible[0]
         caveats = [f"{best.name}: {caveat}" for caveat in best.caveats]
-        return [*chosen_cells(self.request.domain, self.best.domain), *caveats, *notes]
+        return [*chosen_cells(self.comparison.domain, self.best.domain), *caveats, *notes]
 
     @property
     def verdict(self) -> list[str]:
@@ -166,11 +168,13 @@ class Plan:
         if self.feasible and not self.feasible[0].poor:
             return []
         if self.feasible:
-            why = poor_utility(self.best, self.request.n, self.request.reference.commonness(self.best.domain))
+            why = poor_utility(self.best, self.comparison.n, self.comparison.reference.commonness(self.best.domain))
             verdict = [f"a release by {self.best.name}, the best, would be refused: {why}"]
         else:
             verdict = ["no mechanism can release this table: each says why below"]
-        instead = fewer_cells(self.request.domain, self.request.n, self.request.budget, self.request.group)
+        instead = fewer_cells(
+            self.comparison.domain, self.comparison.n, self.comparison.budget, self.comparison.request.group
+        )
         return verdict if instead is None else [*verdict, instead]
 
     def write_page(
@@ -214,9 +218,10 @@ class Plan:
         --------
         >>> import tempfile
         >>> from pathlib import Path
+        >>> from discreet import Budget
         >>> from discreet.domain import Domain, Integer
         >>> ages = Domain(columns={"age": Integer(lower=0, upper=99)})
-        >>> made = plan(ages, records=500, epsilon=1.0, mechanisms=["perturbed-histogram"])
+        >>> made = plan(ages, Budget(epsilon=1.0), records=500, mechanisms=["perturbed-histogram"])
         >>> made.write_page(Path(tempfile.mkdtemp()) / "plan.html").name
         'plan.html'
         """
@@ -237,12 +242,12 @@ class Plan:
                 rows.append((o.name, *[""] * (len(_HEADER) - 2), o.refused or ""))
                 continue
             parameters = ", ".join(f"{k}={_shown(v)}" for k, v in o.mechanism.parameters().items())
-            if o.mechanism.domain != self.request.domain:
+            if o.mechanism.domain != self.comparison.domain:
                 parameters += f"; {_cells(o.mechanism.domain)}"
             if same:
                 parameters += f"; the same private step, read otherwise: {', '.join(same)}"
             largest = "" if o.largest_size is None else f"{o.largest_size:,}"
-            largest += "+" if o.largest_size == min(10**10, 100 * self.request.n) else ""
+            largest += "+" if o.largest_size == min(10**10, 100 * self.comparison.n) else ""
             rows.append(
                 (
                     o.name,
@@ -262,7 +267,7 @@ class Plan:
     @property
     def text(self) -> str:
         """The table and what follows it, without :attr:`verdict`, no wider than the terminal or ``COLUMNS``."""
-        asked = self.request
+        asked = self.comparison
         head = f"{counted(asked.size, 'record')} from {asked.n:,}, {asked.budget}, {_cells(asked.domain)}"
         chosen = f"Chosen: {self.why}." if self.feasible else "No mechanism meets this request."
         return shown_options(head, _HEADER, self.rows(), [*self.notes, chosen])
@@ -273,18 +278,16 @@ class Plan:
 
 def plan(
     domain: Domain | str | os.PathLike[str],
+    budget: Budget,
     *,
     records: int,
-    epsilon: float,
-    delta: float = 0.0,
     size: int | None = None,
-    group: int = 1,
+    unit: Unit | None = None,
+    reference: Any = None,
     mechanisms: Sequence[str] | None = None,
     largest_sizes: bool = True,
-    reference: Any = None,
-    sampling: str | None = None,
     progress: Callable[[int, int], None] | None = None,
-    **fixed: Any,
+    **parameters: Any,
 ) -> Plan:
     """Calibrate every mechanism to a budget and predict its error, from public facts alone.
 
@@ -292,29 +295,26 @@ def plan(
     ----------
     domain : Domain or path
         Public, or the TOML file that declares it.
+    budget : Budget
+        The most that a release may spend.
     records : int
-        The public number of records, ``n``.
-    epsilon, delta : float
-        The budget.
+        The public number of records, ``n``; with a unit, units times slots.
     size : int, optional
         Number of records to release; ``records`` by default.
-    group : int
-        Records a privacy unit holds, the ``max_records`` of a release; ``records`` is then units times slots.
-    mechanisms : sequence of str, optional
-        Registry names to consider; all by default.
-    largest_sizes : bool
-        Whether to solve for each mechanism's largest size too, which takes most of the time.
+    unit : Unit, optional
+        The person, or other privacy unit, behind the rows.
     reference : dataframe or path, optional
         A **public** table that the confidential one is expected to look like: an earlier release, last year's published
         sample. Predictions are then about tables like it; without one, about tables distributed as the inner half of
         the base measure: right for comparing mechanisms, rough as a number.
-    sampling : {"iid", "stratified"}, optional
-        How the mechanisms whose records are post-processing draw them; stratified by default, which costs no privacy
-        and has less error.
+    mechanisms : sequence of str, optional
+        Registry names to consider; all by default.
+    largest_sizes : bool
+        Whether to solve for each mechanism's largest size too, which takes most of the time.
     progress : callable, optional
         Called after each mechanism with how many are done, and how many there are.
-    **fixed
-        Parameters that are given, for the mechanisms named.
+    **parameters
+        Parameters that are given, for the mechanisms named; and ``sampling``, as for :func:`discreet.release`.
 
     Returns
     -------
@@ -328,9 +328,10 @@ def plan(
 
     Examples
     --------
+    >>> from discreet import Budget
     >>> from discreet.domain import Domain, Integer
     >>> ages = Domain(columns={"age": Integer(lower=0, upper=99)})
-    >>> plan(ages, records=50_000, epsilon=1.0, delta=1e-9, size=50_000).best.name
+    >>> plan(ages, Budget(epsilon=1.0, delta=1e-9), records=50_000).best.name
     'hierarchical-histogram'
     """
     files = {
@@ -339,39 +340,35 @@ def plan(
         if isinstance(given, (str, os.PathLike))
     }
     domain = domain if isinstance(domain, Domain) else Domain.read(domain)
-    budget = Budget(epsilon=epsilon, delta=delta)
-    n = positive_size("records", records)
     request = Request(
-        domain=domain,
-        n=n,
-        size=n if size is None else positive_size("size", size),
         budget=budget,
-        group=integer("group", group, least=1, most=10_000),
-        reference=Reference.of(reference, domain),
-        mechanisms=mechanisms,
-        sampling=sampling,
-        given=fixed,
-        files=files,
+        domain=domain,
+        relation=Replacement(records=records),
+        unit=unit,
+        size=size,
+        parameters=parameters,
     )
-    return planned(request, largest_sizes=largest_sizes, progress=progress)
+    like = Reference.of(reference, domain)
+    comparison = Comparison(request=request, reference=like, mechanisms=mechanisms, files=files)
+    return planned(comparison, largest_sizes=largest_sizes, progress=progress)
 
 
-def planned(request: Request, *, largest_sizes: bool, progress: Callable[[int, int], None] | None = None) -> Plan:
+def planned(comparison: Comparison, *, largest_sizes: bool, progress: Callable[[int, int], None] | None = None) -> Plan:
     """Return the plan of a request."""
-    names = first_names() if request.mechanisms is None else list(request.mechanisms)
+    names = first_names() if comparison.mechanisms is None else list(comparison.mechanisms)
     options: list[Option] = []
     for name in names:
-        given = with_sampling(named(name), dict(request.given), request.sampling)
-        wide = request.mechanisms is None and any(map(_for_wide_tables, options))
-        if wide and named(name).traits.tried_out and not request.declared:
-            options.append(Option(name=name, request=request, refused=_NOT_TRIED))
+        given = with_sampling(named(name), comparison.request.parameters)
+        wide = comparison.mechanisms is None and any(map(_for_wide_tables, options))
+        if wide and named(name).traits.tried_out and not comparison.declares_more:
+            options.append(Option(name=name, comparison=comparison, refused=_NOT_TRIED))
         else:
-            options.append(considered(name, request, given, sized=largest_sizes))
+            options.append(considered(name, comparison, given, sized=largest_sizes))
         if progress is not None:
             progress(len(options), len(names))
     least = min((o.w1 for o in options if o.w1 is not None), default=0.0)
     close = [predicted(o) if _in_detail(o, _CLOSE * least) else o for o in options]
-    return Plan(request=request, options=_ranked(close))
+    return Plan(comparison=comparison, options=_ranked(close))
 
 
 def _for_wide_tables(option: Option) -> bool:
@@ -391,7 +388,7 @@ def _ranked(options: Sequence[Option]) -> tuple[Option, ...]:
     The first that can be analysed goes first where its predicted error is no more than 5 % of the least one, and of
     that of a sample without privacy, above the least one, and it is no last resort.
     """
-    last = {o.name: _last_resort(named(o.name), o.request.reference) for o in options}
+    last = {o.name: _last_resort(named(o.name), o.comparison.reference) for o in options}
     enough = any(o.mechanism is not None and not last[o.name] and not o.poor for o in options)
 
     def after(o: Option) -> tuple[bool, bool, bool]:
@@ -401,7 +398,7 @@ def _ranked(options: Sequence[Option]) -> tuple[Option, ...]:
     first = ranked[0]
     if first.analysed or first.w1 is None:
         return tuple(ranked)
-    most = (1.0 + _NEAR) * first.w1 + _NEAR * first.request.without_privacy
+    most = (1.0 + _NEAR) * first.w1 + _NEAR * first.comparison.without_privacy
     for option in ranked:
         if option.analysed and after(option) == after(first) and option.w1 is not None and option.w1 <= most:
             return (option, *(o for o in ranked if o is not option))
@@ -410,7 +407,7 @@ def _ranked(options: Sequence[Option]) -> tuple[Option, ...]:
 
 def _not_analysed(option: Option) -> bool:
     """Return whether an option comes later for no other reason than that it cannot be analysed."""
-    return not (option.analysed or option.poor or _last_resort(named(option.name), option.request.reference))
+    return not (option.analysed or option.poor or _last_resort(named(option.name), option.comparison.reference))
 
 
 def _unlike(domain: Domain, w1: float) -> str:

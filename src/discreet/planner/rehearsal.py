@@ -20,7 +20,7 @@ from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet.domain import Counts
 from discreet.mechanisms import Mechanism
-from discreet.planner.options import Option, Request
+from discreet.planner.options import Comparison, Option
 from discreet.planner.predicted import places
 from discreet.utility.rows import Rows, tables
 
@@ -51,20 +51,20 @@ class PairErrors:
 class Rehearsal:
     """Releases of the public reference table of a request, which must have one, and two columns or more."""
 
-    def __init__(self, request: Request) -> None:
-        table = request.reference.table
+    def __init__(self, comparison: Comparison) -> None:
+        table = comparison.reference.table
         if table is None:
             raise ParameterError("pairs of columns need a public table. Give reference=...")
-        self.pairs = list(combinations(range(len(request.domain.columns)), 2))
-        self._request = request
+        self.pairs = list(combinations(range(len(comparison.domain.columns)), 2))
+        self._comparison = comparison
         # as many of each record as the table would have if it had n, and those of a shorter one from all over it
-        often = np.diff(np.arange(len(table) + 1) * request.n // len(table))
+        often = np.diff(np.arange(len(table) + 1) * comparison.n // len(table))
         self._table, self._often = table.filter(pl.Series(often > 0)), often[often > 0].astype(np.int64)
 
     @property
     def drawn(self) -> int:
         """How many records are drawn in a rehearsal."""
-        return min(self._request.size, _MOST_DRAWN)
+        return min(self._comparison.size, _MOST_DRAWN)
 
     @property
     def runs(self) -> int:
@@ -77,11 +77,11 @@ class Rehearsal:
         (rows,) = self._rows()
         columns = [_labels(rows, i) for i in range(len(rows.columns))]
         cells = _by_pair(columns, rows.frequencies / rows.size, self.pairs)
-        return np.array([0.5 * float(_deviation(p, self._request.size).sum()) for p in cells])
+        return np.array([0.5 * float(_deviation(p, self._comparison.size).sum()) for p in cells])
 
     def of(self, option: Option) -> PairErrors | None:
         """Return what is predicted of an option; None where the errors of its columns are not predicted either."""
-        made, size = option.mechanism, self._request.size
+        made, size = option.mechanism, self._comparison.size
         if made is None or option.errors is None or getattr(made, "given", None) is not None:
             return None
         drawn = self.drawn if getattr(made, "size", None) is None else size
@@ -111,7 +111,7 @@ class Rehearsal:
     def _rows(self, *released: pl.DataFrame) -> list[Rows]:
         """Return the public table, and released ones, as measures read them."""
         sources = [(self._table, self._often), *((frame, np.ones(len(frame), dtype=np.int64)) for frame in released)]
-        return tables([(source, "") for source in sources], self._request.domain, lambda source: source)
+        return tables([(source, "") for source in sources], self._comparison.domain, lambda source: source)
 
     def _apart(self, released: pl.DataFrame) -> Floats:
         """Return the total variation of each pair's table."""

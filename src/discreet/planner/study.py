@@ -25,9 +25,9 @@ from discreet._core.version import __version__
 from discreet.domain import Domain
 from discreet.mechanisms import Mechanism, named, require_kept
 from discreet.planner.cells import with_cells
-from discreet.planner.options import with_sampling, wrapped
+from discreet.planner.options import UNIT, with_sampling, wrapped
 from discreet.planner.plans import plan
-from discreet.privacy import Budget, Guarantee, Profile, Relation, compose
+from discreet.privacy import Budget, Guarantee, Profile, Relation, Unit, compose
 from discreet.releases.certificate import as_json
 from discreet.releases.content import POOR_UTILITY, poor_utility
 from discreet.releases.verification import SECONDS, within
@@ -328,7 +328,7 @@ class _Chosen:
     def calibrated(self, budget: Budget) -> Mechanism:
         """Return the mechanism at a budget, as a release by its name makes it."""
         kind, one = named(self.name), self.wanted
-        given = with_sampling(kind, dict(one.parameters), None)
+        given = with_sampling(kind, one.parameters)
         return kind.calibrated(budget, domain=self.domain, n=one.records, size=one.size, group=one.max_records, **given)
 
     def profile(self, budget: Budget) -> Profile:
@@ -352,23 +352,15 @@ class _Chosen:
 
 def _chosen(one: Wanted, budget: Budget, name: str | None = None) -> _Chosen:
     """Choose a mechanism and cells for a budget; the mechanism that was asked for, or that was chosen before."""
-    facts: dict[str, Any] = {"size": one.size, "group": one.max_records}
     name = one.mechanism or name
     if name is None:
-        made = plan(
-            one.domain,
-            records=one.records,
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            largest_sizes=False,
-            **facts,
-        )
+        unit = None if one.max_records == 1 else Unit(UNIT, max_records=one.max_records)
+        made = plan(one.domain, budget, records=one.records, size=one.size, unit=unit, largest_sizes=False)
         return _Chosen(wanted=one, name=made.best.name, domain=made.best.domain)
     kind = named(name)
     require_kept(name, one.domain, keeps=kind.traits.keeps_declared)
-    cells = with_cells(
-        one.domain, kind, n=one.records, budget=budget, **facts, **with_sampling(kind, dict(one.parameters), None)
-    )
+    given, group = with_sampling(kind, one.parameters), one.max_records
+    cells = with_cells(one.domain, kind, n=one.records, budget=budget, size=one.size, group=group, **given)
     return _Chosen(wanted=one, name=name, domain=cells)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet import Ledger
+from discreet import Ledger, Unit
 from discreet._core.random import seeded
 from discreet._core.text import about, percent, rounded_up
 from discreet.cli.console import progress_bar
@@ -245,10 +245,12 @@ def test_without_a_public_table_no_error_of_a_pair_is_shown_and_what_is_known_is
     few, _ = unknown(wide(reference=None, workload="c*d"))
     assert "1 of the 10 pairs of columns may be measured, those of the workload." in few
     two = Domain(columns={"c": Boolean(), "e": Boolean()})
-    joint, _ = unknown(plan(two, records=500, epsilon=1.0, mechanisms=["smoothed-histogram"], largest_sizes=False))
+    joint, _ = unknown(
+        plan(two, Budget(epsilon=1.0), records=500, mechanisms=["smoothed-histogram"], largest_sizes=False)
+    )
     assert joint.endswith("so that no pair of columns is left out.")
     assert "because only records of some kind are released." in unknown(wide(given="c = true"))[0]
-    nothing, text = unknown(plan(SCORES, records=500, epsilon=1.0, mechanisms=["smoothed-histogram"]))
+    nothing, text = unknown(plan(SCORES, Budget(epsilon=1.0), records=500, mechanisms=["smoothed-histogram"]))
     assert nothing == ""
     assert "How near pairs" not in text
 
@@ -257,7 +259,12 @@ def test_a_rehearsal_is_a_step_of_the_progress() -> None:
     told: list[tuple[int, int]] = []
     two = Domain(columns={"c": Boolean(), "e": Boolean()})
     made = plan(
-        two, records=300, epsilon=1.0, mechanisms=["perturbed-histogram"], reference=reference(), largest_sizes=False
+        two,
+        Budget(epsilon=1.0),
+        records=300,
+        mechanisms=["perturbed-histogram"],
+        reference=reference(),
+        largest_sizes=False,
     )
     found, _ = plans_around(made, Rehearsal(made.request), lambda *each: told.append(each))
     assert told[-1] == (2 * len(found), 2 * len(found))
@@ -304,7 +311,7 @@ def test_the_power_is_that_of_the_strongest_test_and_grows_with_epsilon(
     missed = {"half the noise": 0, "epsilon and delta alone": 0}
     for one in budgets[::4]:
         shown = np.array([float(text) for text, _ in one["risks"]])
-        (option,) = plan(SCORES, epsilon=float(one["epsilon"]), largest_sizes=False, **asked).options
+        (option,) = plan(SCORES, Budget(epsilon=float(one["epsilon"])), largest_sizes=False, **asked).options
         scale = option.mechanism.scale  # type: ignore[union-attr]
         exact = 100.0 * strongest(noise(kind, scale), levels)
         # Never below the truth; above it by three digits rounded up, and by the coarseness of 150 points.
@@ -327,7 +334,7 @@ def test_the_power_is_that_of_the_strongest_test_and_grows_with_epsilon(
 
 def test_where_another_mechanism_reveals_less_at_a_larger_epsilon_the_page_says_so() -> None:
     def of(name: str, epsilon: float) -> Plan:
-        return plan(SCORES, records=500, epsilon=epsilon, delta=1e-9, mechanisms=[name], largest_sizes=False)
+        return plan(SCORES, Budget(epsilon=epsilon, delta=1e-9), records=500, mechanisms=[name], largest_sizes=False)
 
     pure, gaussian = choices(
         [(of("exponential-histogram", 1.0), None), (of("gaussian-smoothed-histogram", 1.2), None)], None, {}
@@ -392,12 +399,12 @@ def test_a_ledger_of_the_domain_is_found_and_one_of_other_units_is_refused(tmp_p
     assert "--ledger" not in text  # the domain names it
     assert next(one for one in facts(path)["budgets"] if one["epsilon"] == "1.5")["left"] == "epsilon 0.5"
     with pytest.raises(Refused, match="the most records of a unit is 1, and here it is 2"):
-        plan(tmp_path / "d.toml", group=2, **asked).write_page(tmp_path / "page.html")
+        plan(tmp_path / "d.toml", unit=Unit("unit", max_records=2), **asked).write_page(tmp_path / "page.html")
 
 
 def test_where_nothing_can_be_released_the_page_says_so(tmp_path: Path) -> None:
     words = Domain(columns={"word": OpenLabels()})
-    budgets = facts(plan(words, records=500, epsilon=1.0).write_page(tmp_path / "none.html"))["budgets"]
+    budgets = facts(plan(words, Budget(epsilon=1.0), records=500).write_page(tmp_path / "none.html"))["budgets"]
     assert {one["mechanism"] for one in budgets} == {"none"}
     assert all(one["risks"] == [] and one["verdict"] and one["errors"] == [["-", "", None, 0.0]] for one in budgets)
 

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from discreet import Budget
 from discreet._core.random import seeded
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import BudgetError, Infeasible, ParameterError
@@ -35,7 +36,7 @@ AGES = Domain(columns={"age": Integer(lower=0, upper=99)})
 
 
 def test_every_feasible_option_meets_the_budget_and_is_sorted() -> None:
-    made = plan(AGES, records=20_000, epsilon=1.0, delta=1e-6, size=5000)
+    made = plan(AGES, Budget(epsilon=1.0, delta=1e-6), records=20_000, size=5000)
     whole = [o.w1 for o in made.feasible if o.mechanism is not None and not o.mechanism.traits.leaves_out]
     rounded = [float(f"{w or 0.0:.3g}") for w in whole]  # those that agree in three digits are ties
     assert rounded == sorted(rounded)
@@ -50,7 +51,7 @@ def test_every_feasible_option_meets_the_budget_and_is_sorted() -> None:
 
 
 def test_the_largest_size_is_the_largest_to_within_one_percent() -> None:
-    made = plan(AGES, records=2000, epsilon=1.0, delta=1e-6, size=100, mechanisms=["smoothed-histogram"])
+    made = plan(AGES, Budget(epsilon=1.0, delta=1e-6), records=2000, size=100, mechanisms=["smoothed-histogram"])
     (option,) = made.options
     largest = option.largest_size or 0
     assert 100 < largest < 200_000
@@ -80,7 +81,7 @@ def test_what_leaves_out_rare_records_comes_last_unless_a_reference_says_how_man
 
 def test_infeasible_options_say_why() -> None:
     open_domain = Domain(columns={"job": OpenLabels()})
-    made = plan(open_domain, records=1000, epsilon=1.0, size=100)
+    made = plan(open_domain, Budget(epsilon=1.0), records=1000, size=100)
     assert not made.feasible
     assert all(o.refused for o in made.options)
     with pytest.raises(Infeasible):
@@ -89,7 +90,7 @@ def test_infeasible_options_say_why() -> None:
 
 def test_ten_categorical_columns_take_no_memory_for_their_cells() -> None:
     wide = Domain(columns={f"c{i}": Category(categories=[str(j) for j in range(50)]) for i in range(10)})
-    made = plan(wide, records=10_000, epsilon=1.0, delta=1e-6, size=100)
+    made = plan(wide, Budget(epsilon=1.0, delta=1e-6), records=10_000, size=100)
     assert wide.size == 50**10
     for option in made.feasible:  # without cells the share depends on the data
         assert option.mechanism is not None
@@ -100,11 +101,11 @@ def test_ten_categorical_columns_take_no_memory_for_their_cells() -> None:
 
 def test_bad_requests() -> None:
     with pytest.raises(BudgetError):
-        plan(AGES, records=10, epsilon=-1.0)
+        plan(AGES, Budget(epsilon=-1.0), records=10)
     with pytest.raises(ParameterError):
-        plan(AGES, records=0, epsilon=1.0)
+        plan(AGES, Budget(epsilon=1.0), records=0)
     with pytest.raises(ParameterError, match="no mechanism"):
-        plan(AGES, records=10, epsilon=1.0, mechanisms=["none-such"])
+        plan(AGES, Budget(epsilon=1.0), records=10, mechanisms=["none-such"])
 
 
 @pytest.mark.parametrize("size", [500, 20_000])
@@ -137,7 +138,7 @@ def test_predictions_are_near_what_a_release_of_the_reference_measures(size: int
 def test_cells_are_chosen_from_public_facts_where_none_are_declared() -> None:
     declared = Domain(columns={"x": Numeric(lower=1.0, upper=3e6), "y": Category(categories=["a", "b"])})
     names = ["dirichlet-multinomial", "dirichlet-process"]
-    made = plan(declared, records=1_000_000, epsilon=1.0, delta=1e-6, size=1000, mechanisms=names)
+    made = plan(declared, Budget(epsilon=1.0, delta=1e-6), records=1_000_000, size=1000, mechanisms=names)
     used = made.best.domain.columns["x"]
     assert isinstance(used, Numeric)
     assert (used.cells, used.spacing) == (128, "log")
@@ -202,20 +203,20 @@ def test_solved_reports_what_it_solved() -> None:
 def test_verbatim_records_and_lost_rare_ones_are_a_last_resort() -> None:
     unit = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
     names = ["urn-histogram", "dirichlet-process", "stability-histogram", "hierarchical-histogram"]
-    made = plan(unit, records=100_000, epsilon=1.0, delta=0.3, size=1000, mechanisms=names)
+    made = plan(unit, Budget(epsilon=1.0, delta=0.3), records=100_000, size=1000, mechanisms=names)
     assert made.feasible[0].name == "hierarchical-histogram"
-    alone = plan(unit, records=100_000, epsilon=1.0, delta=0.3, size=1000, mechanisms=names[:2])
+    alone = plan(unit, Budget(epsilon=1.0, delta=0.3), records=100_000, size=1000, mechanisms=names[:2])
     assert alone.feasible[0].name in names[:2]
 
 
 def test_an_error_as_wide_as_the_column_is_said() -> None:
-    hopeless = plan(AGES, records=200, epsilon=0.001, delta=1e-6, size=200, largest_sizes=False)
+    hopeless = plan(AGES, Budget(epsilon=0.001, delta=1e-6), records=200, size=200, largest_sizes=False)
     assert "of the column's range" in hopeless.why
-    assert "of the column's range" not in plan(AGES, records=20_000, epsilon=1.0, largest_sizes=False).why
+    assert "of the column's range" not in plan(AGES, Budget(epsilon=1.0), records=20_000, largest_sizes=False).why
 
 
 def test_each_private_step_has_one_row_with_its_best_reading() -> None:
-    made = plan(AGES, records=20_000, epsilon=1.0, delta=1e-6, largest_sizes=False)
+    made = plan(AGES, Budget(epsilon=1.0, delta=1e-6), records=20_000, largest_sizes=False)
     shown = made.rows()
     alike = {"perturbed-histogram", "laplace-projection-sampler", "signed-measure"}
     (row,) = [row for row in shown if row[0] in alike]
@@ -231,19 +232,21 @@ def test_what_can_be_analysed_is_preferred_among_near_ties(monkeypatch: pytest.M
     """The exponential histogram of few cells has the least error; here, two mechanisms state no likelihood."""
     for kind in (ExponentialHistogram, DataSpecificRevealOrObscure):
         monkeypatch.setattr(kind, "likelihood", Mechanism.likelihood)
-    made = plan(AGES, records=20_000, epsilon=1.0, delta=1e-6, size=300, largest_sizes=False)
+    made = plan(AGES, Budget(epsilon=1.0, delta=1e-6), records=20_000, size=300, largest_sizes=False)
     least = min(o.w1 for o in made.feasible if o.w1 is not None and not o.mechanism.traits.leaves_out)  # type: ignore[union-attr]
     best = made.feasible[0]
     assert best.analysed
     assert (best.w1 or 0.0) <= 1.05 * least + 0.05 * best.request.without_privacy
     assert made.to_dict()["options"][0]["posterior"] is True
     only = ["data-specific-reveal-or-obscure", "dirichlet-multinomial"]
-    far = plan(AGES, records=20_000, epsilon=1.0, delta=1e-6, size=100, mechanisms=only, largest_sizes=False)
+    far = plan(AGES, Budget(epsilon=1.0, delta=1e-6), records=20_000, size=100, mechanisms=only, largest_sizes=False)
     assert [o.analysed for o in sorted(far.options, key=lambda o: o.name)] == [False, True]
     first, second = far.options
     near = 1.05 * (first.w1 or 0.0) + 0.05 * first.request.without_privacy
     assert first.analysed or (second.w1 or 0.0) > near
-    few = plan(Domain(columns={"x": Integer(lower=0, upper=3)}), records=20_000, epsilon=1.0, delta=1e-6, size=100)
+    few = plan(
+        Domain(columns={"x": Integer(lower=0, upper=3)}), Budget(epsilon=1.0, delta=1e-6), records=20_000, size=100
+    )
     assert few.feasible[0].analysed
     assert min(o.w1 or 0.0 for o in few.feasible if not o.analysed) < (few.feasible[0].w1 or 0.0)
     assert "its records can be analysed" in few.why
@@ -252,10 +255,18 @@ def test_what_can_be_analysed_is_preferred_among_near_ties(monkeypatch: pytest.M
 def test_errors_are_told_in_units_of_a_sample_without_privacy() -> None:
     n, size = 1_000_000, 1000
     independent = plan(
-        AGES, records=n, epsilon=1.0, size=size, mechanisms=["perturbed-histogram"], sampling="iid", largest_sizes=False
+        AGES,
+        Budget(epsilon=1.0),
+        records=n,
+        size=size,
+        mechanisms=["perturbed-histogram"],
+        sampling="iid",
+        largest_sizes=False,
     )
     assert independent.options[0].times_sampling == pytest.approx(1.0, rel=0.02)  # the noise is nothing beside it
-    stratified = plan(AGES, records=n, epsilon=1.0, size=size, mechanisms=["perturbed-histogram"], largest_sizes=False)
+    stratified = plan(
+        AGES, Budget(epsilon=1.0), records=n, size=size, mechanisms=["perturbed-histogram"], largest_sizes=False
+    )
     assert (stratified.options[0].times_sampling or 1.0) < 0.3
     assert "times that of a sample of 1,000 records without privacy" in stratified.why
     assert "times a sample's" in str(stratified)  # 80 columns do not hold the table: each number has its name
@@ -264,9 +275,9 @@ def test_errors_are_told_in_units_of_a_sample_without_privacy() -> None:
 @pytest.mark.parametrize("cells", [51, 100, 1000])
 def test_a_list_of_cells_is_planned_in_a_second_of_processor_time(cells: int) -> None:
     domain = Domain(columns={"cell": Integer(lower=0, upper=cells - 1)})
-    plan(domain, records=100, epsilon=1.0, size=10, largest_sizes=False)  # loads the libraries
+    plan(domain, Budget(epsilon=1.0), records=100, size=10, largest_sizes=False)  # loads the libraries
     started = time.process_time()
-    plan(domain, records=29_501, epsilon=1.0, delta=1e-9, largest_sizes=False)
+    plan(domain, Budget(epsilon=1.0, delta=1e-9), records=29_501, largest_sizes=False)
     assert time.process_time() - started < 1.0
 
 

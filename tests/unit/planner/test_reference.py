@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from discreet import Budget
 from discreet.domain import Category, Domain, Integer, Numeric, OpenLabels
 from discreet.errors import DataError
 from discreet.mechanisms import DirichletMultinomial
@@ -21,8 +22,10 @@ TABLE = pl.DataFrame({"x": np.full(100, 3.0), "c": ["a"] * 100})
 def test_a_concentrated_reference_predicts_less_sampling_error() -> None:
     one = Domain(columns={"x": DOMAIN.columns["x"]})
     narrow = pl.DataFrame({"x": np.linspace(400.5, 439.5, 40)})
-    by_base = plan(one, records=10_000, epsilon=1.0, delta=1e-6, mechanisms=["perturbed-histogram"])
-    like = plan(one, records=10_000, epsilon=1.0, delta=1e-6, mechanisms=["perturbed-histogram"], reference=narrow)
+    by_base = plan(one, Budget(epsilon=1.0, delta=1e-6), records=10_000, mechanisms=["perturbed-histogram"])
+    like = plan(
+        one, Budget(epsilon=1.0, delta=1e-6), records=10_000, mechanisms=["perturbed-histogram"], reference=narrow
+    )
     assert (like.options[0].w1 or 0.0) < 0.7 * (by_base.options[0].w1 or 0.0)
 
 
@@ -30,7 +33,9 @@ def test_files_and_other_frames_give_the_same_prediction(tmp_path: Path) -> None
     TABLE.write_csv(tmp_path / "r.csv")
     TABLE.write_parquet(tmp_path / "r.parquet")
     predictions = {
-        plan(DOMAIN, records=1000, epsilon=1.0, size=100, mechanisms=["perturbed-histogram"], reference=reference)
+        plan(
+            DOMAIN, Budget(epsilon=1.0), records=1000, size=100, mechanisms=["perturbed-histogram"], reference=reference
+        )
         .options[0]
         .w1
         for reference in (TABLE, TABLE.to_pandas(), tmp_path / "r.csv", str(tmp_path / "r.parquet"))
@@ -42,7 +47,7 @@ def test_a_reference_that_does_not_fit_is_refused() -> None:
     with pytest.raises(DataError, match="not in the public table"):
         Reference.of(TABLE.drop("c"), DOMAIN)
     with pytest.raises(DataError, match="bounds"):
-        plan(DOMAIN, records=1000, epsilon=1.0, size=100, reference=TABLE.with_columns(x=pl.lit(-1.0)))
+        plan(DOMAIN, Budget(epsilon=1.0), records=1000, size=100, reference=TABLE.with_columns(x=pl.lit(-1.0)))
     with pytest.raises(DataError, match="no rows"):
         Reference.of(TABLE.clear(), DOMAIN)
 
@@ -63,7 +68,7 @@ def test_stratified_records_are_predicted_to_be_nearer() -> None:
     one = Domain(columns={"x": Integer(lower=0, upper=49)})
     w1 = {
         sampling: plan(
-            one, records=10**6, epsilon=1.0, size=1000, mechanisms=["perturbed-histogram"], sampling=sampling
+            one, Budget(epsilon=1.0), records=10**6, size=1000, mechanisms=["perturbed-histogram"], sampling=sampling
         )
         .options[0]
         .w1
