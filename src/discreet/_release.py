@@ -392,4 +392,4 @@ def _announced(request: Request, chosen: Mechanism, why: str, facts: PublicFacts
         yield f"estimate will give no intervals from this release: {why_not}"
     if request.budget is not None:
         yield from delta_caveats(request.budget.delta, n)
-        yield from said_before(chosen, request.budget, n=n, size=size, group=request.group, reference=facts.reference)
+    yield from said_before(chosen, request, n=n, reference=facts.reference)

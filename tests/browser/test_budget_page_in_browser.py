@@ -32,7 +32,14 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("budgets")
     domain = Domain(columns={"age": Integer(lower=0, upper=9), HOSTILE: Category(categories=["a", HOSTILE])})
     Ledger.create(where / "l.ledger", dataset=HOSTILE, epsilon=2.0, delta=1e-5).close()
-    made = plan(domain, Budget(epsilon=1.0, delta=1e-6), records=2000, size=500, largest_sizes=False, mechanisms=["perturbed-histogram", "gaussian-smoothed-histogram", "smoothed-histogram"])  # fmt: skip
+    made = plan(
+        domain,
+        Budget(epsilon=1.0, delta=1e-6),
+        records=2000,
+        size=500,
+        largest_sizes=False,
+        mechanisms=["perturbed-histogram", "gaussian-smoothed-histogram", "smoothed-histogram"],
+    )
     return made.write_page(where / "page.html", ledger=where / "l.ledger")
 
 
@@ -47,7 +54,15 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     domain = Domain(
         columns={name: Integer(lower=0, upper=upper.get(name, int(codes.max()))) for name, codes in columns.items()}
     )
-    made = plan(domain, Budget(epsilon=1.0, delta=1e-6), records=1500, largest_sizes=False, mechanisms=["marginals"], units=100, reference=pl.DataFrame(columns))  # fmt: skip
+    made = plan(
+        domain,
+        Budget(epsilon=1.0, delta=1e-6),
+        records=1500,
+        largest_sizes=False,
+        mechanisms=["marginals"],
+        units=100,
+        reference=pl.DataFrame(columns),
+    )
     return made.write_page(tmp_path_factory.mktemp("pairs") / "page.html")
 
 

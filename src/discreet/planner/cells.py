@@ -13,6 +13,7 @@ import numpy as np
 from discreet._core.errors import DiscreetError
 from discreet._core.text import about
 from discreet.domain import Domain, Numeric
+from discreet.ledger import Request
 from discreet.mechanisms import Mechanism, named
 from discreet.mechanisms.steps import SteppedMechanism
 from discreet.planner.predicted import Reference, predicted_w1, width_error
@@ -157,13 +158,11 @@ def _spacing(column: Numeric) -> str:
 # What is said before a mechanism that works in steps runs: its steps, and whether fewer or another would do better.
 
 
-def said_before(
-    mechanism: Mechanism, budget: Budget, *, n: int, size: int | None, group: int = 1, reference: Any = None
-) -> list[str]:
+def said_before(mechanism: Mechanism, request: Request, *, n: int, reference: Any = None) -> list[str]:
     """Say what a mechanism's steps will do, and compare them with no step at all and with a histogram."""
     if not isinstance(mechanism, SteppedMechanism):
         return []
-    drawn, like = size or n, Reference.of(reference, mechanism.domain)
+    drawn, like = request.size or n, Reference.of(reference, mechanism.domain)
     lines = [mechanism.announcement()]
     if not mechanism.steps:
         return lines
@@ -177,12 +176,13 @@ def said_before(
             f"for a table like "
             f"{_table(reference)}, and costs no privacy. Ask for steps=0, or a larger epsilon"
         )
+    kind = named(mechanism.traits.one_step_instead)
+    if request.budget is None or request.between.name not in kind.traits.relations:
+        return lines
+    asked: dict[str, Any] = {"budget": request.budget, "n": n, "size": drawn, "group": request.group}
     try:
-        kind = named(mechanism.traits.one_step_instead)
-        domain = with_cells(mechanism.domain, kind, n=n, budget=budget, size=drawn, group=group)
-        other = predicted_w1(
-            kind.calibrated(budget, domain=domain, n=n, size=drawn, group=group), n=n, size=drawn, reference=like
-        )
+        instead = kind.calibrated(domain=with_cells(mechanism.domain, kind, **asked), **asked)
+        other = predicted_w1(instead, n=n, size=drawn, reference=like)
     except DiscreetError:  # it has no answer on this domain or for this budget
         return lines
     if other < own:

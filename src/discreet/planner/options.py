@@ -224,7 +224,7 @@ def with_sampling(kind: type[Mechanism], given: Mapping[str, Any]) -> dict[str, 
 
     Raises ParameterError when there is no such sampling.
     """
-    sampling = given.get("sampling", SAMPLINGS[0])
+    sampling = given.get("sampling") or SAMPLINGS[0]
     choice("sampling", sampling, SAMPLINGS)
     others = {name: value for name, value in given.items() if name != "sampling"}
     return {"sampling": sampling, **others} if any(item.name == "sampling" for item in fields(kind)) else others

@@ -52,7 +52,7 @@ def facts(path: Path) -> dict[str, Any]:
 
 def made(where: Path, **asked: Any) -> list[dict[str, Any]]:
     """Return the budgets of a page of one mechanism."""
-    given = {"records": 500, "epsilon": 1.0, **asked}
+    given = {"records": 500, "budget": Budget(epsilon=1.0), **asked}
     return list(facts(plan(SCORES, **given).write_page(where / "page.html"))["budgets"])
 
 
@@ -76,13 +76,14 @@ def test_every_number_is_the_one_that_the_plan_gives(
     written: Path, place: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one = facts(written / "plan.html")["budgets"][place]
-    domain, asked = written / "a domain.toml", {**REQUEST, "epsilon": float(one["epsilon"])}
+    domain, epsilon = written / "a domain.toml", float(one["epsilon"])
     if place:
-        again = plan(domain, largest_sizes=False, **asked)
+        budget = Budget(epsilon=epsilon, delta=REQUEST["delta"])
+        again = plan(domain, budget, records=REQUEST["records"], size=REQUEST["size"], largest_sizes=False)
         planned = again.to_dict()
         assert one["why"] == f"Chosen: {again.why}."
     else:
-        options = [f"--{name}={value}" for name, value in asked.items()]
+        options = [f"--{name}={value}" for name, value in {**REQUEST, "epsilon": epsilon}.items()]
         assert run(["plan", "--domain", str(domain), *options, "--json"]) == 0
         planned = json.loads(capsys.readouterr().out)
     best = planned["options"][0]
@@ -155,7 +156,7 @@ def reference(n: int = 300) -> pl.DataFrame:
 
 def wide(**asked: Any) -> Plan:
     # few units, whose profile is quick to compute
-    given = {"records": 1500, "epsilon": 1.0, "delta": 1e-6, "mechanisms": ["marginals"], "units": 100}
+    given = {"records": 1500, "budget": Budget(epsilon=1.0, delta=1e-6), "mechanisms": ["marginals"], "units": 100}
     given["reference"] = reference()
     return plan(WIDE, largest_sizes=False, **{**given, **asked})
 
@@ -169,8 +170,8 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("place", [3, 8, 15])
 def test_the_pairs_are_those_of_rehearsals_at_that_budget(pairs: Path, place: int) -> None:
     one = facts(pairs)["budgets"][place]
-    made = wide(epsilon=float(one["epsilon"]))
-    rehearsal = Rehearsal(made.request)
+    made = wide(budget=Budget(epsilon=float(one["epsilon"]), delta=1e-6))
+    rehearsal = Rehearsal(made.comparison)
     found = rehearsal.of(made.feasible[0])
     assert found is not None
     assert found.measured is not None
@@ -266,10 +267,10 @@ def test_a_rehearsal_is_a_step_of_the_progress() -> None:
         reference=reference(),
         largest_sizes=False,
     )
-    found, _ = plans_around(made, Rehearsal(made.request), lambda *each: told.append(each))
+    found, _ = plans_around(made, Rehearsal(made.comparison), lambda *each: told.append(each))
     assert told[-1] == (2 * len(found), 2 * len(found))
     assert told == sorted(told)
-    one, *_ = choices(found, None, {}, Rehearsal(made.request))
+    one, *_ = choices(found, None, {}, Rehearsal(made.comparison))
     assert one.pairs is not None
     assert (one.pairs.measured, [each.measured for each in one.pairs.rows]) == ("1 of 1", ["yes"])
 
@@ -304,14 +305,15 @@ def noise(kind: str, scale: float) -> np.ndarray:
 def test_the_power_is_that_of_the_strongest_test_and_grows_with_epsilon(
     kind: str, mechanism: str, delta: float, tmp_path: Path
 ) -> None:
-    asked = {"records": 500, "delta": delta, "mechanisms": [mechanism]}
+    asked = {"records": 500, "budget": Budget(epsilon=1.0, delta=delta), "mechanisms": [mechanism]}
     budgets = made(tmp_path, **asked)
     levels = np.array(WRONG) / 100.0
     before = np.zeros(len(WRONG))
     missed = {"half the noise": 0, "epsilon and delta alone": 0}
     for one in budgets[::4]:
         shown = np.array([float(text) for text, _ in one["risks"]])
-        (option,) = plan(SCORES, Budget(epsilon=float(one["epsilon"])), largest_sizes=False, **asked).options
+        asked["budget"] = Budget(epsilon=float(one["epsilon"]), delta=delta)
+        (option,) = plan(SCORES, largest_sizes=False, **asked).options  # type: ignore[arg-type]
         scale = option.mechanism.scale  # type: ignore[union-attr]
         exact = 100.0 * strongest(noise(kind, scale), levels)
         # Never below the truth; above it by three digits rounded up, and by the coarseness of 150 points.
@@ -392,7 +394,12 @@ def test_what_the_ledger_does_not_allow_is_said(written: Path) -> None:
 def test_a_ledger_of_the_domain_is_found_and_one_of_other_units_is_refused(tmp_path: Path) -> None:
     (tmp_path / "d.toml").write_text(f'{DOMAIN}\n[ledger]\nfile = "own.ledger"\n')
     Ledger.create(tmp_path / "own.ledger", dataset="its own", epsilon=2.0).close()
-    asked = {"records": 500, "epsilon": 1.0, "mechanisms": ["perturbed-histogram"], "largest_sizes": False}
+    asked = {
+        "records": 500,
+        "budget": Budget(epsilon=1.0),
+        "mechanisms": ["perturbed-histogram"],
+        "largest_sizes": False,
+    }
     path = plan(tmp_path / "d.toml", **asked).write_page(tmp_path / "page.html")
     text = path.read_text("utf-8")
     assert "The ledger is that of <bdi>its own</bdi>. Of epsilon 2, epsilon 2 is left now." in text
@@ -432,7 +439,12 @@ def test_nothing_but_a_page_of_this_package_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "d.toml").write_text(DOMAIN)
     other = tmp_path / "mine.html"
     other.write_text("<p>my own page</p>")
-    asked = {"records": 500, "epsilon": 1.0, "mechanisms": ["perturbed-histogram"], "largest_sizes": False}
+    asked = {
+        "records": 500,
+        "budget": Budget(epsilon=1.0),
+        "mechanisms": ["perturbed-histogram"],
+        "largest_sizes": False,
+    }
     one = plan(tmp_path / "d.toml", **asked)
     with pytest.raises(FileProblem, match="was not written by discreet"):
         one.write_page(other)

@@ -56,13 +56,13 @@ def test_the_largest_size_is_the_largest_to_within_one_percent() -> None:
     largest = option.largest_size or 0
     assert 100 < largest < 200_000
     for size, share_is_fine in ((largest, True), (largest + largest // 99, False)):
-        budget = {"epsilon": 1.0, "delta": 1e-6}
+        budget = {"budget": Budget(epsilon=1.0, delta=1e-6)}
         again = plan(AGES, records=2000, size=size, mechanisms=["smoothed-histogram"], largest_sizes=False, **budget)
         assert ((again.options[0].share_not_from_data or 0.0) <= 0.2) is share_is_fine
 
 
 def test_what_leaves_out_rare_records_comes_last_unless_a_reference_says_how_many() -> None:
-    request = {"records": 50_000, "epsilon": 1.0, "delta": 1e-9, "largest_sizes": False}
+    request = {"records": 50_000, "budget": Budget(epsilon=1.0, delta=1e-9), "largest_sizes": False}
     guessed = plan(AGES, **request)
     good = [o.name for o in guessed.feasible if not o.poor]
     assert sorted(good[-2:]) == ["stabilised-pitman-yor", "stability-histogram"]
@@ -236,13 +236,13 @@ def test_what_can_be_analysed_is_preferred_among_near_ties(monkeypatch: pytest.M
     least = min(o.w1 for o in made.feasible if o.w1 is not None and not o.mechanism.traits.leaves_out)  # type: ignore[union-attr]
     best = made.feasible[0]
     assert best.analysed
-    assert (best.w1 or 0.0) <= 1.05 * least + 0.05 * best.request.without_privacy
+    assert (best.w1 or 0.0) <= 1.05 * least + 0.05 * best.comparison.without_privacy
     assert made.to_dict()["options"][0]["posterior"] is True
     only = ["data-specific-reveal-or-obscure", "dirichlet-multinomial"]
     far = plan(AGES, Budget(epsilon=1.0, delta=1e-6), records=20_000, size=100, mechanisms=only, largest_sizes=False)
     assert [o.analysed for o in sorted(far.options, key=lambda o: o.name)] == [False, True]
     first, second = far.options
-    near = 1.05 * (first.w1 or 0.0) + 0.05 * first.request.without_privacy
+    near = 1.05 * (first.w1 or 0.0) + 0.05 * first.comparison.without_privacy
     assert first.analysed or (second.w1 or 0.0) > near
     few = plan(
         Domain(columns={"x": Integer(lower=0, upper=3)}), Budget(epsilon=1.0, delta=1e-6), records=20_000, size=100

@@ -55,7 +55,7 @@ def test_a_reference_that_does_not_fit_is_refused() -> None:
 def test_open_labels_and_large_domains_are_predicted_from_the_labels_seen() -> None:
     labels = Domain(columns={"job": OpenLabels()})
     jobs = pl.DataFrame({"job": ["nurse"] * 60 + ["baker"] * 30 + ["fool"] * 10})
-    options = {"records": 10**6, "epsilon": 1.0, "delta": 1e-3, "size": 1000}
+    options = {"records": 10**6, "budget": Budget(epsilon=1.0, delta=1e-3), "size": 1000}
     made = plan(labels, mechanisms=["dirichlet-process"], reference=jobs, **options)  # type: ignore[arg-type]
     assert 0 < (made.options[0].w1 or 0.0) < 0.05
     wide = Domain(columns={f"c{i}": Integer(lower=0, upper=99) for i in range(6)})

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 
+from discreet import Budget
 from discreet._core.random import seeded
 from discreet.confidential import reveal_to_custodian
 from discreet.domain import Boolean, Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
@@ -35,7 +36,7 @@ def drawn(n: int, seed: int) -> pl.DataFrame:
 
 
 def planned(reference: pl.DataFrame | None, domain: Domain = WIDE, **asked: Any) -> Plan:
-    given = {"records": N, "epsilon": 1.0, "delta": 1e-6, "mechanisms": ["marginals"], **asked}
+    given = {"records": N, "budget": Budget(epsilon=1.0, delta=1e-6), "mechanisms": ["marginals"], **asked}
     return plan(domain, reference=reference, largest_sizes=False, **given)
 
 
@@ -69,7 +70,7 @@ def test_the_error_of_a_large_sample_is_that_of_a_normal_variable() -> None:
 @pytest.mark.parametrize(("held", "n"), [(40, 100), (40, 120), (100, 40), (7, 7)])
 def test_the_table_that_is_rehearsed_has_the_records_of_the_reference_evenly(held: int, n: int) -> None:
     reference = drawn(held, 0)
-    rehearsal = Rehearsal(planned(reference, records=n, size=n).request)
+    rehearsal = Rehearsal(planned(reference, records=n, size=n).comparison)
     assert int(rehearsal._often.sum()) == n
     assert set(rehearsal._often.tolist()) <= {n // held, n // held + 1} - {0}
     assert rehearsal._table.equals(reference) == (n >= held)
@@ -104,7 +105,7 @@ def test_an_error_is_what_compare_measures() -> None:
         )
 
     one, other = table(300, ["x", "y", "z"]), table(200, ["y", "z", "\x1fnew"[1:]])
-    rehearsal = Rehearsal(planned(one, domain, records=300, mechanisms=["marginals"]).request)
+    rehearsal = Rehearsal(planned(one, domain, records=300, mechanisms=["marginals"]).comparison)
     found = rehearsal._apart(other)
     measured = reveal_to_custodian(compare(one, other, domain, measures="marginals-2", resamples=0)).measures
     assert [each.release for each in measured] == [pytest.approx(found.mean()), pytest.approx(found.max())]
@@ -118,7 +119,7 @@ def test_an_error_is_what_compare_measures() -> None:
 def test_a_rehearsal_is_a_release_of_the_reference() -> None:
     reference = drawn(N, 2)
     made = planned(reference, size=1000)
-    rehearsal, option = Rehearsal(made.request), made.feasible[0]
+    rehearsal, option = Rehearsal(made.comparison), made.feasible[0]
     found, mechanism = rehearsal.of(option), made.best
     assert found is not None
     assert found.rehearsals == rehearsal.runs == 3
@@ -143,7 +144,7 @@ def test_a_rehearsal_is_a_release_of_the_reference() -> None:
 
 
 def test_the_pairs_that_are_named_in_words_are_those_that_were_measured() -> None:
-    made = Marginals.calibrated(planned(None).request.budget, domain=WIDE, n=N, tables=2, workload="c0, c1*c2")
+    made = Marginals.calibrated(planned(None).comparison.budget, domain=WIDE, n=N, tables=2, workload="c0, c1*c2")
     records = WIDE.encode(drawn(N, 3))
     y = made.kernel(Counts(records=records, frequencies=np.ones(N, dtype=np.int64)), rng=seeded(0))
     named = [f"c{i}*c{j}" for i, j in sorted(made.reading(y, n=N).outcome().pairs)]
@@ -157,7 +158,7 @@ def test_the_pairs_that_are_named_in_words_are_those_that_were_measured() -> Non
 def test_the_predicted_error_is_near_what_is_measured(epsilon: float) -> None:
     """Within a fifth on average over pairs, given a reference of the same law; not at half or twice the budget."""
     table = drawn(N, 4)
-    mechanism = planned(table, epsilon=epsilon).best
+    mechanism = planned(table, budget=Budget(epsilon=epsilon, delta=1e-6)).best
     x = Counts(records=WIDE.encode(table), frequencies=np.ones(N, dtype=np.int64))
     measured = []
     for seed in range(10, 14):
@@ -166,8 +167,8 @@ def test_the_predicted_error_is_near_what_is_measured(epsilon: float) -> None:
         measured.append(apart(table, pl.concat([WIDE.decode(chunk, rng=rng) for chunk in chunks]), WIDE.names).mean())
     ratios = []
     for factor in (2.0, 1.0, 0.5):
-        made = planned(drawn(N, 5), epsilon=factor * epsilon)
-        found = Rehearsal(made.request).of(made.feasible[0])
+        made = planned(drawn(N, 5), budget=Budget(epsilon=factor * epsilon, delta=1e-6))
+        found = Rehearsal(made.comparison).of(made.feasible[0])
         assert found is not None
         ratios.append(found.mean / float(np.mean(measured)))
     assert ratios[0] < 5 / 6 < ratios[1] < 6 / 5 < ratios[2]
@@ -178,7 +179,7 @@ def test_whole_records_and_open_labels_are_rehearsed_too() -> None:
     two = Domain(columns={"a": Integer(lower=0, upper=7), "b": Boolean()})
     table = pl.DataFrame({"a": rng.integers(0, 8, 500), "b": rng.random(500) < 0.3})
     made = planned(table, two, mechanisms=["perturbed-histogram"], records=500)
-    found = Rehearsal(made.request).of(made.feasible[0])
+    found = Rehearsal(made.comparison).of(made.feasible[0])
     assert found is not None
     assert found.measured is None
     assert 0.0 < found.mean < 0.1
@@ -192,13 +193,13 @@ def test_whole_records_and_open_labels_are_rehearsed_too() -> None:
         }
     )
     made = planned(table, words)
-    found = Rehearsal(made.request).of(made.feasible[0])
+    found = Rehearsal(made.comparison).of(made.feasible[0])
     assert found is not None
     assert 0.0 < found.mean < 0.2
 
 
 def test_what_cannot_be_rehearsed() -> None:
     with pytest.raises(ParameterError, match="pairs of columns need a public table"):
-        Rehearsal(planned(None).request)
+        Rehearsal(planned(None).comparison)
     made = planned(drawn(N, 2), given="c2 = 1")
-    assert Rehearsal(made.request).of(made.feasible[0]) is None
+    assert Rehearsal(made.comparison).of(made.feasible[0]) is None

@@ -17,7 +17,7 @@ from discreet.planner.plans import Plan
 from discreet.privacy import Budget
 from discreet.releases.content import POOR_UTILITY
 
-REQUEST: dict[str, Any] = {"records": 10_000, "epsilon": 1.0, "delta": 1e-6}
+REQUEST: dict[str, Any] = {"records": 10_000, "budget": Budget(epsilon=1.0, delta=1e-6)}
 
 
 def columns(count: int, cells: int) -> Domain:
