@@ -324,8 +324,12 @@ _MOST_COORDINATES = 64  # up to which steps are chosen by trying them out
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
-    """What is asked of an evolution: ``kind`` is its class, ``own`` the parameters that are fixed."""
+class Calibration:
+    """The search for the parameters of an evolution that meet a budget.
+
+    ``kind``: its class.
+    ``own``: the parameters that are fixed.
+    """
 
     kind: Any
 

@@ -31,9 +31,9 @@ from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
 from discreet.mechanisms.populations import (
     LARGEST,
     MOST_CANDIDATES,
+    Calibration,
     Embedded,
     Populations,
-    Request,
     check_fits,
     settled_api,
     settled_shares,
@@ -664,7 +664,7 @@ class PrivateEvolution(SteppedMechanism):
         known = ("steps", "population", "noise", "variant", "nearest", "unit_votes", "by_label", "label_shares",
                  "lookahead", "multiplicity", "sampling", "api")  # fmt: skip
         own = {name: value for name in known if (value := fixed.pop(name, None)) is not None}
-        request = Request(
+        request = Calibration(
             kind=cls,
             budget=budget,
             domain=domain,
