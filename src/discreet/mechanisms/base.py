@@ -233,17 +233,12 @@ class Mechanism(ABC):
         """
         return NoLikelihood()
 
-    @property
-    def _cells(self) -> int:
-        """Number of cells of the domain, which must be finite, and small enough for cells to be numbered."""
-        return numbered_cells(self.domain, self.name)
-
     def count_table(self) -> tuple[int | None, tuple[str, ...]]:
         """Return how many counts a table of counts has, where that is known, and the names of its text columns.
 
         There are text columns where a count is not of a cell or label of the domain.
         """
-        return self._cells if self.traits.needs_cells else None, ()
+        return numbered_cells(self.domain, self.name) if self.traits.needs_cells else None, ()
 
     # -- what is known beforehand ---------------------------------------------------------------------------------
 

@@ -103,10 +103,6 @@ class HierarchicalHistogram(NoisyCounts):
         return ("noisy tree", self.domain, self.records, self.noise, self.scale, self.levels)
 
     @property
-    def _cells(self) -> int:
-        return numbered_cells(self.domain, self.name)
-
-    @property
     def _length(self) -> int:
         return sum(self.projector.tree.nodes(level) for level in self.projector.measured)
 
@@ -156,9 +152,10 @@ class HierarchicalHistogram(NoisyCounts):
 
     def count_table(self) -> tuple[int, tuple[str, ...]]:
         """Return the number of cells. Raises ParameterError when they are too many to be listed."""
-        if self._cells > _MOST_LISTED:
-            raise ParameterError(f"at most {_MOST_LISTED:,} cells can be listed, got {self._cells:,}. Draw records")
-        return self._cells, ()
+        cells = numbered_cells(self.domain, self.name)
+        if cells > _MOST_LISTED:
+            raise ParameterError(f"at most {_MOST_LISTED:,} cells can be listed, got {cells:,}. Draw records")
+        return cells, ()
 
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return how far a record is displaced on average, as a share of the domain's diameter: a prediction.

@@ -94,10 +94,6 @@ class NoisyCounts(Mechanism):
         return self._counts(x) + self.law.draw(self.scale, self._length, rng=rng)
 
     @property
-    def _cells(self) -> int:
-        return self.cells.count
-
-    @property
     def _length(self) -> int:
         return self.cells.count
 

@@ -15,7 +15,7 @@ from discreet._core.arrays import Floats
 from discreet._core.checks import positive_size, real
 from discreet.domain import Counts, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.base import require_made_for
+from discreet.mechanisms.base import numbered_cells, require_made_for
 from discreet.mechanisms.likelihood import NoLikelihood, ThresholdedUrn
 from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.reading import Reading
@@ -122,7 +122,8 @@ class StabilisedPitmanYor(StableCounts):
         )
 
     def _base(self) -> Floats:
-        return np.asarray(np.exp(self.domain.log_base(self.domain.unflat(np.arange(self._cells)))))
+        cells = np.arange(numbered_cells(self.domain, self.name))
+        return np.asarray(np.exp(self.domain.log_base(self.domain.unflat(cells))))
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return posterior weights drawn from what remains of the table's expected counts with one draw of noise."""
