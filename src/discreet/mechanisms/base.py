@@ -169,11 +169,6 @@ class Mechanism(ABC):
             When there is no closed form.
         """
 
-    @property
-    def step_identity(self) -> tuple[Any, ...]:
-        """What the private step is, up to its reading: mechanisms for which it is equal differ in public only."""
-        return (type(self), *((item.name, getattr(self, item.name)) for item in fields(self) if item.compare))
-
     def outputs(self, *tables: Counts) -> Outputs:
         """Return everything that the kernel can give for some tiny tables.
 

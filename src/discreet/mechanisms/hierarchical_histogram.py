@@ -98,11 +98,6 @@ class HierarchicalHistogram(NoisyCounts):
         return Consistent(Tree.of(self.domain).down_to(max(measured, default=0)), measured, self.records)
 
     @property
-    def step_identity(self) -> tuple[Any, ...]:
-        """The levels of the tree and the noise."""
-        return ("noisy tree", self.domain, self.records, self.noise, self.scale, self.levels)
-
-    @property
     def _length(self) -> int:
         return sum(self.projector.tree.nodes(level) for level in self.projector.measured)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -42,6 +42,7 @@ from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.projections import Consistent
 from discreet.mechanisms.reading import (
     BLOCK,
+    READING_ONLY,
     SAMPLINGS,
     CellShares,
     Estimates,
@@ -170,8 +171,8 @@ class Marginals(WideFacts, PartsMechanism):
         least_columns=4,
     )
 
-    sampling: Sampling = SAMPLINGS[0]
-    tables: int | None = None
+    sampling: Sampling = field(default=SAMPLINGS[0], metadata=READING_ONLY)
+    tables: int | None = field(default=None, metadata=READING_ONLY)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", _on_grid(GAUSSIAN.checked(self.scale)))
@@ -190,12 +191,6 @@ class Marginals(WideFacts, PartsMechanism):
                     "each table that meet the condition"
                 )
         super().__post_init__()
-
-    @property
-    def step_identity(self) -> tuple[Any, ...]:
-        """The tables that may be measured and their noise: what records are drawn for is public."""
-        labels = (self.threshold, self.label_units)
-        return (self.name, self.domain, self.records, self.scale, self.units, self.workload, *labels)
 
     @property
     def once(self) -> bool:

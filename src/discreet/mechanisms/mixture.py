@@ -140,11 +140,6 @@ class Mixture(DrawnMechanism):
         remedies = helpful(self.domain, "cells", "columns", "size", "epsilon", "delta", size=self.size == 1)
         return Forecast(lost=self.mixing, lost_is="expectation", lost_to="uniform", remedies=remedies)
 
-    @property
-    def step_identity(self) -> tuple[Any, ...]:
-        """The mixture, and whether records are drawn twice: names differ, the law does not."""
-        return ("mixture", self.traits.distinct, self.domain, self.size, self.mixing)
-
     def likelihood(self) -> DrawnFromCounts | DistinctRecords:
         """Return the mixture's likelihood, or that of distinct draws."""
         if self.traits.distinct:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeVar, cast
@@ -35,7 +35,16 @@ from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import NoisyCellCounts
 from discreet.mechanisms.noise import LAWS, NoiseLaw, law_named
 from discreet.mechanisms.projections import Projection
-from discreet.mechanisms.reading import SAMPLINGS, CellReading, CellShares, Estimates, Forms, Reading, Sampling
+from discreet.mechanisms.reading import (
+    READING_ONLY,
+    SAMPLINGS,
+    CellReading,
+    CellShares,
+    Estimates,
+    Forms,
+    Reading,
+    Sampling,
+)
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.guarantee import RelationName
 
@@ -59,7 +68,7 @@ class NoisyCounts(Mechanism):
     records: int
     scale: float
     noise: str = "laplace"
-    sampling: Sampling = SAMPLINGS[0]
+    sampling: Sampling = field(default=SAMPLINGS[0], metadata=READING_ONLY)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", law_named(self.noise).checked(self.scale))
@@ -82,11 +91,6 @@ class NoisyCounts(Mechanism):
     def cells(self) -> Cells:
         """What noise is added to."""
         return OwnCells.of(self.domain, self.name)
-
-    @property
-    def step_identity(self) -> tuple[Any, ...]:
-        """The cells and the noise: what reads the noisy counts is public."""
-        return ("noisy counts", self.cells, self.records, self.noise, self.scale)
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
         """Return the noisy counts of all cells, an int64 array of shape ``(cells,)``."""

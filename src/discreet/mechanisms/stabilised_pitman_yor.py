@@ -6,7 +6,7 @@ Theory: docs/theory/stabilised-pitman-yor.md (theorem T8, by post-processing).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from discreet.domain.records import Commonness
 from discreet.mechanisms.base import numbered_cells, require_made_for
 from discreet.mechanisms.likelihood import NoLikelihood, ThresholdedUrn
 from discreet.mechanisms.noise import LAPLACE
-from discreet.mechanisms.reading import Reading
+from discreet.mechanisms.reading import READING_ONLY, Reading
 from discreet.mechanisms.stability import LabelReading, StableCounts
 from discreet.mechanisms.urn import UNIT, discount_units, draw_blocks, records_of, strength_units
 
@@ -78,9 +78,9 @@ class StabilisedPitmanYor(StableCounts):
 
     name: ClassVar[str] = "stabilised-pitman-yor"
 
-    records: int
-    strength: float = 1.0
-    discount: float = 0.0
+    records: int = field(metadata=READING_ONLY)
+    strength: float = field(default=1.0, metadata=READING_ONLY)
+    discount: float = field(default=0.0, metadata=READING_ONLY)
 
     def __post_init__(self) -> None:
         super().__post_init__()

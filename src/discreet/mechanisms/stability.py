@@ -53,11 +53,6 @@ class StableCounts(Mechanism):
         object.__setattr__(self, "scale", LAPLACE.checked(self.scale))
         object.__setattr__(self, "threshold", integer("threshold", self.threshold, least=2, most=_MOST))
 
-    @property
-    def step_identity(self) -> tuple[Any, ...]:
-        """The noise and the threshold: what reads the labels that remain is public."""
-        return ("labels above a threshold", self.domain, self.scale, self.threshold)
-
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Counts:
         """Return the labels that reach the threshold, in a random order, with their noisy counts.
 

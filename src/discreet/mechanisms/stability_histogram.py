@@ -5,7 +5,7 @@ Theory, proofs and the paper's own bound: docs/theory/stability-histogram.md (th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -17,7 +17,17 @@ from discreet.domain.records import Commonness
 from discreet.mechanisms.forecast import Forecast
 from discreet.mechanisms.likelihood import ThresholdedCounts
 from discreet.mechanisms.noise import LAPLACE
-from discreet.mechanisms.reading import SAMPLINGS, CellReading, CellShares, Forms, Listed, Made, Reading, Sampling
+from discreet.mechanisms.reading import (
+    READING_ONLY,
+    SAMPLINGS,
+    CellReading,
+    CellShares,
+    Forms,
+    Listed,
+    Made,
+    Reading,
+    Sampling,
+)
 from discreet.mechanisms.stability import LabelReading, StableCounts
 
 
@@ -70,7 +80,7 @@ class StabilityHistogram(StableCounts):
     name: ClassVar[str] = "stability-histogram"
     forms: ClassVar[Forms] = Forms(counts=True, folders=True)
 
-    sampling: Sampling = SAMPLINGS[0]
+    sampling: Sampling = field(default=SAMPLINGS[0], metadata=READING_ONLY)
 
     def __post_init__(self) -> None:
         super().__post_init__()
