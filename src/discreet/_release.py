@@ -294,7 +294,7 @@ def _require_complete(request: Request) -> None:
             f"{solved[0]!r} is no parameter of {request.mechanism}: it follows from the table and other arguments. "
             "Leave it out"
         )
-    if request.counts and not kind.forms.counts:
+    if request.counts and not kind.traits.counts:
         raise ParameterError(f"{request.mechanism} releases records, not counts. Ask for records, and write size=...")
     require_relation(kind, request.between.name)
 
@@ -308,7 +308,7 @@ def _divided(request: Request, domain: Domain, out: Path_ | None, parts: Partiti
     if request.several or request.counts:
         raise ParameterError("several tables, or counts, cannot be released in parts. Leave partitions out")
     if parts.by is not None:
-        if request.mechanism_type is not None and not request.mechanism_type.forms.folders:
+        if request.mechanism_type is not None and not request.mechanism_type.traits.folders:
             raise no_folders(request.mechanism_type.name)
         parts.require_folders(domain)
     return True
@@ -455,7 +455,7 @@ def _chosen(asked: Request, known: _Known, *, by_value: bool) -> tuple[Mechanism
 
 def _by_plan(asked: Request, held: _Known, n: int, *, by_value: bool) -> tuple[Mechanism, str]:
     """Return the mechanism that the plan chooses from public facts, and why."""
-    able = (lambda forms: forms.folders) if by_value else (lambda forms: forms.counts) if asked.counts else None
+    able = (lambda traits: traits.folders) if by_value else (lambda traits: traits.counts) if asked.counts else None
     chosen = plan(
         held.domain,
         records=n,
@@ -464,7 +464,7 @@ def _by_plan(asked: Request, held: _Known, n: int, *, by_value: bool) -> tuple[M
         size=asked.size,
         group=held.group,
         largest_sizes=False,
-        mechanisms=None if able is None else [name for name in first_names() if able(named(name).forms)],
+        mechanisms=None if able is None else [name for name in first_names() if able(named(name).traits)],
         reference=held.reference,
         sampling=asked.sampling,
     )

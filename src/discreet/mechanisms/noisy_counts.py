@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeVar, cast
@@ -40,8 +40,8 @@ from discreet.mechanisms.reading import (
     SAMPLINGS,
     CellReading,
     CellShares,
+    Contents,
     Estimates,
-    Forms,
     Reading,
     Sampling,
 )
@@ -61,8 +61,7 @@ class NoisyCounts(Mechanism):
     Parameters: see PerturbedHistogram.
     """
 
-    forms: ClassVar[Forms] = Forms(counts=True, folders=True)
-    traits: ClassVar[Traits] = Traits(free=("scale",), cells_cost=False, theorem="T6")
+    traits: ClassVar[Traits] = Traits(free=("scale",), cells_cost=False, theorem="T6", counts=True, folders=True)
 
     domain: Domain
     records: int
@@ -149,6 +148,11 @@ class NoisyCounts(Mechanism):
     def probabilities(self, y: CellCounts) -> Floats:
         """Return the cells' probabilities that records are drawn with: public post-processing of noisy counts."""
         return self.projector.probabilities(y)
+
+    def contents(self, n: int, *, counts: bool = False) -> Contents:
+        """Return any number of records, or the count of every cell."""
+        contents = super().contents(n, counts=counts)
+        return replace(contents, rows=range(self.cells.count, self.cells.count + 1)) if counts else contents
 
     def reading(self, y: CellCounts, *, n: int) -> Reading:
         """Return records drawn from the noisy counts, and these themselves."""

@@ -14,7 +14,7 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import choice
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.forecast import Forecast
+from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.likelihood import ThresholdedCounts
 from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.reading import (
@@ -22,7 +22,6 @@ from discreet.mechanisms.reading import (
     SAMPLINGS,
     CellReading,
     CellShares,
-    Forms,
     Listed,
     Made,
     Reading,
@@ -78,7 +77,7 @@ class StabilityHistogram(StableCounts):
     """
 
     name: ClassVar[str] = "stability-histogram"
-    forms: ClassVar[Forms] = Forms(counts=True, folders=True)
+    traits: ClassVar[Traits] = replace(StableCounts.traits, folders=True)
 
     sampling: Sampling = field(default=SAMPLINGS[0], metadata=READING_ONLY)
 

@@ -30,7 +30,7 @@ from discreet.releases.certificate import Certificate
 from discreet.releases.content import (
     Frames,
     MechanismFamily,
-    content_of,
+    contents_of,
     mechanism_on,
     no_rows,
     outcome_facts,
@@ -139,24 +139,24 @@ def publish(
     generator = secure() if rng is None else rng
     inputs = (facts.path,)
     paths = None
+    between = Relation(name=relation, group=facts.max_records)
+    n = _public_number(confidential, mechanism, between)
+    contents, guarantee = contents_of(mechanism, n, size=size, counts=counts), mechanism.guarantee(between, n=n)
     if divided is not None:
-        divided.require_fit(mechanism, counts=counts)
+        divided.require_fit(mechanism, contents)
         if out is None:
             raise ParameterError("a release in parts is a folder that must not exist yet. Write out=...")
     if out is not None:
-        several = mechanism.forms.tables is not None
+        several = contents.tables is not None
         paths = place(out, certificate, several=several, inputs=inputs, parts=divided is not None)
-    between = Relation(name=relation, group=facts.max_records)
-    n = _public_number(confidential, mechanism, between)
-    content, guarantee = content_of(mechanism, n, size=size, counts=counts), mechanism.guarantee(between, n=n)
     require_kind(guarantee, frozenset(accept))
     if budget is not None:
         feasible(guarantee, budget, f"{budget} with {mechanism.name} {mechanism.parameters()}")
     if not accept_poor_utility:
-        require_utility(mechanism, n, size=content.size, like=like)
+        require_utility(mechanism, n, size=contents.size, like=like)
     marks = {"seeded": not isinstance(generator, SecureGenerator), "seeded_cut": facts.seeded}
     document = Certificate.of(
-        mechanism, content, guarantee, budget=budget, unit=facts.unit, public_inputs=dict(facts.public), **marks
+        mechanism, contents, guarantee, budget=budget, unit=facts.unit, public_inputs=dict(facts.public), **marks
     )
     document.to_json()  # what cannot be written is found before anything is drawn
     stated = document.facts.guarantee
@@ -167,12 +167,12 @@ def publish(
         records=(n or None) if relation == "replacement" else None,  # a model may be drawn from its prior
         unit=facts.unit,
         max_records=facts.max_records,
-        size=content.size,
+        size=contents.size,
         counts=counts,
         seeded=any(marks.values()),
         out=paths or (),
     )
-    twin = twin_of(mechanism, content.size)  # made before the kernel sees the table, so that nothing it keeps is read
+    twin = twin_of(mechanism, contents.size)  # made before the kernel sees the table, so that nothing it keeps is read
     with _run_of(ledger, request, mechanism) as run:
         run.assign(mechanism, n=n)
         if run.stamp is not None:
@@ -181,7 +181,7 @@ def publish(
         reading = twin.reading(output, n=n)
         document = document.releasing(**_outcome(reading, run.request))
         rng = public(generator)
-        tables = released_frames(twin, content, reading, rng=rng, progress=per_record)
+        tables = released_frames(twin, contents, reading, rng=rng, progress=per_record)
         if paths is None:
             records, document = _in_memory(tables, document, facts, twin.domain)
             run.commit(document.paid_for)
@@ -189,12 +189,12 @@ def publish(
             return Release(records=records, certificate=document, info=info or {})
         if divided is not None:
             document = write_parts(
-                twin, content, reading, document, paths[0], divided,
+                twin, contents, reading, document, paths[0], divided,
                 rng=rng, carried=carried(document, paths[1]), run=run, progress=progress,
             )  # fmt: skip
         else:
             separator = out.separator if isinstance(out, DelimitedFile) else None
-            schema = dict(no_rows(twin, content).schema)
+            schema = dict(no_rows(contents).schema)
             document = write(tables, schema, document, paths, inputs=inputs, run=run, separator=separator)
         return Release(records=None, certificate=document, info=info or {}, path=paths[0], certificate_path=paths[1])
 
