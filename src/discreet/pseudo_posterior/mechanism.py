@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -279,16 +279,10 @@ class ModelMechanism(Mechanism):
         """Return what the guarantee of this posterior depends on, and that of the other does not."""
 
     @classmethod
-    @abstractmethod
-    def certified_posterior(cls, parameters: Mapping[str, Any], synthesiser: Synthesiser, **read: Any) -> Any:
-        """Return a posterior with the promise of a certificate, over a stand-in of its model."""
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
-        """Return a mechanism with the same promise and reading: the model and its chains are a stand-in.
-
-        ``records``, ``size``: not used, since they are no parameters of a model.
-        """
+    def certified_by(
+        cls, parameters: Mapping[str, Any], *, domain: Domain, posterior: Callable[..., Any], **own: Any
+    ) -> Self:
+        """Return a mechanism with the promise and reading of a certificate: the model and its chains are a stand-in."""
         stand_in = FromModel(
             function=_no_model,
             columns=tuple(parameters["synthesised"]),
@@ -296,9 +290,9 @@ class ModelMechanism(Mechanism):
             densities_at_most_one=parameters["densities_at_most_one"] is True,
         )
         survey, tables = parameters.get("survey", {}), parameters["tables"]
-        posterior = cls.certified_posterior(
-            parameters,
+        made = posterior(
             stand_in,
+            **own,
             tables=tables,
             draws=tables,
             survey_weight=survey.get("weight"),
@@ -306,7 +300,7 @@ class ModelMechanism(Mechanism):
             unit=parameters.get("unit"),
         )
         certified = {name: parameters[name] for name in ("model", "chains")}
-        return cls(domain=domain, posterior=posterior, certified=certified)
+        return cls(domain=domain, posterior=made, certified=certified)
 
     @classmethod
     def calibrated(
