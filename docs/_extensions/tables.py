@@ -78,7 +78,7 @@ def row(name: str, kind: type[Mechanism]) -> Row:
         guarantee=f"{promised.kind}, {'exact' if promised.profile.exact else 'upper bound'}",
         theorem=promised.theorem,
         relations=", ".join(kind.traits.relations),
-        gives="records or counts" if kind.forms.counts else "records",
+        gives="records or counts" if kind.traits.counts else "records",
         intervals=intervals(made, on_cells),
         theory=page,
     )

@@ -275,10 +275,8 @@ def _given(mechanism: Any, domain: Domain, parameters: Mapping[str, Any], watch:
 def _with_files(request: Request, made: Mechanism | None, *, inputs: tuple[Any, ...]) -> Request:
     """Return the request with the files that it writes, once they are known to be writable and to be no inputs."""
     asked, checkpoint = request.output, request.checkpoint
-    several, parts = (
-        request.several or (made is not None and made.forms.tables is not None),
-        asked.partitions is not None,
-    )
+    several = request.several if made is None else made.contents(request.declared or 1).tables is not None
+    parts = asked.partitions is not None
     if parts:
         _require_parts(request, made, several=several)
     outputs: tuple[Path, ...] = ()
@@ -309,7 +307,7 @@ def _require_parts(request: Request, made: Mechanism | None, *, several: bool) -
     if request.output.partition_by is None or request.domain is None:
         return
     kind = request.mechanism_type if made is None else type(made)
-    if kind is not None and not kind.forms.folders:
+    if kind is not None and not kind.traits.folders:
         raise no_folders(kind.name)
     require_folders(request.output, request.domain)
 
@@ -388,7 +386,7 @@ def _announced(request: Request, chosen: Mechanism, why: str, facts: PublicFacts
     if chosen.traits.random_size and size is not None:
         expected = counted_up(size * forecast.released_share)
         yield f"about {expected} of {counted(size, 'draw')} are expected to be released"
-    if chosen.forms.tables is None and (why_not := no_posterior(chosen)):
+    if chosen.contents(n).tables is None and (why_not := no_posterior(chosen)):
         yield f"estimate will give no intervals from this release: {why_not}"
     if request.budget is not None:
         yield from delta_caveats(request.budget.delta, n)

@@ -80,7 +80,7 @@ def test_who_has_records_by_position(name: str) -> None:
     mechanism = calibrated(name, domain, size=10)
     shares = mechanism.reading(released(mechanism, domain), n=HELD).cell_shares(rng=seeded(5))
     assert (shares is not None) == (name in BY_POSITION)
-    assert mechanism.forms.folders == REGISTRY[name].forms.folders == (name in {*BY_POSITION} - {"marginals"})
+    assert mechanism.contents(HELD).folders == REGISTRY[name].traits.folders == (name in {*BY_POSITION} - {"marginals"})
 
 
 @pytest.mark.parametrize("sampling", ["stratified", "iid"])
@@ -181,7 +181,7 @@ def test_a_model_keeps_totals_and_new_labels_apart() -> None:
 
 def test_an_evolution_without_a_step_fills_no_folders() -> None:
     evolution = PrivateEvolution(domain=DOMAIN, records=HELD, scale=1.0, steps=0, population=20)
-    assert not evolution.forms.folders
+    assert not evolution.contents(HELD).folders
     assert evolution.reading([], n=HELD).cell_shares(rng=seeded(1)) is None
 
 

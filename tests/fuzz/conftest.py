@@ -95,7 +95,7 @@ def _write_tables(folder: Path) -> None:
     from discreet.pseudo_posterior import CensoredPosterior
     from discreet.pseudo_posterior.synthesiser import FromModel
     from discreet.releases import Certificate
-    from discreet.releases.content import content_of
+    from discreet.releases.content import contents_of
     from discreet.releases.facts import FileFacts
 
     folder.mkdir()
@@ -104,8 +104,8 @@ def _write_tables(folder: Path) -> None:
     posterior = CensoredPosterior(FromModel(function=print, columns=("y",)), bound=0.5)
     mechanism = posterior.on(Domain(columns={"y": Numeric(lower=0.0, upper=9.0)}))
     public: dict[str, Any] = {"budget": None, "unit": None, "seeded": False, "seeded_cut": False, "public_inputs": {}}
-    content = content_of(mechanism, 3, size=None)
-    made = Certificate.of(mechanism, content, mechanism.guarantee(Relation(), n=3), **public)
+    contents = contents_of(mechanism, 3, size=None)
+    made = Certificate.of(mechanism, contents, mechanism.guarantee(Relation(), n=3), **public)
     document = made.holding([FileFacts(file=path.name, rows=3, sha256=file_sha256(path))]).to_dict()
     (folder / "certificate.json").write_text(json.dumps(document))
 

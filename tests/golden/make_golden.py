@@ -85,7 +85,7 @@ def releases() -> dict[str, dict[str, Any]]:
         asked = {"mechanism": name, "domain": _domain_for(name), **_budget_for(name)}
         made[name] = asked
         made[f"{name}-unit"] = {**asked, "domain": _persons_for(name), "unit": "person", "max_records": 2}
-        if kind.forms.counts:
+        if kind.traits.counts:
             made[f"{name}-counts"] = {**asked, "counts": True, "size": None}
 
     def also(name: str, like: str, **changes: Any) -> None:

@@ -58,7 +58,7 @@ def test_a_difference_is_found_where_it_is() -> None:
 
 def test_every_mechanism_is_frozen_in_all_its_forms() -> None:
     asked = frozen.releases()
-    counting = {name for name in REGISTRY if REGISTRY[name].forms.counts}
+    counting = {name for name in REGISTRY if REGISTRY[name].traits.counts}
     assert set(frozen.COUNTS) == counting
     assert set(DRAWN["rows"]) == {*asked, *frozen.models()}
     assert {*REGISTRY} <= {*frozen.written()}

@@ -61,7 +61,7 @@ def test_every_mechanism_and_form_has_one(version: str) -> None:
     """Of the newest version, every mechanism there is; of an older one, those that there were: none was taken away."""
     held = names(version)
     there = REGISTRY if version == VERSIONS[-1] else {name: kind for name, kind in REGISTRY.items() if name in held}
-    counting = {f"{mechanism}-counts" for mechanism, kind in there.items() if kind.forms.counts}
+    counting = {f"{mechanism}-counts" for mechanism, kind in there.items() if kind.traits.counts}
     assert held >= {*there, *counting, *(f"{mechanism}-unit" for mechanism in there)}
     assert all(names(earlier) <= held for earlier in VERSIONS if earlier < version)
     facts = {path: json.loads(path.read_text()) for path in RELEASES if path.parent.name == version}

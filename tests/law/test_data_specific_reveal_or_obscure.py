@@ -116,7 +116,7 @@ class Short(DataSpecificRevealOrObscure):
     at = 0
 
     def _units_at(self, x: Counts) -> int:
-        least = int(x.frequencies.min()) if len(x.frequencies) == self._cells else 0
+        least = int(x.frequencies.min()) if len(x.frequencies) == self.domain.size else 0
         units = DataSpecificRevealOrObscure._units_at(self, x)
         return max(0, units - 1) if least == self.at else units
 
@@ -125,7 +125,7 @@ class IgnoresEmptyCells(DataSpecificRevealOrObscure):
     """A broken twin: it reads the smallest positive count."""
 
     def _units_at(self, x: Counts) -> int:
-        positive = module._units(x.n, self._cells, self.draw_epsilon, self.schedule)
+        positive = module._units(x.n, self.domain.size, self.draw_epsilon, self.schedule)
         least = int(x.frequencies.min())
         return int(positive[least]) if least < len(positive) else 0
 

@@ -307,7 +307,7 @@ def test_domains_of_any_size_have_a_tree() -> None:
     with pytest.raises(ParameterError, match="cells can be listed"):
         mechanism.reading(mechanism._counts(x), n=mechanism.records).estimates()
     with pytest.raises(ParameterError, match="cells can be listed"):  # before its kernel runs, or anybody pays
-        mechanism.count_table()
+        mechanism.contents(500, counts=True)
 
 
 # -- records ------------------------------------------------------------------------------------------------------

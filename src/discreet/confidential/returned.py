@@ -116,7 +116,7 @@ def _narrow() -> tuple[Any, ...]:
 
 def _holds(given: Any, column: Column) -> bool:
     """Whether a type of integers holds every declared value, and says nothing of one that was clipped."""
-    if getattr(column, "out_of_bounds", "error") == "clip":
+    if column._clipped_to is not None:
         return False
     bounds = (column.lower, column.upper) if isinstance(column, Integer) else getattr(column, "categories", (2**63,))
     limits = np.iinfo(str(given).lower())

@@ -314,11 +314,12 @@ class Column(ABC):
             Values that are not null.
         """
         numbers = _numbers(values, self.kind)
-        if getattr(self, "out_of_bounds", "error") == "clip":
-            bounds: Any = self
-            lower, upper = _numbers(pl.Series([bounds.lower, bounds.upper]), self.kind)
-            numbers = np.clip(numbers, lower, upper)
-        return numbers
+        return np.clip(numbers, *_numbers(pl.Series(self._clipped_to), self.kind)) if self._clipped_to else numbers
+
+    @property
+    def _clipped_to(self) -> tuple[Any, Any] | None:
+        """The bounds that values beyond are moved to, where that is declared."""
+        return None
 
     def distance(self, a: Codes, b: Codes) -> npt.NDArray[np.float64]:
         """Return the ground distance of codes, in [0, 1]: ``|x - y| / scale``, or 0/1 without an order.

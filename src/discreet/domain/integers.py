@@ -52,6 +52,10 @@ class LatticeColumn(Column):
     _groups: npt.NDArray[np.int64] | None = field(init=False, repr=False, compare=False, default=None)
     _listed: npt.NDArray[np.int32] | None = field(init=False, repr=False, compare=False, default=None)
 
+    @property
+    def _clipped_to(self) -> tuple[Any, Any] | None:
+        return (self.lower, self.upper) if self.out_of_bounds == "clip" else None
+
     def _settle_lattice(self, start: int, stop: int, stride: int = 1, *, spacing: str = "linear") -> None:
         """Set the points from ``start`` to at most ``stop`` (both in the column's unit), and their grouping."""
         self._choice("out_of_bounds", ("error", "clip"))

@@ -128,6 +128,10 @@ class Numeric(Column):
         else:
             self._settle_common()
 
+    @property
+    def _clipped_to(self) -> tuple[Any, Any] | None:
+        return (self.lower, self.upper) if self.out_of_bounds == "clip" else None
+
     # -- construction -------------------------------------------------------------------------------------------
 
     def _settle_step(self) -> None:

@@ -330,7 +330,7 @@ class _Several:
         if isinstance(release, (str, os.PathLike)):
             release = read(release, certificate)  # of files that are not the release's, nothing is read
         known = read_certificate(release, certificate)
-        if analysed_mechanism(known).forms.tables is None:
+        if analysed_mechanism(known).contents(known.facts.records).tables is None:
             raise ParameterError(
                 "this is for releases of several tables. For one table take discreet.inference.posterior"
             )

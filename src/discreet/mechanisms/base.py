@@ -26,7 +26,7 @@ from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness, Parts
 from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.likelihood import Likelihood, NoLikelihood
-from discreet.mechanisms.reading import Forms, Reading
+from discreet.mechanisms.reading import Contents, Reading
 from discreet.privacy import Budget, Guarantee, Relation
 
 MOST_LISTED = 2_000_000
@@ -135,13 +135,10 @@ class Mechanism(ABC):
         Registry and command name.
     traits : Traits
         Facts of the class, whatever its parameters.
-    forms : Forms
-        The forms in which it releases.
     """
 
     name: ClassVar[str]
     traits: ClassVar[Traits]
-    forms: ClassVar[Forms] = Forms()
 
     domain: Domain
 
@@ -168,11 +165,6 @@ class Mechanism(ABC):
         LawNotAvailable
             When there is no closed form.
         """
-
-    @property
-    def step_identity(self) -> tuple[Any, ...]:
-        """What the private step is, up to its reading: mechanisms for which it is equal differ in public only."""
-        return (type(self), *((item.name, getattr(self, item.name)) for item in fields(self) if item.compare))
 
     def outputs(self, *tables: Counts) -> Outputs:
         """Return everything that the kernel can give for some tiny tables.
@@ -203,14 +195,9 @@ class Mechanism(ABC):
 
     # -- its reading --------------------------------------------------------------------------------------------
 
-    @property
-    def released_domain(self) -> Domain:
-        """The domain of the released records: all columns, unless some are read and not released."""
-        return self.domain
-
-    def released_size(self, n: int) -> int | None:
-        """Return the number of records that it releases of ``n``, or draws; None where any number may be asked for."""
-        return None
+    def contents(self, n: int, *, counts: bool = False) -> Contents:
+        """Return what a release of ``n`` records holds: records, or a table of counts where the traits allow it."""
+        return Contents(domain=self.domain, folders=self.traits.folders)
 
     @abstractmethod
     def reading(self, y: Any, *, n: int) -> Reading:
@@ -232,18 +219,6 @@ class Mechanism(ABC):
         It follows from public parameters alone, so it can be asked before there is an output.
         """
         return NoLikelihood()
-
-    @property
-    def _cells(self) -> int:
-        """Number of cells of the domain, which must be finite, and small enough for cells to be numbered."""
-        return numbered_cells(self.domain, self.name)
-
-    def count_table(self) -> tuple[int | None, tuple[str, ...]]:
-        """Return how many counts a table of counts has, where that is known, and the names of its text columns.
-
-        There are text columns where a count is not of a cell or label of the domain.
-        """
-        return self._cells if self.traits.needs_cells else None, ()
 
     # -- what is known beforehand ---------------------------------------------------------------------------------
 

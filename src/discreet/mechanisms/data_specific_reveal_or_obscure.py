@@ -19,7 +19,7 @@ from discreet._core.errors import GuaranteeKindError
 from discreet._core.text import percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.base import NEIGHBOURS, require_relation
+from discreet.mechanisms.base import NEIGHBOURS, numbered_cells, require_relation
 from discreet.mechanisms.drawn import DrawnMechanism, Looked
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import DrawnByLeast
@@ -89,21 +89,22 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
     def __post_init__(self) -> None:
         object.__setattr__(self, "draw_epsilon", real("draw_epsilon", self.draw_epsilon, least=_LEAST, most=_MOST))
         object.__setattr__(self, "size", positive_size("size", self.size))
-        _ = self._cells  # refuses a domain that is not finite
+        _ = numbered_cells(self.domain, self.name)  # refuses a domain that is not finite
         choice("schedule", self.schedule, ("optimal", "published"))
 
     def probabilities(self, n: int) -> Floats:
         """Return ``q_0, .., q_(n//k)``, the probabilities of a uniform cell at each smallest count, as used."""
-        positive = _units(positive_size("n", n), self._cells, self.draw_epsilon, self.schedule)
-        return np.append(positive, np.zeros(n // self._cells + 1 - len(positive), dtype=np.int64)) / UNIT
+        cells = numbered_cells(self.domain, self.name)
+        positive = _units(positive_size("n", n), cells, self.draw_epsilon, self.schedule)
+        return np.append(positive, np.zeros(n // cells + 1 - len(positive), dtype=np.int64)) / UNIT
 
     def _units_at(self, x: Counts) -> int:
         """Return the probability for a table, in units of 2^-32."""
-        return self._units_of(x.n, int(x.frequencies.min()) if len(x.frequencies) == self._cells else 0)
+        return self._units_of(x.n, int(x.frequencies.min()) if len(x.frequencies) == self.domain.size else 0)
 
     def _units_of(self, n: int, least: int) -> int:
         """Return the probability at a smallest count, in units of 2^-32."""
-        positive = _units(n, self._cells, self.draw_epsilon, self.schedule)
+        positive = _units(n, numbered_cells(self.domain, self.name), self.draw_epsilon, self.schedule)
         return int(positive[least]) if least < len(positive) else 0
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
@@ -125,6 +126,7 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
         return self._promise(relation, n, quick=False)
 
     def _promise(self, relation: Relation, n: int, *, quick: bool) -> Guarantee:
+        cells = numbered_cells(self.domain, self.name)
         require_relation(self, relation.name)
         n = positive_size("n", n)
         if self.schedule != "optimal":
@@ -134,10 +136,10 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
             )
         profile: Profile = ConstantProfile(value=0.0)
         first = 0.0
-        if self._cells > 1:
-            weights = _units(n, self._cells, self.draw_epsilon, self.schedule) / UNIT
+        if cells > 1:
+            weights = _units(n, cells, self.draw_epsilon, self.schedule) / UNIT
             first = float(weights[0])
-            pairs = MinimumPairs(n=n, cells=self._cells, weights=weights, size=self.size)
+            pairs = MinimumPairs(n=n, cells=cells, weights=weights, size=self.size)
             group = min(relation.group, n)
             if pairs.loss > 0.0:  # else every record is obscured
                 profile = pairs if group == 1 and not (quick and self.size > 1) else pairs.chord(group)
@@ -159,7 +161,7 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
         The table's own would tell its count.
         """
         lost = worst = 0.0
-        if self._cells > 1:
+        if self.domain.size != 1:
             common = Commonness.invented(self.domain) if like is None else like
             lost, worst = (self._units_of(n, least) / UNIT for least in (math.floor(n * common.least), 0))
         return Forecast(
@@ -172,12 +174,14 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
 
     def likelihood(self) -> DrawnByLeast:
         """Return the mixture's likelihood at each probability of a uniform cell, and which smallest count has which."""
-        return DrawnByLeast(mixing=self.probabilities, given=partial(mixture_likelihood, self._cells))
+        given = partial(mixture_likelihood, numbered_cells(self.domain, self.name))
+        return DrawnByLeast(mixing=self.probabilities, given=given)
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return the mixture at the invented table's smallest count."""
-        least = math.floor(n * float(shares.min())) if len(shares) == self._cells else 0
-        return mixed(shares, self._units_of(n, least) / UNIT, self._cells)
+        cells = numbered_cells(self.domain, self.name)
+        least = math.floor(n * float(shares.min())) if len(shares) == cells else 0
+        return mixed(shares, self._units_of(n, least) / UNIT, cells)
 
     @classmethod
     def _looked(cls, domain: Domain) -> Looked:

@@ -21,7 +21,7 @@ from discreet._core.numeric import log_rising
 from discreet._core.text import percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.base import MOST_CELLS, NEIGHBOURS, held_frequencies, require_relation
+from discreet.mechanisms.base import MOST_CELLS, NEIGHBOURS, held_frequencies, numbered_cells, require_relation
 from discreet.mechanisms.drawn import HeldMechanism, Looked, held_cells
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import DrawnFromCounts
@@ -90,32 +90,35 @@ class DirichletMultinomial(HeldMechanism):
     prior: float
 
     def __post_init__(self) -> None:
+        cells = numbered_cells(self.domain, self.name)
         object.__setattr__(self, "prior", real("prior", self.prior))
         object.__setattr__(self, "size", positive_size("size", self.size))
-        if not 1e-12 <= self.prior <= 2**40 / self._cells:
+        if not 1e-12 <= self.prior <= 2**40 / cells:
             raise ParameterError(
                 f"prior must be at least 1e-12 per cell, and at most 2^40 in total, got {self.prior!r} per cell"
             )
-        exact = Fraction(self.strength_units, self._cells * _UNIT)
+        exact = Fraction(self.strength_units, cells * _UNIT)
         rounded = float(exact)  # down, so that it gives the total again
         object.__setattr__(self, "prior", math.nextafter(rounded, 0.0) if Fraction(rounded) > exact else rounded)
 
     @cached_property
     def strength_units(self) -> int:
         """The total prior mass in units: every cell a whole number of units where the base is uniform and dense."""
-        if self._cells <= _DENSE:
-            return self._cells * math.ceil(Fraction(self.prior) * _UNIT)
-        return math.ceil(Fraction(self.prior) * self._cells * _UNIT)
+        cells = numbered_cells(self.domain, self.name)
+        if cells <= _DENSE:
+            return cells * math.ceil(Fraction(self.prior) * _UNIT)
+        return math.ceil(Fraction(self.prior) * cells * _UNIT)
 
     @cached_property
     def _uniform(self) -> bool:
         least, second = self.domain.least_weights()
-        return least == second == Fraction(1, self._cells)
+        return least == second == Fraction(1, numbered_cells(self.domain, self.name))
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
         """Draw the records from the exact integer urn, in chunks, in exchangeable order."""
-        if self._cells <= _DENSE and self._uniform:
-            masses = np.full(self._cells, self.strength_units // self._cells, dtype=np.int64)
+        count = numbered_cells(self.domain, self.name)
+        if count <= _DENSE and self._uniform:
+            masses = np.full(count, self.strength_units // count, dtype=np.int64)
             masses[self.domain.flat(x.records)] += x.frequencies * _UNIT
             for cells in draw_blocks(masses, unit=_UNIT, strength=0, discount=0, size=self.size, rng=rng):
                 yield self.domain.unflat(cells)
@@ -139,17 +142,18 @@ class DirichletMultinomial(HeldMechanism):
 
     def _promise(self, relation: Relation, n: int, *, quick: bool) -> Guarantee:
         """Return the guarantee; quickly, with chains for every group, an upper bound."""
+        cells = numbered_cells(self.domain, self.name)
         require_relation(self, relation.name)
         n = positive_size("n", n)
         group = min(relation.group, n)
-        profile = self._single(n) if self._cells > 1 else ConstantProfile(value=0.0)
-        if group > 1 and self._cells > 1:
+        profile = self._single(n) if cells > 1 else ConstantProfile(value=0.0)
+        if group > 1 and cells > 1:
             profile = ChainProfile(single=profile, group=group)
             if self._uniform and not quick:
                 profile = GroupUrn(
                     size=self.size,
-                    prior=self.strength_units / (_UNIT * self._cells),
-                    cells=self._cells,
+                    prior=self.strength_units / (_UNIT * cells),
+                    cells=cells,
                     n=n,
                     group=group,
                     bound=profile,
@@ -165,16 +169,17 @@ class DirichletMultinomial(HeldMechanism):
         )
 
     def _single(self, n: int) -> Profile:
+        cells = numbered_cells(self.domain, self.name)
         strength = Fraction(self.strength_units, _UNIT)
         least, second = (strength * w for w in self.domain.least_weights())
-        if self._cells == 2 and n <= _TWO_CELL_EXACT and n * self.size <= _TWO_CELL_DRAWS:
+        if cells == 2 and n <= _TWO_CELL_EXACT and n * self.size <= _TWO_CELL_DRAWS:
             pairs = [
                 UrnPair(size=self.size, a=float(a + count), b=float(b + n - 1 - count), rest=0.0)
                 for a, b in {(least, second), (second, least)}
                 for count in range(n)
             ]
             return LargestProfile(profiles=pairs)
-        tight = self._cells > 2 or n == 1
+        tight = cells > 2 or n == 1
         rest = float(n + strength - least - second - 1)
         orders = {(least, second), (second, least)}
         pairs = [UrnPair(size=self.size, a=float(a), b=float(b), rest=rest, tight=tight) for a, b in sorted(orders)]
@@ -193,7 +198,8 @@ class DirichletMultinomial(HeldMechanism):
     @cached_property
     def _prior(self) -> Floats:
         """The prior mass of each cell, made when it is used: a plan asks for likelihoods on any number of cells."""
-        base = np.exp(self.domain.log_base(self.domain.unflat(np.arange(self._cells))))
+        cells = np.arange(numbered_cells(self.domain, self.name))
+        base = np.exp(self.domain.log_base(self.domain.unflat(cells)))
         return np.asarray(self.strength_units / _UNIT * base)
 
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:

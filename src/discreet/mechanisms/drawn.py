@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple, Self, cast
 
@@ -14,7 +15,7 @@ from discreet._core.numeric import least_integer, least_real
 from discreet._core.text import as_written
 from discreet.domain import Counts, Domain, Records
 from discreet.mechanisms.base import Mechanism, feasible, require_known
-from discreet.mechanisms.reading import KernelRecords, Reading
+from discreet.mechanisms.reading import Contents, KernelRecords, Reading
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy.instance import HeldTable
 
@@ -44,9 +45,9 @@ class DrawnMechanism(Mechanism):
 
     size: int
 
-    def released_size(self, n: int) -> int:
-        """Return the size that it was made for."""
-        return self.size
+    def contents(self, n: int, *, counts: bool = False) -> Contents:
+        """Return as many records as it was made for."""
+        return replace(super().contents(n, counts=counts), size=self.size)
 
     def reading(self, y: Iterator[Records], *, n: int) -> Reading:
         """Return the kernel's records as they are."""

@@ -21,7 +21,7 @@ from discreet._core.random import draw_weighted, rounding
 from discreet._core.text import about, as_written, percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.base import NEIGHBOURS, feasible, require_known, require_relation
+from discreet.mechanisms.base import NEIGHBOURS, feasible, numbered_cells, require_known, require_relation
 from discreet.mechanisms.drawn import DrawnMechanism
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import NearestBySquares, NearestCounts
@@ -90,18 +90,19 @@ class ExponentialHistogram(DrawnMechanism):
     loss: Literal["l1", "l2", "hellinger"] = "l1"
 
     def __post_init__(self) -> None:
+        cells = numbered_cells(self.domain, self.name)
         object.__setattr__(self, "pure_epsilon", real("pure_epsilon", self.pure_epsilon, least=1e-6, most=_LARGEST))
         object.__setattr__(self, "size", positive_size("size", self.size))
         choice("loss", self.loss, ("l1", "l2", "hellinger"))
         if self.loss == "l1":
-            if (terms := self._cells * (self.size + 1) ** 2) > _MOST_TERMS:
+            if (terms := cells * (self.size + 1) ** 2) > _MOST_TERMS:
                 raise ParameterError(
                     f"exponential-histogram with loss 'l1' sums cells * (size + 1)^2 terms: {terms:,} here, at most "
                     f"{_MOST_TERMS:,}. Take fewer cells or a smaller size, or perturbed-histogram"
                 )
-        elif (log_count := _log_vectors(self.size, self._cells)) + math.log(self._cells) > math.log(_MOST_COUNTS):
+        elif (log_count := _log_vectors(self.size, cells)) + math.log(cells) > math.log(_MOST_COUNTS):
             raise ParameterError(
-                f"exponential-histogram with loss {self.loss!r} lists every vector of {self._cells:,} counts that "
+                f"exponential-histogram with loss {self.loss!r} lists every vector of {cells:,} counts that "
                 f"sum to {self.size:,}: about 10^{about(log_count / math.log(10.0), 4)} vectors, too many. Take loss "
                 "'l1', fewer cells or a smaller size"
             )
@@ -113,7 +114,7 @@ class ExponentialHistogram(DrawnMechanism):
             return 2.0 * share
         if self.loss == "l2":
             return math.sqrt(2.0) * share
-        if self._cells == 2:  # no third cell to hold the other records: 1 - sqrt(1 - share), without cancellation
+        if self.domain.size == 2:  # no third cell to hold the other records: 1 - sqrt(1 - share), without cancellation
             share /= 1.0 + math.sqrt(1.0 - share)
         return math.sqrt(share)
 
@@ -134,21 +135,21 @@ class ExponentialHistogram(DrawnMechanism):
         return -self._rate(n) * total
 
     def _held(self, x: Counts) -> Integers:
-        held = np.zeros(self._cells, dtype=np.int64)
+        held = np.zeros(numbered_cells(self.domain, self.name), dtype=np.int64)
         held[self.domain.flat(x.records)] = x.frequencies
         return held
 
     def _draw(self, held: Integers, rng: np.random.Generator) -> Integers:
         """Return the drawn counts."""
         if self.loss != "l1":
-            vectors = _vectors(self.size, self._cells)
+            vectors = _vectors(self.size, len(held))
             chosen: Integers = vectors[draw_weighted(self._log_weights(held, vectors), rng=rng)]
             return chosen
         weights = self._log_weights(held, np.arange(self.size + 1)[:, None]).T
         sums = _log_sums(weights)
-        drawn = np.zeros(self._cells, dtype=np.int64)
+        drawn = np.zeros_like(held)
         left = self.size
-        for cell in range(self._cells - 1):
+        for cell in range(len(held) - 1):
             given = weights[cell, : left + 1] + sums[cell + 1, left::-1]
             drawn[cell] = draw_weighted(given, rng=rng)
             left -= int(drawn[cell])
@@ -157,7 +158,8 @@ class ExponentialHistogram(DrawnMechanism):
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
         """Draw the counts with integers only, and yield their records in random order, in chunks."""
-        cells = np.repeat(np.arange(self._cells), self._draw(self._held(x), rng))
+        drawn = self._draw(self._held(x), rng)
+        cells = np.repeat(np.arange(len(drawn)), drawn)
         rng.shuffle(cells)
         for start in range(0, self.size, _BLOCK):
             yield self.domain.unflat(cells[start : start + _BLOCK])
@@ -165,13 +167,13 @@ class ExponentialHistogram(DrawnMechanism):
     def log_prob(self, y: Records, x: Counts) -> float:
         """Return the log-probability of the sequence ``y``: that of its counts, divided by their arrangements."""
         held = self._held(x)
-        drawn = np.bincount(self.domain.flat(y), minlength=self._cells)
+        drawn = np.bincount(self.domain.flat(y), minlength=len(held))
         arrangements = math.lgamma(self.size + 1) - sum(math.lgamma(c + 1) for c in drawn.tolist())
         weight = float(self._log_weights(held, drawn).sum())
         if self.loss == "l1":
             total = float(_log_sums(self._log_weights(held, np.arange(self.size + 1)[:, None]).T)[0, -1])
         else:
-            total = float(np.logaddexp.reduce(self._log_weights(held, _vectors(self.size, self._cells))))
+            total = float(np.logaddexp.reduce(self._log_weights(held, _vectors(self.size, len(held)))))
         return weight - total - arrangements
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
@@ -179,7 +181,7 @@ class ExponentialHistogram(DrawnMechanism):
         require_relation(self, relation.name)
         n = positive_size("n", n)
         profile: Profile = ConstantProfile(value=0.0)
-        if self._cells > 1:
+        if self.domain.size != 1:
             spread = self.pure_epsilon * (self._sensitivity(n, relation.group) / self._sensitivity(n, 1))
             profile = BoundedRangeProfile(spread=up(spread + 4.0 * self._rounding(n), 16))
         return Guarantee.proved(
@@ -196,7 +198,7 @@ class ExponentialHistogram(DrawnMechanism):
 
     def _rounding(self, n: int) -> float:
         """Return ``eta``: how far the log-weight that a count vector is drawn with may be from the exact one."""
-        k, m = self._cells, self.size
+        k, m = numbered_cells(self.domain, self.name), self.size
         largest = self._rate(n) * {"l1": 2.0, "l2": math.sqrt(2.0), "hellinger": 1.0}[self.loss]
         if self.loss != "l1":
             return (k + 32) * _UNIT * largest + rounding(largest)
@@ -216,25 +218,27 @@ class ExponentialHistogram(DrawnMechanism):
             lost_to="drawn counts",
             remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
             stratified=True,  # the counts are the kernel's own, and no independent draws
-            draws=max(2, min(32, (1 << 29) // (self._cells * (self.size + 1) ** 2))),
+            draws=max(2, min(32, (1 << 29) // (numbered_cells(self.domain, self.name) * (self.size + 1) ** 2))),
         )
 
     def _lost(self, n: int) -> float:
         """Return the expected total variation, nearly."""
-        if self._cells == 1:
+        cells = numbered_cells(self.domain, self.name)
+        if cells == 1:
             return 0.0
-        most = {"l1": 0.5, "l2": 0.5 * math.sqrt(self._cells), "hellinger": math.sqrt(2.0)}[self.loss]
-        return min(1.0, most * (self._cells - 1) / self._rate(n))
+        most = {"l1": 0.5, "l2": 0.5 * math.sqrt(cells), "hellinger": math.sqrt(2.0)}[self.loss]
+        return min(1.0, most * (cells - 1) / self._rate(n))
 
     def likelihood(self) -> NearestCounts | NearestBySquares:
         """Return the factor of the distance in the exponent, and the distance."""
+        cells = numbered_cells(self.domain, self.name)
         if self.loss == "l1":
             return NearestCounts(rate=self._rate)
         return NearestBySquares(
             rate=self._rate,
             squares=self._squares,
             log_whole=self._log_whole,
-            listed=math.comb(self.size + self._cells - 1, self._cells - 1),
+            listed=math.comb(self.size + cells - 1, cells - 1),
             sharpest=8.0 * (self.size if self.loss == "l2" else math.sqrt(self.size)),
         )
 
@@ -248,7 +252,8 @@ class ExponentialHistogram(DrawnMechanism):
 
     def _log_whole(self, rate: float, records: int, counts: Integers) -> Floats:
         """Return the logarithm of the sum over all count vectors of ``e^(-rate distance)``, for each row of counts."""
-        ends, found = self._placed(_vectors(self.size, self._cells), self.size), np.empty(len(counts))
+        vectors = _vectors(self.size, numbered_cells(self.domain, self.name))
+        ends, found = self._placed(vectors, self.size), np.empty(len(counts))
         lengths = (ends * ends).sum(axis=1)
         step = max(1, (1 << 22) // len(ends))
         for start in range(0, len(counts), step):
@@ -261,7 +266,7 @@ class ExponentialHistogram(DrawnMechanism):
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return the shares of one release of a table that has these shares."""
-        held = np.zeros(self._cells, dtype=np.int64)
+        held = np.zeros(numbered_cells(self.domain, self.name), dtype=np.int64)
         cells = self.domain.flat(support)
         held[cells] = np.diff(np.rint(n * np.cumsum(shares)), prepend=0.0)
         drawn = self._draw(held, rng)[cells] / self.size

@@ -32,6 +32,10 @@ class Traits:
         Number of columns from which on a plan considers it.
     tried_out : bool
         Whether calibration tries many settings out, so that a plan for a wide table leaves it to be asked for by name.
+    counts : bool
+        Whether it can release a table of counts in place of records.
+    folders : bool
+        Whether records can be divided into folders by the values of a column, since cells that have them are counted.
     random_size : bool
         Whether the kernel may release fewer records than asked for.
     leaves_out : bool
@@ -54,6 +58,8 @@ class Traits:
     cells_each: int | None = None
     least_columns: int = 1
     tried_out: bool = False
+    counts: bool = False
+    folders: bool = False
     random_size: bool = False
     leaves_out: bool = False
     verbatim: bool = False

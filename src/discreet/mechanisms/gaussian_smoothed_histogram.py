@@ -17,6 +17,7 @@ from discreet.mechanisms.base import CellCounts
 from discreet.mechanisms.forecast import Forecast, helpful
 from discreet.mechanisms.noisy_counts import NoisyCounts
 from discreet.mechanisms.projections import L1
+from discreet.mechanisms.reading import READING_ONLY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +63,7 @@ class GaussianSmoothedHistogram(NoisyCounts):
     name: ClassVar[str] = "gaussian-smoothed-histogram"
 
     noise: str = field(default="gaussian", init=False)
-    mixing: float = 0.01
+    mixing: float = field(default=0.01, metadata=READING_ONLY)
 
     def __post_init__(self) -> None:
         super().__post_init__()

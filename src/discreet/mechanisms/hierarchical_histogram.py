@@ -25,7 +25,7 @@ from discreet.mechanisms.likelihood import NoisyTree
 from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.noisy_counts import NoisyCounts, solve_scale
 from discreet.mechanisms.projections import Consistent
-from discreet.mechanisms.reading import CellReading, CellShares, Estimates, Made, Reading
+from discreet.mechanisms.reading import CellReading, CellShares, Contents, Estimates, Made, Reading
 from discreet.mechanisms.tree import Tree, chosen_levels, node_counts, predicted_error
 from discreet.privacy import Budget, Guarantee, Relation
 
@@ -98,15 +98,6 @@ class HierarchicalHistogram(NoisyCounts):
         return Consistent(Tree.of(self.domain).down_to(max(measured, default=0)), measured, self.records)
 
     @property
-    def step_identity(self) -> tuple[Any, ...]:
-        """The levels of the tree and the noise."""
-        return ("noisy tree", self.domain, self.records, self.noise, self.scale, self.levels)
-
-    @property
-    def _cells(self) -> int:
-        return numbered_cells(self.domain, self.name)
-
-    @property
     def _length(self) -> int:
         return sum(self.projector.tree.nodes(level) for level in self.projector.measured)
 
@@ -154,11 +145,11 @@ class HierarchicalHistogram(NoisyCounts):
         within = f"where in its leaf (of up to {counted(most, 'cell')}) a record lies is not from the data"
         return replace(promised, caveats=(*promised.caveats, within))
 
-    def count_table(self) -> tuple[int, tuple[str, ...]]:
-        """Return the number of cells. Raises ParameterError when they are too many to be listed."""
-        if self._cells > _MOST_LISTED:
-            raise ParameterError(f"at most {_MOST_LISTED:,} cells can be listed, got {self._cells:,}. Draw records")
-        return self._cells, ()
+    def contents(self, n: int, *, counts: bool = False) -> Contents:
+        """Return any number of records, or the count of every cell, unless these are too many to be listed."""
+        if counts and (cells := numbered_cells(self.domain, self.name)) > _MOST_LISTED:
+            raise ParameterError(f"at most {_MOST_LISTED:,} cells can be listed, got {cells:,}. Draw records")
+        return super().contents(n, counts=counts)
 
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return how far a record is displaced on average, as a share of the domain's diameter: a prediction.
@@ -226,8 +217,8 @@ class _TreeReading(CellReading):
         uneven within a leaf is not.
         """
         mechanism = self.mechanism
-        count, _ = mechanism.count_table()
-        cells, projector = mechanism.domain.unflat(np.arange(count)), mechanism.projector
+        rows = mechanism.contents(mechanism.records, counts=True).rows
+        cells, projector = mechanism.domain.unflat(np.arange(rows[0])), mechanism.projector
         if not projector.measured:
             return Estimates(cells, np.full(1, float(mechanism.records)), np.zeros(1))
         counts, variances = projector.counts(self.y)

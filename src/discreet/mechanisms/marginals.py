@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -42,10 +42,11 @@ from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.projections import Consistent
 from discreet.mechanisms.reading import (
     BLOCK,
+    READING_ONLY,
     SAMPLINGS,
     CellShares,
+    Contents,
     Estimates,
-    Forms,
     Outcome,
     Reading,
     Sampling,
@@ -160,7 +161,6 @@ class Marginals(WideFacts, PartsMechanism):
     """
 
     name: ClassVar[str] = "marginals"
-    forms: ClassVar[Forms] = Forms(counts=True)
     traits: ClassVar[Traits] = Traits(
         free=("scale",),
         relations=("replacement", "add-remove"),
@@ -168,10 +168,11 @@ class Marginals(WideFacts, PartsMechanism):
         cells_cost=False,
         cells_each=64,
         least_columns=4,
+        counts=True,
     )
 
-    sampling: Sampling = SAMPLINGS[0]
-    tables: int | None = None
+    sampling: Sampling = field(default=SAMPLINGS[0], metadata=READING_ONLY)
+    tables: int | None = field(default=None, metadata=READING_ONLY)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", _on_grid(GAUSSIAN.checked(self.scale)))
@@ -181,7 +182,6 @@ class Marginals(WideFacts, PartsMechanism):
         if self.tables is not None:
             tables = integer("tables", self.tables, least=1, most=_MOST_TABLES)
             object.__setattr__(self, "tables", tables if tables > 1 else None)
-            object.__setattr__(self, "forms", replace(self.forms, tables=self.tables))
         if self.tables is not None:
             object.__setattr__(self, "sampling", "iid")  # the combining rules take records for independent
             if self.given is not None:
@@ -192,23 +192,20 @@ class Marginals(WideFacts, PartsMechanism):
         super().__post_init__()
 
     @property
-    def step_identity(self) -> tuple[Any, ...]:
-        """The tables that may be measured and their noise: what records are drawn for is public."""
-        labels = (self.threshold, self.label_units)
-        return (self.name, self.domain, self.records, self.scale, self.units, self.workload, *labels)
-
-    @property
     def once(self) -> bool:
         """Whether all units go to one-way tables before anything is known."""
         return not self.pairs and int((self.copies * self.first**2).sum()) == self.units
 
-    def count_table(self) -> tuple[int | None, tuple[str, ...]]:
-        """Return the number of cells of a single column; of several, which tables are measured is not known."""
+    def contents(self, n: int, *, counts: bool = False) -> Contents:
+        """Return any number of records, or counts: of a single column its cells, else those of the tables measured."""
+        contents = replace(super().contents(n, counts=counts), tables=self.tables)
+        if not counts:
+            return contents
         if len(self.sizes) == 1 and not self.open:
-            return self.sizes[0], ()
+            return replace(contents, rows=range(self.sizes[0], self.sizes[0] + 1))
         if TABLE in self.domain.columns:
             raise ParameterError(f"column {TABLE!r} has the name of a column of counts. Rename it")
-        return None, (TABLE, *self.domain.names)
+        return replace(contents, labels=(TABLE, *self.domain.names))
 
     # -- the private step ---------------------------------------------------------------------------------------
 
@@ -590,7 +587,7 @@ class _MarginalsReading(Reading):
         column that were not kept are its reserved prefix and a star.
         """
         tables = self.measured.tables()
-        if self.mechanism.count_table()[1]:
+        if self.mechanism.contents(self.mechanism.records, counts=True).labels:
             return counted_texts(tables, self.made.domain, self.measured.merged)
         ((_, (cells,), counts, errors),) = tables
         return Estimates(self.mechanism.domain.unflat(cells), counts, errors)

@@ -20,7 +20,7 @@ from discreet._core.random import locate
 from discreet._core.text import percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.base import NEIGHBOURS, CellCounts, held_frequencies, require_relation
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, held_frequencies, numbered_cells, require_relation
 from discreet.mechanisms.drawn import DrawnMechanism, Looked
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import DistinctRecords, DrawnFromCounts
@@ -101,7 +101,7 @@ class Mixture(DrawnMechanism):
     def __post_init__(self) -> None:
         object.__setattr__(self, "mixing", checked_mixing(self.mixing))
         object.__setattr__(self, "size", positive_size("size", self.size))
-        _ = self._cells  # refuses a domain that is not finite
+        _ = numbered_cells(self.domain, self.name)  # refuses a domain that is not finite
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
         """Draw the records independently, in chunks, with uniform integers only."""
@@ -113,15 +113,16 @@ class Mixture(DrawnMechanism):
 
     def _profile(self, n: int, group: int) -> Profile:
         """Return the profile for a group of at most ``n`` records, of two cells or more and a mixing below 1."""
+        cells = numbered_cells(self.domain, self.name)
         q = Fraction(self.mixing)
-        return MixturePair(size=self.size, base=q / self._cells, moved=group * (1 - q) / n, tight=self._cells > 2)
+        return MixturePair(size=self.size, base=q / cells, moved=group * (1 - q) / n, tight=cells > 2)
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return the theorem for a table of ``n`` records."""
         require_relation(self, relation.name)
         n = positive_size("n", n)
         profile: Profile = ConstantProfile(value=0.0)
-        if self._cells > 1 and self.mixing < 1.0:
+        if self.domain.size != 1 and self.mixing < 1.0:
             profile = self._profile(n, min(relation.group, n))
         share = percent(self.mixing)
         uniform = f"{share} of the released records are uniform over the cells, not from the data"
@@ -139,20 +140,15 @@ class Mixture(DrawnMechanism):
         remedies = helpful(self.domain, "cells", "columns", "size", "epsilon", "delta", size=self.size == 1)
         return Forecast(lost=self.mixing, lost_is="expectation", lost_to="uniform", remedies=remedies)
 
-    @property
-    def step_identity(self) -> tuple[Any, ...]:
-        """The mixture, and whether records are drawn twice: names differ, the law does not."""
-        return ("mixture", self.traits.distinct, self.domain, self.size, self.mixing)
-
     def likelihood(self) -> DrawnFromCounts | DistinctRecords:
         """Return the mixture's likelihood, or that of distinct draws."""
         if self.traits.distinct:
             return DistinctRecords(mixing=self.mixing)
-        return mixture_likelihood(self._cells, self.mixing)
+        return mixture_likelihood(numbered_cells(self.domain, self.name), self.mixing)
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return the mixture itself."""
-        return mixed(shares, self.mixing, self._cells)
+        return mixed(shares, self.mixing, numbered_cells(self.domain, self.name))
 
     @classmethod
     def _looked(cls, domain: Domain) -> Looked:

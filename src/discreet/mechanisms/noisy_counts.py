@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeVar, cast
@@ -35,7 +35,16 @@ from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import NoisyCellCounts
 from discreet.mechanisms.noise import LAWS, NoiseLaw, law_named
 from discreet.mechanisms.projections import Projection
-from discreet.mechanisms.reading import SAMPLINGS, CellReading, CellShares, Estimates, Forms, Reading, Sampling
+from discreet.mechanisms.reading import (
+    READING_ONLY,
+    SAMPLINGS,
+    CellReading,
+    CellShares,
+    Contents,
+    Estimates,
+    Reading,
+    Sampling,
+)
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.guarantee import RelationName
 
@@ -52,14 +61,13 @@ class NoisyCounts(Mechanism):
     Parameters: see PerturbedHistogram.
     """
 
-    forms: ClassVar[Forms] = Forms(counts=True, folders=True)
-    traits: ClassVar[Traits] = Traits(free=("scale",), cells_cost=False, theorem="T6")
+    traits: ClassVar[Traits] = Traits(free=("scale",), cells_cost=False, theorem="T6", counts=True, folders=True)
 
     domain: Domain
     records: int
     scale: float
     noise: str = "laplace"
-    sampling: Sampling = SAMPLINGS[0]
+    sampling: Sampling = field(default=SAMPLINGS[0], metadata=READING_ONLY)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", law_named(self.noise).checked(self.scale))
@@ -83,19 +91,10 @@ class NoisyCounts(Mechanism):
         """What noise is added to."""
         return OwnCells.of(self.domain, self.name)
 
-    @property
-    def step_identity(self) -> tuple[Any, ...]:
-        """The cells and the noise: what reads the noisy counts is public."""
-        return ("noisy counts", self.cells, self.records, self.noise, self.scale)
-
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
         """Return the noisy counts of all cells, an int64 array of shape ``(cells,)``."""
         require_made_for(self.records, x.n)
         return self._counts(x) + self.law.draw(self.scale, self._length, rng=rng)
-
-    @property
-    def _cells(self) -> int:
-        return self.cells.count
 
     @property
     def _length(self) -> int:
@@ -149,6 +148,11 @@ class NoisyCounts(Mechanism):
     def probabilities(self, y: CellCounts) -> Floats:
         """Return the cells' probabilities that records are drawn with: public post-processing of noisy counts."""
         return self.projector.probabilities(y)
+
+    def contents(self, n: int, *, counts: bool = False) -> Contents:
+        """Return any number of records, or the count of every cell."""
+        contents = super().contents(n, counts=counts)
+        return replace(contents, rows=range(self.cells.count, self.cells.count + 1)) if counts else contents
 
     def reading(self, y: CellCounts, *, n: int) -> Reading:
         """Return records drawn from the noisy counts, and these themselves."""

@@ -5,7 +5,7 @@ Theory, proofs and the papers' own bound: docs/theory/perturbed-histogram.md (th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -15,6 +15,7 @@ from discreet.domain import Domain
 from discreet.mechanisms.cells import OwnCells
 from discreet.mechanisms.noisy_counts import NoisyCounts
 from discreet.mechanisms.projections import PROJECTIONS, W1, Projection
+from discreet.mechanisms.reading import READING_ONLY
 from discreet.privacy import Budget
 
 
@@ -67,7 +68,7 @@ class PerturbedHistogram(NoisyCounts):
 
     name: ClassVar[str] = "perturbed-histogram"
 
-    projection: str = "clip"
+    projection: str = field(default="clip", metadata=READING_ONLY)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -42,7 +42,7 @@ from discreet.mechanisms.reading import (
     BLOCK,
     SAMPLINGS,
     CellShares,
-    Forms,
+    Contents,
     Listed,
     Outcome,
     Reading,
@@ -150,12 +150,12 @@ class PrivateEvolution(SteppedMechanism):
     """
 
     name: ClassVar[str] = "private-evolution"
-    forms: ClassVar[Forms] = Forms(folders=True)
     traits: ClassVar[Traits] = Traits(
         free=("scale",),
         relations=("replacement", "add-remove"),
         needs_cells=False,
         cells_cost=False,
+        folders=True,
         tried_out=True,
         one_step_instead="hierarchical-histogram",
     )
@@ -200,8 +200,6 @@ class PrivateEvolution(SteppedMechanism):
             )
         if self.noise != "gaussian" and (self.nearest, self.unit_votes) != (1, 0):
             raise ParameterError("nearest and unit_votes need gaussian noise. Write noise='gaussian'")
-        if not self.steps:  # the API draws one record after the other
-            object.__setattr__(self, "forms", Forms())
         if self.steps * max(self.nearest, self.unit_votes) > _MOST_CHANGED:
             raise ParameterError(f"steps times votes must be at most {_MOST_CHANGED:,}. Take fewer of either")
         if self.candidates > MOST_CANDIDATES:
@@ -402,6 +400,10 @@ class PrivateEvolution(SteppedMechanism):
         weights = self._weights(step.votes)
         weights = weights if weights.any() else np.ones(len(weights))
         return np.asarray(weights / weights.sum())
+
+    def contents(self, n: int, *, counts: bool = False) -> Contents:
+        """Return any number of records: without a step the API draws one after the other, and fills no folders."""
+        return replace(super().contents(n, counts=counts), folders=self.steps > 0)
 
     def reading(self, y: Sequence[Votes], *, n: int) -> Reading:
         """Return records drawn from the last step's votes, or from the API where there is no step."""

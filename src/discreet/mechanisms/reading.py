@@ -18,7 +18,7 @@ from discreet._core.arrays import Floats, Indices, Integers
 from discreet._core.errors import ParameterError
 from discreet._core.random import Key, Permutation, locate, public_key
 from discreet._core.text import counted
-from discreet.domain import Records
+from discreet.domain import Domain, Records
 
 # Public draws of cells from probabilities: independent, or stratified along the cells' order.
 #
@@ -204,20 +204,30 @@ class Expansion:
 
 # Readings, and what is known of them before there is an output.
 
+READING_ONLY: Mapping[str, bool] = MappingProxyType({"reading only": True})
+"""Metadata of a mechanism's field on which its private step does not depend, only what is made of the output."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class Forms:
-    """The forms in which a class of mechanisms releases. A mechanism whose parameters change them states its own.
+class Contents:
+    """What a release holds: public, and known before there is an output.
 
-    ``counts``: whether it can release a table of counts in place of records.
-    ``folders``: whether records can be divided into folders by the values of a column, since cells that have them are
-    counted.
-    ``tables``: how many tables, each a draw from a posterior, go to a folder; None for one table in a file.
+    ``domain``: of the released records.
+    ``size``: number of records, or draws, of each table; None for counts, and as long as any number may be asked for.
+    ``tables``: how many, into a folder; None for the one table of a file.
+    ``rows``: the numbers of rows that a table may have.
+    ``columns``: names of the released columns, once it is known what is asked for.
+    ``labels``: names of the text columns that say what a count is of, where it is not of a cell or label of the domain.
+    ``folders``: whether records can be divided into folders by the values of a column.
     """
 
-    counts: bool = False
-    folders: bool = False
+    domain: Domain
+    size: int | None = None
     tables: int | None = None
+    rows: range = range(1 << 62)
+    columns: Sequence[str] = ()
+    labels: Sequence[str] = ()
+    folders: bool = False
 
 
 class Estimates(NamedTuple):

@@ -15,6 +15,7 @@ import numpy as np
 from discreet._core.arrays import Floats
 from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError
+from discreet.mechanisms.base import numbered_cells
 from discreet.mechanisms.mixture import UNIT, Mixture, mixing_units
 
 
@@ -63,7 +64,7 @@ class RevealOrObscure(Mixture):
 
         Attained by a population on one cell; each of several draws has it, the draws together do not.
         """
-        return mixing_units(self.mixing) / UNIT * (1.0 - 1.0 / self._cells)
+        return mixing_units(self.mixing) / UNIT * (1.0 - 1.0 / numbered_cells(self.domain, self.name))
 
     @staticmethod
     def least_mixing(epsilon: float, *, n: int, cells: int) -> float:
@@ -128,7 +129,7 @@ class RevealOrObscure(Mixture):
         ndarray of float64, shape (k,)
         """
         q = mixing_units(self.mixing) / UNIT
-        return (1.0 - q) * np.asarray(shares, dtype=np.float64) + q / self._cells
+        return (1.0 - q) * np.asarray(shares, dtype=np.float64) + q / numbered_cells(self.domain, self.name)
 
 
 def _expm1(epsilon: float) -> float:

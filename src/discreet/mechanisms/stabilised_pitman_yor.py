@@ -6,7 +6,7 @@ Theory: docs/theory/stabilised-pitman-yor.md (theorem T8, by post-processing).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -15,10 +15,10 @@ from discreet._core.arrays import Floats
 from discreet._core.checks import positive_size, real
 from discreet.domain import Counts, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.base import require_made_for
+from discreet.mechanisms.base import numbered_cells, require_made_for
 from discreet.mechanisms.likelihood import NoLikelihood, ThresholdedUrn
 from discreet.mechanisms.noise import LAPLACE
-from discreet.mechanisms.reading import Reading
+from discreet.mechanisms.reading import READING_ONLY, Reading
 from discreet.mechanisms.stability import LabelReading, StableCounts
 from discreet.mechanisms.urn import UNIT, discount_units, draw_blocks, records_of, strength_units
 
@@ -78,9 +78,9 @@ class StabilisedPitmanYor(StableCounts):
 
     name: ClassVar[str] = "stabilised-pitman-yor"
 
-    records: int
-    strength: float = 1.0
-    discount: float = 0.0
+    records: int = field(metadata=READING_ONLY)
+    strength: float = field(default=1.0, metadata=READING_ONLY)
+    discount: float = field(default=0.0, metadata=READING_ONLY)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -122,7 +122,8 @@ class StabilisedPitmanYor(StableCounts):
         )
 
     def _base(self) -> Floats:
-        return np.asarray(np.exp(self.domain.log_base(self.domain.unflat(np.arange(self._cells)))))
+        cells = np.arange(numbered_cells(self.domain, self.name))
+        return np.asarray(np.exp(self.domain.log_base(self.domain.unflat(cells))))
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return posterior weights drawn from what remains of the table's expected counts with one draw of noise."""

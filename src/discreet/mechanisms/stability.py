@@ -22,7 +22,7 @@ from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, Mechanism, Outputs, feasible, listed, require_known
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.noise import LAPLACE
-from discreet.mechanisms.reading import Estimates, Forms, Outcome, Reading
+from discreet.mechanisms.reading import Estimates, Outcome, Reading
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.guarantee import RelationName
 from discreet.privacy.noise import ThresholdedLaplace
@@ -42,8 +42,9 @@ class StableCounts(Mechanism):
         Least noisy count that is released.
     """
 
-    forms: ClassVar[Forms] = Forms(counts=True)
-    traits: ClassVar[Traits] = Traits(free=("threshold", "scale"), needs_cells=False, cells_cost=False, leaves_out=True)
+    traits: ClassVar[Traits] = Traits(
+        free=("threshold", "scale"), needs_cells=False, cells_cost=False, counts=True, leaves_out=True
+    )
 
     domain: Domain
     scale: float
@@ -52,11 +53,6 @@ class StableCounts(Mechanism):
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", LAPLACE.checked(self.scale))
         object.__setattr__(self, "threshold", integer("threshold", self.threshold, least=2, most=_MOST))
-
-    @property
-    def step_identity(self) -> tuple[Any, ...]:
-        """The noise and the threshold: what reads the labels that remain is public."""
-        return ("labels above a threshold", self.domain, self.scale, self.threshold)
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Counts:
         """Return the labels that reach the threshold, in a random order, with their noisy counts.

@@ -5,7 +5,7 @@ Theory, proofs and the paper's own bound: docs/theory/stability-histogram.md (th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -14,10 +14,19 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import choice
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
-from discreet.mechanisms.forecast import Forecast
+from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.likelihood import ThresholdedCounts
 from discreet.mechanisms.noise import LAPLACE
-from discreet.mechanisms.reading import SAMPLINGS, CellReading, CellShares, Forms, Listed, Made, Reading, Sampling
+from discreet.mechanisms.reading import (
+    READING_ONLY,
+    SAMPLINGS,
+    CellReading,
+    CellShares,
+    Listed,
+    Made,
+    Reading,
+    Sampling,
+)
 from discreet.mechanisms.stability import LabelReading, StableCounts
 
 
@@ -68,9 +77,9 @@ class StabilityHistogram(StableCounts):
     """
 
     name: ClassVar[str] = "stability-histogram"
-    forms: ClassVar[Forms] = Forms(counts=True, folders=True)
+    traits: ClassVar[Traits] = replace(StableCounts.traits, folders=True)
 
-    sampling: Sampling = SAMPLINGS[0]
+    sampling: Sampling = field(default=SAMPLINGS[0], metadata=READING_ONLY)
 
     def __post_init__(self) -> None:
         super().__post_init__()

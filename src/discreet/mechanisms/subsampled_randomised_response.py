@@ -17,7 +17,7 @@ from discreet._core.checks import positive_size, real
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
-from discreet.mechanisms.base import NEIGHBOURS
+from discreet.mechanisms.base import NEIGHBOURS, numbered_cells
 from discreet.mechanisms.forecast import Traits
 from discreet.mechanisms.mixture import Mixture, mixing_units, obscure
 from discreet.privacy import Budget, Guarantee, Profile, Relation
@@ -120,15 +120,14 @@ class SubsampledRandomisedResponse(Mixture):
         """Return the log-probability of the sequence ``y``, summed over how many of its records were not replaced."""
         self._require(x.n)
         held = dict(zip(self.domain.flat(x.records).tolist(), x.frequencies.tolist(), strict=True))
-        q = self.mixing
+        q, cells = self.mixing, numbered_cells(self.domain, self.name)
         ways = np.ones(1)  # of choosing j places and distinct records for them
         for cell, times in zip(*np.unique(self.domain.flat(y), return_counts=True), strict=True):
             frequency = held.get(int(cell), 0)
             most = min(int(times), frequency)
             ways = np.convolve(ways, [math.comb(int(times), j) * math.perm(frequency, j) for j in range(most + 1)])
         total = sum(
-            float(w) / math.perm(x.n, j) * (1.0 - q) ** j * (q / self._cells) ** (self.size - j)
-            for j, w in enumerate(ways)
+            float(w) / math.perm(x.n, j) * (1.0 - q) ** j * (q / cells) ** (self.size - j) for j, w in enumerate(ways)
         )
         return math.log(total) if total > 0.0 else -math.inf
 
@@ -136,7 +135,7 @@ class SubsampledRandomisedResponse(Mixture):
         """Return theorem T13; one draw is one of the mixture."""
         if self.size == 1:
             return super()._profile(n, group)
-        profile = SubsampledPair(n=n, size=self.size, cells=self._cells, mixing=self.mixing)
+        profile = SubsampledPair(n=n, size=self.size, cells=numbered_cells(self.domain, self.name), mixing=self.mixing)
         return ChainProfile(single=profile, group=group) if group > 1 else profile
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from discreet._core.reading import parsed_toml
 from discreet.domain import Domain, OpenLabels
 from discreet.domain.constraints import CellReader, PublishedTotals, plain_condition, refuse_large
 from discreet.mechanisms.latent_classes import Pair
+from discreet.mechanisms.reading import READING_ONLY
 from discreet.mechanisms.wide_columns import Nodes, nodes_of, open_columns
 
 # Where units of measurement go. A table that gets ``q^2`` units has noise of ``1/q`` times the scale of a single unit.
@@ -209,7 +210,7 @@ class WideFacts:
     scale: float
     units: int
     workload: tuple[str, ...] | None = None
-    given: str | None = None
+    given: str | None = field(default=None, metadata=READING_ONLY)
     threshold: int | None = None
     label_units: int | None = None
 

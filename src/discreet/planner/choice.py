@@ -83,7 +83,7 @@ def require_complete(request: Request) -> None:
             f"{solved[0]!r} is no parameter of {request.mechanism}: it follows from the table and other arguments. "
             "Leave it out"
         )
-    if request.counts and not kind.forms.counts:
+    if request.counts and not kind.traits.counts:
         raise ParameterError(f"{request.mechanism} releases records, not counts. Ask for records, and write size=...")
     require_relation(kind, request.between.name)
 
@@ -97,9 +97,9 @@ def _by_plan(request: Request, facts: PublicFacts) -> tuple[Mechanism, str]:
     """Return the mechanism that the plan chooses among those that can release what is asked for, and why."""
     names, between = first_names(), request.between.name
     if request.output.partition_by is not None:
-        names = [name for name in names if named(name).forms.folders]
+        names = [name for name in names if named(name).traits.folders]
     elif request.counts:
-        names = [name for name in names if named(name).forms.counts]
+        names = [name for name in names if named(name).traits.counts]
     if between != "replacement":
         names = [name for name in names if between in named(name).traits.relations]
         request = replace(request, parameters={**request.parameters, "relation": between})

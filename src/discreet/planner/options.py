@@ -21,7 +21,7 @@ from discreet.mechanisms import Forecast, Mechanism, named, require_kept
 from discreet.mechanisms.likelihood import no_posterior
 from discreet.mechanisms.noise import LAWS, law_named
 from discreet.mechanisms.noisy_counts import BareNoise, projection_error, solve_scale
-from discreet.mechanisms.reading import SAMPLINGS
+from discreet.mechanisms.reading import READING_ONLY, SAMPLINGS
 from discreet.planner.cells import with_cells
 from discreet.planner.predicted import Reference, predicted_errors, sampling_errors, summed
 from discreet.privacy import Budget, Guarantee
@@ -212,11 +212,11 @@ class Option:
         }
 
 
-def same_private_step(one: Option, other: Option) -> bool:
-    """Return whether two options ask the same of the table, and differ in what is made of the answer in public."""
-    if one.mechanism is None or other.mechanism is None:
-        return False
-    return bool(one.mechanism.step_identity == other.mechanism.step_identity)
+def private_step(mechanism: Mechanism) -> tuple[Any, ...]:
+    """Return a private step's law and the fields that it depends on: equal where only what is read is different."""
+    names = [item.name for item in fields(mechanism) if item.compare and item.metadata != READING_ONLY]
+    values = {name: getattr(mechanism, name) for name in names}
+    return type(mechanism).log_prob, {name: value for name, value in values.items() if value is not None}
 
 
 def with_sampling(kind: type[Mechanism], given: Mapping[str, Any]) -> dict[str, Any]:

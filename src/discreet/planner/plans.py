@@ -24,7 +24,7 @@ from discreet.planner.options import (
     considered,
     fewer_cells,
     predicted,
-    same_private_step,
+    private_step,
     shown_options,
     with_sampling,
     wrapped,
@@ -63,12 +63,14 @@ class Plan:
     def rows_of_steps(self) -> list[tuple[Option, list[str]]]:
         """The best option of each private step, with the names of the others that take the same one."""
         found: list[tuple[Option, list[str]]] = []
+        steps: list[Any] = []
         for option in self.options:
-            same = next((names for best, names in found if same_private_step(best, option)), None)
-            if same is None:
-                found.append((option, []))
+            step = None if option.mechanism is None else private_step(option.mechanism)
+            if step is not None and step in steps:
+                found[steps.index(step)][1].append(option.name)
             else:
-                same.append(option.name)
+                found.append((option, []))
+                steps.append(step)
         return found
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,7 @@ from discreet.pseudo_posterior.survey_and_units import (
     unit_caveats,
     units_in,
 )
-from discreet.pseudo_posterior.synthesiser import Synthesiser, settle_numbers, settled
+from discreet.pseudo_posterior.synthesiser import settle_numbers, settled
 from discreet.releases.content import MechanismFamily
 
 _PUBLIC_SIZE = "the number of synthetic records was chosen in public, not from the number held"
@@ -412,9 +412,8 @@ class CensoredPosteriorMechanism(ModelMechanism):
         }
 
     @classmethod
-    def certified_posterior(
-        cls, parameters: Mapping[str, Any], synthesiser: Synthesiser, **read: Any
-    ) -> CensoredPosterior:
-        """Return a posterior with the same bound and size, on a stand-in of its grid."""
+    def from_parameters(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
+        """Return a mechanism with the same bound and size, on a stand-in of its grid."""
         grid = {"parameter": [0.0]} if parameters["on_a_grid"] else None
-        return CensoredPosterior(synthesiser, bound=parameters["bound"], size=parameters["size"], grid=grid, **read)
+        own = {"bound": parameters["bound"], "size": parameters["size"], "grid": grid}
+        return cls.certified_by(parameters, domain=domain, posterior=CensoredPosterior, **own)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -26,7 +26,7 @@ from discreet.domain.records import Commonness
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.base import NEIGHBOURS, DrawnTable
 from discreet.mechanisms.forecast import Forecast, Traits
-from discreet.mechanisms.reading import Forms, Outcome, Reading
+from discreet.mechanisms.reading import Contents, Outcome, Reading
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.pseudo_posterior.from_domain import bounds_of, sensitive_nulls
 from discreet.pseudo_posterior.likelihood import Columns, quiet, redrawn
@@ -193,7 +193,6 @@ class ModelMechanism(Mechanism):
             check_declared(self.domain, weight)
         if unit is not None:
             check_unit_declared(self.domain, unit)
-        object.__setattr__(self, "forms", Forms(tables=self.posterior.tables))
 
     @property
     def published_exactly(self) -> tuple[str, ...]:
@@ -232,24 +231,22 @@ class ModelMechanism(Mechanism):
 
     # -- its reading --------------------------------------------------------------------------------------------
 
-    @property
-    def released_domain(self) -> Domain:
-        """The domain without what is read and not released: survey weights under full synthesis, and units."""
-        released = {*self.posterior.synthesiser.sensitive, *self.published_exactly}
-        if released == set(self.domain.names):
-            return self.domain
-        return Domain(columns={name: self.domain.columns[name] for name in self.domain.names if name in released})
+    def contents(self, n: int, *, counts: bool = False) -> Contents:
+        """Return its tables, of their public size or of as many records as are held.
 
-    def released_size(self, n: int) -> int:
-        """Return the public size of its tables, or as many as are held."""
-        size: int | None = self.posterior.size
-        return n if size is None else size
+        They lack what is read and not released: survey weights under full synthesis, and units.
+        """
+        released = {*self.posterior.synthesiser.sensitive, *self.published_exactly}
+        columns = {name: column for name, column in self.domain.columns.items() if name in released}
+        domain = self.domain if released == set(self.domain.names) else Domain(columns=columns)
+        size = n if self.posterior.size is None else self.posterior.size
+        return replace(super().contents(n, counts=counts), domain=domain, size=size, tables=self.posterior.tables)
 
     def reading(self, y: Sequence[DrawnTable], *, n: int) -> Reading:
         """Return the tables as the kernel drew them, which are only decoded."""
         chains = self.parameters()["chains"]
         met = Outcome(_met(chains["refused_beyond"])) if self.posterior.grid is None else None
-        return TablesOfModel(iter(y), self.released_domain, self.published_exactly, met)
+        return TablesOfModel(iter(y), self.contents(n).domain, self.published_exactly, met)
 
     # -- its parameters -----------------------------------------------------------------------------------------
 
@@ -282,16 +279,10 @@ class ModelMechanism(Mechanism):
         """Return what the guarantee of this posterior depends on, and that of the other does not."""
 
     @classmethod
-    @abstractmethod
-    def certified_posterior(cls, parameters: Mapping[str, Any], synthesiser: Synthesiser, **read: Any) -> Any:
-        """Return a posterior with the promise of a certificate, over a stand-in of its model."""
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
-        """Return a mechanism with the same promise and reading: the model and its chains are a stand-in.
-
-        ``records``, ``size``: not used, since they are no parameters of a model.
-        """
+    def certified_by(
+        cls, parameters: Mapping[str, Any], *, domain: Domain, posterior: Callable[..., Any], **own: Any
+    ) -> Self:
+        """Return a mechanism with the promise and reading of a certificate: the model and its chains are a stand-in."""
         stand_in = FromModel(
             function=_no_model,
             columns=tuple(parameters["synthesised"]),
@@ -299,9 +290,9 @@ class ModelMechanism(Mechanism):
             densities_at_most_one=parameters["densities_at_most_one"] is True,
         )
         survey, tables = parameters.get("survey", {}), parameters["tables"]
-        posterior = cls.certified_posterior(
-            parameters,
+        made = posterior(
             stand_in,
+            **own,
             tables=tables,
             draws=tables,
             survey_weight=survey.get("weight"),
@@ -309,7 +300,7 @@ class ModelMechanism(Mechanism):
             unit=parameters.get("unit"),
         )
         certified = {name: parameters[name] for name in ("model", "chains")}
-        return cls(domain=domain, posterior=posterior, certified=certified)
+        return cls(domain=domain, posterior=made, certified=certified)
 
     @classmethod
     def calibrated(

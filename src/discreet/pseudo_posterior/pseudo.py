@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,7 @@ from discreet.pseudo_posterior.survey_and_units import (
     unit_caveats,
     units_in,
 )
-from discreet.pseudo_posterior.synthesiser import Synthesiser, settle_numbers, settled
+from discreet.pseudo_posterior.synthesiser import settle_numbers, settled
 from discreet.pseudo_posterior.weights import ExponentialWeights, LinearWeights, Unweighted, Weighting
 from discreet.releases.content import MechanismFamily
 
@@ -509,11 +509,10 @@ class PseudoPosteriorMechanism(ModelMechanism):
         return {"target_epsilon": self.posterior.target_epsilon}
 
     @classmethod
-    def certified_posterior(
-        cls, parameters: Mapping[str, Any], synthesiser: Synthesiser, **read: Any
-    ) -> PseudoPosterior:
-        """Return a posterior with the same target."""
-        return PseudoPosterior(synthesiser, target_epsilon=parameters["target_epsilon"], **read)
+    def from_parameters(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
+        """Return a mechanism with the same target."""
+        own = {"target_epsilon": parameters["target_epsilon"]}
+        return cls.certified_by(parameters, domain=domain, posterior=PseudoPosterior, **own)
 
 
 def _scaled(risks: Risks, weights: Floats) -> Risks:

@@ -22,8 +22,9 @@ from discreet._core.version import __version__
 from discreet._core.writing import require_settled
 from discreet.domain import Domain
 from discreet.mechanisms import Mechanism
+from discreet.mechanisms.reading import Contents
 from discreet.privacy import Budget, Guarantee
-from discreet.releases.content import POOR_UTILITY, Content
+from discreet.releases.content import POOR_UTILITY
 from discreet.releases.facts import (
     CertificateFacts,
     FileFacts,
@@ -59,7 +60,7 @@ class Certificate:
     def of(
         cls,
         mechanism: Mechanism,
-        content: Content,
+        contents: Contents,
         guarantee: Guarantee,
         *,
         budget: Budget | None,
@@ -69,7 +70,7 @@ class Certificate:
         public_inputs: Mapping[str, str],
     ) -> Self:
         """Write the certificate of a release; ``released`` is completed by what is released."""
-        size, relation = content.size, guarantee.relation
+        size, relation = contents.size, guarantee.relation
         facts = CertificateFacts(
             discreet_certificate=SCHEMA,
             library=LibraryFacts(name="discreet", version=__version__),
@@ -87,9 +88,9 @@ class Certificate:
             ),
             randomness=SEEDED if seeded else SEEDED_CUT if seeded_cut else mechanism.traits.randomness,
             released=ReleasedFacts(
-                columns=list(content.columns),
-                rows=None if content.tables else size,
-                tables=[] if content.tables else None,
+                columns=list(contents.columns),
+                rows=None if contents.tables else size,
+                tables=[] if contents.tables else None,
             ),
             shows=SHOWS,
         )

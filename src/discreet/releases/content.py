@@ -1,46 +1,28 @@
-"""Content of a release, asked of a mechanism and of the reading of its output: tables, rows, and what they tell."""
+"""Contents of a release, asked of a mechanism and of the reading of its output: tables, rows, and what they tell."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from discreet import wording
-from discreet._core.checks import positive_size, unfit
+from discreet._core.checks import positive_size
 from discreet._core.errors import Fault, ParameterError, PoorUtility
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet.domain import Domain
 from discreet.domain.records import Commonness
 from discreet.mechanisms import Mechanism, certified_type, first_names, named, require_kept
-from discreet.mechanisms.reading import Estimates, Reading
+from discreet.mechanisms.reading import Contents, Estimates, Reading
 from discreet.privacy import Guarantee, Relation
 from discreet.releases.facts import CertificateFacts
 
 Frames = Iterator["pl.DataFrame"]
-
-_MOST_ROWS = 1 << 62
-
-
-@dataclass(frozen=True, kw_only=True)
-class Content:
-    """What a release holds: public, and known before there is an output.
-
-    ``size``: the number of records, or draws, of each table; None for counts.
-    ``rows``: the numbers of rows that a table may have.
-    ``tables``: how many, into a folder; None for the one table of a file.
-    ``columns``: names of the released columns.
-    """
-
-    size: int | None
-    rows: range
-    tables: int | None
-    columns: Sequence[str]
 
 
 class MechanismFamily(ABC):
@@ -61,55 +43,30 @@ class MechanismFamily(ABC):
         """
 
 
-def mechanism_on(
-    given: Mechanism | MechanismFamily,
-    domain: Domain | None,
-    *,
-    size: int | None,
-    counts: bool,
-    progress: Callable[..., None] | None,
-) -> Mechanism:
-    """Return what is published on a domain. Raises ParameterError when they do not fit together."""
-    if isinstance(given, Mechanism):
-        if domain != given.domain:
-            raise ParameterError("the mechanism's domain must be the one that the confidential table was encoded with")
-        return given
-    if not isinstance(given, MechanismFamily):
-        raise unfit("mechanism", "a Mechanism, a PseudoPosterior or a CensoredPosterior", given)
-    if size is not None or counts:
-        raise ParameterError(
-            "size and form are for mechanisms, since a model has its own number of records. Leave them out"
-        )
-    if domain is None:
-        raise ParameterError("the confidential table must be encoded with a domain. Use confidential(data, domain)")
-    return given.on(domain, progress=progress)
-
-
-def content_of(mechanism: Mechanism, n: int, *, size: int | None, counts: bool = False) -> Content:
+def contents_of(mechanism: Mechanism, n: int, *, size: int | None, counts: bool = False) -> Contents:
     """Return what a release of ``n`` records holds, where so many records, or counts, are asked for.
 
     Raises ParameterError when the mechanism does not release that, or does not keep what its domain declares.
     """
     require_kept(mechanism.name, mechanism.domain, keeps=mechanism.traits.keeps_declared)
-    tables = mechanism.forms.tables
+    contents = mechanism.contents(n, counts=counts)
     if counts:
-        if tables:
+        if contents.tables:
             raise ParameterError("counts are one table. For them leave tables out")
-        number, _ = mechanism.count_table()
-        rows = range(_MOST_ROWS) if number is None else range(number, number + 1)
-        return Content(size=None, rows=rows, tables=None, columns=_no_counts(mechanism).columns)
-    size = _size(mechanism, n, size)
-    rows = range(0 if mechanism.traits.random_size else size, size + 1)
-    return Content(size=size, rows=rows, tables=tables, columns=mechanism.released_domain.names)
-
-
-def _size(mechanism: Mechanism, n: int, size: int | None) -> int:
-    fixed = mechanism.released_size(n)
-    if fixed is None and size is None:
-        raise ParameterError("the number of records to release is needed. Write size=...")
-    if fixed is not None and size is not None and size != fixed:
-        raise ParameterError(f"size must be {fixed:,}, for which the mechanism was made, got {size:,}")
-    return positive_size("size", size) if fixed is None else fixed
+        if not mechanism.traits.counts:
+            raise ParameterError(f"{mechanism.name} releases records, not counts. Ask for records")
+        contents = replace(contents, size=None)
+        return replace(contents, columns=no_rows(contents).columns)
+    if contents.size is None:
+        if size is None:
+            raise ParameterError("the number of records to release is needed. Write size=...")
+        most = positive_size("size", size)
+    else:
+        most = contents.size
+        if size not in (None, most):
+            raise ParameterError(f"size must be {most:,}, for which the mechanism was made, got {size:,}")
+    rows = range(0 if mechanism.traits.random_size else most, most + 1)
+    return replace(contents, size=most, rows=rows, columns=contents.domain.names)
 
 
 # What a certificate names, from the public facts in it.
@@ -128,14 +85,14 @@ def certified_mechanism(facts: CertificateFacts) -> Mechanism:
     )
 
 
-def certified_content(mechanism: Mechanism, facts: CertificateFacts) -> Content:
+def certified_contents(mechanism: Mechanism, facts: CertificateFacts) -> Contents:
     """Return what the release of a certificate holds: counts where neither it nor the mechanism has a size."""
-    fixed = mechanism.released_size(facts.records)
+    fixed = mechanism.contents(facts.records).size
     size = facts.size if fixed is None else fixed
-    return content_of(mechanism, facts.records, size=size, counts=size is None)
+    return contents_of(mechanism, facts.records, size=size, counts=size is None)
 
 
-def certified_release(facts: CertificateFacts) -> tuple[Mechanism, Content, Guarantee]:
+def certified_release(facts: CertificateFacts) -> tuple[Mechanism, Contents, Guarantee]:
     """Return the mechanism of a certificate, what it released, and what the theorem that is named promises."""
     relation = Relation(name=facts.relation.name, group=facts.relation.group)
     if facts.unit is not None and facts.unit.max_records != relation.group:
@@ -144,36 +101,38 @@ def certified_release(facts: CertificateFacts) -> tuple[Mechanism, Content, Guar
     from discreet.mechanisms.pitman_yor import guarantee_named
 
     guarantee = guarantee_named(mechanism, facts.guarantee.theorem, relation, n=facts.records)
-    return mechanism, certified_content(mechanism, facts), guarantee
+    return mechanism, certified_contents(mechanism, facts), guarantee
 
 
 # What follows the private step: tables as streams of frames, and what the output tells. The reading is that of a twin.
 
 
-def no_rows(mechanism: Mechanism, content: Content) -> pl.DataFrame:
+def no_rows(contents: Contents) -> pl.DataFrame:
     """Return a table of no rows, with the names and types of those that are released."""
-    if content.size is None:
-        return _no_counts(mechanism)
-    domain = mechanism.released_domain
-    return domain.decode(domain.draw_base(0, seeded(0)), rng=seeded(0))
+    domain = contents.domain
+    nothing = domain.draw_base(0, seeded(0))
+    if contents.size is not None:
+        return domain.decode(nothing, rng=seeded(0))
+    labels: dict[str, list[str | None]] | None = {name: [] for name in contents.labels} or None
+    return _counts(domain, Estimates(nothing, np.empty(0), np.empty(0), labels), seeded(0))
 
 
 def released_frames(
     mechanism: Mechanism,
-    content: Content,
+    contents: Contents,
     reading: Reading,
     *,
     rng: np.random.Generator,
     progress: Callable[..., None] | None = None,
 ) -> Iterator[Frames]:
     """Yield the released tables, each a stream of frames: public post-processing."""
-    if content.size is None:
+    if contents.size is None:
         estimates = reading.estimates()
         if estimates is None:
             raise Fault("no counts", mechanism.name)
-        yield iter([_counts(mechanism, estimates, rng)])
+        yield iter([_counts(mechanism.domain, estimates, rng)])
         return
-    domain, size, done = mechanism.released_domain, content.size, 0
+    domain, size, done = contents.domain, contents.size, 0
 
     def decoded() -> Frames:
         nonlocal done
@@ -185,22 +144,13 @@ def released_frames(
             if progress is not None:
                 progress(done)
 
-    for _ in range(content.tables or 1):
+    for _ in range(contents.tables or 1):
         yield decoded()
 
 
-def _no_counts(mechanism: Mechanism) -> pl.DataFrame:
-    """Return a table of no counts, or refuse them before anything is drawn."""
-    if not mechanism.forms.counts:
-        raise ParameterError(f"{mechanism.name} releases records, not counts. Ask for records")
-    labels: dict[str, list[str | None]] | None = {name: [] for name in mechanism.count_table()[1]} or None
-    none = Estimates(mechanism.domain.draw_base(0, seeded(0)), np.empty(0), np.empty(0), labels)
-    return _counts(mechanism, none, seeded(0))
-
-
-def _counts(mechanism: Mechanism, estimates: Estimates, rng: np.random.Generator) -> pl.DataFrame:
+def _counts(domain: Domain, estimates: Estimates, rng: np.random.Generator) -> pl.DataFrame:
     if estimates.labels is None:
-        described = mechanism.domain.describe(estimates.records, rng=rng)
+        described = domain.describe(estimates.records, rng=rng)
     else:
         described = pl.DataFrame(estimates.labels, schema=dict.fromkeys(estimates.labels, pl.String))
     for name in ("count", "standard_error"):

@@ -22,24 +22,24 @@ from discreet.domain import Domain
 from discreet.ledger import Run
 from discreet.ledger.request import MOST_PARTS, Output, Workers
 from discreet.mechanisms import Mechanism
-from discreet.mechanisms.reading import BLOCK, Expansion, Reading
+from discreet.mechanisms.reading import BLOCK, Contents, Expansion, Reading
 from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
-from discreet.releases.content import Content, Frames, no_rows, released_frames
+from discreet.releases.content import Frames, no_rows, released_frames
 from discreet.releases.manifest import MANIFEST, Part, folders_of, manifest
 from discreet.releases.writing import write_frames
 
 
-def require_parts(asked: Output, mechanism: Mechanism, *, counts: bool) -> None:
+def require_parts(asked: Output, mechanism: Mechanism, contents: Contents) -> None:
     """Refuse what has no parts, before anything is drawn. Raises ParameterError."""
     if asked.partitions is None:
         return
-    if mechanism.forms.tables is not None:
+    if contents.tables is not None:
         raise ParameterError("several tables cannot be released in parts. Leave partitions or tables out")
-    if counts:
+    if contents.size is None:
         raise ParameterError("counts cannot be released in parts. Leave partitions out")
     if asked.partition_by is None:
         return
-    if not mechanism.forms.folders:
+    if not contents.folders:
         raise no_folders(mechanism.name)
     require_folders(asked, mechanism.domain)
 
@@ -63,7 +63,7 @@ def no_folders(name: str) -> ParameterError:
 
 def write_parts(
     mechanism: Mechanism,
-    content: Content,
+    contents: Contents,
     reading: Reading,
     document: Certificate,
     folder: Path,
@@ -80,14 +80,14 @@ def write_parts(
     def complete(final: Path, write: str, files: Mapping[str, str]) -> None:
         run.commit(written.paid_for, folder={"path": str(final), "write": write, "files": dict(files)})
 
-    domain, size, schema = mechanism.domain, content.size or 0, dict(no_rows(mechanism, content).schema)
+    domain, size, schema = mechanism.domain, contents.size or 0, dict(no_rows(contents).schema)
     shares = reading.cell_shares(rng=rng)
     if shares is None and asked.partition_by is not None:
         raise Fault("no expansion", mechanism.name)
     folders = [] if asked.partition_by is None else folders_of(domain, asked.partition_by)
     with new_folder(folder, keeper=run.keeper(complete), folders=folders) as place:
         if shares is None:
-            frames = next(released_frames(mechanism, content, reading, rng=rng, progress=progress))
+            frames = next(released_frames(mechanism, contents, reading, rng=rng, progress=progress))
             parts = list(_one_after_the_other(frames, size, schema, place, asked, carried=carried))
         else:
             expansion = Expansion.drawn(shares, size, rng=rng)

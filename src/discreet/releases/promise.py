@@ -60,7 +60,7 @@ def promise(
     if guarantee.stated is not None:
         delta, (epsilon, each) = 0.0, guarantee.stated
     tested = _tested(guarantee, parameters.get("unit"))  # of a model: a unit has however many records
-    sentence = _sentence(guarantee, epsilon, delta, tested=tested, tables=mechanism.forms.tables)
+    sentence = _sentence(guarantee, epsilon, delta, tested=tested, tables=mechanism.contents(guarantee.n).tables)
     slots = unit and not parameters.get("unit_votes")
     stated = {
         **guarantee.to_dict(),

@@ -19,13 +19,13 @@ from discreet.domain.records import Commonness
 from discreet.ledger import Request, Run
 from discreet.mechanisms import Mechanism, Reading
 from discreet.mechanisms.base import declared, feasible, require_made_for, twin_of
+from discreet.mechanisms.reading import Contents
 from discreet.privacy import Budget, Guarantee
 from discreet.privacy.guarantee import require_kind
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import (
-    Content,
     Frames,
-    content_of,
+    contents_of,
     no_rows,
     outcome_facts,
     released_frames,
@@ -38,11 +38,11 @@ from discreet.releases.release import Release, carried, write
 
 
 class Promise(NamedTuple):
-    """What a request of a mechanism gives: ``content`` with ``guarantee``, for a table of ``n`` records. Public."""
+    """What a request of a mechanism gives: ``contents`` with ``guarantee``, for a table of ``n`` records. Public."""
 
     mechanism: Mechanism
     n: int
-    content: Content
+    contents: Contents
     guarantee: Guarantee
 
 
@@ -55,19 +55,19 @@ def promised(mechanism: Mechanism, request: Request, n: int, like: Commonness | 
     ``like``: how common the records of tables like this one are; by default those of an invented one.
     """
     request.require_steps(mechanism)
-    require_parts(request.output, mechanism, counts=request.counts)
     made_for = declared(mechanism, "records")
     if made_for is None and request.between.name != "replacement":
         raise RelationNotSupported(mechanism.name, "add-remove", "it must declare a number of records in public")
     require_made_for(made_for, n)
-    content = content_of(mechanism, n, size=request.size, counts=request.counts)
+    contents = contents_of(mechanism, n, size=request.size, counts=request.counts)
+    require_parts(request.output, mechanism, contents)
     guarantee = mechanism.guarantee(request.between, n=n)
     require_kind(guarantee, request.accept)
     if request.budget is not None:
         feasible(guarantee, request.budget, f"{request.budget} with {mechanism.name} {mechanism.parameters()}")
     if "poor-utility" not in request.accept:
-        require_utility(mechanism, n, size=content.size, like=like)
-    return Promise(mechanism, n, content, guarantee)
+        require_utility(mechanism, n, size=contents.size, like=like)
+    return Promise(mechanism, n, contents, guarantee)
 
 
 def budget_of(guarantee: Guarantee) -> Budget:
@@ -96,11 +96,11 @@ def published(
     Raises Refused when the chains of a model did not converge, or FileProblem when the output cannot be written: what
     was there is then as it was.
     """
-    (mechanism, n, content, guarantee), request = promise, run.request
+    (mechanism, n, contents, guarantee), request = promise, run.request
     facts = confidential.provenance or Provenance(frame_kind="polars", columns=())
     document = Certificate.of(
         mechanism,
-        content,
+        contents,
         guarantee,
         budget=request.budget,
         unit=request.column,
@@ -109,7 +109,7 @@ def published(
         seeded_cut=facts.seeded,
     )
     document.to_json()  # what cannot be written is found before anything is drawn
-    twin = twin_of(mechanism, content.size)  # made before the kernel sees the table, so that nothing it keeps is read
+    twin = twin_of(mechanism, contents.size)  # made before the kernel sees the table, so that nothing it keeps is read
     run.assign(mechanism, n=n)
     if run.stamp is not None:
         document = document.paid(run.stamp)
@@ -117,7 +117,7 @@ def published(
     reading = twin.reading(output, n=n)
     document = document.releasing(**_outcome(reading, request))
     draws = public(rng)
-    tables = released_frames(twin, content, reading, rng=draws, progress=progress)
+    tables = released_frames(twin, contents, reading, rng=draws, progress=progress)
     out, files = request.output, request.out
     if not files:
         records, document = _in_memory(tables, document, facts, twin.domain)
@@ -127,13 +127,13 @@ def published(
     if out.partitions is not None:
         paths = (files[0], files[0] / PARTS_CERTIFICATE)
         document = write_parts(
-            twin, content, reading, document, paths[0], out,
+            twin, contents, reading, document, paths[0], out,
             rng=draws, carried=carried(document, paths[1]), run=run, progress=progress,
         )  # fmt: skip
     else:
         paths = (files[0], files[0] / FOLDER_CERTIFICATE if document.several else files[1])
         separator = out.path.separator if isinstance(out.path, DelimitedFile) else None
-        schema = dict(no_rows(twin, content).schema)
+        schema = dict(no_rows(contents).schema)
         document = write(tables, schema, document, paths, inputs=(facts.path,), run=run, separator=separator)
     return Release(records=None, certificate=document, info=info or {}, path=paths[0], certificate_path=paths[1])
 

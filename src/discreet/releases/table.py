@@ -20,7 +20,7 @@ from discreet.domain import Domain
 from discreet.domain.column import Column
 from discreet.domain.labels import unescaped_frame
 from discreet.releases.certificate import Certificate
-from discreet.releases.content import certified_content, certified_mechanism, no_rows
+from discreet.releases.content import certified_contents, certified_mechanism, no_rows
 from discreet.releases.manifest import scanned_parts
 
 
@@ -75,7 +75,7 @@ def _parsed(frame: pl.DataFrame, certificate: Certificate) -> pl.DataFrame:
     """Read texts as the types of the released columns."""
     domain = Domain.from_dict(certificate.facts.domain)
     mechanism = certified_mechanism(certificate.facts)
-    schema = no_rows(mechanism, certified_content(mechanism, certificate.facts)).schema
+    schema = no_rows(certified_contents(mechanism, certificate.facts)).schema
     parts = []
     for name, dtype in schema.items():
         texts, column = frame[name], _column(domain, name)

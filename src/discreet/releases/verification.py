@@ -23,9 +23,10 @@ from discreet._core.text import as_written
 from discreet._core.writing import file_sha256, require_settled
 from discreet.confidential.source import open_source
 from discreet.mechanisms import Mechanism
+from discreet.mechanisms.reading import Contents
 from discreet.privacy import Guarantee
 from discreet.releases.certificate import Certificate, share
-from discreet.releases.content import Content, certified_release
+from discreet.releases.content import certified_release
 from discreet.releases.facts import CertificateFacts, FileFacts
 from discreet.releases.manifest import MANIFEST, parts_of, problems, scanned_parts
 from discreet.releases.promise import (
@@ -285,13 +286,13 @@ def _recomputed(certificate: Certificate) -> list[Check]:
     checks: list[Check] = []
     facts = certificate.facts
     try:
-        mechanism, content, guarantee = certified_release(facts)
+        mechanism, contents, guarantee = certified_release(facts)
         earlier = facts.version in EARLIER
         checks += _promised(certificate, mechanism, guarantee, earlier=earlier)
         # Earlier versions wrote them before they were rounded to the kernel's grid.
         checks.append(_compare("mechanism.parameters", facts.mechanism.parameters, mechanism.parameters(), rel=1e-4))
-        checks.append(_compare("released.columns", facts.released.columns, list(content.columns)))
-        checks += _rows(certificate, content)
+        checks.append(_compare("released.columns", facts.released.columns, list(contents.columns)))
+        checks += _rows(certificate, contents)
         checks.append(_told(facts.released.share_from_data))
         checks.append(_known("shows", facts.shows, SHOWS, *(SHOWN if earlier else ())))
         if facts.public_inputs is not None:  # older certificates have none
@@ -349,21 +350,21 @@ def _known(what: str, claimed: str, *known: str) -> Check:
     return Check(what=what, claimed=claimed, found=known[0], agrees=claimed in known)
 
 
-def _rows(certificate: Certificate, content: Content) -> list[Check]:
+def _rows(certificate: Certificate, contents: Contents) -> list[Check]:
     """Compare the number of tables, and of the rows of each, with what was asked for."""
     tables, several = certificate.tables, certificate.several
     checks = [
         Check(
             what=f"{table.file if several else 'released'}.rows",
             claimed=table.rows,
-            found=content.rows[-1],
-            agrees=table.rows is not None and table.rows in content.rows,  # a range is walked for what is no number
+            found=contents.rows[-1],
+            agrees=table.rows is not None and table.rows in contents.rows,  # a range is walked for what is no number
         )
         for table in tables
     ]
-    if several or content.tables is not None:
-        checks.append(_compare("released.tables", len(tables) if several else None, content.tables))
-        checks.append(_compare("size", certificate.facts.size, content.size))
+    if several or contents.tables is not None:
+        checks.append(_compare("released.tables", len(tables) if several else None, contents.tables))
+        checks.append(_compare("size", certificate.facts.size, contents.size))
     return checks
 
 

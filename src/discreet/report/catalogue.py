@@ -125,7 +125,7 @@ def _values(path: Path, where: Path, promise: Promise) -> dict[str, Any]:
     values["columns"] = [
         {"column": name, "words": words.get(name), "type": _type(dtype)}
         | {"inside": None if name == by else name, "property": "fullpath" if name == by else None}
-        for name, dtype in no_rows(promise.mechanism, promise.content).schema.items()
+        for name, dtype in no_rows(promise.contents).schema.items()
     ]
     return values
 

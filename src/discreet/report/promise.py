@@ -12,10 +12,11 @@ import numpy as np
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.text import about, counted, rounded_down, rounded_up
 from discreet.mechanisms import Mechanism
+from discreet.mechanisms.reading import Contents
 from discreet.privacy import Guarantee, Profile, compose
 from discreet.privacy.guarantee import LEVELS, TradeOff, against_guessing, furthest
 from discreet.releases import Certificate, verify
-from discreet.releases.content import Content, certified_release
+from discreet.releases.content import certified_release
 from discreet.releases.verification import SECONDS, Check, promised_now, within
 from discreet.report.charts import Chart, attack_chart, profile_chart
 
@@ -34,7 +35,7 @@ class Promise:
     ``name``: File name of its certificate.
     ``certificate``: as read.
     ``mechanism``: Rebuilt from the certificate's public facts.
-    ``content``: What it released.
+    ``contents``: what it released.
     ``guarantee``: Recomputed from them.
     ``stated``: the certificate as it should be: its ``guarantee`` recomputed.
     ``checks``: what verification found.
@@ -43,7 +44,7 @@ class Promise:
     name: str
     certificate: Certificate
     mechanism: Mechanism
-    content: Content
+    contents: Contents
     guarantee: Guarantee
     stated: Certificate
     checks: tuple[Check, ...]
@@ -57,7 +58,7 @@ class Promise:
         try:
             certificate = Certificate.read(path)
             with within(SECONDS):
-                mechanism, content, guarantee = certified_release(certificate.facts)
+                mechanism, contents, guarantee = certified_release(certificate.facts)
                 stated = promised_now(certificate, mechanism, guarantee)
         except FileProblem:
             raise
@@ -70,7 +71,7 @@ class Promise:
             name=Path(path).name,
             certificate=certificate,
             mechanism=mechanism,
-            content=content,
+            contents=contents,
             guarantee=guarantee,
             stated=stated,
             checks=tuple(checks),

@@ -165,9 +165,11 @@ def check_estimates(kind: type[Mechanism], *, seed: int = 0) -> None:
     mechanism = kind.calibrated(Budget(epsilon=0.5, delta=0.01), domain=domain, n=n, size=n)
     rng, x, twin = seeded(seed), table_of(held), twin_of(mechanism, n)
     found = []
-    for _ in range(_ESTIMATE_RUNS if kind.forms.counts else 1):
+    for _ in range(_ESTIMATE_RUNS if kind.traits.counts else 1):
         estimates = twin.reading(mechanism.kernel(x, rng=rng), n=n).estimates()
-        assert (estimates is not None) == kind.forms.counts, f"{kind.__name__}.forms is not what its readings have"
+        assert (estimates is not None) == kind.traits.counts, (
+            f"{kind.__name__}.traits.counts is not what its readings have"
+        )
         if estimates is None:
             return
         found.append(_errors(estimates, mechanism, held))

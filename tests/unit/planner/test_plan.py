@@ -28,6 +28,7 @@ from discreet.mechanisms.base import Mechanism, parameter_names
 from discreet.mechanisms.pitman_yor import PitmanYor
 from discreet.mechanisms.steps import SteppedMechanism
 from discreet.planner import plan
+from discreet.planner.options import private_step
 from discreet.planner.predicted import Reference, predicted_w1
 from discreet.planner.stated import solved, stated
 from discreet.utility import wasserstein_1d
@@ -224,7 +225,7 @@ def test_each_private_step_has_one_row_with_its_best_reading() -> None:
     assert all(name in row[-1] for name in alike - {row[0]})
     assert len([row for row in shown if row[0] in ("smoothed-histogram", "reveal-or-obscure")]) == 1
     assert {o.name for o in made.options} == set(REGISTRY) - {"pitman-yor"}  # in JSON each has its own place
-    steps = [o.mechanism.step_identity for o, _ in made.rows_of_steps if o.mechanism is not None]
+    steps = [private_step(o.mechanism) for o, _ in made.rows_of_steps if o.mechanism is not None]
     assert all(one != other for i, one in enumerate(steps) for other in steps[:i])
 
 

@@ -23,7 +23,7 @@ from discreet.errors import FileProblem, Infeasible, LawNotAvailable, ParameterE
 from discreet.mechanisms import Forecast, Mechanism, SmoothedHistogram, Traits, named
 from discreet.mechanisms.base import twin_of
 from discreet.mechanisms.likelihood import no_posterior
-from discreet.mechanisms.reading import Forms, Reading
+from discreet.mechanisms.reading import Contents, Reading
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy.algebra import BoundedRangeProfile
 from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
@@ -51,9 +51,6 @@ class Answers(Mechanism):
     flips: float = 0.25
     tables: int | None = 3
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "forms", Forms(tables=self.tables))
-
     def kernel(self, x: Any, *, rng: np.random.Generator) -> Any:
         truth = np.repeat(x.records.columns[0], x.frequencies)
         return [truth ^ (rng.integers(0, 4, size=len(truth)) == 0) for _ in range(self.tables or 1)]
@@ -65,8 +62,8 @@ class Answers(Mechanism):
         profile = BoundedRangeProfile(spread=(self.tables or 1) * math.log(3.0))
         return Guarantee(relation=relation, n=n, profile=profile, kind="unconditional", theorem="T1")
 
-    def released_size(self, n: int) -> int:
-        return n
+    def contents(self, n: int, *, counts: bool = False) -> Contents:
+        return Contents(domain=self.domain, size=n, tables=self.tables)
 
     def reading(self, y: Any, *, n: int) -> Reading:
         return InHalves(iter(y))

@@ -407,7 +407,7 @@ def test_the_plan_chooses_among_mechanisms_that_fill_folders(tmp_path: Path, mon
     )
     made = discreet.release(table, domain, out=Output(tmp_path / "out", partitions=1, partition_by="member"), **how)
     kind = named(made.certificate.to_dict()["mechanism"]["name"])
-    assert kind.forms.folders
+    assert kind.traits.folders
     assert {path.name for path in (tmp_path / "out").iterdir() if path.is_dir()} == {"member=true", "member=false"}
     assert all(check.agrees for check in verify(tmp_path / "out" / "_certificate.json", data=tmp_path / "out"))
     ruled = Domain(columns=domain.columns, impossible=[{"member": True, "age": {"below": 10}}])
