@@ -404,8 +404,9 @@ with tempfile.TemporaryDirectory() as folder:
     sys.setprofile(watch)
     import discreet
     ledger = discreet.Ledger.create(f"{folder}/ledger.sqlite", dataset="x", epsilon=10, delta=1e-3)
-    asked = {"epsilon": 1.0, "delta": 1e-6, "size": 1000, "mechanism": mechanism, "ledger": ledger}
-    discreet.release(f"{folder}/in.csv", f"{folder}/domain.toml", out=f"{folder}/out.csv", **asked)
+    budget = discreet.Budget(epsilon=1.0, delta=1e-6)
+    asked = {"size": 1000, "mechanism": mechanism, "ledger": ledger, "out": f"{folder}/out.csv"}
+    discreet.release(f"{folder}/in.csv", f"{folder}/domain.toml", budget, **asked)
     sys.setprofile(None)
 print(json.dumps([len(files), len(functions)]))
 """
