@@ -35,7 +35,7 @@ from discreet.privacy import Budget, Unit
 from discreet.releases.content import MechanismFamily
 from discreet.releases.parts import no_folders, require_folders
 from discreet.releases.promise import delta_caveats
-from discreet.releases.publication import budget_of, promised, published
+from discreet.releases.publication import budget_of, carry_out, offer_of
 from discreet.releases.release import Release, place, require_whole_pair
 from discreet.releases.writing import check_output
 
@@ -182,13 +182,13 @@ def release(
     table = _Table(data, request, made, secure() if seed is None else seeded(seed))
 
     facts = PublicFacts(domain=declared, n=request.declared, given=reference).on(declared)
-    why, promise = "" if made is None else f"{made.name}: given", None
+    why, offer = "" if made is None else f"{made.name}: given", None
     if (n := facts.n) is not None:
         if made is None:
             made, why = chosen_mechanism(request, facts)
         facts = facts.on(made.domain)
-        promise = promised(made, request, n, facts.commonness)
-        request = replace(request, budget=request.budget or budget_of(promise.guarantee))
+        offer = offer_of(made, request, n, facts.commonness)
+        request = replace(request, budget=request.budget or budget_of(offer.guarantee))
     keeper = ledger if isinstance(ledger, PlannedRelease) else ledger_for(ledger, domain)
     with _paid(keeper, request, made) as run:
         closed, facts = table.closed(facts)
@@ -197,14 +197,14 @@ def release(
         if made.domain != facts.domain:
             closed, facts = table.closed(facts.on(made.domain))
         closed = with_public(closed, made.public_inputs(), domain=made.domain)
-        promise = promise or promised(made, request, facts.n or 0, facts.commonness)
+        offer = offer or offer_of(made, request, facts.n or 0, facts.commonness)
         why = ". ".join([*chosen_cells(declared, made.domain), why])
-        forecast = made.forecast(promise.n, facts.commonness)
+        forecast = made.forecast(offer.n, facts.commonness)
         _say(watch, _announced(request, made, why, facts, forecast))
-        return published(
+        return carry_out(
             run,
             closed,
-            promise,
+            offer,
             rng=table.rng,
             progress=None if isinstance(mechanism, MechanismFamily) else watch.progress,
             info={"mechanism": made.name, "why": why, "share_not_from_data": forecast.lost},

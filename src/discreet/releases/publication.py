@@ -1,4 +1,4 @@
-"""From a closed table to a release: what is promised, the run that opens the table, and the files."""
+"""From a closed table to a release: the offer, the run that opens the table, and the files."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from discreet.releases.promise import headline
 from discreet.releases.release import Release, carried, write
 
 
-class Promise(NamedTuple):
-    """What a request of a mechanism gives: ``contents`` with ``guarantee``, for a table of ``n`` records. Public."""
+class Offer(NamedTuple):
+    """A mechanism, and what it gives for a request: ``contents`` under ``guarantee``, of ``n`` records. Public."""
 
     mechanism: Mechanism
     n: int
@@ -46,8 +46,8 @@ class Promise(NamedTuple):
     guarantee: Guarantee
 
 
-def promised(mechanism: Mechanism, request: Request, n: int, like: Commonness | None = None) -> Promise:
-    """Return what a mechanism promises for a request, by public facts alone.
+def offer_of(mechanism: Mechanism, request: Request, n: int, like: Commonness | None = None) -> Offer:
+    """Return what a mechanism offers for a request, by public facts alone.
 
     Raises GuaranteeKindError, Infeasible, PoorUtility or ParameterError where that is not what was asked for.
 
@@ -67,7 +67,7 @@ def promised(mechanism: Mechanism, request: Request, n: int, like: Commonness | 
         feasible(guarantee, request.budget, f"{request.budget} with {mechanism.name} {mechanism.parameters()}")
     if "poor-utility" not in request.accept:
         require_utility(mechanism, n, size=contents.size, like=like)
-    return Promise(mechanism, n, contents, guarantee)
+    return Offer(mechanism, n, contents, guarantee)
 
 
 def budget_of(guarantee: Guarantee) -> Budget:
@@ -76,10 +76,10 @@ def budget_of(guarantee: Guarantee) -> Budget:
     return Budget(epsilon=min(100.0, epsilon), delta=0.0 if guarantee.stated else guarantee.delta(epsilon))
 
 
-def published(
+def carry_out(
     run: Run,
     confidential: Confidential[Any],
-    promise: Promise,
+    offer: Offer,
     *,
     rng: np.random.Generator,
     progress: Callable[..., None] | None = None,
@@ -96,7 +96,7 @@ def published(
     Raises Refused when the chains of a model did not converge, or FileProblem when the output cannot be written: what
     was there is then as it was.
     """
-    (mechanism, n, contents, guarantee), request = promise, run.request
+    (mechanism, n, contents, guarantee), request = offer, run.request
     facts = confidential.provenance or Provenance(frame_kind="polars", columns=())
     document = Certificate.of(
         mechanism,

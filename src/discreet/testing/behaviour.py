@@ -29,7 +29,7 @@ from discreet.mechanisms import Mechanism
 from discreet.mechanisms.base import twin_of
 from discreet.mechanisms.reading import Estimates
 from discreet.privacy import Budget
-from discreet.releases.publication import promised, published
+from discreet.releases.publication import carry_out, offer_of
 from discreet.releases.release import Release
 from discreet.testing.enumeration import table_of
 from discreet.testing.facts import small_domain
@@ -262,9 +262,9 @@ _REQUESTS = {
 
 def _released(mechanism: Mechanism, table: Confidential[Counts], request: Request, seed: int) -> Release:
     """Release a table with a mechanism."""
-    promise = promised(mechanism, request, _RECORDS)
+    offer = offer_of(mechanism, request, _RECORDS)
     with Run.unpaid(request) as run:
-        return published(run, table, promise, rng=seeded(seed), progress=request.watch.progress)
+        return carry_out(run, table, offer, rng=seeded(seed), progress=request.watch.progress)
 
 
 def _closed(x: Counts, domain: Domain) -> Confidential[Counts]:
