@@ -27,12 +27,13 @@ from discreet.ledger.ledger import PlannedRelease
 from discreet.ledger.outlook import ledger_for
 from discreet.mechanisms import Forecast, Mechanism, first_names, named
 from discreet.mechanisms.base import PartsMechanism, parameter_names
+from discreet.mechanisms.base import declared as number_of
 from discreet.mechanisms.likelihood import no_posterior
 from discreet.mechanisms.steps import checkpoint_state
 from discreet.planner.cells import chosen_cells, said_before
 from discreet.planner.choice import PublicFacts, chosen_mechanism, require_complete
 from discreet.privacy import Budget, Unit
-from discreet.releases.content import MechanismFamily
+from discreet.releases.content import MechanismFamily, contents_of
 from discreet.releases.parts import no_folders, require_folders
 from discreet.releases.promise import delta_caveats
 from discreet.releases.publication import budget_of, carry_out, offer_of
@@ -165,7 +166,7 @@ def release(
     request = Request(
         budget=budget,
         domain=declared,
-        relation=_with_number(relation, data),
+        relation=_relation_of(data, made, relation),
         unit=_unit_of(data, unit),
         size=size,
         counts=counts,
@@ -178,6 +179,8 @@ def release(
     )
     if made is None:
         require_complete(request)
+    else:  # a size that it does not release is refused before anything is opened
+        contents_of(made, request.declared or 1, size=size, counts=counts)
     request = _with_files(request, made, inputs=(data, domain, reference, *parameters.values()))
     table = _Table(data, request, made, secure() if seed is None else seeded(seed))
 
@@ -247,10 +250,12 @@ def _unit_of(data: Any, unit: Unit | None) -> Unit | None:
     return _facts(data).unit
 
 
-def _with_number(relation: Any, data: Any) -> Any:
-    """Return the relation; of a table that is closed the number of records is known, and public under replacement."""
-    known = isinstance(data, Confidential) and isinstance(relation, Replacement) and relation.records is None
-    return Replacement(records=public_size(data) or None) if known else relation
+def _relation_of(data: Any, made: Mechanism | None, relation: Any) -> Any:
+    """Return the relation. Under replacement a closed table's number of records is public, as is a mechanism's."""
+    if not isinstance(relation, Replacement) or relation.records is not None:
+        return relation
+    known = public_size(data) if isinstance(data, Confidential) else made and number_of(made, "records")
+    return Replacement(records=known or None)
 
 
 def _facts(closed: Confidential[Any]) -> Provenance:
@@ -322,9 +327,8 @@ class _Table:
         self._data, self._request, self.rng = data, request, rng
         kind = request.mechanism_type if made is None else type(made)
         self._in_parts = kind is not None and issubclass(kind, PartsMechanism)
-        self._by_unit = bool(request.parameters.get("unit_votes"))
-        if isinstance(made, PartsMechanism):
-            self._by_unit = made.by_unit
+        voted = isinstance(made, PartsMechanism) and made.by_unit
+        self._by_unit = voted or bool(request.parameters.get("unit_votes"))
         if not isinstance(data, Confidential):
             require_unit(request.domain or Domain(columns={}), request.unit, by_unit=self._by_unit)
             require_there(data)
