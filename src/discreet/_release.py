@@ -27,7 +27,6 @@ from discreet.ledger import Ledger, Request, Run
 from discreet.ledger.outlook import ledger_for
 from discreet.mechanisms import REGISTRY, Mechanism, first_names, named, require_kept
 from discreet.mechanisms.base import PartsMechanism, feasible, parameter_names, require_relation
-from discreet.mechanisms.likelihood import no_posterior
 from discreet.mechanisms.steps import checkpoint_state
 from discreet.planner import plan
 from discreet.planner.cells import chosen_cells, said_before, with_cells
@@ -500,6 +499,8 @@ def _announced(
     asked: Request, chosen: Mechanism, why: str, held: _Known, n: int, like: Commonness | None
 ) -> Iterator[str]:
     """Say what was chosen and what it will do, before anything is drawn: from public facts alone."""
+    from discreet.mechanisms.likelihood import no_posterior
+
     forecast = chosen.forecast(n, like)
     yield f"{why}. {sentence(wording.lost(forecast))}"
     if chosen.traits.random_size and asked.size is not None:

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from itertools import product
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +25,11 @@ from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness, Parts
 from discreet.mechanisms.forecast import Forecast, Traits
-from discreet.mechanisms.likelihood import Likelihood, NoLikelihood
 from discreet.mechanisms.reading import Contents, Reading
 from discreet.privacy import Budget, Guarantee, Relation
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.likelihood import Likelihood
 
 MOST_LISTED = 2_000_000
 """Outcomes that may be listed."""
@@ -218,6 +220,8 @@ class Mechanism(ABC):
 
         It follows from public parameters alone, so it can be asked before there is an output.
         """
+        from discreet.mechanisms.likelihood import NoLikelihood
+
         return NoLikelihood()
 
     # -- what is known beforehand ---------------------------------------------------------------------------------
