@@ -255,7 +255,7 @@ def _open_path(data: str | PathLike[str]) -> Source:
         raise FileProblem(text, "there is no such file", "check the path")
     if not path.is_file():
         raise FileProblem(text, "is not a file", "give a file, or a folder of Parquet files")
-    if quietly(lambda: path.stat().st_size, FileProblem(text, "cannot be read", "check its permissions")) == 0:
+    if quietly(path.stat, FileProblem(text, "cannot be read", "check its permissions")).st_size == 0:
         raise FileProblem(text, "is empty: it has no header and no rows", "give a file with a table")
     form = format_of(data)
     if form is None:
@@ -318,7 +318,7 @@ def _open_csv(text: str, path: Path, form: Format) -> Source:
         "is not a readable CSV file",
         "give it a header line, save it as UTF-8 or name its encoding, and give every row as many fields",
     )
-    names = [unescaped(name) for name in quietly(lambda: header(path, form), broken)]
+    names = [unescaped(name) for name in quietly(partial(header, path, form), broken)]
     if not names:
         raise broken
     if len(names) == 1 and any(other in names[0] for other in {",", ";", "\t"} - {form.separator}):
@@ -329,7 +329,7 @@ def _open_csv(text: str, path: Path, form: Format) -> Source:
 
     def read(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         scan = scanned(path, form)
-        found = quietly(lambda: scan.collect_schema().names(), broken)
+        found = quietly(scan.collect_schema, broken).names()
         return _scanned(scan.rename(dict(zip(found, names, strict=False))), columns, broken)
 
     return Source(
@@ -346,13 +346,9 @@ def _open_csv(text: str, path: Path, form: Format) -> Source:
 def _scanned(scan: pl.LazyFrame, columns: Sequence[str], broken: DiscreetError) -> Iterator[pl.DataFrame]:
     """Stream a scan in batches, in any order."""
     lazy = scan.select(columns)
-    batches = quietly(
-        lambda: iter(lazy.collect_batches(chunk_size=_BATCH, maintain_order=False, engine="streaming")), broken
-    )
-    while True:
-        batch = quietly(lambda: next(batches, None), broken)
-        if batch is None:
-            return
+    collect = partial(lazy.collect_batches, chunk_size=_BATCH, maintain_order=False, engine="streaming")
+    batches = iter(quietly(collect, broken))
+    while (batch := quietly(partial(next, batches, None), broken)) is not None:
         yield batch
 
 

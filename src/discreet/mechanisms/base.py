@@ -354,7 +354,8 @@ def require_known(kind: type[Mechanism], given: Iterable[str], *others: str) -> 
 
 def declared(mechanism: Mechanism, name: str) -> int | None:
     """Return the number of ``records``, or the ``size``, that a mechanism was made for, where it has that field."""
-    return next((getattr(mechanism, name) for item in fields(mechanism) if item.name == name), None)
+    number: int | None = getattr(mechanism, name) if name in mechanism.__dataclass_fields__ else None
+    return number
 
 
 def _plain(value: Any) -> Any:

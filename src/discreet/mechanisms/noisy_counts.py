@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
@@ -201,7 +201,7 @@ class NoisyCounts(Mechanism):
     @classmethod
     def _laws(cls) -> tuple[str, ...]:
         """Return the laws of noise that it may have: the one that it fixes, or all."""
-        (own,) = (item for item in fields(cls) if item.name == "noise")
+        own = cls.__dataclass_fields__["noise"]
         return tuple(LAWS) if own.init else (str(own.default),)
 
     @classmethod
