@@ -28,7 +28,6 @@ from discreet.ledger.outlook import ledger_for
 from discreet.mechanisms import Forecast, Mechanism, first_names, named
 from discreet.mechanisms.base import PartsMechanism, parameter_names
 from discreet.mechanisms.base import declared as number_of
-from discreet.mechanisms.likelihood import no_posterior
 from discreet.mechanisms.steps import checkpoint_state
 from discreet.planner.cells import chosen_cells, said_before
 from discreet.planner.choice import PublicFacts, chosen_mechanism, require_complete
@@ -385,6 +384,8 @@ def _say(watch: Watch, sentences: Iterable[str]) -> None:
 
 def _announced(request: Request, chosen: Mechanism, why: str, facts: PublicFacts, forecast: Forecast) -> Iterator[str]:
     """Say what was chosen and what it will do, before anything is drawn: from public facts alone."""
+    from discreet.mechanisms.likelihood import no_posterior
+
     n, size = facts.n or 0, request.size
     yield f"{why}. {sentence(wording.lost(forecast))}"
     if chosen.traits.random_size and size is not None:

@@ -40,7 +40,7 @@ _T = TypeVar("_T")
 _MARK = "__discreet_total__"
 _LIBRARIES = (
     str(Path(__file__).parents[1]) + os.sep,
-    *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+    *[sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")],
 )
 _LOOKED_AT = 1000  # elements of an argument, to say what is wrong with it
 _PASSING = (DiscreetError, Warning, ImportError, StopIteration)
@@ -62,17 +62,13 @@ def seal(namespace: dict[str, Any], *results: type[Any]) -> None:
 def sealed(found: Any) -> Any:
     """Return a public function with the boundary around it, or a class with its methods within; else what it is."""
     if inspect.isfunction(found):
-        return _sealed_function(found)
+        bounded, home, name = total(found), vars(sys.modules[found.__module__]), found.__name__
+        if home.get(name) is found:  # where a reference to it is looked up again, as in a pickle
+            home[name] = bounded
+        return bounded
     if inspect.isclass(found) and found.__module__.startswith("discreet."):
         _seal_class(found)
     return found
-
-
-def _sealed_function(found: types.FunctionType) -> Any:
-    bounded, home = total(found), vars(sys.modules[found.__module__])
-    if home.get(found.__name__) is found:  # where a reference to it is looked up again, as in a pickle
-        home[found.__name__] = bounded
-    return bounded
 
 
 def _seal_class(kind: type[Any]) -> None:
@@ -214,7 +210,7 @@ def enclosed(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
     @functools.wraps(function)
     def inside(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        return quietly(lambda: function(*args, **kwargs), _unreadable())
+        return quietly(functools.partial(function, *args, **kwargs), _unreadable())
 
     return inside
 

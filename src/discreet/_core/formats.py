@@ -127,23 +127,19 @@ def scanned(path: str | PathLike[str], form: Format) -> pl.LazyFrame:
 
     Raises Exception of some kind, if the file cannot be read; for `quietly`.
     """
-    if form.texts:
-        scan = _scanned_csv(Path(path), form)
-        found, names = scan.collect_schema().names(), header(Path(path), form)
-        # Polars keeps the quotes that are doubled within a name.
-        return (
-            scan if found == names or '"' not in "".join(names) else scan.rename(dict(zip(found, names, strict=True)))
-        )
-    return parquet.scanned(path) if form.kind == "parquet" else arrow.scanned(path)
-
-
-def _scanned_csv(path: Path, form: Format) -> pl.LazyFrame:
+    path = Path(path)
+    if not form.texts:
+        return parquet.scanned(path) if form.kind == "parquet" else arrow.scanned(path)
     options: dict[str, Any] = {"infer_schema": False, "separator": _separator(path, form)}
     if codecs.lookup(form.encoding).name in ("utf-8", "ascii"):
-        return pl.scan_csv(path, glob=False, **options)
-    raw = path.read_bytes()
-    text = (gzip.decompress(raw) if form.compressed else raw).decode(form.encoding)
-    return pl.scan_csv(io.BytesIO(text.encode("utf-8")), **options)
+        scan = pl.scan_csv(path, glob=False, **options)
+    else:
+        raw = path.read_bytes()
+        text = (gzip.decompress(raw) if form.compressed else raw).decode(form.encoding)
+        scan = pl.scan_csv(io.BytesIO(text.encode("utf-8")), **options)
+    found, names = scan.collect_schema().names(), header(path, form)
+    # Polars keeps the quotes that are doubled within a name.
+    return scan if found == names or '"' not in "".join(names) else scan.rename(dict(zip(found, names, strict=True)))
 
 
 def texts(path: str | PathLike[str], form: Format) -> dict[str, str]:

@@ -129,7 +129,7 @@ def harmless(text: str, *, lines: bool = False) -> str:
     """
     kept = "\n\t" if lines else ""
     return "".join(
-        c if c.isprintable() or (c.isspace() and c not in _BREAKS) or c in kept else _escaped(c) for c in text
+        [c if c.isprintable() or (c.isspace() and c not in _BREAKS) or c in kept else _escaped(c) for c in text]
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,6 @@ from discreet.confidential.source import (
     open_source,
     parsed,
 )
-from discreet.confidential.units import NO_UNIT, Slots, null_record
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.domain import require_domain
 from discreet.domain.records import Units
@@ -37,6 +36,9 @@ from discreet.privacy import Unit
 
 OTHER_COLUMNS = "other-columns"
 """Accepts columns that the domain does not name."""
+
+if TYPE_CHECKING:
+    from discreet.confidential.units import Slots
 
 _DENSE = 2**20
 _SAMPLE = 2**16
@@ -153,6 +155,8 @@ def _tallied(cells: Cells, domain: Domain, frame: pl.DataFrame, *, unused: int =
     if frame.height:
         tally.add_records(cells.records(frame), frame[FREQUENCY].to_numpy())
     if unused:
+        from discreet.confidential.units import null_record
+
         tally.add_records(null_record(domain), np.array([unused]))
     return tally.counts()
 
@@ -160,6 +164,8 @@ def _tallied(cells: Cells, domain: Domain, frame: pl.DataFrame, *, unused: int =
 @enclosed
 def _slotted_counts(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Generator) -> tuple[Counts, Counts]:
     """Count the slots of units, and the rows as they came."""
+    from discreet.confidential.units import NO_UNIT, null_record
+
     cells = cells_of(source, domain.columns)
     with suppress(EngineFailed):
         if cells is not None:
@@ -202,6 +208,8 @@ def _units(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Generat
 
 def _cut(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Generator) -> tuple[Slots, Counts]:
     """Read the rows, of which each unit keeps some, and count them as they came."""
+    from discreet.confidential.units import Slots
+
     all_rows, held = Tally(domain), Slots(unit.column, unit.max_records, rng)
     for batch in declared_batches(source, domain.columns, unit.column):
         if batch.height:
@@ -262,6 +270,7 @@ def wrong_names(
         if name.startswith(RESERVED):
             problem = f"its name starts with {RESERVED!r}, which is reserved"
             yield DataError(name, problem, "rename the column"), 0
+
     yield from ((refusal, 0) for refusal in missing_names(source, wanted))
     extra = [] if other_columns else [name for name in source.names if name not in wanted]
     for place, name in enumerate(extra, start=1):

@@ -27,11 +27,6 @@ _PART = 2**19
 _DIGITS = 38
 
 
-def unchanged(frame: pl.DataFrame, _domain: Domain) -> pl.DataFrame:
-    """Return the released frame: of what came in, nothing but the declaration says what it is."""
-    return frame
-
-
 def as_polars(types: Mapping[str, pl.DataType], *, lazy: bool = False) -> Returned:
     """Return what gives Polars frames with some types.
 

@@ -11,7 +11,7 @@ from functools import partial
 from os import PathLike, fspath
 from os.path import lexists
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet._core import arrow
 from discreet._core.boundary import enclosed, quietly
@@ -22,21 +22,12 @@ from discreet._core.text import counted, with_article
 from discreet._core.writing import require_settled
 from discreet.confidential.cells import Cells, EngineFailed, attempted
 from discreet.confidential.closed import Confidential
-from discreet.confidential.database import (
-    Address,
-    address,
-    duckdb_table,
-    postgresql_table,
-    require_reachable,
-    sqlite_batches,
-    sqlite_types,
-)
-from discreet.confidential.duckdb_cells import DuckDBCells, duckdb_relation, none_of, streamed
-from discreet.confidential.folder import scanned_folder
-from discreet.confidential.returned import Returned, as_arrow, as_frames_of, as_polars, unchanged
-from discreet.confidential.workers import DaskCells, SparkCells, none_of_spark
 from discreet.domain.column import Column, Misfit
 from discreet.domain.labels import unescaped
+
+if TYPE_CHECKING:
+    from discreet.confidential.database import Address
+    from discreet.confidential.returned import Returned
 
 RESERVED = "discreet: "
 """How the names of columns added while counting start."""
@@ -77,9 +68,9 @@ class Source:
     ``types``: Gives the public type of each column; reads no row.
     ``batches``: ``batches(columns)`` iterates over Polars frames with these columns; where the frames are grouped
     already, the column :data:`FREQUENCY` says how often each row occurs.
-    ``cells``: finds cells where the table is, for an engine that can; these are then used instead of ``batches``.
+    ``cells``: finds cells where the table is, for an engine that can; they are then used instead of ``batches``.
     ``stays``: whether the rows are elsewhere than in memory, and can be read as often as one likes.
-    ``returned``: makes a released table the kind of table that this is.
+    ``returned``: makes a released table the kind of table that this is; None where it stays as it is.
     """
 
     kind: str
@@ -89,9 +80,9 @@ class Source:
     batches: Callable[[Sequence[str]], Iterator[pl.DataFrame]]
     texts: Texts = _NO_TEXTS
     index: frozenset[str] = frozenset()
-    cells: Callable[[Mapping[str, Column]], Cells | None] = lambda _: None
+    cells: Callable[[Mapping[str, Column]], Cells | None] | None = None
     stays: bool = False
-    returned: Returned = unchanged
+    returned: Returned | None = None
 
 
 @enclosed
@@ -103,7 +94,7 @@ def open_source(data: Any) -> Source:
     """
     if isinstance(data, Source):
         return data
-    where = address(data)
+    where = _address(data)
     if where is not None:
         source = _open_database(where)
     else:
@@ -112,13 +103,24 @@ def open_source(data: Any) -> Source:
     return source
 
 
+def _address(data: Any) -> Address | None:
+    """Return the address of a table in a database, which is loaded for it; None where it is none."""
+    if not isinstance(data, str) or "://" not in data:
+        return None
+    from discreet.confidential.database import address
+
+    return address(data)
+
+
 def require_there(data: Any) -> None:
     """Refuse a path, or the address of a table, where there is no file; nothing is opened.
 
     Raises FileProblem when there is none, it is being written, or the address names no table or no server.
     """
-    where = address(data)
+    where = _address(data)
     if where is not None:
+        from discreet.confidential.database import require_reachable
+
         require_reachable(where)
     elif isinstance(data, (str, PathLike)) and not lexists(data):
         require_settled(data)
@@ -146,8 +148,11 @@ def cells_of(source: Source, columns: Mapping[str, Column]) -> Cells | None:
 
     Raises DataError naming a column whose type is not the declared one.
     """
+    find = source.cells
+    if find is None:
+        return None
     try:
-        return attempted(lambda: source.cells(columns))
+        return attempted(lambda: find(columns))
     except EngineFailed:
         return None
 
@@ -250,7 +255,7 @@ def _open_path(data: str | PathLike[str]) -> Source:
         raise FileProblem(text, "there is no such file", "check the path")
     if not path.is_file():
         raise FileProblem(text, "is not a file", "give a file, or a folder of Parquet files")
-    if quietly(lambda: path.stat().st_size, FileProblem(text, "cannot be read", "check its permissions")) == 0:
+    if quietly(path.stat, FileProblem(text, "cannot be read", "check its permissions")).st_size == 0:
         raise FileProblem(text, "is empty: it has no header and no rows", "give a file with a table")
     form = format_of(data)
     if form is None:
@@ -268,6 +273,8 @@ def _open_typed(text: str, path: Path, form: Format) -> Source:
 
 
 def _open_folder(text: str, path: Path) -> Source:
+    from discreet.confidential.folder import scanned_folder
+
     scan, keys, first = scanned_folder(path, text)
     broken = FileProblem(text, "it holds a file that is not readable Parquet", "give the complete files")
     return _of_scan(scan, first, PARQUET, broken, text=text, keys=keys)
@@ -281,6 +288,8 @@ def _of_scan(
     ``path``: the file that says what is an index.
     ``keys``: the columns of texts, which come last.
     """
+    from discreet.confidential.returned import as_polars
+
     schema = quietly(scan.collect_schema, broken)
     index = quietly(lambda: stored_index(list(schema), texts(path, form).get("pandas")), broken)
     return Source(
@@ -309,7 +318,7 @@ def _open_csv(text: str, path: Path, form: Format) -> Source:
         "is not a readable CSV file",
         "give it a header line, save it as UTF-8 or name its encoding, and give every row as many fields",
     )
-    names = [unescaped(name) for name in quietly(lambda: header(path, form), broken)]
+    names = [unescaped(name) for name in quietly(partial(header, path, form), broken)]
     if not names:
         raise broken
     if len(names) == 1 and any(other in names[0] for other in {",", ";", "\t"} - {form.separator}):
@@ -320,7 +329,7 @@ def _open_csv(text: str, path: Path, form: Format) -> Source:
 
     def read(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         scan = scanned(path, form)
-        found = quietly(lambda: scan.collect_schema().names(), broken)
+        found = quietly(scan.collect_schema, broken).names()
         return _scanned(scan.rename(dict(zip(found, names, strict=False))), columns, broken)
 
     return Source(
@@ -337,17 +346,16 @@ def _open_csv(text: str, path: Path, form: Format) -> Source:
 def _scanned(scan: pl.LazyFrame, columns: Sequence[str], broken: DiscreetError) -> Iterator[pl.DataFrame]:
     """Stream a scan in batches, in any order."""
     lazy = scan.select(columns)
-    batches = quietly(
-        lambda: iter(lazy.collect_batches(chunk_size=_BATCH, maintain_order=False, engine="streaming")), broken
-    )
-    while True:
-        batch = quietly(lambda: next(batches, None), broken)
-        if batch is None:
-            return
+    collect = partial(lazy.collect_batches, chunk_size=_BATCH, maintain_order=False, engine="streaming")
+    batches = iter(quietly(collect, broken))
+    while (batch := quietly(partial(next, batches, None), broken)) is not None:
         yield batch
 
 
 def _open_database(where: Address) -> Source:
+    from discreet.confidential.database import duckdb_table, postgresql_table, sqlite_batches, sqlite_types
+    from discreet.confidential.returned import as_polars
+
     path = str(where.path)
     if where.kind == "duckdb":
         table = quietly(lambda: nw.from_native(duckdb_table(where)), where.broken)
@@ -400,6 +408,8 @@ def _open_frame(data: Any) -> Source:
 
 
 def _of_frame(frame: Any, unsupported: DiscreetError) -> Source:
+    from discreet.confidential.returned import as_frames_of
+
     schema = quietly(frame.collect_schema, unsupported)
     kind = frame.implementation.name.lower()
     broken = DataError(None, "could not be read", f"check that {kind} can read it, and the types of its columns")
@@ -419,6 +429,9 @@ def _of_frame(frame: Any, unsupported: DiscreetError) -> Source:
     def cells(columns: Mapping[str, Column]) -> Cells | None:
         if kind == "polars" or isinstance(frame, nw.DataFrame):
             return None
+        from discreet.confidential.duckdb_cells import DuckDBCells, duckdb_relation, none_of
+        from discreet.confidential.workers import none_of_spark
+
         relation = duckdb_relation(frame)
         if kind == "pyspark":
             nothing = none_of_spark(frame.to_native(), columns)
@@ -446,6 +459,8 @@ def _of_frame(frame: Any, unsupported: DiscreetError) -> Source:
 
 
 def _engine_cells(frame: Any, kind: str, columns: Mapping[str, Column]) -> Cells | None:
+    from discreet.confidential.workers import DaskCells, SparkCells
+
     if kind == "dask":
         return DaskCells(columns=columns, frame=frame.to_native(), frequency=FREQUENCY, read=_whole)
     if kind == "pyspark":
@@ -469,6 +484,8 @@ def _of_stream(data: Any, unsupported: DataError) -> Source:
 
 
 def _of_batches(schema: Any, batches: arrow.Batches) -> Source:
+    from discreet.confidential.returned import as_arrow
+
     _refuse_repeated(schema.names, "frame")
     broken = DataError(None, "could not be read", "check the types of its columns")
     scan = quietly(lambda: arrow.lazy(schema, batches), broken)
@@ -513,6 +530,8 @@ def _grouped(frame: Any, columns: Sequence[str], broken: DiscreetError) -> Itera
 
 def _streamed(frame: Any, columns: Sequence[str], broken: DiscreetError) -> Iterator[pl.DataFrame]:
     """Take the rows of a database as they are: its collation could take different texts for equal ones."""
+    from discreet.confidential.duckdb_cells import streamed
+
     native = frame.select(*columns).to_native()
     ibis = hasattr(native, "to_pyarrow_batches")
     batches = quietly(lambda: iter(native.to_pyarrow_batches(chunk_size=_BATCH) if ibis else streamed(native)), broken)

@@ -11,7 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +21,9 @@ from discreet._core.boundary import quietly
 from discreet._core.checks import choice, integer, real, shown, unfit
 from discreet._core.errors import DataError, DiscreetError, DomainError, MissingPublicFact
 from discreet._core.lazy import pl
-from discreet._core.reading import MOST_CELLS
-from discreet.domain.base_measure import ExactWeights
+
+if TYPE_CHECKING:
+    from discreet.domain.base_measure import ExactWeights
 
 Codes = npt.NDArray[Any]
 """Encoded values of one column: int64 cell codes, float64 values, or object strings."""
@@ -119,7 +121,7 @@ class Column(ABC):
             If a value does not fit the declaration. The message holds no value.
         """
         wrong_type = DataError(name, "its values have no common type", f"cast the column to the declared {self.kind}")
-        series = quietly(lambda: values if isinstance(values, pl.Series) else pl.Series(values), wrong_type)
+        series = values if isinstance(values, pl.Series) else quietly(partial(pl.Series, values), wrong_type)
         untyped = series.dtype == pl.Null
         if not untyped and not self._accepts(series.dtype):
             found = _type_name(series.dtype)
@@ -127,12 +129,12 @@ class Column(ABC):
                 name, f"holds {found} values, not the declared {self.kind}", "cast it, or declare the type it has"
             )
         if not untyped and not any_missing(series):
-            return quietly(lambda: self._codes(series, name), self._unreadable(name))
+            return quietly(partial(self._codes, series, name), self._unreadable(name))
         missing = self._nulls_in(series, name)
         codes = np.full(len(missing), self.null_code if self.nullable else 0, dtype=self._code_type)
         if not untyped:
             present = series.filter(~missing)
-            codes[(~missing).to_numpy()] = quietly(lambda: self._codes(present, name), self._unreadable(name))
+            codes[(~missing).to_numpy()] = quietly(partial(self._codes, present, name), self._unreadable(name))
         return codes
 
     def _nulls_in(self, values: pl.Series, name: str | None) -> pl.Series:
@@ -426,6 +428,8 @@ class Column(ABC):
             return
         if not isinstance(self.base, Mapping) or set(self.base) != {"weights"} or self.size is None:
             self._refuse("base of a finite column must be {weights = [one positive weight per cell]}")
+        from discreet.domain.base_measure import ExactWeights
+
         weights = ExactWeights.of(self.base["weights"], size=self.size, refuse=self._refuse)
         self._settle(base={"weights": weights.integers}, _weights=weights)
 
@@ -450,10 +454,6 @@ class Column(ABC):
 
     def _integer(self, name: str, **bounds: Any) -> int:
         return integer(name, getattr(self, name), error=self._error, **bounds)
-
-    def _cells_held(self) -> int:
-        """Return the declared number of cells, which are about to be cut."""
-        return self._integer("cells", least=1, most=MOST_CELLS)
 
 
 def missing_in(values: pl.Series) -> pl.Series:

@@ -2,68 +2,25 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal as Exact
-from math import isfinite, prod
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from discreet._core.arrays import Booleans, Integers
-from discreet._core.checks import flag, plain, shown, unfit
+from discreet._core.checks import flag
 from discreet._core.errors import DomainError, ParameterError
 from discreet._core.reading import MOST_CELLS
 from discreet._core.text import counted
 from discreet.domain.column import Column
-from discreet.domain.labels import Category, OpenLabels, encodable
-from discreet.domain.temporal import span_text
+from discreet.domain.labels import Category, OpenLabels
 
 # Conditions on one column: which of its cells are meant by a label, a list of labels, or a range.
 #
 # A condition is about cells, since these are what is counted and released: one that holds for a part of a cell only is
 # refused. Conditions are public, and are kept as plain values that TOML and JSON have in common.
-
-_RANGE = ("from", "below", "null")
-
-
-def plain_condition(given: Any) -> Any:
-    """Return a condition with its dates, durations and decimals as texts: what :class:`CellReader` reads.
-
-    Raises DomainError when it is no value, list of values, or table of ``from``, ``below`` and ``null``.
-
-    Examples
-    --------
-    >>> plain_condition({"from": dt.date(2020, 1, 1)})
-    {'from': '2020-01-01'}
-    """
-    if isinstance(given, Mapping):
-        if not given or not set(given) <= set(_RANGE):
-            odd = next((key for key in given if key not in _RANGE), None)
-            raise DomainError(
-                "a range must have some of the keys from, below and null"
-                + ("" if odd is None else f", got {shown(odd)}")
-                + ". Write {from = 15}, {below = 15}, {from = 15, below = 65} or {null = true}"
-            )
-        return {plain(key): _plain(value) for key, value in given.items()}
-    return [_plain(value) for value in given] if isinstance(given, (list, tuple)) else _plain(given)
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as TOML and JSON have it."""
-    value = plain(value)
-    if isinstance(value, (dt.date, dt.datetime)):
-        return value.isoformat()
-    if isinstance(value, dt.timedelta):
-        return span_text(value)
-    if isinstance(value, Exact):
-        return str(value)
-    if isinstance(value, str) and not encodable(value):
-        raise DomainError("a value is not valid Unicode text")
-    if isinstance(value, (str, bool, int)) or (isinstance(value, float) and isfinite(value)):
-        return value
-    raise unfit("a value", "a text, a number, a truth value or a date", value, error=DomainError)
 
 
 class CellReader:
@@ -258,14 +215,6 @@ def possible(readers: Readers, constraints: Sequence[Constraint]) -> dict[int, B
             shown = _listed([names[place] for place in constraint.columns])
             raise DomainError(f"impossible and implies leave no values of the columns {shown} together")
     return live
-
-
-def fitting(constraints: Sequence[Constraint], columns: Sequence[Any], count: int) -> Booleans:
-    """Return which of some encoded records every constraint allows."""
-    fits = np.ones(count, dtype=np.bool_)
-    for constraint in constraints:
-        fits &= constraint.allowed[tuple(columns[place] for place in constraint.columns)]
-    return fits
 
 
 def refuse_large(names: Sequence[str], constraints: Sequence[Constraint], *, most_cells: int, name: str) -> None:

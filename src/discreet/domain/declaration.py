@@ -5,18 +5,19 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import fields
+from decimal import Decimal as Exact
+from math import isfinite
 from typing import Any
 
-from discreet._core.checks import integer, plain, unfit
+from discreet._core.checks import integer, plain, shown, unfit
 from discreet._core.errors import DomainError, MissingPublicFact
 from discreet._core.reading import MOST_CELLS, MOST_COLUMNS
 from discreet._core.text import with_article
 from discreet.domain.column import Column
-from discreet.domain.constraints import plain_condition
 from discreet.domain.integers import Decimal, Integer
 from discreet.domain.labels import Boolean, Category, OpenLabels, encodable
 from discreet.domain.numeric import Numeric
-from discreet.domain.temporal import Date, Datetime, Duration
+from discreet.domain.temporal import Date, Datetime, Duration, span_text
 
 # What is declared beside the columns, as plain values: the forms that TOML, JSON and Python have in common.
 
@@ -43,6 +44,47 @@ def plain_entries(table: str, given: Any) -> list[dict[str, Any]]:
         except DomainError as problem:
             raise DomainError(f"[[{table}]] number {number}: {problem}") from None
     return found
+
+
+_RANGE = ("from", "below", "null")
+
+
+def plain_condition(given: Any) -> Any:
+    """Return a condition with its dates, durations and decimals as texts, which is how it is kept.
+
+    Raises DomainError when it is no value, list of values, or table of ``from``, ``below`` and ``null``.
+
+    Examples
+    --------
+    >>> plain_condition({"from": dt.date(2020, 1, 1)})
+    {'from': '2020-01-01'}
+    """
+    if isinstance(given, Mapping):
+        if not given or not set(given) <= set(_RANGE):
+            odd = next((key for key in given if key not in _RANGE), None)
+            raise DomainError(
+                "a range must have some of the keys from, below and null"
+                + ("" if odd is None else f", got {shown(odd)}")
+                + ". Write {from = 15}, {below = 15}, {from = 15, below = 65} or {null = true}"
+            )
+        return {plain(key): _plain(value) for key, value in given.items()}
+    return [_plain(value) for value in given] if isinstance(given, (list, tuple)) else _plain(given)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as TOML and JSON have it."""
+    value = plain(value)
+    if isinstance(value, (dt.date, dt.datetime)):
+        return value.isoformat()
+    if isinstance(value, dt.timedelta):
+        return span_text(value)
+    if isinstance(value, Exact):
+        return str(value)
+    if isinstance(value, str) and not encodable(value):
+        raise DomainError("a value is not valid Unicode text")
+    if isinstance(value, (str, bool, int)) or (isinstance(value, float) and isfinite(value)):
+        return value
+    raise unfit("a value", "a text, a number, a truth value or a date", value, error=DomainError)
 
 
 def _impossible(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -142,12 +184,12 @@ def write(spec: Mapping[str, Any]) -> str:
     for name, part in spec.items():
         if name == "columns":
             for column, facts in part.items():
-                lines += ["", f"[columns.{key(column)}]", *(f"{key(k)} = {value(v)}" for k, v in facts.items())]
+                lines += ["", f"[columns.{key(column)}]", *[f"{key(k)} = {value(v)}" for k, v in facts.items()]]
         elif isinstance(part, list):
             for entry in part:
-                lines += ["", f"[[{key(name)}]]", *(f"{key(k)} = {value(v)}" for k, v in entry.items())]
+                lines += ["", f"[[{key(name)}]]", *[f"{key(k)} = {value(v)}" for k, v in entry.items()]]
         else:
-            lines += ["", f"[{key(name)}]", *(f"{key(k)} = {value(v)}" for k, v in part.items())]
+            lines += ["", f"[{key(name)}]", *[f"{key(k)} = {value(v)}" for k, v in part.items()]]
     return "\n".join(lines[1:]) + "\n"
 
 
@@ -175,7 +217,7 @@ def value(item: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    return '"' + "".join(_ESCAPES.get(c) or (f"\\u{ord(c):04X}" if c < " " or c == "\x7f" else c) for c in text) + '"'
+    return '"' + "".join([_ESCAPES.get(c) or (f"\\u{ord(c):04X}" if c < " " or c == "\x7f" else c) for c in text]) + '"'
 
 
 # From plain data to columns, with errors that name the column; and the template of a declaration.
@@ -198,19 +240,14 @@ def domain_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
         lists = ", ".join(f"[[{name}]]" for name in DECLARED)
         raise DomainError(f"unknown table {min(unknown)!r}: a domain has [columns.NAME], [metric_weights], {lists}")
     named = spec.get("columns", {})
-    _refuse_large(named)
+    if len(named) > MOST_COLUMNS:
+        raise DomainError(f"a domain must have at most {MOST_COLUMNS:,} columns, got {len(named):,}")
+    asked = [facts.get("cells") for facts in named.values() if isinstance(facts, Mapping)]
+    if sum([cells for cells in asked if isinstance(cells, int)]) > MOST_CELLS:  # before one of them is made
+        raise DomainError(f"all columns together must have at most {MOST_CELLS:,} cells. Declare fewer")
     columns = {name: _column(name, facts) for name, facts in named.items()}
     declared = {name: spec[name] for name in DECLARED if name in spec}
     return {"columns": columns, "metric_weights": spec.get("metric_weights"), **declared}
-
-
-def _refuse_large(columns: Mapping[str, Any]) -> None:
-    """Refuse more columns or cells than are held, before one of them is made."""
-    if len(columns) > MOST_COLUMNS:
-        raise DomainError(f"a domain must have at most {MOST_COLUMNS:,} columns, got {len(columns):,}")
-    asked = [facts.get("cells") for facts in columns.values() if isinstance(facts, Mapping)]
-    if sum(cells for cells in asked if isinstance(cells, int)) > MOST_CELLS:
-        raise DomainError(f"all columns together must have at most {MOST_CELLS:,} cells. Declare fewer")
 
 
 def _column(name: str, facts: Any) -> Column:

@@ -9,7 +9,7 @@ from itertools import islice
 from math import prod
 from os import PathLike
 from textwrap import shorten
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +20,12 @@ from discreet._core.lazy import pl
 from discreet._core.reading import MOST_COLUMNS, bounded_text, parsed_toml
 from discreet._core.text import counted, paragraph, table
 from discreet.domain.column import Column
-from discreet.domain.constraints import Constraint, PublishedTotals, Readers, compiled, fitting, possible, published
 from discreet.domain.declaration import DECLARED, plain_entries
 from discreet.domain.labels import encodable
 from discreet.domain.records import Records
+
+if TYPE_CHECKING:
+    from discreet.domain.constraints import Constraint, PublishedTotals
 
 _MOST_FLAT = 2**62
 _SHOWN = 50  # columns, in a notebook
@@ -132,7 +134,7 @@ class Domain:
         frozen = None if weights is None else _Frozen({str(name): float(weight) for name, weight in weights.items()})
         object.__setattr__(self, "metric_weights", frozen)
         sizes = [column.size for column in self.columns.values()]
-        size = None if None in sizes else prod(size for size in sizes if size is not None)
+        size = None if None in sizes else prod(filter(None, sizes))
         object.__setattr__(self, "_size", size)
         self._settle_declared()
 
@@ -143,6 +145,8 @@ class Domain:
             object.__setattr__(self, name, _frozen(found))
         if not any(plain.values()):
             return
+        from discreet.domain.constraints import Readers, compiled, possible, published
+
         readers = Readers(self.columns)
         constraints = compiled(readers, plain["impossible"], plain["implies"])
         totals = published(readers, plain["totals"], possible(readers, constraints))
@@ -279,7 +283,10 @@ class Domain:
         ndarray of bool, shape (len(records),)
             All true where nothing is declared.
         """
-        return fitting(self._constraints, records.columns, len(records))
+        fits = np.ones(len(records), dtype=np.bool_)
+        for constraint in self._constraints:
+            fits &= constraint.allowed[tuple(records.columns[place] for place in constraint.columns)]
+        return fits
 
     def draw_base(self, count: int, rng: np.random.Generator, *, first: int = 1) -> Records:
         """Draw records from the base measure; on a finite domain exactly, in integers.

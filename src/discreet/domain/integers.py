@@ -20,6 +20,7 @@ import numpy.typing as npt
 from discreet._core.checks import integer, plain, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
+from discreet._core.reading import MOST_CELLS
 from discreet.domain.column import WIDEN, Codes, Column, Misfit, outside
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -68,7 +69,7 @@ class LatticeColumn(Column):
             self._refuse("the bounds are too far apart for 64-bit integers")
         self._settle(_start=start, _stop=stop, _stride=stride)
         if self.cells is not None:
-            cells = self._cells_held()
+            cells = self._integer("cells", least=1, most=MOST_CELLS)
             if spacing == "linear":
                 edges = np.array([cell * points // cells for cell in range(cells + 1)], dtype=np.int64)
             else:
@@ -252,7 +253,7 @@ class Integer(LatticeColumn):
     def __post_init__(self) -> None:
         self._need("lower", "its lower bound", "lower = 0")
         self._need("upper", "its upper bound", "upper = 100")
-        lower, upper = (self._integer(name) for name in ("lower", "upper"))
+        lower, upper = self._integer("lower"), self._integer("upper")
         self._settle(lower=lower, upper=upper)
         self._choice("dtype", INTEGERS)
         self._choice("spacing", ("linear", "log"))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal as Exact
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,11 @@ import numpy.typing as npt
 from discreet._core.checks import as_float, real, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
-from discreet.domain.base_measure import Density
+from discreet._core.reading import MOST_CELLS
 from discreet.domain.column import WIDEN, Codes, Column, Misfit, outside
+
+if TYPE_CHECKING:
+    from discreet.domain.base_measure import Density
 
 _FLOATS = ("float64", "float32")
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -121,6 +124,8 @@ class Numeric(Column):
             self._refuse('spacing = "log" needs cells')
         self._settle_dtype()
         if self.size is None and self.base is not None:
+            from discreet.domain.base_measure import Density
+
             spec = Density.spec(self.base, refuse=self._refuse)
             density = Density.of(spec, lower=self.lower, upper=self.upper, refuse=self._refuse)
             self._choice("nulls", ("error", "category"))
@@ -165,7 +170,7 @@ class Numeric(Column):
         self._settle(grid=points)
 
     def _settle_cells(self) -> None:
-        cells = self._cells_held()
+        cells = self._integer("cells", least=1, most=MOST_CELLS)
         if self.spacing == "log":
             if self.lower <= 0:
                 self._refuse('spacing = "log" needs lower > 0')

@@ -122,7 +122,8 @@ def named(name: str) -> type[Mechanism]:
     """
     if name not in _NAMES:
         raise ParameterError(f"there is no mechanism {name!r}. The mechanisms are: {', '.join(REGISTRY)}")
-    return REGISTRY[name]
+    kind: type[Mechanism] = _loaded(_NAMES[name])
+    return kind
 
 
 def certified_type(name: str) -> type[Mechanism]:

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from itertools import product
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +25,11 @@ from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness, Parts
 from discreet.mechanisms.forecast import Forecast, Traits
-from discreet.mechanisms.likelihood import Likelihood, NoLikelihood
 from discreet.mechanisms.reading import Contents, Reading
 from discreet.privacy import Budget, Guarantee, Relation
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.likelihood import Likelihood
 
 MOST_LISTED = 2_000_000
 """Outcomes that may be listed."""
@@ -218,6 +220,8 @@ class Mechanism(ABC):
 
         It follows from public parameters alone, so it can be asked before there is an output.
         """
+        from discreet.mechanisms.likelihood import NoLikelihood
+
         return NoLikelihood()
 
     # -- what is known beforehand ---------------------------------------------------------------------------------
@@ -350,7 +354,8 @@ def require_known(kind: type[Mechanism], given: Iterable[str], *others: str) -> 
 
 def declared(mechanism: Mechanism, name: str) -> int | None:
     """Return the number of ``records``, or the ``size``, that a mechanism was made for, where it has that field."""
-    return next((getattr(mechanism, name) for item in fields(mechanism) if item.name == name), None)
+    number: int | None = getattr(mechanism, name) if name in mechanism.__dataclass_fields__ else None
+    return number
 
 
 def _plain(value: Any) -> Any:

@@ -24,9 +24,8 @@ from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import NoisyTree
 from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.noisy_counts import NoisyCounts, solve_scale
-from discreet.mechanisms.projections import Consistent
 from discreet.mechanisms.reading import CellReading, CellShares, Contents, Estimates, Made, Reading
-from discreet.mechanisms.tree import Tree, chosen_levels, node_counts, predicted_error
+from discreet.mechanisms.tree import Consistent, Tree, chosen_levels, node_counts, predicted_error
 from discreet.privacy import Budget, Guarantee, Relation
 
 _MOST_COLUMNS = 60  # of an array, up to 64

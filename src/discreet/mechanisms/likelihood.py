@@ -13,7 +13,8 @@ from discreet.mechanisms.reading import Sampling
 
 if TYPE_CHECKING:
     from discreet.mechanisms.base import Mechanism
-    from discreet.mechanisms.projections import Consistent, Surplus
+    from discreet.mechanisms.projections import Surplus
+    from discreet.mechanisms.tree import Consistent
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,7 +39,6 @@ from discreet.mechanisms.latent_classes import FromStrata, Pair
 from discreet.mechanisms.likelihood import NoisyCellCounts, NoisyTree, NoLikelihood
 from discreet.mechanisms.measured_tables import TABLE, Counted, MeasuredTables, counted_texts
 from discreet.mechanisms.noise import GAUSSIAN
-from discreet.mechanisms.projections import Consistent
 from discreet.mechanisms.reading import (
     BLOCK,
     READING_ONLY,
@@ -52,6 +51,7 @@ from discreet.mechanisms.reading import (
     Sampling,
     copies,
 )
+from discreet.mechanisms.tree import Consistent
 from discreet.mechanisms.wide_columns import (
     Coded,
     Merged,

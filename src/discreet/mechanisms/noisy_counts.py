@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from discreet.mechanisms.base import (
 )
 from discreet.mechanisms.cells import Cells, OwnCells
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
-from discreet.mechanisms.likelihood import NoisyCellCounts
 from discreet.mechanisms.noise import LAWS, NoiseLaw, law_named
 from discreet.mechanisms.projections import Projection
 from discreet.mechanisms.reading import (
@@ -47,6 +46,9 @@ from discreet.mechanisms.reading import (
 )
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.guarantee import RelationName
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.likelihood import NoisyCellCounts
 
 _MOST_CELLS = 1 << 25
 
@@ -160,6 +162,8 @@ class NoisyCounts(Mechanism):
 
     def likelihood(self) -> NoisyCellCounts:
         """Return the law of the noise, and how it is read."""
+        from discreet.mechanisms.likelihood import NoisyCellCounts
+
         return NoisyCellCounts(
             law=self.law,
             scale=self.scale,
@@ -197,7 +201,7 @@ class NoisyCounts(Mechanism):
     @classmethod
     def _laws(cls) -> tuple[str, ...]:
         """Return the laws of noise that it may have: the one that it fixes, or all."""
-        (own,) = (item for item in fields(cls) if item.name == "noise")
+        own = cls.__dataclass_fields__["noise"]
         return tuple(LAWS) if own.init else (str(own.default),)
 
     @classmethod

@@ -15,8 +15,8 @@ from discreet.domain.metric import is_ordered
 from discreet.domain.records import Parts
 from discreet.mechanisms.base import KeptLabels
 from discreet.mechanisms.noise import GAUSSIAN
-from discreet.mechanisms.projections import Consistent, nearest_probabilities
-from discreet.mechanisms.tree import Tree, node_counts
+from discreet.mechanisms.projections import nearest_probabilities
+from discreet.mechanisms.tree import Consistent, Tree, node_counts
 
 # Columns of open labels: which labels are kept is released first, and from then on such a column is a category.
 #

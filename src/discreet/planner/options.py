@@ -18,7 +18,6 @@ from discreet._core.text import about, counted, percent
 from discreet.domain import Domain
 from discreet.ledger import Request
 from discreet.mechanisms import Forecast, Mechanism, named, require_kept
-from discreet.mechanisms.likelihood import no_posterior
 from discreet.mechanisms.noise import LAWS, law_named
 from discreet.mechanisms.noisy_counts import BareNoise, projection_error, solve_scale
 from discreet.mechanisms.reading import READING_ONLY, SAMPLINGS
@@ -153,6 +152,8 @@ class Option:
     @property
     def analysed(self) -> bool:
         """Whether :func:`discreet.inference.posterior` knows how its releases depend on the table."""
+        from discreet.mechanisms.likelihood import no_posterior
+
         return self.mechanism is not None and not no_posterior(self.mechanism)
 
     @property

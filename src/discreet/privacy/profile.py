@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -182,14 +182,11 @@ def keeps_shape(profile: Profile, epsilons: Sequence[float] | None = None) -> bo
         epsilons = sorted({epsilon for epsilon in (*_PROBES, *ends) if epsilon < pure})
     delta = [profile.delta(epsilon) for epsilon in epsilons]
     falls = all(b <= a * (1.0 + _RISES) for a, b in pairwise(delta))
+    points = list(zip(epsilons, delta, strict=True))
     return falls and all(
-        b <= _between(*e, a, c) * (1.0 + _BENDS)
-        for e, (a, b, c) in zip(_triples(epsilons), _triples(delta), strict=True)
+        middle <= _between(low, epsilon, high, at_low, at_high) * (1.0 + _BENDS)
+        for (low, at_low), (epsilon, middle), (high, at_high) in zip(points, points[1:], points[2:], strict=False)
     )
-
-
-def _triples(values: Sequence[float]) -> Iterator[tuple[float, float, float]]:
-    return zip(values, values[1:], values[2:], strict=False)
 
 
 def _between(low: float, epsilon: float, high: float, at_low: float, at_high: float) -> float:

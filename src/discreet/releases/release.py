@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from discreet._core.errors import FileProblem, MissingExtra, ParameterError, ReleaseTakenForSample
 from discreet._core.text import counted, harmless, paragraph, sentence
@@ -18,7 +18,6 @@ from discreet._core.writing import Move, file_sha256, new_folder, recover, toget
 from discreet.domain import Domain
 from discreet.ledger import Run
 from discreet.mechanisms import REGISTRY
-from discreet.mechanisms.likelihood import ContinuedUrn, Likelihood, NoisyCellCounts
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import Frames, certified_mechanism
 from discreet.releases.facts import FileFacts, ReleasedFacts
@@ -31,6 +30,9 @@ from discreet.releases.writing import (
     check_output,
     write_frames,
 )
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.likelihood import Likelihood
 
 # What is wrong with taking released records for a sample: a standard error made so is too small, by a known factor.
 
@@ -63,6 +65,8 @@ def _variance(likelihood: Likelihood, released: int, held: int, cells: int | Non
     :math:`1+m/n`. Of noisy counts of ``k`` cells with variance ``v``, :math:`(m/n)(1+vk/n)`, as of a population as wide
     as the domain, and 1 more where the draws are independent rather than stratified.
     """
+    from discreet.mechanisms.likelihood import ContinuedUrn, NoisyCellCounts
+
     share = released / held
     if isinstance(likelihood, ContinuedUrn):
         return 1.0 + 2.0 * share

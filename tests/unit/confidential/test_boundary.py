@@ -93,7 +93,7 @@ STEPS = {
     "encoding": (count, "encoded"),
     "units": (units, "_units_of"),
     "the cut": (units.Slots, "_first"),
-    "null records": (count, "null_record"),
+    "null records": (units, "null_record"),
     "numbers of records": (count.Tally, "add_records"),
     "condensing": (count.Tally, "_condense"),
     "merging": (values_module, "_merged"),

@@ -33,7 +33,8 @@ from discreet.domain import (
 )
 from discreet.domain import constraints as constraints_module
 from discreet.domain.column import Column
-from discreet.domain.constraints import CellReader, plain_condition, refuse_large
+from discreet.domain.constraints import CellReader, refuse_large
+from discreet.domain.declaration import plain_condition
 from discreet.errors import DomainError, ParameterError
 
 COLUMNS: dict[str, Column] = {

@@ -24,8 +24,8 @@ from discreet.mechanisms.bounded_lipschitz import (
     certified_gap,
 )
 from discreet.mechanisms.cells import CellsAround, PublicPoints
-from discreet.mechanisms.line_transport import fill_line, isotonic
-from discreet.mechanisms.projections import W1, Simplex
+from discreet.mechanisms.line_transport import fill_line
+from discreet.mechanisms.projections import W1, Simplex, isotonic
 
 Floats = npt.NDArray[np.float64]
 NAMES = {1.0: "cityblock", 2.0: "euclidean", math.inf: "chebyshev"}

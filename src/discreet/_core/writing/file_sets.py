@@ -100,7 +100,7 @@ def _prepare(finals: list[Path]) -> None:
 
 
 def _all_on_disk(finals: list[Path], write: str, hashes: list[str | None]) -> list[Move]:
-    for folder in dict.fromkeys(final.parent for final in finals):
+    for folder in {final.parent for final in finals}:
         sync_folder(folder)
     return [Move.of(final, write, sha256) for final, sha256 in zip(finals, hashes, strict=True)]
 
@@ -136,7 +136,7 @@ def _discard(finals: list[Path], write: str) -> None:
 def _fresh(final: Path, write: str, *, private: bool) -> Iterator[BinaryIO]:
     """Open the temporary file of a name; nobody but its owner reads one that will be private or replace something."""
     mode = 0o600 if private or _mode(final) is not None else 0o666
-    with open(beside(final, write, "part"), "x+b", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+    with open(beside(final, write, "part"), "x+b", opener=partial(os.open, mode=mode)) as file:
         yield file
 
 
@@ -271,7 +271,7 @@ def _sweep(finals: list[Path]) -> None:
     """Remove what dead writes left in the folders: of these names, which are locked, and of those nobody writes."""
     for final in finals:
         record_of(final).unlink(missing_ok=True)  # of a write that is settled: the first file's record is gone
-    for folder in dict.fromkeys(final.parent for final in finals):
+    for folder in {final.parent for final in finals}:
         with contextlib.suppress(OSError):
             for path in [path for path in folder.iterdir() if _LITTER.fullmatch(path.name)]:
                 _sweep_one(path, finals)

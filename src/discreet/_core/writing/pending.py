@@ -169,7 +169,7 @@ def _sweep_up(moves: list[Move]) -> None:
 
 
 def _sync(moves: Iterable[Move]) -> None:
-    for folder in dict.fromkeys(move.final.parent for move in moves):
+    for folder in {move.final.parent for move in moves}:
         sync_folder(folder)
 
 
@@ -182,9 +182,11 @@ def require_settled(path: str | os.PathLike[str]) -> None:
     Raises FileProblem when it does.
     """
     given = Path(path)
-    for name in dict.fromkeys((canonical(given), canonical(_resolved(given)))):
-        if _pending(name):
-            raise _unsettled(given)
+    names = {canonical(given)}
+    with contextlib.suppress(OSError, RuntimeError, ValueError):
+        names.add(canonical(given.resolve()))
+    if any(map(_pending, names)):
+        raise _unsettled(given)
 
 
 def recover(path: Path) -> None:
@@ -259,13 +261,6 @@ def _move(entry: dict[str, Any], write: str, folder: Path) -> Move:
     if replaces is not None and not _STAMP.fullmatch(replaces):
         raise ValueError
     return Move(Path(os.path.normpath(folder / path)), sha256, replaces, write)
-
-
-def _resolved(path: Path) -> Path:
-    try:
-        return path.resolve()
-    except (OSError, RuntimeError, ValueError):
-        return path
 
 
 def _unsettled(path: Path) -> FileProblem:
