@@ -98,6 +98,26 @@ class Column(ABC):
             return self.values
         return np.nan if self._code_type is np.float64 else None
 
+    @property
+    def open(self) -> bool:
+        """Whether the values are labels that are not declared."""
+        return False
+
+    @property
+    def labels(self) -> tuple[Any, ...] | None:
+        """The declared values of a column that lists them, in the order of its cells; None where it does not."""
+        return None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The declared labels as texts; none where the column does not list its values."""
+        return tuple(map(str, self.labels or ()))
+
+    @property
+    def logarithmic(self) -> bool:
+        """Whether the cells are spaced evenly in the logarithm."""
+        return False
+
     # -- values to codes and back -------------------------------------------------------------------------------
 
     def encode(self, values: pl.Series | Sequence[Any] | npt.NDArray[Any], *, name: str | None = None) -> Codes:
@@ -336,7 +356,7 @@ class Column(ABC):
         ndarray of float64, shape (count,)
             Distances.
         """
-        if not self._on_a_line:
+        if not self.on_a_line:
             return np.asarray(np.asarray(a) != np.asarray(b), dtype=np.float64)
         x, y = self.positions(a), self.positions(b)
         gap = np.abs(x - y) / (self.scale or 1.0)
@@ -385,7 +405,7 @@ class Column(ABC):
         return np.int64
 
     @property
-    def _on_a_line(self) -> bool:
+    def on_a_line(self) -> bool:
         """Whether values have an order, and so positions."""
         return False
 

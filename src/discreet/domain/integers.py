@@ -41,7 +41,7 @@ class LatticeColumn(Column):
         What a value outside the bounds is: an error, or moved to the nearest bound.
     """
 
-    _on_a_line: ClassVar[bool] = True
+    on_a_line: ClassVar[bool] = True
 
     lower: Any = None
     upper: Any = None

@@ -98,6 +98,16 @@ class Boolean(Column):
     def __post_init__(self) -> None:
         self._settle_common()
 
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """False and true."""
+        return (False, True)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """False and true, as texts are read."""
+        return ("false", "true")
+
     def _alone(self, value: Any) -> int:
         return int(flag("a value", value, error=self._error))
 
@@ -196,6 +206,11 @@ class Category(Column):
         return len(self.categories)
 
     @property
+    def labels(self) -> tuple[Any, ...]:
+        """The categories."""
+        return tuple(self.categories)
+
+    @property
     def scale(self) -> float:
         """``K - 1`` when ordered (K the number of categories), else 1."""
         return float(len(self.categories) - 1) if self.ordered else 1.0
@@ -210,7 +225,8 @@ class Category(Column):
         return ranks
 
     @property
-    def _on_a_line(self) -> bool:
+    def on_a_line(self) -> bool:
+        """Whether their order means something."""
         return self.ordered
 
     def _below(self, name: str, value: Any) -> int:
@@ -300,6 +316,11 @@ class OpenLabels(Column):
         if self.base is not None:
             self._refuse("open labels have no base measure to declare. Leave base out")
         self._settle_common()
+
+    @property
+    def open(self) -> bool:
+        """Whether the values are labels that are not declared: they are."""
+        return True
 
     def draw(self, count: int, rng: np.random.Generator, *, first: int = 1) -> Codes:
         """Name ``count`` new labels, the first of them numbered ``first``."""

@@ -11,11 +11,6 @@ from discreet.domain import Domain, OpenLabels, Records
 from discreet.domain.column import Column
 
 
-def is_ordered(column: Column) -> bool:
-    """Return whether a column's values have positions on a line."""
-    return column._on_a_line
-
-
 def first_and_last(column: Column) -> tuple[float, float]:
     """Return the positions of an ordered column's first and last cells, or the bounds of a continuous one."""
     ends = np.array([0, column.values - 1]) if column.values is not None else np.array([column.lower, column.upper])  # type: ignore[attr-defined]
@@ -73,7 +68,7 @@ def ground_embedding(domain: Domain, records: Records) -> Floats:
         weight = weights.get(name, 1.0)
         if weight == 0:
             continue
-        if is_ordered(column):
+        if column.on_a_line:
             parts.append(weight * _line(column, codes))
         else:
             corners = np.zeros((len(codes), column.size or 0))

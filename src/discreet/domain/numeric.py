@@ -83,7 +83,7 @@ class Numeric(Column):
     """
 
     kind: ClassVar[str] = "numeric"
-    _on_a_line: ClassVar[bool] = True
+    on_a_line: ClassVar[bool] = True
     lower: float = None  # type: ignore[assignment]  # None stands for "not declared", refused at construction
     upper: float = None  # type: ignore[assignment]
     cells: int | None = None
@@ -101,6 +101,11 @@ class Numeric(Column):
     _overshoots: bool = field(init=False, repr=False, compare=False, default=True)
     _lattice: tuple[int, int, int, int] | None = field(init=False, repr=False, compare=False, default=None)
     _density: Density | None = field(init=False, repr=False, compare=False, default=None)
+
+    @property
+    def logarithmic(self) -> bool:
+        """Whether the cells are spaced evenly in the logarithm."""
+        return self.spacing == "log"
 
     def __post_init__(self) -> None:
         self._need("lower", "its lower bound", "lower = 0")

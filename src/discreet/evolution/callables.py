@@ -16,7 +16,7 @@ from discreet._core.checks import integer, real, unfit
 from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.lazy import Lazy, pl, torch
 from discreet._core.random import seeded
-from discreet.domain import Domain, OpenLabels, Records
+from discreet.domain import Domain, Records
 from discreet.evolution.api import API, in_blocks, new_seed, plain_norm, refuse_wide_cells, settled_norm, to_records
 
 # Ready embeddings of texts: static vectors of words, loaded by the library model2vec when they are named.
@@ -35,7 +35,7 @@ def settled_embedding(given: Any, domain: Domain) -> Callable[[Any], npt.ArrayLi
     if not isinstance(given, str) or not given:
         raise unfit("embedding", "a function, or the name or folder of a model of model2vec", given)
     (name, column), *others = domain.columns.items()
-    if others or not isinstance(column, OpenLabels) or column.nullable:
+    if others or not column.open or column.nullable:
         raise ParameterError(
             f"column {name!r}: a model by its name embeds texts, which must be the only column, of open labels without "
             "nulls. Give a function"

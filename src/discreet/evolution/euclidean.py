@@ -14,7 +14,7 @@ from discreet._core.arrays import Floats
 from discreet._core.checks import flag, real
 from discreet._core.errors import ParameterError
 from discreet.domain import Domain, Numeric, Records
-from discreet.domain.metric import first_and_last, is_ordered, nearest_codes
+from discreet.domain.metric import first_and_last, nearest_codes
 from discreet.evolution.api import API, in_blocks, plain_norm, settled_norm
 
 _SCALES = 64
@@ -126,7 +126,7 @@ class Box(_GaussianVariations):
 
     def __post_init__(self) -> None:
         for name, column in self.domain.columns.items():
-            if not is_ordered(column):
+            if not column.on_a_line:
                 raise ParameterError(
                     f"column {name!r}: a box needs an order. Use the API Table, or order its categories"
                 )

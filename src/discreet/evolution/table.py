@@ -17,7 +17,7 @@ from discreet._core.checks import integer, probability
 from discreet._core.errors import ParameterError
 from discreet.domain import Domain, Records
 from discreet.domain.column import Column
-from discreet.domain.metric import ground_embedding, is_ordered, nearest_codes
+from discreet.domain.metric import ground_embedding, nearest_codes
 from discreet.evolution.api import API, GroundAPI, NamedAPI, in_blocks, to_records
 from discreet.evolution.euclidean import Ball, Box
 
@@ -106,7 +106,7 @@ class Table(GroundAPI):
         """Return one variation of each code at each scale, of shape (len(codes), len(scales))."""
         shape = (len(codes), len(scales))
         near: npt.NDArray[Any] = np.broadcast_to(codes[:, None], shape)
-        if is_ordered(column):
+        if column.on_a_line:
             positions = column.positions(codes)
             missing = np.isnan(positions)
             moved = np.where(missing, 0.0, positions)[:, None] + rng.standard_normal(shape) * (scales * column.scale)
@@ -118,7 +118,7 @@ class Table(GroundAPI):
     def _drawn(self, column: Column, shape: tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[Any]:
         """Draw codes from a column's base measure, some of them null where an ordered column has nulls."""
         codes = column.draw(int(np.prod(shape)), rng).reshape(shape)
-        if is_ordered(column) and column.nullable:
+        if column.on_a_line and column.nullable:
             return np.where(rng.random(shape) < self.null_share, column.null_code, codes)
         return codes
 

@@ -14,7 +14,7 @@ from discreet._core.arrays import Floats
 from discreet._core.checks import integer, real
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import torch
-from discreet.domain import Domain, OpenLabels, Records
+from discreet.domain import Domain, Records
 from discreet.evolution.api import in_blocks, new_seed
 from discreet.evolution.callables import (
     ModelAPI,
@@ -46,7 +46,7 @@ class _Texts(ModelAPI):
     def __post_init__(self) -> None:
         needed("torch", "transformers")
         (name, column), *others = self.domain.columns.items()
-        if others or not isinstance(column, OpenLabels) or column.nullable:
+        if others or not column.open or column.nullable:
             raise ParameterError(f"column {name!r}: the texts must be the only column, of open labels without nulls")
         if self.embedding is not None:
             object.__setattr__(self, "embedding", settled_embedding(self.embedding, self.domain))

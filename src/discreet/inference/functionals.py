@@ -15,7 +15,7 @@ from discreet._core.arrays import Floats
 from discreet._core.errors import DiscreetError, ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import about, percent_as_written, with_article
-from discreet.domain import Boolean, Category, Domain, Records
+from discreet.domain import Domain, Records
 from discreet.domain.column import Column
 from discreet.inference.line import Draws, Line, variances
 
@@ -93,7 +93,7 @@ def needs_order(column: Column) -> None:
 
 def ordered(column: Column) -> bool:
     """Return whether a column's values lie on a line."""
-    return column.kind != "open_labels" and not (isinstance(column, Category) and not column.ordered)
+    return column.on_a_line or column.kind == "boolean"
 
 
 def _deviations(least: Line, most: Line) -> tuple[Floats, Floats]:
@@ -143,7 +143,7 @@ def _point(text: str, column: Column, name: str) -> float:
     """Return where a value written as text lies on the column's line."""
     if not ordered(column):
         raise ParameterError(f"{name!r} needs values with an order. Ask for P(=a) of the column's categories")
-    if isinstance(column, (Boolean, Category)):
+    if column.labels is not None:
         return float(_code(text, column, name))
     import polars as pl
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from discreet._core.arrays import Floats
 from discreet._core.checks import real
-from discreet.domain import Boolean, Category, Records
+from discreet.domain import Records
 from discreet.domain.column import Column
 
 _HALVINGS = 80
@@ -42,10 +42,10 @@ def piece_ends(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats,
 
     Columns without an order have their codes for values, and open labels NaN for a null and 0 otherwise.
     """
-    if column.kind == "open_labels":
+    if column.open:
         values = np.array([np.nan if label is None else 0.0 for label in np.asarray(codes).tolist()])
         return values, values, 0.0
-    if isinstance(column, (Boolean, Category)):
+    if column.labels is not None:
         values = np.where(np.asarray(codes) == column.values, np.nan, codes).astype(np.float64)
         return values, values, 0.0
     low, high = column.ends(codes)

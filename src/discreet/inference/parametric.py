@@ -14,7 +14,6 @@ import numpy as np
 from discreet._core.arrays import Floats
 from discreet._core.checks import integer
 from discreet._core.errors import DiscreetWarning, ParameterError, ReleaseTakenForSample
-from discreet.domain import Boolean, Category, OpenLabels
 from discreet.domain.column import Column
 from discreet.inference.released import read_release
 from discreet.inference.summary import effective_sample_size, r_hat
@@ -172,8 +171,8 @@ def fit(
 
 
 def _array(name: str, column: Column, codes: Any) -> Any:
-    if isinstance(column, OpenLabels):
+    if column.open:
         raise ParameterError(f"column {name!r} holds open labels, which are not numbers. Leave it out of the domain")
-    if isinstance(column, (Boolean, Category)):
+    if column.labels is not None:
         return np.asarray(codes)
     return column.positions(codes)

@@ -579,12 +579,10 @@ def known_functionals(asked: Sequence[Evaluated], domain: Domain, column: str | 
 
 def _readable(column: Any, codes: Any) -> Any:
     """Return positions, or the labels of an unordered column."""
-    from discreet.domain import Boolean, Category, OpenLabels
-
-    if isinstance(column, OpenLabels):
+    if column.open:
         return np.asarray(codes, dtype=object)
-    if isinstance(column, Boolean) or (isinstance(column, Category) and not column.ordered):
-        labels = [*(column.categories if isinstance(column, Category) else (False, True)), None]
+    if column.labels is not None and not column.on_a_line:
+        labels = [*column.labels, None]
         return np.array(labels, dtype=object)[np.asarray(codes, dtype=np.int64)]
     return column.positions(codes)
 

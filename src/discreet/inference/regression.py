@@ -18,7 +18,7 @@ from discreet._core.arrays import Floats
 from discreet._core.checks import choice
 from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.text import counted, harmless
-from discreet.domain import Boolean, Category, Domain, OpenLabels, Records
+from discreet.domain import Domain, Records
 from discreet.domain.column import Column
 from discreet.inference.line import Draws
 
@@ -160,7 +160,7 @@ class _Design:
             elif name in levels:
                 labels = np.append(_labels(column), [None])
                 made[name] = pd.Categorical(labels[np.asarray(codes, dtype=np.int64)], categories=levels[name])
-            elif isinstance(column, OpenLabels):
+            elif column.open:
                 raise ParameterError(f"column {name!r} holds open labels, which a formula cannot use. Leave it out")
             else:
                 made[name] = column.positions(codes)
@@ -178,7 +178,7 @@ def _levels(domain: Domain, support: Records, draws: Draws) -> dict[str, Any]:
     """Return the labels of each column of labels that records can have: all of them, where draws have their own."""
     found = {}
     for (name, column), codes in zip(domain.columns.items(), support.columns, strict=True):
-        if isinstance(column, (Boolean, Category)):
+        if column.labels is not None:
             labels = _labels(column)
             held = np.isin(np.arange(len(labels)), np.asarray(codes, dtype=np.int64))
             found[name] = labels if draws.own is not None else labels[held]
@@ -186,15 +186,15 @@ def _levels(domain: Domain, support: Records, draws: Draws) -> dict[str, Any]:
 
 
 def _labels(column: Column) -> Any:
-    return np.array([*column.categories] if isinstance(column, Category) else [False, True], dtype=object)
+    return np.array(column.labels, dtype=object)
 
 
 def _two_values(column: Column) -> bool:
-    return isinstance(column, (Boolean, Category)) and len(_labels(column)) == 2
+    return len(column.labels or ()) == 2
 
 
 def _second(column: Column) -> str:
-    return "true" if isinstance(column, Boolean) else str(_labels(column)[1])
+    return column.words[1]
 
 
 def _check_outcome(rows: _Rows, kind: str, formula: str) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from discreet._core.arrays import Floats
 from discreet._core.boundary import quietly
 from discreet._core.errors import DataError, ParameterError
-from discreet.domain import Domain, OpenLabels, Records
+from discreet.domain import Domain, Records
 from discreet.domain.column import Column
 from discreet.mechanisms import MODELS, Mechanism
 from discreet.mechanisms.likelihood import ContinuedUrn
@@ -121,7 +121,7 @@ def _table(release: Any) -> pl.LazyFrame:
 def _encoded(values: pl.Series, name: str, column: Column) -> Any:
     import polars as pl
 
-    if isinstance(column, OpenLabels):  # released labels may be of the reserved namespace, which encoding refuses
+    if column.open:  # released labels may be of the reserved namespace, which encoding refuses
         return np.array(values.cast(pl.String).to_list(), dtype=object)
     texts = values.dtype == pl.String and not column._accepts(pl.String())
     return column.encode(column.parse(values) if texts else values, name=name)

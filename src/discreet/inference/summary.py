@@ -13,7 +13,6 @@ import numpy.typing as npt
 from discreet._core.arrays import Floats
 from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.text import about, aligned, listing, percent_as_written, table
-from discreet.domain import Boolean, Category, Numeric, OpenLabels
 from discreet.domain.temporal import moment_text
 from discreet.inference.line import piece_ends
 
@@ -283,10 +282,10 @@ def distribution(posterior: Posterior, column: str | None, level: float, axes: A
     if name not in names:
         raise ParameterError(f"there is no column {name!r}. The columns are: {', '.join(names)}")
     held = posterior.domain.columns[name]
-    if isinstance(held, OpenLabels):
+    if held.open:
         raise ParameterError(f"column {name!r} holds open labels, of which no picture is known. Name another column")
     drawn = _new_axes((7.0, 4.0)) if axes is None else axes
-    if isinstance(held, (Boolean, Category)):
+    if held.labels is not None:
         _draw_shares(drawn, posterior, name, level)
     else:
         _draw_function(drawn, posterior, name, level)
@@ -307,14 +306,14 @@ def _draw_function(axes: Any, posterior: Posterior, name: str, level: float) -> 
                       label=f"{said} at each value")  # fmt: skip
     axes.plot(where, band.mean, color=_COLOUR, drawstyle="steps-post" if step else "default", label="posterior mean")
     axes.set(ylabel="share at or below", ylim=(0.0, 1.0))
-    if isinstance(column, Numeric) and column.spacing == "log" and band.at[0] > 0.0:
+    if column.logarithmic and band.at[0] > 0.0:
         axes.set_xscale("log")
 
 
 def _draw_shares(axes: Any, posterior: Posterior, name: str, level: float) -> None:
     """Draw the share of each category among the values that are not null."""
     column = posterior.domain.columns[name]
-    labels = list(column.categories) if isinstance(column, Category) else ["false", "true"]
+    labels = column.words
     rows = posterior.summary([f"P(={label})" for label in labels], column=name, level=level).rows
     at = np.arange(len(labels))
     axes.bar(at, [row.mean for row in rows], color=_COLOUR, alpha=0.4, width=0.7, label="posterior mean")

@@ -18,7 +18,7 @@ from discreet._core.arrays import Floats
 from discreet._core.errors import DomainError, ParameterError
 from discreet._core.lazy import pl
 from discreet._core.text import as_written, counted
-from discreet.domain import Domain, OpenLabels, Records
+from discreet.domain import Domain, Records
 from discreet.domain.metric import ground_diameter, ground_embedding
 from discreet.mechanisms.base import CellCounts, numbered_cells
 from discreet.mechanisms.reading import BLOCK, Made
@@ -67,7 +67,7 @@ class PublicPoints:
         if isinstance(given, Mapping):
             return cls._described(given)
         for name, column in domain.columns.items():
-            if isinstance(column, OpenLabels):
+            if column.open:
                 raise ParameterError(f"column {name!r}: points need a metric. Declare the labels as categories")
         records = _encoded(given, domain)
         _, first = np.unique(ground_embedding(domain, records), axis=0, return_index=True)

@@ -20,7 +20,6 @@ from discreet._core.numeric import least_integer, least_real, log_ratio
 from discreet._core.random import seeded
 from discreet._core.text import as_written, counted, percent, rounded_up
 from discreet.domain import Counts, Domain, Records
-from discreet.domain.metric import is_ordered
 from discreet.domain.records import Commonness, Parts, inner_half
 from discreet.mechanisms.base import (
     NEIGHBOURS,
@@ -378,7 +377,7 @@ class Marginals(WideFacts, PartsMechanism):
         noise: dict[str, Any] = {"law": GAUSSIAN, "scale": self.scale / math.sqrt(float((self.first**2 + again**2)[0]))}
         (nodes,) = self.nodes
         if nodes is None:  # within a run of merged cells, negative counts are set off against the others
-            runs = is_ordered(next(iter(self.domain.columns.values())))
+            runs = next(iter(self.domain.columns.values())).on_a_line
             return NoisyCellCounts(**noise, surplus="moved" if runs else "shifted", sampling=self.sampling)
         consistent = Consistent(nodes.tree, nodes.levels, float(self.records))
         return NoisyTree(**noise, surplus="moved", sampling=self.sampling, consistent=consistent)

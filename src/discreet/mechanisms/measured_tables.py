@@ -14,7 +14,6 @@ from discreet._core.random import seeded
 from discreet.domain import Domain
 from discreet.domain.column import Column
 from discreet.domain.constraints import PublishedTotals
-from discreet.domain.metric import is_ordered
 from discreet.mechanisms.base import CellCounts
 from discreet.mechanisms.latent_classes import Block, LatentClasses, Pair, Table, Within, denoised, fitted
 from discreet.mechanisms.projections import nearest_probabilities
@@ -279,7 +278,7 @@ class MeasuredTables:
         fine = (one.shares(self.held) for one in self._estimated()[0])
         for column, each, shares in zip(self._made.domain.columns.values(), self.merged, fine, strict=True):
             rows = np.eye(each.count)
-            if is_ordered(column):
+            if column.on_a_line:
                 cells, mass = np.arange(column.values or 0), shares[: column.values] + _LEAST_SHARE / len(shares)
                 sums = [np.bincount(each.of[cells], weights=w) for w in (mass * column.positions(cells), mass)]
                 values = sums[0] / sums[1]
@@ -431,4 +430,4 @@ def _together(column: Column, cells: Integers, texts: Sequence[str]) -> str:
     first, last = texts[int(cells[0])], texts[int(cells[-1])]
     if len(cells) == 1:
         return first
-    return f"{first.split(' to ')[0]} to {last.split(' to ')[-1]}" if is_ordered(column) else "any other"
+    return f"{first.split(' to ')[0]} to {last.split(' to ')[-1]}" if column.on_a_line else "any other"

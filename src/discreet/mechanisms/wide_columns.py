@@ -11,7 +11,6 @@ import numpy as np
 from discreet._core.arrays import Floats, Integers
 from discreet.domain import Category, Counts, Domain, OpenLabels, Records
 from discreet.domain.column import Column
-from discreet.domain.metric import is_ordered
 from discreet.domain.records import Parts
 from discreet.mechanisms.base import KeptLabels
 from discreet.mechanisms.noise import GAUSSIAN
@@ -25,7 +24,7 @@ from discreet.mechanisms.tree import Consistent, Tree, node_counts
 
 def open_columns(domain: Domain) -> list[int]:
     """Return the numbers of the columns of open labels."""
-    return [i for i, column in enumerate(domain.columns.values()) if isinstance(column, OpenLabels)]
+    return [i for i, column in enumerate(domain.columns.values()) if column.open]
 
 
 # -- the private step ---------------------------------------------------------------------------------------------
@@ -186,7 +185,7 @@ def merged(column: Column, noisy: Floats, error: float, precision: float) -> Mer
     """
     bins = int(min(_MOST_BINS, max(_FEWEST, round(math.sqrt(precision)))))
     values = len(noisy) if column.values is None else column.values
-    if is_ordered(column):
+    if column.on_a_line:
         of, counts = np.full(len(noisy), -1), np.maximum(noisy[:values], 0.0)
         of[:values] = _runs(counts, float(counts.sum()) / bins if values > bins else _CLEAR * error)
         of[values:] = of[values - 1] + 1
@@ -245,7 +244,7 @@ class Nodes:
 
 def nodes_of(column: Column) -> Nodes | None:
     """Return the nodes of a long ordered column; None of another column, whose cells are counted."""
-    if not is_ordered(column) or int(column.values or 0) <= _LONG:
+    if not column.on_a_line or int(column.values or 0) <= _LONG:
         return None
     tree = Tree.of(Domain(columns={"column": column}))
     cells = Records(columns=(np.arange(int(column.size or 0)),))

@@ -16,7 +16,7 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import integer, positive_size, unfit
 from discreet._core.errors import DomainError, ParameterError
 from discreet._core.reading import parsed_toml
-from discreet.domain import Domain, OpenLabels
+from discreet.domain import Domain
 from discreet.domain.constraints import CellReader, PublishedTotals, refuse_large
 from discreet.domain.declaration import plain_condition
 from discreet.mechanisms.latent_classes import Pair
@@ -315,7 +315,7 @@ def check_columns(domain: Domain) -> None:
             "Declare fewer columns"
         )
     for name, column in domain.columns.items():
-        if column.size is None and not isinstance(column, OpenLabels):
+        if column.size is None and not column.open:
             raise ParameterError(f"marginals needs finite columns. Declare cells or categories for column {name!r}")
         if (column.size or 0) > MOST_CELLS:
             raise ParameterError(

@@ -16,9 +16,8 @@ import numpy as np
 from discreet import wording
 from discreet._core.errors import ParameterError
 from discreet._core.text import about, as_written, counted, counted_up, rounded_down, rounded_up, sentence
-from discreet.domain import Category, Domain
+from discreet.domain import Domain
 from discreet.domain.column import Column
-from discreet.domain.metric import is_ordered
 from discreet.ledger import Ledger
 from discreet.ledger.outlook import left_after
 from discreet.planner.options import Comparison, Option
@@ -376,7 +375,7 @@ def _errors(plan: Plan) -> dict[str, Error]:
 def error(domain: Domain, name: str, value: float) -> Error:
     """Return an error of a column as it is shown."""
     column = domain.columns[name]
-    if isinstance(column, Category) or not is_ordered(column):
+    if column.labels is not None or column.open:
         text = about(100.0 * value)
         return Error(value=float(text), text=f"{text} %", share="")
     share = value / column.scale if column.scale else 0.0
@@ -385,9 +384,9 @@ def error(domain: Domain, name: str, value: float) -> Error:
 
 def measured_in(column: Column) -> str:
     """Say what a column's error is measured in; nothing where it is the column's own unit."""
-    if not is_ordered(column):
+    if not column.on_a_line:
         return "% of records with another value"
-    if isinstance(column, Category):
+    if column.labels is not None:
         return "% of the way from the first category to the last"
     return _UNITS.get(column.kind, "")
 

@@ -20,7 +20,7 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import DomainError
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
-from discreet.domain import Category, Domain, OpenLabels, Records
+from discreet.domain import Domain, Records
 from discreet.domain.column import Column
 from discreet.domain.records import Commonness, inner_half, invented_records
 from discreet.mechanisms import Mechanism
@@ -161,7 +161,7 @@ def _width_errors(domain: Domain) -> dict[str, float]:
 
 def _in_unit(column: Column, moved: float) -> float:
     """Return a distance of positions in the unit that is shown: ranks over ``K - 1`` for categories."""
-    return moved / (column.scale or 1.0) if isinstance(column, Category) else moved
+    return moved / (column.scale or 1.0) if column.labels is not None else moved
 
 
 def summed(domain: Domain, errors: Mapping[str, float]) -> float:
@@ -170,7 +170,7 @@ def summed(domain: Domain, errors: Mapping[str, float]) -> float:
         return next(iter(errors.values()))
     weights = domain.metric_weights or {}
     scaled = {
-        name: each if isinstance(column := domain.columns[name], Category) else each / (column.scale or 1.0)
+        name: each if (column := domain.columns[name]).labels is not None else each / (column.scale or 1.0)
         for name, each in errors.items()
     }
     return sum(weights.get(name, 1.0) * each for name, each in scaled.items())
@@ -223,7 +223,7 @@ def _column_error(
     reference: Reference,
 ) -> float:
     """Return one column's predicted distance, in its own unit (total variation where it has no order)."""
-    values, place = np.unique(codes.astype(str) if isinstance(column, OpenLabels) else codes, return_inverse=True)
+    values, place = np.unique(codes.astype(str) if column.open else codes, return_inverse=True)
     f = np.bincount(place, weights=shares).astype(np.float64)
     released = [np.bincount(place, weights=w[:-1]).astype(np.float64) for w in weights]
     beyond = [float(w[-1]) for w in weights]
@@ -235,7 +235,7 @@ def _column_error(
     base = base[np.isfinite(base)]
     points, held = _spread(low[at], high[at])
     # the table's own values where a reference has them, else spread over the cells as a release is
-    raw = reference.table is not None and not isinstance(column, Category)  # categories are their codes
+    raw = reference.table is not None and column.labels is None  # categories are their codes
     own = _values(column, reference.table[name]) if raw and reference.table is not None else None
     x = np.unique(np.concatenate((points, base, np.empty(0) if own is None else own[0])))
     gaps = np.diff(x)
@@ -256,7 +256,7 @@ def _column_error(
 
 def _apart(column: Column, values: Any, f: Floats, released: list[Floats], beyond: list[float], drawn: _Drawn) -> float:
     """Return the total variation between a column without order and what is drawn for it."""
-    if not isinstance(column, OpenLabels):
+    if not column.open:
         released = [g + b * np.exp(column.log_base(values)) for g, b in zip(released, beyond, strict=True)]
         beyond = [0.0] * len(beyond)
     none = np.zeros(len(f))

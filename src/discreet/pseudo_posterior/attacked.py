@@ -13,7 +13,7 @@ import numpy.typing as npt
 from discreet._core.lazy import pl
 from discreet.confidential.opening import open_confidential
 from discreet.confidential.values import row_values
-from discreet.domain import Boolean, Category, Domain, Records
+from discreet.domain import Domain, Records
 from discreet.pseudo_posterior.likelihood import Columns
 from discreet.pseudo_posterior.mechanism import codes_of, numbers_of
 from discreet.pseudo_posterior.synthesiser import Synthesiser
@@ -107,7 +107,7 @@ def _frame(columns: Mapping[str, npt.NDArray[Any]], domain: Domain, rng: np.rand
     for name, column in domain.columns.items():
         values = np.asarray(columns[name])
         own = codes_of(column, values, name, rng=rng)
-        if column.nullable and not isinstance(column, (Boolean, Category)):
+        if column.nullable and column.labels is None:
             own[np.isnan(values)] = column.null_code
         codes.append(own)
     return domain.decode(Records(columns=tuple(codes)), rng=rng)

@@ -9,7 +9,7 @@ import numpy as np
 from discreet._core.checks import choice
 from discreet._core.errors import DomainError, ParameterError
 from discreet._core.text import with_article
-from discreet.domain import Boolean, Category, Date, Datetime, Domain, Integer, Numeric, OpenLabels
+from discreet.domain import Date, Datetime, Domain, Integer, Numeric
 from discreet.domain.column import Column
 from discreet.pseudo_posterior.design import Design, Predictor, Response
 from discreet.pseudo_posterior.mixture import MixtureRegression
@@ -148,7 +148,7 @@ def sensitive_nulls(name: str) -> DomainError:
 
 def _bounds(name: str, column: Column) -> tuple[float, float]:
     """Return a column's bounds in the unit of its positions, or refuse one that has none."""
-    if isinstance(column, (Boolean, Category, OpenLabels)):
+    if column.labels is not None or column.open:
         raise DomainError(
             f"column {name!r}: {with_article(column.kind)} cannot be a number here. Leave it out or recode it"
         )
@@ -164,9 +164,9 @@ def bounds_of(column: Column) -> tuple[float, float]:
 
 
 def _categories(name: str, column: Column) -> int:
-    if not isinstance(column, (Category, Boolean)) or column.values is None:
+    if column.labels is None:
         raise DomainError(f"column {name!r} must be a category or a boolean, got {with_article(column.kind)}")
-    return column.values
+    return len(column.labels)
 
 
 def _response(name: str, column: Column, transform: str | None) -> Response:
@@ -177,13 +177,13 @@ def _response(name: str, column: Column, transform: str | None) -> Response:
 
 
 def _predictor(name: str, column: Column) -> Predictor:
-    if isinstance(column, (Category, Boolean)):
+    if column.labels is not None:
         return Predictor(column=name, categories=column.size)
     lower, upper = _bounds(name, column)
     return Predictor(column=name, lower=lower, upper=upper, nulls=column.nullable)
 
 
 def _step(name: str, column: Column, transform: str | None) -> Step:
-    if isinstance(column, (Category, Boolean)):
+    if column.labels is not None:
         return Step(column=name, kind="category", categories=_categories(name, column))
     return Step(column=name, kind="numeric", response=_response(name, column, transform))

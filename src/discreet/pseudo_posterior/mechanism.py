@@ -19,7 +19,7 @@ from discreet._core.arrays import Booleans, Floats
 from discreet._core.errors import DomainError, LawNotAvailable, ParameterError
 from discreet._core.lazy import jnp, pl
 from discreet._core.text import as_written
-from discreet.domain import Boolean, Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
+from discreet.domain import Counts, Domain, Integer, Numeric, Records
 from discreet.domain.column import Column
 from discreet.domain.metric import nearest_codes
 from discreet.domain.records import Commonness
@@ -359,7 +359,7 @@ def _check(domain: Domain, synthesiser: Synthesiser, read: tuple[str, ...]) -> N
         odd = sorted(wanted ^ set(domain.names))[0]
         raise ParameterError(f"column {odd!r}: the domain and the synthesiser must name the same columns")
     for name, column in domain.columns.items():
-        if isinstance(column, OpenLabels):
+        if column.open:
             raise DomainError(
                 f"column {name!r}: a model cannot have open labels. Declare the column as a category, or leave it out"
             )
@@ -369,14 +369,14 @@ def _check(domain: Domain, synthesiser: Synthesiser, read: tuple[str, ...]) -> N
 
 def numbers_of(column: Column, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return what a model reads: codes of categories; values (or the middles of cells) of all others, null as NaN."""
-    if isinstance(column, (Boolean, Category)):
+    if column.labels is not None:
         return np.asarray(codes)
     return np.asarray(column.positions(codes), dtype=np.float64)
 
 
 def _within(column: Column) -> tuple[float, float] | None:
     """Return the bounds of the numbers that are released as values of a column; None for categories."""
-    if isinstance(column, (Boolean, Category, OpenLabels)):
+    if column.labels is not None or column.open:
         return None
     lower, upper = bounds_of(column)
     half = 0.5 if isinstance(column, Integer) else 0.0  # an integer stands for all numbers that are nearest to it
@@ -385,7 +385,7 @@ def _within(column: Column) -> tuple[float, float] | None:
 
 def codes_of(column: Column, values: npt.NDArray[Any], name: str, *, rng: np.random.Generator) -> npt.NDArray[Any]:
     """Return the codes of synthetic values: those outside the bounds go to them, and all to the nearest point."""
-    if isinstance(column, (Boolean, Category)):
+    if column.labels is not None:
         return np.asarray(values, dtype=np.int64)
     numbers = np.nan_to_num(np.asarray(values, dtype=np.float64))
     if isinstance(column, Numeric):

@@ -18,7 +18,7 @@ from discreet._core.arrays import Floats
 from discreet._core.errors import ParameterError, Refused
 from discreet._core.text import about, aligned, rounded_up
 from discreet._core.writing import OWN, require_own, save_figure, together
-from discreet.domain import Boolean, Category, Domain
+from discreet.domain import Domain
 from discreet.domain.column import Column
 from discreet.pseudo_posterior.attacked import held_columns, held_rows
 from discreet.pseudo_posterior.pseudo import PseudoPosterior
@@ -332,7 +332,6 @@ def _ninetieth(values: Floats) -> float:
 
 def _statistics(column: Column) -> dict[str, Statistic]:
     """Return what the tables are judged by: shares of categories, or the mean and quantiles of numbers."""
-    if isinstance(column, (Boolean, Category)):
-        labels = column.categories if isinstance(column, Category) else ("false", "true")
-        return {f"share of {label}": _Share(code) for code, label in enumerate(labels[:_MOST_SHARES])}
+    if column.words:
+        return {f"share of {word}": _Share(code) for code, word in enumerate(column.words[:_MOST_SHARES])}
     return {"mean": np.mean, "median": np.median, "90 % quantile": _ninetieth}

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.errors import DiscreetError, FileProblem, ParameterError
+from discreet._core.errors import DiscreetError, FileProblem
 from discreet._core.lazy import pl
 from discreet._core.text import about, as_written, percent_as_written
 from discreet.confidential.source import Source, open_source
-from discreet.domain import Boolean, Domain, Numeric
+from discreet.domain import Domain
 from discreet.domain.temporal import moment_text
 from discreet.inference import posterior
-from discreet.inference.functionals import needs_order
 from discreet.inference.population import Posterior
 from discreet.inference.summary import Estimate, bounded, jumps, points
 from discreet.mechanisms.likelihood import no_posterior
@@ -252,11 +251,7 @@ def _without(promise: Promise) -> str:
 
 
 def _ordered(found: Posterior, name: str) -> bool:
-    try:
-        needs_order(found.domain.columns[name])
-    except ParameterError:
-        return False
-    return not isinstance(found.domain.columns[name], Boolean)
+    return found.domain.columns[name].on_a_line
 
 
 def _groups(found: Posterior) -> list[str]:
@@ -269,7 +264,7 @@ def _told(found: Posterior, name: str) -> tuple[EstimatePicture, list[str]]:
     column = found.domain.columns[name]
     at = points(found, name)
     band = found.cdf(at, column=name, level=LEVEL)
-    logarithmic = isinstance(column, Numeric) and column.spacing == "log" and at[0] > 0.0
+    logarithmic = column.logarithmic and at[0] > 0.0
     level = percent_as_written(LEVEL)
 
     def text(value: float) -> str:

@@ -17,9 +17,8 @@ from discreet._core.lazy import pl
 from discreet.confidential import Confidential
 from discreet.confidential.opening import open_confidential
 from discreet.confidential.values import column_values
-from discreet.domain import Boolean, Category, Domain, OpenLabels
+from discreet.domain import Domain
 from discreet.domain.column import Column, missing_in
-from discreet.domain.metric import is_ordered
 from discreet.domain.temporal import moment_text
 from discreet.utility.distances import ks_distance, summary, total_variation, wasserstein_1d
 
@@ -82,12 +81,12 @@ class _Side:
     def of(cls, table: Any, name: str, column: Column) -> _Side:
         values, frequencies = open_confidential(column_values(table, name, column), caller=__name__)
         # A release holds labels of the reserved namespace, so open labels are not encoded.
-        codes = None if isinstance(column, OpenLabels) else column.encode(values, name=name)
+        codes = None if column.open else column.encode(values, name=name)
         missing = column._nulls_in(values, name).to_numpy()
         present = ~missing
         if codes is None:
             points = values.filter(present).to_numpy().astype(str)
-        elif isinstance(column, (Boolean, Category)):
+        elif column.labels is not None:
             points = codes[present]
         else:
             points = column.coordinates(values.filter(present))
@@ -103,7 +102,7 @@ def _released(release: Any, name: str, column: Column) -> _Side:
 
 def _compared(name: str, column: Column, x: _Side, y: _Side) -> ColumnComparison:
     common: dict[str, Any] = {"name": name, "kind": column.kind, "null_shares": (x.null_share, y.null_share)}
-    if not is_ordered(column):
+    if not column.on_a_line:
         apart = _total_variation(x, y)
         return ColumnComparison(
             **common,
@@ -120,7 +119,7 @@ def _compared(name: str, column: Column, x: _Side, y: _Side) -> ColumnComparison
         distance = wasserstein_1d(x.points, y.points, **weights)
         ks = ks_distance(x.points, y.points, **weights)
     scaled = None if distance is None else distance / (column.scale or 1.0)
-    if isinstance(column, Category):
+    if column.labels is not None:
         return ColumnComparison(
             **common,
             metric="rank / (K - 1)",
@@ -153,11 +152,8 @@ def _total_variation(x: _Side, y: _Side) -> float:
 
 
 def _shares(column: Column, x: _Side, y: _Side) -> dict[str, tuple[float, float]] | None:
-    if isinstance(column, Boolean):
-        labels = ["false", "true"]
-    elif isinstance(column, Category):
-        labels = [str(label) for label in column.categories]
-    else:
+    labels = column.words
+    if not labels:
         return None
     tallies = []
     for side in (x, y):
@@ -251,7 +247,7 @@ def bins_of(column: Column, values: pl.Series, weights: npt.NDArray[Any]) -> Bin
     """
     line, missing = _line(column, values)
     weight = np.maximum(np.asarray(weights, dtype=np.float64)[~missing], 0.0)
-    if isinstance(column, (Boolean, Category, OpenLabels)):
+    if column.labels is not None or column.open:
         return _labelled(column, line, weight)
     if not weight.sum() > 0:
         return Bins(column=column, names=())
@@ -313,7 +309,7 @@ def _line(column: Column, values: pl.Series) -> tuple[npt.NDArray[Any], npt.NDAr
     present = values.filter(~missing)
     if not len(present):
         return np.zeros(0), missing
-    if isinstance(column, OpenLabels):
+    if column.open:
         return present.to_numpy().astype(str).astype(object), missing
     return (column.encode(present) if column.finite else column.coordinates(present)), missing
 
@@ -333,21 +329,17 @@ def _range(line: npt.NDArray[Any], weight: npt.NDArray[np.float64]) -> tuple[flo
 def _labelled(column: Column, line: npt.NDArray[Any], weight: npt.NDArray[np.float64]) -> Bins:
     labels, place = np.unique(line, return_inverse=True) if len(line) else (line, np.zeros(0, dtype=np.int64))
     tally = np.bincount(place, weights=weight, minlength=len(labels))
-    if isinstance(column, OpenLabels):
+    if column.open:
         most = sorted(zip(labels.tolist(), tally.tolist(), strict=True), key=lambda item: (-item[1], item[0]))
         kept = tuple(label for label, _ in most[:_MOST_LABELS])
         return Bins(column=column, names=kept, labels=kept)
-    words = ("false", "true") if isinstance(column, Boolean) else tuple(map(str, _categories(column)))
+    words = column.words
     cells = np.arange(len(words))
     if len(words) > _MOST_LABELS:
         full = np.zeros(len(words))
         full[labels.astype(np.int64)] = tally
         cells = np.sort(np.argsort(-full, kind="stable")[:_MOST_LABELS])  # the most frequent, in the declared order
     return Bins(column=column, names=tuple(words[c] for c in cells.tolist()), labels=tuple(cells.tolist()))
-
-
-def _categories(column: Column) -> tuple[Any, ...]:
-    return tuple(column.categories) if isinstance(column, Category) else ()
 
 
 def _spans(starts: tuple[str, ...]) -> tuple[str, ...]:

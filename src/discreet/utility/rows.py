@@ -12,9 +12,8 @@ import numpy.typing as npt
 from discreet._core.arrays import Booleans, Floats, Indices, Integers
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
-from discreet.domain import Boolean, Category, Domain, OpenLabels
+from discreet.domain import Domain
 from discreet.domain.column import Column
-from discreet.domain.metric import is_ordered
 
 BINS = 20
 """Into how many equal ranges ordered columns with more cells, or without cells, are cut where labels are compared."""
@@ -114,7 +113,7 @@ def tables(sources: list[tuple[Any, str]], domain: Domain, read: Reader) -> list
             raise DataError(problem.column, what + problem.problem, problem.remedy) from None
         read_tables.append((coded, frequencies))
     for index, column in enumerate(domain.columns.values()):
-        if isinstance(column, OpenLabels):
+        if column.open:
             _number([coded[index] for coded, _ in read_tables])
     metric = domain.metric_weights or {}
     weights = np.array([float(metric.get(name, 1.0)) for name in domain.names])
@@ -140,11 +139,11 @@ class _Coded:
 def _coded(name: str, column: Column, values: pl.Series) -> _Coded:
     missing = column._nulls_in(values, name).to_numpy()
     # A release holds labels of the reserved namespace, so open labels are numbered later, not encoded.
-    codes = values.to_numpy() if isinstance(column, OpenLabels) else column.encode(values, name=name)
+    codes = values.to_numpy() if column.open else column.encode(values, name=name)
     points = np.full(len(values), np.nan)
-    if isinstance(column, (Boolean, Category)):
+    if column.labels is not None:
         points[~missing] = codes[~missing]
-    elif not isinstance(column, OpenLabels):
+    elif not column.open:
         points[~missing] = column.coordinates(values.filter(~missing))
     return _Coded(codes=codes, missing=missing, points=points)
 
@@ -161,7 +160,7 @@ def _number(sides: list[_Coded]) -> None:
 
 def _values(name: str, column: Column, coded: _Coded) -> Values:
     points, first, place = np.unique(coded.points, return_index=True, return_inverse=True)
-    ordered = is_ordered(column)
+    ordered = column.on_a_line
     return Values(
         name=name,
         ordered=ordered,
