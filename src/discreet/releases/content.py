@@ -61,30 +61,6 @@ class MechanismFamily(ABC):
         """
 
 
-def mechanism_on(
-    given: Mechanism | MechanismFamily,
-    domain: Domain | None,
-    *,
-    size: int | None,
-    counts: bool,
-    progress: Callable[..., None] | None,
-) -> Mechanism:
-    """Return what is published on a domain. Raises ParameterError when they do not fit together."""
-    if isinstance(given, Mechanism):
-        if domain != given.domain:
-            raise ParameterError("the mechanism's domain must be the one that the confidential table was encoded with")
-        return given
-    if not isinstance(given, MechanismFamily):
-        raise unfit("mechanism", "a Mechanism, a PseudoPosterior or a CensoredPosterior", given)
-    if size is not None or counts:
-        raise ParameterError(
-            "size and form are for mechanisms, since a model has its own number of records. Leave them out"
-        )
-    if domain is None:
-        raise ParameterError("the confidential table must be encoded with a domain. Use confidential(data, domain)")
-    return given.on(domain, progress=progress)
-
-
 def content_of(mechanism: Mechanism, n: int, *, size: int | None, counts: bool = False) -> Content:
     """Return what a release of ``n`` records holds, where so many records, or counts, are asked for.
 
