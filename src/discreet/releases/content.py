@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet import wording
-from discreet._core.checks import positive_size, unfit
+from discreet._core.checks import positive_size
 from discreet._core.errors import Fault, ParameterError, PoorUtility
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
