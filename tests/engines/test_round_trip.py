@@ -23,6 +23,7 @@ from round_trip import (
 )
 
 import discreet
+from discreet import Budget
 from discreet._core.random import seeded
 from discreet.confidential.source import open_source
 from discreet.domain import Category, Datetime, Decimal, Domain, Integer, OpenLabels

@@ -22,7 +22,7 @@ import polars as pl
 
 import discreet
 import discreet.errors
-from discreet import inference
+from discreet import Budget, Unit, inference
 from discreet.confidential import confidential
 from discreet.domain import (
     Boolean,
@@ -107,13 +107,13 @@ def releases() -> dict[str, dict[str, Any]]:
     asked: dict[str, dict[str, Any]] = {}
     for name in REGISTRY:
         domain = LINE if name in URNS else TOWNS if name in LABELS else PLANE if name == "private-evolution" else CELLS
-        asked[name] = {"mechanism": name, "domain": domain, "epsilon": 1.0, "delta": 1e-6, "size": 200}
+        asked[name] = {"mechanism": name, "domain": domain, "budget": Budget(epsilon=1.0, delta=1e-6), "size": 200}
         if name in URNS:  # values appear verbatim: delta is of the order of size over records
-            asked[name] |= {"delta": 0.1, "size": 5}
+            asked[name] |= {"budget": Budget(epsilon=1.0, delta=0.1), "size": 5}
         if name == "private-evolution":
-            asked[name] |= {"epsilon": 2.0, "size": 20, "population": 10, "steps": 2}
+            asked[name] |= {"budget": Budget(epsilon=2.0, delta=1e-6), "size": 20, "population": 10, "steps": 2}
         persons = TOWNS if name in LABELS else VISITS
-        asked[f"{name}-unit"] = {**asked[name], "domain": persons, "unit": "person", "max_records": 2}
+        asked[f"{name}-unit"] = {**asked[name], "domain": persons, "unit": Unit("person", max_records=2)}
         if name in COUNTS:
             asked[f"{name}-counts"] = {**asked[name], "counts": True, "size": None}
 
@@ -125,7 +125,7 @@ def releases() -> dict[str, dict[str, Any]]:
     also("marginals-wide-tables", "marginals-wide", tables=3, size=100)
     also("marginals-wide-workload", "marginals-wide", workload="age*sex,income", given='sex = "female"')
     also("marginals-add-remove", "marginals-wide", **hidden)
-    also("marginals-open-labels", "marginals", domain=OPEN_WIDE, epsilon=4.0)
+    also("marginals-open-labels", "marginals", domain=OPEN_WIDE, budget=Budget(epsilon=4.0, delta=1e-6))
     also("marginals-open-labels-add-remove", "marginals-open-labels", **hidden)
     also("private-evolution-add-remove", "private-evolution", **hidden)
     also("private-evolution-laplace", "private-evolution", noise="laplace", variant="practical")
@@ -133,8 +133,8 @@ def releases() -> dict[str, dict[str, Any]]:
     also("perturbed-histogram-gaussian", "perturbed-histogram", noise="gaussian")
     also("perturbed-histogram-pair", "perturbed-histogram", domain=PAIR)
     also("perturbed-histogram-labels", "perturbed-histogram", domain=SEX)
-    also("hierarchical-histogram-pure", "hierarchical-histogram", noise="laplace", delta=0.0)
-    also("dirichlet-multinomial-wide", "dirichlet-multinomial", domain=WIDE, epsilon=4.0)
+    also("hierarchical-histogram-pure", "hierarchical-histogram", noise="laplace", budget=Budget(epsilon=1.0))
+    also("dirichlet-multinomial-wide", "dirichlet-multinomial", domain=WIDE, budget=Budget(epsilon=4.0, delta=1e-6))
     also("pitman-yor-mixing", "pitman-yor", sampler="mixing", accept={"empirical"})
     also("planned", "perturbed-histogram", mechanism=None)
     also("planned-pair", "planned", domain=PAIR)
@@ -151,7 +151,8 @@ def released(asked: dict[str, Any], out: Path | None = None) -> Any:
     data = table(asked["domain"])
     if "unit" in asked:
         data = data.with_columns(person=pl.int_range(ROWS) // 2)
-    return discreet.release(data, seed=2024, out=out, accept={"poor-utility"}, **asked)
+    accept = {"poor-utility", *asked.get("accept", ())}
+    return discreet.release(data, seed=2024, out=out, **{**asked, "accept": accept})
 
 
 def place(folder: Path, name: str) -> Path:
@@ -176,8 +177,7 @@ def models() -> dict[str, Callable[[], Any]]:
 def released_by_model(name: str) -> Any:
     """Make the tables of a model."""
     closed = confidential(table(PURCHASES), PURCHASES)
-    rng = np.random.default_rng(2024)
-    return discreet.release(closed, mechanism=models()[name](), accept={"asymptotic", "empirical"}, seed=rng)
+    return discreet.release(closed, mechanism=models()[name](), accept={"asymptotic", "empirical"}, seed=2024)
 
 
 def rows_of(made: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 import discreet
-from discreet import Output, release
+from discreet import Budget, Output, Unit, release
 from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import (
@@ -84,7 +84,7 @@ def releases() -> dict[str, dict[str, Any]]:
     for name, kind in REGISTRY.items():
         asked = {"mechanism": name, "domain": _domain_for(name), **_budget_for(name)}
         made[name] = asked
-        made[f"{name}-unit"] = {**asked, "domain": _persons_for(name), "unit": "person", "max_records": 2}
+        made[f"{name}-unit"] = {**asked, "domain": _persons_for(name), "unit": Unit("person", max_records=2)}
         if kind.traits.counts:
             made[f"{name}-counts"] = {**asked, "counts": True, "size": None}
 
@@ -92,15 +92,20 @@ def releases() -> dict[str, dict[str, Any]]:
         made[name] = {**made[like], **changes}
 
     also("dirichlet-multinomial-seeded", "dirichlet-multinomial", seed=7)
-    also("dirichlet-multinomial-every-kind", "dirichlet-multinomial", domain=EVERY_KIND, epsilon=4.0)
+    also(
+        "dirichlet-multinomial-every-kind",
+        "dirichlet-multinomial",
+        domain=EVERY_KIND,
+        budget=Budget(epsilon=4.0, delta=1e-6),
+    )
     also("dirichlet-multinomial-two-cells", "dirichlet-multinomial", domain=Domain(columns={"member": Boolean()}))
-    also("dirichlet-multinomial-unit-of-5", "dirichlet-multinomial-unit", max_records=5)
+    also("dirichlet-multinomial-unit-of-5", "dirichlet-multinomial-unit", unit=Unit("person", max_records=5))
     also("pitman-yor-mixing", "pitman-yor", sampler="mixing", accept={"empirical"})
     also("pitman-yor-discount", "pitman-yor", discount=0.5)
     also("pitman-yor-discount-unit", "pitman-yor-unit", discount=0.5)
     also("perturbed-histogram-gaussian", "perturbed-histogram", noise="gaussian", sampling="stratified")
-    also("perturbed-histogram-pure", "perturbed-histogram", noise="laplace", delta=0.0)
-    also("hierarchical-histogram-pure", "hierarchical-histogram", noise="laplace", delta=0.0)
+    also("perturbed-histogram-pure", "perturbed-histogram", noise="laplace", budget=Budget(epsilon=1.0))
+    also("hierarchical-histogram-pure", "hierarchical-histogram", noise="laplace", budget=Budget(epsilon=1.0))
     corners = pl.DataFrame({"x": [0.0, 0.0, 1.0, 1.0], "y": [0.0, 1.0, 0.0, 1.0]})
     also("signed-measure-points", "signed-measure", domain=PLANE, points=corners)
     declared = {"relation": discreet.AddRemove(records=ROWS)}
@@ -108,7 +113,7 @@ def releases() -> dict[str, dict[str, Any]]:
     also("marginals-every-kind", "marginals", domain=EVERY_KIND, workload="age*sex,income", given='sex = "female"')
     also("marginals-declared", "marginals", domain=DECLARED, counts=False)
     also("marginals-add-remove", "marginals", domain=EVERY_KIND, **declared)
-    also("marginals-open-labels", "marginals", domain=OPEN_TOWNS, epsilon=4.0)
+    also("marginals-open-labels", "marginals", domain=OPEN_TOWNS, budget=Budget(epsilon=4.0, delta=1e-6))
     also("marginals-open-labels-add-remove", "marginals-open-labels", **declared)
     thresholded = {"noise": "laplace", "variant": "practical"}
     also("private-evolution-laplace", "private-evolution", **thresholded)
@@ -127,10 +132,10 @@ def _persons_for(name: str) -> Domain:
 
 def _budget_for(name: str) -> dict[str, Any]:
     if name in OPEN:  # values appear verbatim: delta is of the order of size over records
-        return {"epsilon": 1.0, "delta": 0.1, "size": 5}
+        return {"budget": Budget(epsilon=1.0, delta=0.1), "size": 5}
     if name == "private-evolution":
-        return {"epsilon": 2.0, "delta": 1e-6, "size": 20, "population": 10, "steps": 2}
-    return {"epsilon": 1.0, "delta": 1e-6, "size": 20}
+        return {"budget": Budget(epsilon=2.0, delta=1e-6), "size": 20, "population": 10, "steps": 2}
+    return {"budget": Budget(epsilon=1.0, delta=1e-6), "size": 20}
 
 
 def _own_generator() -> Callables:
@@ -182,8 +187,7 @@ def write_release(name: str, asked: dict[str, Any], temporary: Path, folder: Pat
     made = discreet.release(
         data,
         out=Output(kept / f"{name}.csv", certificate=folder / f"{name}.certificate.json"),
-        accept={"poor-utility"},
-        **asked,
+        **{**asked, "accept": {"poor-utility", *asked.get("accept", ())}},
     )
     if made.certificate.to_dict()["mechanism"]["name"] not in {asked["mechanism"], named(asked["mechanism"]).name}:
         raise SystemExit(f"{name} has the certificate of another mechanism")

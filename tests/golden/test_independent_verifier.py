@@ -8,6 +8,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 import discreet
-from discreet import Output
+from discreet import Budget, Output, Unit
 from discreet.mechanisms import REGISTRY
 
 HERE = Path(__file__).parent
@@ -146,20 +147,20 @@ def test_it_confirms_certificates_of_every_version(path: Path) -> None:
 
 
 golden = load(HERE / "make_golden.py", "make_golden")
-LARGER = {"epsilon": 3.0, "delta": 1e-4, "size": 90}
+LARGER = {"budget": Budget(epsilon=3.0, delta=1e-4), "size": 90}
 FRESH: dict[str, dict[str, Any]] = dict.fromkeys(REGISTRY, LARGER) | {
-    "marginals": {"epsilon": 3.0, "delta": 1e-4},
-    "pitman-yor-discount": {"delta": 0.3, "size": 40},
-    "pitman-yor": {"delta": 0.3, "size": 40},
-    "dirichlet-process": {"delta": 0.3, "size": 40},
-    "urn-histogram": {"delta": 0.3, "size": 40},
+    "marginals": {"budget": Budget(epsilon=3.0, delta=1e-4)},
+    "pitman-yor-discount": {"budget": Budget(epsilon=1.0, delta=0.3), "size": 40},
+    "pitman-yor": {"budget": Budget(epsilon=1.0, delta=0.3), "size": 40},
+    "dirichlet-process": {"budget": Budget(epsilon=1.0, delta=0.3), "size": 40},
+    "urn-histogram": {"budget": Budget(epsilon=1.0, delta=0.3), "size": 40},
     "private-evolution": {},
-    "subsampled-randomised-response": {"epsilon": 3.0, "size": 30},
-    "perturbed-histogram-gaussian": {"epsilon": 20.0, "delta": 1e-3},
-    "data-specific-reveal-or-obscure": {"epsilon": 2.0, "size": 3},
-    "exponential-histogram": {"epsilon": 2.0, "loss": "hellinger", "size": 10},
+    "subsampled-randomised-response": {"budget": Budget(epsilon=3.0, delta=1e-6), "size": 30},
+    "perturbed-histogram-gaussian": {"budget": Budget(epsilon=20.0, delta=1e-3)},
+    "data-specific-reveal-or-obscure": {"budget": Budget(epsilon=2.0, delta=1e-6), "size": 3},
+    "exponential-histogram": {"budget": Budget(epsilon=2.0, delta=1e-6), "loss": "hellinger", "size": 10},
     "hierarchical-histogram-pure": {"levels": (1, 2, 3)},
-    "dirichlet-multinomial-unit": {"epsilon": 3.0, "size": 12},
+    "dirichlet-multinomial-unit": {"budget": Budget(epsilon=3.0, delta=1e-6), "size": 12},
 }
 
 
@@ -167,9 +168,10 @@ def fresh(which: str, folder: Path, **changes: Any) -> tuple[str, Path]:
     asked = golden.releases()[which] | changes
     data = golden.table(asked["domain"])
     if "unit" in asked:
-        data = data.with_columns(person=golden.pl.int_range(len(data)) // asked["max_records"])
+        data = data.with_columns(person=golden.pl.int_range(len(data)) // asked["unit"].max_records)
     out = folder / "released.csv"
-    discreet.release(data, out=Output(out, certificate=folder / "c.json"), accept={"poor-utility"}, **asked)
+    asked["accept"] = {"poor-utility", *asked.get("accept", ())}
+    discreet.release(data, out=Output(out, certificate=folder / "c.json"), **asked)
     return (folder / "c.json").read_text(encoding="utf-8"), out
 
 
@@ -183,8 +185,8 @@ def test_it_confirms_a_fresh_release_and_its_file(which: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     "facts",
-    [{"nearest": 3}, {"unit": "person", "max_records": 3, "nearest": 2},
-     {"unit": "person", "max_records": 3, "unit_votes": 2}],
+    [{"nearest": 3}, {"unit": Unit("person", max_records=3), "nearest": 2},
+     {"unit": Unit("person", max_records=3), "unit_votes": 2}],
 )  # fmt: skip
 def test_it_confirms_several_votes_and_refuses_more(facts: dict[str, Any], tmp_path: Path) -> None:
     which = "private-evolution-unit" if "unit" in facts else "private-evolution"
@@ -204,7 +206,8 @@ def test_it_confirms_a_population_for_each_label(tmp_path: Path) -> None:
 @pytest.mark.parametrize("epsilon", [0.1, 0.7, 6.0])
 @pytest.mark.parametrize("which", [f"{mechanism}{form}" for mechanism in REGISTRY for form in ("", "-unit")])
 def test_it_confirms_fresh_releases_of_many_budgets(which: str, epsilon: float, tmp_path: Path) -> None:
-    text, out = fresh(which, tmp_path, epsilon=epsilon)
+    budget = replace(golden.releases()[which]["budget"], epsilon=epsilon)
+    text, out = fresh(which, tmp_path, budget=budget)
     dotted = which == "data-specific-reveal-or-obscure"  # composed on a grid that may be coarser than the library's
     assert set(wrong(text, out).values()) <= ({program.CANNOT} if dotted else set())
 

@@ -15,6 +15,7 @@ import pytest
 
 import discreet
 import discreet.errors
+from discreet import Budget, Output
 from discreet.cli import main
 
 MADE = Path(__file__).parent / "upgrading" / "made"
@@ -39,10 +40,10 @@ def ledger() -> Iterator[discreet.Ledger]:
         shutil.rmtree(PLACE)
 
 
-def released(name: str, ledger: discreet.Ledger, **asked: Any) -> Path:
+def released(name: str, ledger: Any, checkpoint: Path | None = None, **asked: Any) -> Path:
     out = PLACE / f"{name}.csv"
     asked = {"size": 200, "mechanism": "perturbed-histogram", **asked}
-    discreet.release(HELD["people"], HELD["domain"], out=out, ledger=ledger, **asked)
+    discreet.release(HELD["people"], HELD["domain"], out=Output(out, checkpoint=checkpoint), ledger=ledger, **asked)
     return out
 
 
@@ -94,8 +95,7 @@ def test_its_checkpoint_is_continued_to_a_release_and_paid_for_once(ledger: disc
         "evolved",
         ledger,
         mechanism="private-evolution",
-        epsilon=2.0,
-        delta=1e-6,
+        budget=Budget(epsilon=2.0, delta=1e-6),
         size=40,
         population=20,
         steps=3,
@@ -112,13 +112,14 @@ def test_its_checkpoint_is_continued_to_a_release_and_paid_for_once(ledger: disc
 def test_what_is_left_of_its_plan_is_released_at_no_further_cost(ledger: discreet.Ledger) -> None:
     before = spent(ledger)
     part = json.loads((PLACE / "plan.json").read_text())["releases"][1]
-    asked = {"epsilon": part["epsilon"], "delta": part["delta"], "noise": "gaussian", "accept_poor_utility": True}
-    out = released("second", ledger, part="second", **asked)
+    budget = Budget(epsilon=part["epsilon"], delta=part["delta"])
+    asked: dict[str, Any] = {"budget": budget, "noise": "gaussian", "accept": {"poor-utility"}}
+    out = released("second", ledger.part("second"), **asked)
     assert shape(out) == (200, 2)
     assert spent(ledger) == before
     assert ledger.verify(certificates()) == []
     with pytest.raises(discreet.errors.Refused, match="'second' has been used already"):
-        released("again", ledger, part="second", **asked)
+        released("again", ledger.part("second"), **asked)
 
 
 def test_its_plan_is_read_and_declared_in_a_new_ledger(

@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet import AddRemove, Ledger, Output, Unit, release
+from discreet import AddRemove, Ledger, Output, Replacement, Unit, release
 from discreet._core.checks import flag, integer, plain, real
 from discreet.confidential import confidential
 from discreet.domain import Boolean, Category, Column, Date, Datetime, Domain, Duration, Integer, Numeric, OpenLabels
@@ -95,7 +95,7 @@ def test_what_is_no_number_is_refused_in_the_same_words(value: Any) -> None:
         with pytest.raises(BudgetError, match=f"^{name} must be a number .*, got "):
             Budget(**given)
         with pytest.raises(DiscreetError, match=f"{name} must be a number"):
-            discreet.release(TABLE, DOMAIN, size=400, **given)
+            discreet.plan(DOMAIN, records=400, **given)
 
 
 # -- budgets ----------------------------------------------------------------------------------------------------------
@@ -133,8 +133,8 @@ def test_a_budget_too_small_for_a_float_is_none() -> None:
 
 
 def released(**given: Any) -> str:
-    asked = {"epsilon": 1.0, "delta": 2.0**-20, "size": 400, "seed": 3, "accept_poor_utility": True, **given}
-    made = discreet.release(TABLE, DOMAIN, **asked)
+    budget = Budget(epsilon=given.pop("epsilon", 1.0), delta=given.pop("delta", 2.0**-20))
+    made = discreet.release(TABLE, DOMAIN, budget, **{"size": 400, "seed": 3, "accept": {"poor-utility"}, **given})
     facts = {name: value for name, value in made.certificate.to_dict().items() if name != "created"}
     return json.dumps([facts, made.records.to_dicts()])
 
@@ -148,10 +148,10 @@ def released(**given: Any) -> str:
         ("delta", 2.0**-20, Fraction(1, 2**20), {}),
         ("delta", 1e-6, Decimal("1e-6"), {}),
         ("size", 400, np.int64(400), {}),
-        ("records", 400, np.uint16(400), {}),
         ("seed", 3, np.int64(3), {}),
         ("counts", True, np.True_, {}),
-        ("relation", "replacement", np.str_("replacement"), {}),
+        ("relation", Replacement(records=400), Replacement(records=np.uint16(400)), {}),
+        ("accept", {"poor-utility"}, {np.str_("poor-utility")}, {}),
         ("relation", AddRemove(records=400), AddRemove(records=np.int64(400)), {"mechanism": "marginals"}),
         ("mechanism", "marginals", np.str_("marginals"), {}),
         ("sampling", "iid", np.str_("iid"), {}),
@@ -210,8 +210,10 @@ def test_units_of_several_records() -> None:
 @pytest.mark.parametrize("one", ONES, ids=kind)
 def test_a_ledger_holds_plain_numbers(one: Any, tmp_path: Path) -> None:
     def written(place: Path, one: Any, whole: Callable[[int], Any]) -> list[dict[str, Any]]:
-        ledger = Ledger.create(place, dataset="d", epsilon=3 * one, delta=np.float32(0.5), max_records=whole(2))
-        ledger.pay(Request(budget=Budget(epsilon=one, delta=one / 4), max_records=whole(2)))
+        ledger = Ledger.create(
+            place, dataset="d", epsilon=3 * one, delta=np.float32(0.5), unit=Unit("u", max_records=whole(2))
+        )
+        ledger.pay(Request(budget=Budget(epsilon=one, delta=one / 4), unit=Unit("u", max_records=whole(2))))
         facts = [entry["facts"] for entry in ledger.log()]
         return [{key: repr(fact[key]) for key in ("budget", "group") if key in fact} for fact in facts]
 

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet import Watch, release
+from discreet import Output, Watch, release
 from discreet._core.boundary import seal, total
 from discreet.domain import Boolean, Category, Domain, Integer, Numeric
 from discreet.errors import DataError, DiscreetError, Fault, FileProblem, ParameterError, Refused
@@ -100,15 +100,17 @@ def test_what_was_meant_passes(problem: BaseException) -> None:
 @pytest.mark.parametrize(
     ("options", "blamed"),
     [
-        ({"out": b"x.csv"}, "out must be a path or None, got bytes"),
-        ({"checkpoint": 3}, "checkpoint must be a path or a Checkpoint or None, got int"),
+        ({"out": b"x.csv"}, "out must be a path or an Output or None, got bytes"),
+        ({"out": Output("x.csv", certificate=3)}, "certificate must be a path or None, got int"),
+        ({"out": Output(checkpoint=3), "mechanism": "private-evolution"}, "path must be a path, got int"),
+        ({"watch": 3}, "watch must be a Watch, got int"),
         ({"accept": 3}, "accept must be a collection, each element a text, got int"),
     ],
 )
 def test_what_to_pass_instead_is_said(options: dict[str, Any], blamed: str) -> None:
     domain, frame = Domain(columns={"a": Boolean()}), pl.DataFrame({"a": [True, False] * 500})
     with pytest.raises(ParameterError, match=blamed):
-        discreet.release(frame, domain, **{"epsilon": 1, "delta": 1e-6, "size": 5, **options})
+        discreet.release(frame, domain, **{"budget": Budget(epsilon=1, delta=1e-6), "size": 5, **options})
 
 
 def test_errors_of_the_callers_own_functions_pass() -> None:
@@ -156,19 +158,17 @@ def test_every_public_package_is_sealed() -> None:
     packages = {path.parent.name for path in source.glob("[a-z]*/__init__.py")} - {"cli", "testing", "papers"}
     papers = {f"papers.{name}" for name in importlib.import_module("discreet.papers").__all__}
     assert packages | papers == set(SEALED)
-    assert all(
-        hasattr(getattr(discreet, name), "__discreet_total__") for name in ("plan", "publish", "release", "verify")
-    )
+    assert all(hasattr(getattr(discreet, name), "__discreet_total__") for name in ("plan", "read", "release", "verify"))
 
 
 def test_names_signatures_and_pickles_stay() -> None:
-    assert publish.__name__ == "publish"
+    assert release.__name__ == "release"
     assert list(inspect.signature(Category).parameters) == ["nulls", "base", "categories", "ordered", "dtype"]
     for thing in (discreet.plan, discreet.release, posterior, Integer(lower=0, upper=3)):
         assert pickle.loads(pickle.dumps(thing)) == thing
-    namespace = {"__all__": ["publish"], "publish": publish}
+    namespace = {"__all__": ["release"], "release": release}
     seal(namespace)
-    assert namespace["publish"] is publish  # once is enough
+    assert namespace["release"] is release  # once is enough
 
 
 def test_constructors_say_how_they_are_called() -> None:

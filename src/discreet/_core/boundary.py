@@ -22,6 +22,7 @@ import sysconfig
 import types
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from itertools import islice
 from numbers import Integral
 from pathlib import Path
@@ -251,7 +252,18 @@ def _wrong_argument(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
                 return f"{key} must be {_wanted(hint)}, got {_given(one)}"
             if "ArrayLike" in str(parameter.annotation) and not _numeric(one):
                 return f"{key} must be an array of numbers"
+            held = {} if name == "self" else _fields_of(one)
+            if held and (wrong := _wrong_argument(type(one).__init__, (one,), held)) is not None:
+                return wrong
     return None
+
+
+def _fields_of(value: Any) -> dict[str, Any]:
+    """Return what a value of the library was made of, such as an output or a watch; nothing for any other."""
+    made = is_dataclass(value) and not isinstance(value, type) and type(value).__module__.startswith("discreet.")
+    if not made or not type(value).__dataclass_params__.init:
+        return {}
+    return {field.name: getattr(value, field.name) for field in fields(value) if field.init}
 
 
 def _given(value: Any) -> str:

@@ -112,7 +112,7 @@ def unit_of(options: dict[str, Any]) -> Unit | None:
 
     column, most = options.pop("unit"), options.pop("max_records")
     if (column is None) != (most is None):
-        missing = "--unit, the column that names it" if column is None else "--max-records, an integer of at least 1"
+        missing = ("--unit ..., the column that names it", "--max-records ..., an integer of at least 1")[most is None]
         raise ParameterError(f"a privacy unit needs its column and the most records that it may have. Write {missing}")
     return None if column is None else Unit(column, max_records=most)
 

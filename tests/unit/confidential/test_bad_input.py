@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from discreet import Unit
 from discreet.confidential import confidential
 from discreet.confidential.values import table_schema
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
@@ -62,7 +63,7 @@ WRONG: dict[str, tuple[Callable[[], pl.DataFrame], str, str]] = {
     "undeclared category": (lambda: good().with_columns(s=pl.lit(TEXT)), "'s'", "not declared"),
     "reserved label": (lambda: good().with_columns(o=pl.lit(f"new_{TEXT}")), "'o'", "reserved prefix"),
     "missing column": (lambda: good().drop("i"), "'i'", "is not in the table"),
-    "extra column": (lambda: good().with_columns(z=pl.lit(TEXT)), "'z'", "ignore_other_columns=True"),
+    "extra column": (lambda: good().with_columns(z=pl.lit(TEXT)), "'z'", "accept={'other-columns'}"),
     "no rows": (lambda: good().clear(), "the table", "has no rows"),
     "nested": (lambda: good().with_columns(x=pl.lit([CANARY])), "'x'", "holds List values"),
 }
@@ -234,19 +235,23 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
 
 def test_units_need_null_cells_and_slots() -> None:
     frame = good().with_columns(p=pl.lit(1))
-    assert 'nulls = "category"' in refused(frame, kind=DomainError, unit="p", max_records=2)
+    assert 'nulls = "category"' in refused(frame, kind=DomainError, unit=Unit("p", max_records=2))
     nullable = Domain(columns={"i": Integer(lower=0, upper=10, nulls="category")})
     for slots in (None, 0, -1, 1.5, True):
-        assert "max_records" in refused(
-            frame, nullable, kind=ParameterError, unit="p", max_records=slots, ignore_other_columns=True
+        with pytest.raises(ParameterError, match="max_records"):
+            Unit("p", max_records=slots)  # type: ignore[arg-type]
+    for no_unit in ("p", ("p", 2), 2):
+        assert "Write unit=Unit(..., max_records=...)" in refused(
+            frame, nullable, kind=ParameterError, unit=no_unit, accept={"other-columns"}
         )
-    assert "max_records needs a privacy unit" in refused(frame, nullable, kind=ParameterError, max_records=2)
-    assert "'q': is not in the table" in refused(frame, nullable, unit="q", max_records=2, ignore_other_columns=True)
-    assert "ignore_other_columns=True" in refused(frame, nullable, unit="p", max_records=2)
+    assert "'q': is not in the table" in refused(
+        frame, nullable, unit=Unit("q", max_records=2), accept={"other-columns"}
+    )
+    assert "accept={'other-columns'}" in refused(frame, nullable, unit=Unit("p", max_records=2))
 
 
 @pytest.mark.parametrize("units", [[TEXT, None, "a"], [1.0, float("nan"), float(CANARY)], [None, None, None]])
 def test_rows_without_a_unit(units: list[Any]) -> None:
     nullable = Domain(columns={"i": Integer(lower=0, upper=10, nulls="category")})
     frame = pl.DataFrame({"i": [1, 2, 3], "p": units})
-    assert "no privacy unit" in refused(frame, nullable, unit="p", max_records=2)
+    assert "no privacy unit" in refused(frame, nullable, unit=Unit("p", max_records=2))

@@ -223,7 +223,7 @@ def test_units_get_their_slots() -> None:
     assert public_size(closed) == 6
     assert closed.relation_group == 2
     assert closed.provenance is not None
-    assert closed.provenance.unit == "p"
+    assert closed.provenance.unit == Unit("p", max_records=2)
 
 
 @pytest.mark.parametrize("kind", ["polars", "lazy", "pandas", "pyarrow", "csv", "parquet"])

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet import Watch, release
+from discreet import AddRemove, Budget, Unit, Watch, release
 from discreet._core.random import seeded
 from discreet.cli.entry import run
 from discreet.confidential import confidential, confidential_rows
@@ -64,7 +64,7 @@ DISGUISES: dict[str, Callable[[], Any]] = {
 
 
 def request(**changes: Any) -> dict[str, Any]:
-    return {"epsilon": 1.0, "delta": 1e-6, "size": 20, "accept_poor_utility": True, **changes}
+    return {"budget": Budget(epsilon=1.0, delta=1e-6), "size": 20, "accept": {"poor-utility"}, **changes}
 
 
 def quick() -> dict[str, Any]:
@@ -86,7 +86,7 @@ def test_the_table_as_its_own_reference(disguise: str) -> None:
 @pytest.mark.parametrize("disguise", DISGUISES)
 def test_the_table_behind_its_own_units(disguise: str) -> None:
     """Rows are cut and null records added, but it is the rows before that are compared."""
-    units = {"unit": "person", "max_records": 3, "ignore_other_columns": True}
+    units = {"unit": Unit("person", max_records=3), "accept": {"poor-utility", "other-columns"}}
     domain = Domain(
         columns={
             "age": Integer(lower=0, upper=99, nulls="category"),
@@ -95,7 +95,7 @@ def test_the_table_behind_its_own_units(disguise: str) -> None:
     )
     persons = TABLE.with_columns(person=pl.Series(np.arange(200) // 5))
     with pytest.raises(NotPublic, match=SENTENCE):
-        discreet.release(persons, domain, reference=DISGUISES[disguise](), **units, **request())
+        discreet.release(persons, domain, reference=DISGUISES[disguise](), **request(**units))
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_a_generator_made_of_the_table(parts: bool, tmp_path: Path) -> None:
     with pytest.raises(NotPublic, match=SENTENCE):
         release(closed, mechanism=same, size=20, accept={"poor-utility"})
     with pytest.raises(NotPublic, match=SENTENCE):
-        release(closed, mechanism=same, size=20, relation="add-remove", accept={"poor-utility"})
+        release(closed, mechanism=same, size=20, relation=AddRemove(records=200), accept={"poor-utility"})
     other = evolution(Resampling(domain=DOMAIN, table=table(200, 1)), 200)
     made = release(closed, mechanism=other, size=20, accept={"poor-utility"})
     assert set(made.certificate.to_dict()["public_inputs"]) == {"api.table"}
@@ -330,7 +330,7 @@ SLOTTED = Domain(columns={"age": Integer(lower=0, upper=9, nulls="category")})
 
 def slotted(rng: Any, unit: bool = True) -> Any:
     frame = pl.DataFrame({"age": np.arange(3000) % 10, "person": np.arange(3000) // 3})
-    options: dict[str, Any] = {"unit": "person", "max_records": 2} if unit else {"ignore_other_columns": True}
+    options: dict[str, Any] = {"unit": Unit("person", max_records=2)} if unit else {"accept": {"other-columns"}}
     return confidential(frame, SLOTTED, rng=rng, **options)
 
 
@@ -362,7 +362,7 @@ def test_a_secure_cut_and_a_generator_that_cuts_nothing_do_not() -> None:
 def test_points_that_are_the_tables_distinct_rows_are_the_table() -> None:
     held = pl.DataFrame({"income": [10.0, 20.0, 20.0, 35.0] * 50})
     domain = Domain(columns={"income": Numeric(lower=0, upper=100)})
-    asked: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "size": 20, "mechanism": "signed-measure"}
+    asked: dict[str, Any] = {"budget": Budget(epsilon=1, delta=1e-6), "size": 20, "mechanism": "signed-measure"}
     with pytest.raises(NotPublic):
         discreet.release(held, domain, points=held.unique(), **asked)
     other = pl.DataFrame({"income": [10.0, 20.0, 36.0]})

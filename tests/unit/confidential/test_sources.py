@@ -21,7 +21,7 @@ import pyarrow.feather
 import pytest
 
 import discreet
-from discreet import Budget
+from discreet import Budget, Unit
 from discreet.confidential import confidential, confidential_rows
 from discreet.confidential.closed import reveal
 from discreet.confidential.public import public_table
@@ -212,7 +212,7 @@ def test_hive_partitions_are_columns(tmp_path: Path) -> None:
     assert as_rows(counts(folder, PARTS)) == as_rows(counts(frame, PARTS))
     assert table_schema(folder) == {"x": "integer", "sex": "unknown", "year": "unknown"}
     units = Domain(columns={"x": Integer(lower=0, upper=9, nulls="category")})
-    options = {"unit": "sex", "max_records": 2, "ignore_other_columns": True}
+    options = {"unit": Unit("sex", max_records=2), "accept": {"other-columns"}}
     with pytest.raises(DataError, match="no privacy unit"):
         confidential(folder, units, **options)
     whole = partitioned(frame.drop_nulls(), tmp_path / "whole")
@@ -408,7 +408,7 @@ def test_a_column_of_a_type_that_polars_lacks(form: str, tmp_path: Path) -> None
     def data() -> Any:
         return tmp_path / "t.arrow" if form == "file" else table.to_reader()
 
-    assert counts(data(), X, ignore_other_columns=True).n == 2
+    assert counts(data(), X, accept={"other-columns"}).n == 2
     assert table_schema(data()) == {"x": "integer", "odd": "unknown"}
     refused(data(), Domain(columns={**X.columns, "odd": OpenLabels()}), kind=DiscreetError)
 

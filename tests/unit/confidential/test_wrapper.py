@@ -21,6 +21,7 @@ import pyarrow as pa
 import pytest
 
 import discreet
+from discreet import Unit
 from discreet.confidential import Confidential, confidential, confidential_rows, reveal_to_custodian
 from discreet.confidential.closed import Provenance
 from discreet.confidential.opening import CALLERS, Purpose, open_confidential
@@ -32,7 +33,9 @@ SOURCE = Path(discreet.__file__).parent
 
 
 def closed() -> Any:
-    return Confidential([CANARY], provenance=Provenance(frame_kind="polars", columns=("a",), unit="u", max_records=3))
+    return Confidential(
+        [CANARY], provenance=Provenance(frame_kind="polars", columns=("a",), unit=Unit("u", max_records=3))
+    )
 
 
 def test_it_prints_its_type_only() -> None:
@@ -125,7 +128,7 @@ def test_no_attribute_gives_the_value() -> None:
 def test_public_facts_travel_with_it() -> None:
     value = closed()
     assert value.relation_group == 3
-    assert value.provenance.unit == "u"
+    assert value.provenance.unit == Unit("u", max_records=3)
     assert Confidential(3).relation_group == 1
 
 
@@ -241,7 +244,7 @@ def test_there_is_one_crossing_and_what_is_said_of_the_boundary_names_it_and_no_
     pages = [(docs / name).read_text("utf-8") for name in ("architecture.md", "guarantee.md")]
     for where in (said, Confidential.__doc__, *pages):
         assert where is not None
-        assert re.search(r"\bpublish\b", where)
+        assert re.search(r"\brelease\b", where)
     for where in (said, Confidential.__doc__, *pages, *(path.read_text("utf-8") for path in SOURCE.rglob("*.py"))):
         assert "publish_tables" not in str(where)
     assert re.search(r"`ledger\.Run\.execute`, the only crossing", pages[0])

@@ -111,9 +111,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = folder / "visits.ledger"
     Ledger.create(where, dataset="visits", epsilon=4.0, delta=1e-5)
     with Ledger(where) as ledger:
-        common: dict[str, Any] = {"epsilon": 0.5, "size": 50, "ledger": ledger, "accept_poor_utility": True}
-        release(AGES, DOMAIN, mechanism="perturbed-histogram", out=folder / "=ages.csv", **common)
-        release(AGES, DOMAIN, mechanism="dirichlet-multinomial", **common)
+        common: dict[str, Any] = {"size": 50, "ledger": ledger, "accept": {"poor-utility"}}
+        release(
+            AGES,
+            DOMAIN,
+            Budget(epsilon=0.5, delta=1e-6),
+            mechanism="perturbed-histogram",
+            out=folder / "=ages.csv",
+            **common,
+        )
+        release(AGES, DOMAIN, Budget(epsilon=0.5), mechanism="dirichlet-multinomial", **common)
         release(AGES, DOMAIN, Budget(epsilon=0.5), ledger=ledger, counts=True, accept={"poor-utility"})
         ledger.pay(Request(budget=Budget(epsilon=0.1), domain=DOMAIN, out=(folder / "void.csv",))).cancel()
         with pytest.raises(ZeroDivisionError), ledger.pay(Request(budget=Budget(epsilon=0.2), domain=DOMAIN)):
@@ -185,7 +192,7 @@ def test_a_plan_pays_for_its_releases(tmp_path: Path) -> None:
         release(
             AGES,
             DOMAIN,
-            Budget(epsilon=part.budget.epsilon, delta=part.budget.delta),
+            part.budget,
             size=20,
             mechanism=part.mechanism.name,
             ledger=ledger.part("first"),

@@ -356,11 +356,10 @@ def test_a_release_of_a_plan_goes_on_from_its_checkpoint(tmp_path) -> None:
         raise KeyboardInterrupt
 
     def go(**more: Any) -> None:
-        asked = plan.parts[0].budget
         release(
             points,
             SQUARE,
-            Budget(epsilon=asked.epsilon, delta=asked.delta),
+            plan.parts[0].budget,
             size=50,
             mechanism="private-evolution",
             ledger=ledger.part("a"),

@@ -16,13 +16,15 @@ import pytest
 
 from discreet import AddRemove, Checkpoint, Ledger, Output, Replacement, Unit, Watch, release
 from discreet._core.random import secure
-from discreet.confidential import confidential
+from discreet.confidential import Confidential, confidential
+from discreet.confidential.count import public_size
 from discreet.domain import Domain, Integer, Numeric, OpenLabels
 from discreet.errors import FileProblem, ParameterError, Refused, RelationNotSupported
 from discreet.ledger import Request, Run
 from discreet.mechanisms import (
     DirichletMultinomial,
     Marginals,
+    Mechanism,
     PerturbedHistogram,
     PitmanYor,
     PrivateEvolution,
@@ -30,6 +32,8 @@ from discreet.mechanisms import (
 )
 from discreet.mechanisms.base import NEIGHBOURS
 from discreet.privacy import Budget, Guarantee, Relation
+from discreet.releases import Release
+from discreet.releases.publication import promised, published
 
 N = 2000
 AGES = pl.DataFrame({"age": [i % 100 for i in range(N)]})
@@ -53,8 +57,18 @@ MADE = {
 }
 
 
-def request(budget: Budget = BUDGET, **more) -> Request:
-    return Request(budget=budget, **{"records": N, "size": 50, **more})
+def request(
+    budget: Budget = BUDGET, *, records: int | None = N, checkpoint: Checkpoint | None = None, **more
+) -> Request:
+    relation, output = Replacement(records=records), Output(checkpoint=checkpoint)
+    accept = frozenset({"poor-utility"})
+    return Request(budget=budget, relation=relation, output=output, accept=accept, **{"size": 50, **more})
+
+
+def made_by(run: Run, closed: Confidential, mechanism: Mechanism) -> Release:
+    """Release with a run that was paid for by hand; that it meets the budget is for the ledger to see."""
+    promise = promised(mechanism, replace(run.request, budget=None), public_size(closed))
+    return published(run, closed, promise, rng=secure())
 
 
 @pytest.mark.parametrize("currency", ["sums", "zcdp"])
@@ -65,13 +79,12 @@ def test_a_release_is_charged_its_own_cost_or_refused(tmp_path, currency, paid_f
         adds_up, whole = ledger._book.currency, ledger._book.whole
         profile = MADE[paid_for]().guarantee(n=N).profile
         cost = adds_up.of_profile(profile, asked=BUDGET, whole=whole).to_dict()
-        give = {"budget": BUDGET, "size": 50, "accept_poor_utility": True}
         with ledger.pay(request(), MADE[paid_for]()) as run:
             if released == paid_for:
-                release(confidential(AGES, DOMAIN), mechanism=MADE[released](), ledger=run, **give)
+                made_by(run, confidential(AGES, DOMAIN), MADE[released]())
             else:
                 with pytest.raises(Refused, match="number of records was paid for"):
-                    release(confidential(AGES, DOMAIN), mechanism=MADE[released](), ledger=run, **give)
+                    made_by(run, confidential(AGES, DOMAIN), MADE[released]())
         charged = next(event for event in reversed(ledger.log()) if event["state"] in ("COMMITTED", "FORFEITED"))
         assert charged["state"] == ("COMMITTED" if released == paid_for else "FORFEITED")
         assert charged["cost"] == cost
@@ -137,8 +150,7 @@ def test_a_payment_without_a_mechanism_pays_for_whatever_meets_its_budget(tmp_pa
         (tmp_path / name).mkdir()
         with ledger_at(tmp_path / name, currency="zcdp") as ledger:
             with ledger.pay(request(records=None)) as run:
-                give = {"budget": BUDGET, "size": 50, "ledger": run, "accept_poor_utility": True}
-                release(confidential(AGES, DOMAIN), mechanism=made(), **give)
+                made_by(run, confidential(AGES, DOMAIN), made())
             states = [event["state"] for event in ledger.log()]
             assert states == ["CREATED", "RESERVED", "OPENED", "NOTED", "COMMITTED", "DELIVERED"]
             assert ledger.log()[3]["facts"]["made"]["mechanism"]["name"] == made().name
@@ -157,22 +169,14 @@ def test_what_costs_more_than_its_reservation_is_refused(tmp_path) -> None:
             ledger.pay(request(budget), histogram("gaussian", few, budget)) as run,
             pytest.raises(Refused, match="another mechanism, domain, parameter"),
         ):
-            release(
-                confidential(table, few),
-                mechanism=histogram("laplace", few, budget),
-                budget=budget,
-                size=50,
-                ledger=run,
-                accept={"poor-utility"},
-            )
+            made_by(run, confidential(table, few), histogram("laplace", few, budget))
         with pytest.raises(Refused, match="does not allow this release"):
             ledger.pay(request(Budget(epsilon=0.1, delta=0.006), size=10), urn)
 
 
 @pytest.mark.parametrize("what", ["relation", "unit", "twice", "outside", "by hand", "number", "domain", "request"])
 def test_a_run_is_for_one_table_of_its_kind_and_for_one_release(tmp_path, what) -> None:
-    mechanism, give = histogram("laplace"), {"size": 50, "accept_poor_utility": True}
-    closed = confidential(AGES, DOMAIN)
+    mechanism, closed = histogram("laplace"), confidential(AGES, DOMAIN)
     with ledger_at(tmp_path) as ledger, ExitStack() as stack:
         run = ledger.pay(request(Budget(epsilon=1.0)), mechanism)
         if what == "by hand":
@@ -196,7 +200,7 @@ def test_a_run_is_for_one_table_of_its_kind_and_for_one_release(tmp_path, what) 
                     run.execute(other, rng=secure())
             elif what == "relation":
                 with pytest.raises((Refused, RelationNotSupported)):
-                    release(closed, mechanism=mechanism, relation="add-remove", ledger=run, **give)
+                    release(closed, mechanism=mechanism, relation=AddRemove(records=N), size=50, ledger=ledger)
             elif what == "unit":
                 nullable = Domain(columns={"age": Integer(lower=0, upper=99, nulls="category")})
                 people = pl.DataFrame({"age": AGES["age"], "who": range(N)})
@@ -204,11 +208,11 @@ def test_a_run_is_for_one_table_of_its_kind_and_for_one_release(tmp_path, what) 
                 mechanism = histogram("laplace", nullable)
                 run = stack.enter_context(ledger.pay(request(Budget(epsilon=1.0)), mechanism))
                 with pytest.raises(Refused, match="another unit"):
-                    release(others, mechanism=mechanism, ledger=run, **give)
+                    made_by(run, others, mechanism)
             else:
-                release(closed, mechanism=mechanism, ledger=run, **give)
+                made_by(run, closed, mechanism)
                 with pytest.raises((Refused, ParameterError), match="not open|one release"):
-                    release(closed, mechanism=mechanism, ledger=run, **give)
+                    made_by(run, closed, mechanism)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -342,7 +346,7 @@ def test_publishing_by_hand_goes_on_from_a_checkpoint_that_was_paid_for(tmp_path
     with ledger_at(tmp_path, 1.0, 1e-6) as ledger:
         for redraw in (False, True):
             with ledger.pay(request(domain=SQUARE, checkpoint=Checkpoint(path, redraw=redraw)), mechanism) as run:
-                release(closed, mechanism=mechanism, budget=BUDGET, size=50, ledger=run, accept={"poor-utility"})
+                made_by(run, closed, mechanism)
         assert math.isclose(ledger.status().spent["epsilon"], 1.0)
         assert ledger.verify() == []
 

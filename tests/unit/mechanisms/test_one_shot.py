@@ -217,8 +217,7 @@ def test_a_release_of_it_is_published_and_keeps_what_it_measured() -> None:
     )
     budget = Budget(epsilon=1.0, delta=1e-6)
     mechanism = OneShot.calibrated(budget, domain=THREE, n=20_000)
-    release = release(confidential(table, THREE), mechanism=mechanism, size=20_000, budget=budget, seed=2)
-    made = release.records
+    made = release(confidential(table, THREE), mechanism=mechanism, size=20_000, budget=budget, seed=2).records
     share = table.group_by("c0", "c1").len().join(made.group_by("c0", "c1").len(), on=["c0", "c1"], suffix="_made")
     assert (
         share["len"].cast(int) - share["len_made"].cast(int)

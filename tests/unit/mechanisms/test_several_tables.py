@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet import Watch, release, verify
+from discreet import AddRemove, Watch, release, verify
 from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain, Integer, OpenLabels, Records
@@ -69,7 +69,7 @@ def test_one_table_is_not_told_and_several_are_the_same_private_step() -> None:
 
 
 def test_one_table_asked_for_is_the_release_of_before() -> None:
-    asked: dict[str, Any] = {"epsilon": 2.0, "delta": 1e-6, "size": 500, "mechanism": "marginals", "seed": 5}
+    asked: dict[str, Any] = {"budget": BUDGET, "size": 500, "mechanism": "marginals", "seed": 5}
     before, now = release(people(), WIDE, **asked), release(people(), WIDE, tables=1, **asked)
     assert now.records.equals(before.records)
     assert {**now.certificate.to_dict(), "created": ""} == {**before.certificate.to_dict(), "created": ""}
@@ -99,8 +99,8 @@ def test_open_labels_and_add_remove() -> None:
     data = people().with_columns(town=pl.Series(["one", "two"] * 2000)).select("town", "b")
     budget = Budget(epsilon=5.0, delta=1e-4)
     made = Marginals.calibrated(budget, domain=domain, n=4000, relation="add-remove", tables=2)
-    closed = confidential(data, domain, empty=True)
-    found = release(closed, mechanism=made, size=300, relation="add-remove", seed=2, accept={"poor-utility"}).records
+    closed, hidden = confidential(data, domain, empty=True), AddRemove(records=4000)
+    found = release(closed, mechanism=made, size=300, relation=hidden, seed=2, accept={"poor-utility"}).records
     assert [len(table) for table in found] == [300, 300]
     assert {"one", "two"} <= {*found[0]["town"]}
 
@@ -116,7 +116,7 @@ def test_open_labels_and_add_remove() -> None:
 )
 def test_what_has_no_several_tables_is_refused(given: dict[str, Any], told: str) -> None:
     with pytest.raises(ParameterError, match=told):
-        release(people(), WIDE, **{"epsilon": 2.0, "delta": 1e-6, "size": 100, **given})
+        release(people(), WIDE, **{"budget": BUDGET, "size": 100, **given})
 
 
 def test_several_tables_choose_their_mechanism() -> None:

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from scipy.special import gammaln
 
+from discreet import release
 from discreet._core.random import seeded
 from discreet.audit.release import claimed
 from discreet.confidential import confidential

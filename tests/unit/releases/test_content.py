@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet import release
+from discreet import AddRemove, Output, release
 from discreet._core.random import seeded
 from discreet.cli.entry import run
 from discreet.confidential import confidential, confidential_rows
@@ -38,6 +38,7 @@ TABLE = pl.DataFrame({"flag": [True] * 7 + [False] * 13})
 VISITS = Domain(columns={"visits": Integer(lower=0, upper=60)})
 POSTERIOR = CensoredPosterior(PoissonMean(column="visits"), bound=1.0)
 COUNTS = pl.DataFrame({"visits": seeded(1).poisson(20.0, size=30)})
+VISITED = confidential(COUNTS, VISITS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,19 +132,20 @@ def test_one_table_is_one_file(tmp_path: Path) -> None:
     ("given", "options", "said"),
     [
         (Untouched(), {"size": 3}, "size must be 20, for which the mechanism was made, got 3"),
-        (Untouched(), {"form": "counts"}, "counts are one table"),
-        (Untouched(tables=None), {"form": "counts"}, "answers releases records, not counts"),
-        (POSTERIOR, {"size": 3}, "size and form are for mechanisms"),
-        (POSTERIOR, {"form": "counts"}, "size and form are for mechanisms"),
-        (Untouched(), {"relation": "add-remove"}, "must declare a number of records in public"),
-        (SmoothedHistogram(domain=VISITS, size=3, mixing=0.5), {}, "domain must be the one"),
-        (Untouched(), {"out": "folder", "certificate": "c.json"}, "Leave out the certificate's name"),
+        (Untouched(), {"counts": True}, "counts are one table"),
+        (Untouched(tables=None), {"counts": True}, "answers releases records, not counts"),
+        (POSTERIOR, {"data": VISITED, "size": 3}, "size must be 30, for which the mechanism was made, got 3"),
+        (POSTERIOR, {"data": VISITED, "counts": True}, "counts are one table"),
+        (Untouched(), {"relation": AddRemove(records=3)}, "must declare a number of records in public"),
+        (SmoothedHistogram(domain=VISITS, size=3, mixing=0.5), {}, "made for another domain"),
+        (Untouched(), {"out": Output("folder", certificate="c.json")}, "Leave out the certificate's name"),
         (POSTERIOR, {}, "must name the same columns"),
-        (POSTERIOR.on(VISITS), {}, "domain must be the one"),
+        (POSTERIOR.on(VISITS), {}, "made for another domain"),
         *(
-            (odd, {}, "mechanism must be a Mechanism, a PseudoPosterior or a CensoredPosterior, got")
-            for odd in (3, None, "pitman-yor", TABLE, CensoredPosterior)
+            (odd, {}, "mechanism must be a name, a Mechanism, a PseudoPosterior or a CensoredPosterior, got")
+            for odd in (3, TABLE, CensoredPosterior)
         ),
+        *((named, {}, "the number of records to release") for named in (None, "pitman-yor")),
     ],
     ids=range(15),
 )
@@ -152,7 +154,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_drawn(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises((ParameterError, RelationNotSupported), match=said):
-        release(confidential(TABLE, FLAGS), mechanism=given, **options)
+        release(**{"data": confidential(TABLE, FLAGS), "mechanism": given, **options})
     with pytest.raises(Infeasible):
         release(confidential(TABLE, FLAGS), mechanism=Untouched(), budget=Budget(epsilon=1.0))
     assert list(tmp_path.iterdir()) == []

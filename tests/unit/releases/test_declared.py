@@ -13,7 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import discreet
-from discreet import release
+from discreet import Budget, release
 from discreet.cli.entry import run
 from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records

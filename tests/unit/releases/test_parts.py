@@ -25,7 +25,7 @@ from jsonschema import Draft202012Validator
 from polars.testing import assert_frame_equal
 
 import discreet
-from discreet import Budget, Ledger, Output, Replacement
+from discreet import Budget, Ledger, Output, Replacement, release
 from discreet._core.random import Permutation, seeded
 from discreet.cli.entry import run
 from discreet.confidential import confidential
@@ -80,9 +80,18 @@ def held(count: int = HELD) -> pl.DataFrame:
     )
 
 
-def released(out: Path, **asked: Any) -> discreet.Release:
-    how = {"epsilon": 4.0, "size": 5000, "mechanism": "perturbed-histogram", "partitions": 4, "seed": 1, **asked}
-    return discreet.release(held(), DOMAIN, out=out, accept={"poor-utility"}, **how)
+def released(
+    out: Path, *, partitions: int = 4, partition_by: str | None = None, workers: Any = 1, **asked: Any
+) -> discreet.Release:
+    how = {
+        "budget": Budget(epsilon=4.0),
+        "size": 5000,
+        "mechanism": "perturbed-histogram",
+        "seed": 1,
+        **asked,
+    }
+    where = Output(out, partitions=partitions, partition_by=partition_by, workers=workers)
+    return discreet.release(held(), DOMAIN, out=where, accept={"poor-utility"}, **how)
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -211,7 +220,7 @@ DAYS = pl.Series([10957 + i for i in range(5)]).cast(pl.Int32).cast(pl.Date)
 )
 def test_records_that_come_one_after_the_other_fill_part_after_part(name: str, tmp_path: Path) -> None:
     ages = Domain(columns={"age": Integer(lower=0, upper=99, cells=10)})
-    how: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-3, "size": 50, "mechanism": name, "seed": 2}
+    how: dict[str, Any] = {"budget": Budget(epsilon=8.0, delta=1e-3), "size": 50, "mechanism": name, "seed": 2}
     table = held().select("age")
     file = discreet.release(table, ages, accept={"poor-utility"}, **how)
     parts = discreet.release(table, ages, out=Output(tmp_path / "out", partitions=7), accept={"poor-utility"}, **how)
@@ -403,7 +412,7 @@ def test_the_plan_chooses_among_mechanisms_that_fill_folders(tmp_path: Path, mon
     domain = Domain(columns={"age": Integer(lower=0, upper=99, cells=10), "member": Boolean()})
     table, how = (
         held().select("age", "member"),
-        {"epsilon": 2.0, "delta": 1e-6, "size": 900, "seed": 1, "accept_poor_utility": True},
+        {"budget": Budget(epsilon=2.0, delta=1e-6), "size": 900, "seed": 1, "accept": {"poor-utility"}},
     )
     made = discreet.release(table, domain, out=Output(tmp_path / "out", partitions=1, partition_by="member"), **how)
     kind = named(made.certificate.to_dict()["mechanism"]["name"])
@@ -469,7 +478,7 @@ KINDS = {
 def test_values_of_every_kind_are_names_of_folders(name: str, tmp_path: Path) -> None:
     domain = Domain(columns={"member": Boolean(), name: KINDS[name]})
     table = domain.decode(domain.unflat(np.arange(int(domain.size or 0)).repeat(20)), rng=seeded(0))
-    how: dict[str, Any] = {"epsilon": 5.0, "size": 60, "mechanism": "perturbed-histogram", "seed": 1}
+    how: dict[str, Any] = {"budget": Budget(epsilon=5.0), "size": 60, "mechanism": "perturbed-histogram", "seed": 1}
     discreet.release(table, domain, out=Output(tmp_path / "out", partitions=1, partition_by=name), **how)
     one = discreet.release(table, domain, **how)
     assert_frame_equal(discreet.read(tmp_path / "out").table(), one.records, check_row_order=False)
@@ -590,38 +599,48 @@ ALONE = Domain(columns={"a": Integer(lower=0, upper=9)})
 
 
 @pytest.mark.parametrize(
-    ("domain", "asked", "told"),
+    ("domain", "output", "asked", "told"),
     [
-        (DOMAIN, {"partitions": 0}, "partitions must be"),
-        (DOMAIN, {"partitions": 10_001}, "at most 10,000"),
-        (DOMAIN, {"partitions": None, "partition_by": "member"}, r"Write partitions=\.\.\."),
-        (DOMAIN, {"partitions": None, "workers": 2}, r"Write partitions=\.\.\."),
-        (DOMAIN, {"workers": 0}, "workers must be"),
-        (DOMAIN, {"out": None}, r"Write out=\.\.\."),
-        (DOMAIN, {"counts": True, "size": None}, "cannot be released in parts"),
-        (DOMAIN, {"tables": 2, "mechanism": "marginals"}, "cannot be released in parts"),
-        (DOMAIN, {"certificate": "c.json"}, "holds its certificate"),
-        (DOMAIN, {"partition_by": "nobody"}, "declared column"),
-        (DOMAIN, {"partition_by": "age"}, "several values"),
-        (DOMAIN, {"partition_by": "age", "mechanism": None}, "several values"),
-        (DOMAIN, {"partition_by": "member", "mechanism": "marginals"}, "does not count the values"),
-        (DOMAIN, {"partition_by": "born", "partitions": 2001}, "10,005|more than 10,000 files"),
-        (OPEN, {"partition_by": "word", "mechanism": "stability-histogram", "delta": 1e-6}, "any number of values"),
-        (MANY, {"partition_by": "b"}, "5,001 cells"),
-        (HIDDEN, {"partition_by": "_b"}, "Rename the column"),
-        (ALIKE, {"partition_by": "b"}, "told apart"),
-        (COMPOSED, {"partition_by": "b"}, "told apart"),
-        (ALONE, {"partition_by": "a"}, "only column"),
+        (DOMAIN, {"partitions": 0}, {}, "partitions must be"),
+        (DOMAIN, {"partitions": 10_001}, {}, "at most 10,000"),
+        (DOMAIN, {"partitions": None, "partition_by": "member"}, {}, r"Write out=Output\(\.\.\., partitions=\.\.\.\)"),
+        (DOMAIN, {"partitions": None, "workers": 2}, {}, r"Write out=Output\(\.\.\., partitions=\.\.\.\)"),
+        (DOMAIN, {"workers": 0}, {}, "workers must be"),
+        (DOMAIN, {"path": None}, {}, r"Write out=\.\.\."),
+        (DOMAIN, {}, {"counts": True, "size": None}, "cannot be released in parts"),
+        (DOMAIN, {}, {"tables": 2, "mechanism": "marginals"}, "cannot be released in parts"),
+        (DOMAIN, {"certificate": "c.json"}, {}, "holds its certificate"),
+        (DOMAIN, {"partition_by": "nobody"}, {}, "declared column"),
+        (DOMAIN, {"partition_by": "age"}, {}, "several values"),
+        (DOMAIN, {"partition_by": "age"}, {"mechanism": None}, "several values"),
+        (DOMAIN, {"partition_by": "member"}, {"mechanism": "marginals"}, "does not count the values"),
+        (DOMAIN, {"partition_by": "born", "partitions": 2001}, {}, "10,005|more than 10,000 files"),
+        (
+            OPEN,
+            {"partition_by": "word"},
+            {"mechanism": "stability-histogram", "budget": Budget(epsilon=4.0, delta=1e-6)},
+            "any number of values",
+        ),
+        (MANY, {"partition_by": "b"}, {}, "5,001 cells"),
+        (HIDDEN, {"partition_by": "_b"}, {}, "Rename the column"),
+        (ALIKE, {"partition_by": "b"}, {}, "told apart"),
+        (COMPOSED, {"partition_by": "b"}, {}, "told apart"),
+        (ALONE, {"partition_by": "a"}, {}, "only column"),
     ],
 )
 def test_what_has_no_parts_is_refused_before_anything_is_read(
-    domain: Domain, asked: dict[str, Any], told: str, tmp_path: Path
+    domain: Domain, output: dict[str, Any], asked: dict[str, Any], told: str, tmp_path: Path
 ) -> None:
     """The table is a file that is not there: had it been asked for, that would be the error."""
-    how = {"epsilon": 4.0, "size": 50, "mechanism": "perturbed-histogram", "partitions": 2, **asked}
-    out = {"out": tmp_path / "out"} if "out" not in asked else {}
+    how = {
+        "budget": Budget(epsilon=4.0),
+        "size": 50,
+        "mechanism": "perturbed-histogram",
+        **asked,
+    }
     with pytest.raises(DiscreetError, match=told):
-        discreet.release(tmp_path / "nothing.parquet", domain, **out, **how)  # type: ignore[arg-type]
+        where = Output(**{"path": tmp_path / "out", "partitions": 2, **output})
+        discreet.release(tmp_path / "nothing.parquet", domain, out=where, **how)
     assert [*tmp_path.iterdir()] == []
 
 

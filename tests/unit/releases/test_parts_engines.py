@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet import Output
+from discreet import Budget, Output
 from discreet.domain import Category, Domain, Integer, Numeric
 
 pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("ignore")]
@@ -37,7 +37,7 @@ def made(out: Path, workers: Any) -> dict[str, str]:
             "share": rng.random(5000),
         }
     )
-    how: dict[str, Any] = {"epsilon": 2.0, "size": 20_000, "mechanism": "perturbed-histogram", "seed": 3}
+    how: dict[str, Any] = {"budget": Budget(epsilon=2.0), "size": 20_000, "mechanism": "perturbed-histogram", "seed": 3}
     discreet.release(table, DOMAIN, out=Output(out, partitions=3, partition_by="sex", workers=workers), **how)
     assert all(check.agrees for check in discreet.verify(out))
     return {

@@ -17,6 +17,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import discreet
+from discreet import Output
 from discreet._core import parquet
 from discreet._core.random import fresh_identity, seeded
 from discreet.confidential import confidential
@@ -58,9 +59,14 @@ def rolls(count: int = 800) -> pl.DataFrame:
     return pl.DataFrame({"eyes": np.tile([1, 2, 3, 4, 5, 6, 6, 6], count // 8)})
 
 
-def made(out: Path | None = None, **asked: Any) -> Any:
-    how = {"epsilon": 4.0, "delta": 1e-3, "size": 40, "mechanism": "dirichlet-multinomial", "out": out, **asked}
-    return discreet.release(rolls(), DICE, **how)
+def made(out: Path | None = None, certificate: Path | None = None, **asked: Any) -> Any:
+    how = {
+        "budget": Budget(epsilon=4.0, delta=1e-3),
+        "size": 40,
+        "mechanism": "dirichlet-multinomial",
+        **asked,
+    }
+    return discreet.release(rolls(), DICE, out=Output(out, certificate=certificate), **how)
 
 
 # -- the identity -----------------------------------------------------------------------------------------------------

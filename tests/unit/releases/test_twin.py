@@ -73,6 +73,7 @@ def test_a_kernel_that_keeps_the_counts_releases_nothing_of_them(tmp_path, form,
         confidential(held, CELLS),
         mechanism=smuggler,
         size=size,
+        counts=form == "counts",
         out=Output(out, partitions=parts),
         accept={"poor-utility"},
     )

@@ -21,7 +21,7 @@ from discreet.releases import Certificate, verify
 
 WIDE = Domain(columns={f"c{i}": Category(categories=list("abcde")) for i in range(20)})
 # Each of 2,000 rare labels may be kept with probability delta: all together less than 1e-8.
-FACTS: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-12, "size": 500}
+FACTS: dict[str, Any] = {"budget": Budget(epsilon=1.0, delta=1e-12), "size": 500}
 
 
 def wide_frame() -> pl.DataFrame:
@@ -36,7 +36,7 @@ def poor() -> discreet.Release:
 
 def test_a_wide_table_is_refused_by_what_is_not_for_wide_tables() -> None:
     with pytest.raises(PoorUtility, match="declare fewer columns") as caught:
-        discreet.release(wide_frame(), WIDE, **{**FACTS, "epsilon": 0.02})
+        discreet.release(wide_frame(), WIDE, **{**FACTS, "budget": Budget(epsilon=0.02, delta=1e-12)})
     assert caught.value.exit_status == 3
     assert discreet.release(wide_frame(), WIDE, **FACTS).info["mechanism"] == "marginals"
     with pytest.raises(PoorUtility, match="For tables of many columns there is marginals"):

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from discreet import release
 from discreet._core.random import seeded
 from discreet.cli.entry import run
 from discreet.confidential import confidential
