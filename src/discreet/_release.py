@@ -49,6 +49,9 @@ _MOVED = {
     "accept_poor_utility": "accept={'poor-utility'}",
     "records": "relation=Replacement(records=...)",
     "part": "ledger=Ledger(...).part(...)",
+    "rng": "seed=...",
+    "form": "counts=True",
+    "progress": "watch=Watch(progress=...)",
     "checkpoint": "out=Output(checkpoint=...)",
     **{name: f"out=Output(..., {name}=...)" for name in ("certificate", "partitions", "partition_by", "workers")},
 }

@@ -243,7 +243,7 @@ def test_every_way_to_import_a_mechanism_is_seen(text: str) -> None:
 
 def test_what_mechanisms_share_may_be_imported() -> None:
     assert {"base", "drawn", "noise", "projections"} <= SHARED
-    assert from_the_folder("from discreet.mechanisms.base import Output") <= SHARED
+    assert from_the_folder("from discreet.mechanisms.base import KernelOutput") <= SHARED
 
 
 def test_no_mechanism_has_slots() -> None:

@@ -89,7 +89,7 @@ class LabelledTables(NamedTuple):
     tables: CellCounts
 
 
-Output = Iterator[Records] | CellCounts | Counts | LabelledTables | Sequence[Votes] | Sequence[DrawnTable]
+KernelOutput = Iterator[Records] | CellCounts | Counts | LabelledTables | Sequence[Votes] | Sequence[DrawnTable]
 """What a kernel gives: records in chunks, noisy counts, those of the records that are kept, steps, or drawn tables."""
 
 NEIGHBOURS = Relation()
@@ -147,7 +147,7 @@ class Mechanism(ABC):
     # -- the private step ---------------------------------------------------------------------------------------
 
     @abstractmethod
-    def kernel(self, x: Counts, *, rng: np.random.Generator) -> Output:
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> KernelOutput:
         """Take the private step: the only method that reads confidential data.
 
         Parameters
@@ -209,7 +209,7 @@ class Mechanism(ABC):
 
         Parameters
         ----------
-        y : Output
+        y : KernelOutput
             What the kernel gave.
         n : int
             Number of records, public.
@@ -374,7 +374,7 @@ class PartsMechanism(Mechanism):
         return False
 
     @abstractmethod
-    def kernel(self, x: Parts, *, rng: np.random.Generator) -> Output:
+    def kernel(self, x: Parts, *, rng: np.random.Generator) -> KernelOutput:
         """Take the private step on a table that may be read more than once, a part at a time."""
 
 

@@ -22,7 +22,7 @@ from discreet.domain import Domain, Records
 from discreet.domain.records import Commonness, Parts
 from discreet.evolution import API
 from discreet.evolution.measured import EvolvedStep
-from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Output, Votes, require_known
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, KernelOutput, Votes, require_known
 from discreet.mechanisms.bounded_lipschitz import bounded_lipschitz_projection
 from discreet.mechanisms.cells import nearest_of
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
@@ -471,7 +471,7 @@ class PrivateEvolution(SteppedMechanism):
 
     # -- law and guarantee --------------------------------------------------------------------------------------
 
-    def log_prob(self, y: Output, x: Parts) -> float:
+    def log_prob(self, y: KernelOutput, x: Parts) -> float:
         """Return the log-probability of the noisy votes of all steps, given the candidates of each.
 
         The law of the candidates given the steps before does not depend on the table: it cancels in every ratio.
