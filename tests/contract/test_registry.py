@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 from discreet import Budget, Watch, release
+from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer, Numeric, Records
 from discreet.mechanisms import (
     REGISTRY,
@@ -22,8 +23,12 @@ from discreet.mechanisms import (
     PitmanYor,
     SmoothedHistogram,
 )
+from discreet.mechanisms.reading import READING_ONLY
+from discreet.planner.options import private_step
 from discreet.testing import check_guarantee, check_kernel_follows_law, check_law_sums_to_one, check_twin_is_caught
+from discreet.testing.behaviour import table_of
 from discreet.testing.contract import CHECKS
+from discreet.testing.facts import _made, _varied
 
 STEP = 2.0**-32
 VALUES = np.array([0.125, 0.25, 0.5, 0.75, 0.875])
@@ -268,3 +273,16 @@ def test_the_main_job_says_the_same_of_every_table_of_one_size(name: str | None)
     first, *others = [public(values) for values in ([0] * 24, [3] * 24, [0, 1, 2, 3] * 6, [1] * 23 + [2])]
     assert first["said"]
     assert all(other == first for other in others)
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_a_field_of_the_reading_alone_leaves_the_private_step_as_it_is(name: str) -> None:
+    kind = REGISTRY[name]
+    mechanism, x = _made(kind), table_of([12, 0, 9, 3])
+    marked = {item.name for item in fields(kind) if item.metadata == READING_ONLY}
+    y = mechanism.kernel(x, rng=seeded(1)) if marked else None
+    for other in _varied(mechanism):
+        changed = {item.name for item in fields(kind) if getattr(other, item.name) != getattr(mechanism, item.name)}
+        assert (private_step(other) == private_step(mechanism)) == (changed <= marked)
+        if changed <= marked:
+            assert other.log_prob(y, x) == mechanism.log_prob(y, x)

@@ -119,7 +119,10 @@ def with_ending(path: Path, ending: str) -> Path:
 
 def _ending(path: Path) -> str:
     name = path.name.lower()
-    return next((ending for ending in _FORMATS if name.endswith(ending) and len(name) > len(ending)), "")
+    for ending in _FORMATS:
+        if name.endswith(ending) and len(name) > len(ending):
+            return ending
+    return ""
 
 
 def scanned(path: str | PathLike[str], form: Format) -> pl.LazyFrame:

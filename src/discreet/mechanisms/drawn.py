@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple, Self, cast
 
@@ -12,10 +12,10 @@ import numpy as np
 
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import least_integer, least_real
-from discreet._core.text import as_written
+from discreet._core.text import as_written, counted
 from discreet.domain import Counts, Domain, Records
 from discreet.mechanisms.base import Mechanism, feasible, require_known
-from discreet.mechanisms.reading import Contents, KernelRecords, Reading
+from discreet.mechanisms.reading import Contents, Reading
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy.instance import HeldTable
 
@@ -84,6 +84,20 @@ class DrawnMechanism(Mechanism):
         )
         made = _solved(search_for, free, lambda made: made.guarantee(relation, n=n), size=size, value=value)
         return cast(Self, made)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelRecords(Reading):
+    """Records that the kernel drew, in chunks: their number, ``size``, was fixed before."""
+
+    chunks: Iterator[Records]
+    size: int
+
+    def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:
+        """Return the kernel's records as they are."""
+        if size != self.size:
+            raise ParameterError(f"this mechanism was calibrated for {counted(self.size, 'record')}, not {size}")
+        return self.chunks
 
 
 class HeldMechanism(DrawnMechanism):

@@ -15,9 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from discreet._core.arrays import Floats, Indices, Integers
-from discreet._core.errors import ParameterError
 from discreet._core.random import Key, Permutation, locate, public_key
-from discreet._core.text import counted
 from discreet.domain import Domain, Records
 
 # Public draws of cells from probabilities: independent, or stratified along the cells' order.
@@ -295,17 +293,3 @@ class CellReading(Reading):
     def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:
         """Draw ``size`` records, in chunks."""
         return self.cell_shares(rng=rng).draw(size, rng=rng)
-
-
-@dataclass(frozen=True, eq=False)
-class KernelRecords(Reading):
-    """Records that the kernel drew, in chunks: their number, ``size``, was fixed before."""
-
-    chunks: Iterator[Records]
-    size: int
-
-    def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:
-        """Return the kernel's records as they are."""
-        if size != self.size:
-            raise ParameterError(f"this mechanism was calibrated for {counted(self.size, 'record')}, not {size}")
-        return self.chunks

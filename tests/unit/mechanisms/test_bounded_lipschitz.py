@@ -23,9 +23,9 @@ from discreet.mechanisms.bounded_lipschitz import (
     bounded_lipschitz_projection,
     certified_gap,
 )
-from discreet.mechanisms.cells import CellsAround, PublicPoints
 from discreet.mechanisms.line_transport import fill_line
 from discreet.mechanisms.projections import W1, Simplex, isotonic
+from discreet.mechanisms.signed_measure import CellsAround, PublicPoints
 
 Floats = npt.NDArray[np.float64]
 NAMES = {1.0: "cityblock", 2.0: "euclidean", math.inf: "chebyshev"}

@@ -19,7 +19,8 @@ from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
 from discreet.errors import Fault, Infeasible, ParameterError
 from discreet.mechanisms import REGISTRY, PerturbedHistogram, SmoothedHistogram, Traits, first_names
-from discreet.mechanisms.reading import KernelRecords, Reading
+from discreet.mechanisms.drawn import KernelRecords
+from discreet.mechanisms.reading import Reading
 from discreet.planner import plan
 from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
 from discreet.releases import Certificate, verify
