@@ -268,7 +268,7 @@ class Ledger:
                 cost, facts = Cost(), {**facts, "part": _declared(page, request, facts), "free": True}
             self._require_left(page, cost)
             reserved = page.append(fresh_identity()[:12], "RESERVED", facts=facts, cost=cost)
-        return Run._sealed(request, Payment(self._book, reserved), mechanism, made)
+        return Run._sealed(request, Payment(self._book, reserved, budget), mechanism, made)
 
     def part(self, name: str) -> PlannedRelease:
         """Return the payment of one release of a plan that was declared here, for ``ledger=...`` of a release.

@@ -50,8 +50,8 @@ class Payment:
     (FORFEITED). A process that is killed leaves the entry as it is, for ``discreet ledger recover``.
     """
 
-    def __init__(self, book: Book, reserved: Event) -> None:
-        self._book, self._reserved, self._last = book, reserved, reserved
+    def __init__(self, book: Book, reserved: Event, budget: Budget) -> None:
+        self._book, self._reserved, self._last, self._budget = book, reserved, reserved, budget
         self._due = reserved.cost
 
     @property
@@ -91,7 +91,7 @@ class Payment:
         part = self._reserved.facts.get("part")
         if part is not None:
             require_planned(part, made)
-        cost = cost_of(self._book, guarantee, Budget(**self._reserved.facts["budget"]))
+        cost = cost_of(self._book, guarantee, self._budget)
         if self._reserved.facts.get("free"):
             return
         if not cost.within(self._reserved.cost):
