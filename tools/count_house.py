@@ -404,7 +404,7 @@ with tempfile.TemporaryDirectory() as folder:
     sys.setprofile(watch)
     import discreet
     ledger = discreet.Ledger.create(f"{folder}/ledger.sqlite", dataset="x", epsilon=10, delta=1e-3)
-    asked = {"epsilon": 1.0, "delta": 1e-6, "size": 1000, "mechanism": mechanism, "ledger": ledger}
+    asked = {"budget": discreet.Budget(epsilon=1.0, delta=1e-6), "size": 1000, "mechanism": mechanism, "ledger": ledger}
     discreet.release(f"{folder}/in.csv", f"{folder}/domain.toml", out=f"{folder}/out.csv", **asked)
     sys.setprofile(None)
 print(json.dumps([len(files), len(functions)]))
