@@ -20,7 +20,7 @@ REFERENCE = ROOT / "docs" / "reference"
 
 MOST = 165  # ADR 34
 UNSEALED = {"discreet.cli", "discreet.errors", "discreet.papers", "discreet.testing"}
-MAIN = {"Ledger", "plan", "publish", "verify"}  # the only names with two homes: the package's, and the top level
+MAIN = {"Budget", "Ledger", "Unit", "plan", "verify"}  # the only names with two homes: the package's, and the top level
 NAMESPACES = sorted(
     f"discreet.{path.stem if path.suffix else path.name}"
     for path in SOURCE.iterdir()

@@ -123,7 +123,8 @@ def test_a_name_that_is_taken_costs_no_release_its_certificate(here: Path, capsy
     assert run(["verify", "x.certificate.json", "--data", "x.csv"]) == 0
     made = discreet.release("data.csv", "d.toml", Budget(epsilon=1, delta=1e-6), size=50)
     with pytest.raises(
-        FileProblem, match=r"certificate of x\.csv.*Give another name: out=\.\.\. or out=Output\(\.\.\., certificate=\.\.\.\)"
+        FileProblem,
+        match=r"certificate of x\.csv.*Give another name: out=\.\.\. or out=Output\(\.\.\., certificate=\.\.\.\)",
     ):
         made.write("x.arrow")
 
