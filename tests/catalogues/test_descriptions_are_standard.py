@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet import read, release
+from discreet import Budget, Output, read, release
 from discreet.cli.entry import run
 from discreet.domain import Boolean, Category, Date, Domain, Integer, Numeric
 
@@ -40,14 +40,14 @@ DOMAIN = Domain(
         "since": Date(lower=datetime.date(2020, 1, 1), upper=datetime.date(2020, 1, 31)),
     }
 )
-ASKED = {"epsilon": 2.0, "delta": 1e-6, "mechanism": "marginals", "accept_poor_utility": True}
+ASKED = {"budget": Budget(epsilon=2.0, delta=1e-6), "mechanism": "marginals", "accept": {"poor-utility"}}
 MADE = {
     "one.parquet": {"size": 300},
     "plain.csv": {"size": 300},
     "packed.csv.gz": {"size": 300},
     "counts.parquet": {"counts": True},
     "several": {"size": 200, "tables": 3},
-    "parts": {"size": 300, "partitions": 2, "partition_by": "sex", "mechanism": "stability-histogram"},
+    "parts": {"size": 300, "mechanism": "stability-histogram"},
 }
 SAID = ["--url", "https://example.org/data", "--license", "https://example.org/by", "--publisher", "Office & <sons>"]
 
@@ -56,7 +56,8 @@ SAID = ["--url", "https://example.org/data", "--license", "https://example.org/b
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("released")
     for name, asked in MADE.items():
-        release(TABLE, DOMAIN, out=made / name, **{**ASKED, **asked})
+        parts: dict[str, Any] = {"partitions": 2, "partition_by": "sex"} if name == "parts" else {}
+        release(TABLE, DOMAIN, out=Output(made / name, **parts), **{**ASKED, **asked})
     return made
 
 

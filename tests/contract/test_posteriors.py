@@ -30,7 +30,7 @@ def released(name: str | None, said: list[str], **asked: Any) -> Release:
         size=None if asked.get("counts") else 8,
         mechanism=name,
         seed=1,
-        accept=["empirical"],
+        accept={"empirical", "poor-utility"},
         watch=Watch(announce=said.append),
         **asked,
     )

@@ -13,7 +13,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from discreet import AddRemove, Watch, release
+from discreet import AddRemove, Replacement, Unit, Watch, release
 from discreet.confidential import confidential
 from discreet.domain import Boolean, Domain, Integer, Numeric, OpenLabels
 from discreet.domain.column import Column
@@ -130,7 +130,7 @@ def agree(views: dict[int, list[Any]], relation: str) -> bool:
 def test_a_release_of_a_tiny_table_shows_its_public_size_alone(
     name: str, relation: str, unit: str | None, tmp_path: Path
 ) -> None:
-    options: dict[str, Any] = {} if unit is None else {"unit": unit, "max_records": 2}
+    options: dict[str, Any] = {} if unit is None else {"unit": Unit(unit, max_records=2)}
     options |= {} if relation == "replacement" else {"relation": AddRemove(records=2)}
     for kind, form in itertools.product(kinds(name), FORMS.get(name, ("polars",))):
         views: dict[int, list[Any]] = {}
@@ -140,13 +140,11 @@ def test_a_release_of_a_tiny_table_shows_its_public_size_alone(
                 release,
                 given(frame, form, tmp_path),
                 domain(kind),
-                epsilon=BUDGET.epsilon,
-                delta=BUDGET.delta,
+                BUDGET,
                 size=3,
                 mechanism=name,
                 watch=Watch(announce=said.append if form in ("polars", "pandas") else None),  # predictions take time
-                accept={"empirical"},
-                accept_poor_utility=True,
+                accept={"empirical", "poor-utility"},
                 **options,
                 **PARAMETERS.get(name, {}),
             )
@@ -157,9 +155,10 @@ def test_a_release_of_a_tiny_table_shows_its_public_size_alone(
 @pytest.mark.parametrize(("relation", "unit"), KINDS)
 @pytest.mark.parametrize("name", REGISTRY)
 def test_publishing_a_tiny_table_shows_its_public_size_alone(name: str, relation: str, unit: str | None) -> None:
-    options: dict[str, Any] = {} if unit is None else {"unit": unit, "max_records": 2}
+    options: dict[str, Any] = {} if unit is None else {"unit": Unit(unit, max_records=2)}
     group = 1 if unit is None else 2
-    for kind, accepted in itertools.product(kinds(name), [True, False]):
+    between = Replacement() if relation == "replacement" else AddRemove(records=2)
+    for kind, accepted in itertools.product(kinds(name), [{"empirical", "poor-utility"}, {"empirical"}]):
         views: dict[int, list[Any]] = {}
         for size, frame in sized(kind, unit is not None):
             n = max(1, group * size) if relation == "replacement" else 2
@@ -167,13 +166,10 @@ def test_publishing_a_tiny_table_shows_its_public_size_alone(name: str, relation
             if mechanism is None:
                 continue
             closed = partial(confidential, frame, mechanism.domain, empty=relation != "replacement", **options)
-            made = lambda: release(
-                closed(),
-                mechanism=mechanism,
-                size=getattr(mechanism, "size", 3),
-                relation=relation,
-                accept={"empirical"},
-            )
+            made = lambda: release(  # noqa: E731
+                closed(), mechanism=mechanism, size=getattr(mechanism, "size", 3), relation=between,  # noqa: B023
+                accept=accepted,  # noqa: B023
+            )  # fmt: skip
             views.setdefault(size, []).append(public_view(made))
         assert agree(views, relation), (kind, accepted)
 

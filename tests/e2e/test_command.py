@@ -574,12 +574,19 @@ def test_faults_of_the_program_show_their_kind_and_not_their_text(
     assert "RuntimeError" in complaint(capsys)
 
 
+def test_under_add_remove_the_plan_chooses_among_those_that_have_it(files: Path) -> None:
+    assert run([*release_arguments(files), "--relation", "add-remove", "--records", "3000"]) == 0
+    facts = json.loads((files / "out.certificate.json").read_text())
+    assert facts["relation"]["name"] == "add-remove"
+    assert facts["records"] == 3000
+    assert facts["mechanism"]["name"] in {"marginals", "private-evolution"}
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (["--relation", "add-remove"], "Write --records ..."),
         (["--relation", "add-remove", "--records", "0"], "records must be an integer from 1"),
-        (["--relation", "add-remove", "--records", "3000"], "write --mechanism ..., marginals or private-evolution"),
         (["--redraw"], "Name it with --checkpoint"),
         (["--mechanism", "perturbed-histogram", "--param", "group=2"], "'group' is no parameter of"),
     ],

@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import json
 import shutil
+from dataclasses import fields
 
 import pytest
 
-from discreet import release
+from discreet import Budget, Output, Replacement, Unit, release
 from discreet._core.text import as_written
 from discreet.cli.entry import discreet as group
 from discreet.cli.entry import run
@@ -64,10 +65,12 @@ def test_the_function_and_the_command_have_the_same_names() -> None:
     arguments = set(inspect.signature(release).parameters) - {"data", "parameters"}
     command = group.commands["release"]
     options = {option[2:].replace("-", "_") for one in command.params for option in one.opts if option[:2] == "--"}
-    assert arguments - options == {"accept", "watch"}
+    assert arguments - options == {"accept", "budget", "watch"}
     of_files = {"table", "query", "separator", "encoding", "decimal_comma", "out_separator"}
-    of_keepers = {"dataset", "redraw"}  # the ledger and the checkpoint
-    assert options - arguments == {"json", "param"} | of_files | of_keepers
+    of_keepers = {"dataset", "part", "redraw"}  # the ledger and the checkpoint
+    of_values = {one.name for kind in (Budget, Unit, Replacement, Output) for one in fields(kind)} - {"column", "path"}
+    accepted, of_mechanisms = {"accept_poor_utility", "ignore_other_columns"}, {"param", "sampling", "tables"}
+    assert options - arguments == {"json"} | of_files | of_keepers | of_values | accepted | of_mechanisms
 
 
 @pytest.mark.parametrize("command", ["release", "synthesize"])

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import discreet
+from discreet import Budget
 from discreet.cli.console import ARGUMENT, in_options
 from discreet.cli.entry import discreet as group
 from discreet.cli.entry import run
@@ -120,12 +121,12 @@ DECLARED = '[columns.x]\ntype = "boolean"\n'
 @pytest.mark.parametrize(
     ("asked", "in_python", "in_command"),
     [
-        ({}, "with ignore_other_columns=True", "with --ignore-other-columns"),
-        ({"ignore_other_columns": True, "mechanism": "dirichlet-multinomial", "size": 60, "prior": 900.0},
-         "accept_poor_utility=True", "--accept-poor-utility"),
+        ({}, "with accept={'other-columns'}", "with --ignore-other-columns"),
+        ({"accept": {"other-columns"}, "mechanism": "dirichlet-multinomial", "size": 60, "prior": 900.0},
+         "accept={'poor-utility'}", "--accept-poor-utility"),
         ({"size": None}, "Write size=...", "Write --size ..."),
         ({"prior": 3.0}, "write mechanism=... as well", "write --mechanism ... as well"),
-        ({"ignore_other_columns": True, "mechanism": "pitman-yor", "sampler": "mixing"},
+        ({"accept": {"other-columns"}, "mechanism": "pitman-yor", "sampler": "mixing"},
          "write accept={'empirical'}", "write accept={'empirical'} (in Python)"),
     ],
 )  # fmt: skip
@@ -140,17 +141,19 @@ def test_each_front_end_shows_its_own_remedy(
     monkeypatch.chdir(tmp_path)
     TABLE.write_parquet("t.parquet")
     Path("d.toml").write_text(DECLARED)
-    request = {"epsilon": 3.0, "delta": 1e-3, "size": 10, **asked}
+    request = {"size": 10, **asked}
     with pytest.raises(DiscreetError) as found:
-        discreet.release("t.parquet", "d.toml", **request)  # type: ignore[arg-type]
+        discreet.release("t.parquet", "d.toml", Budget(epsilon=3.0, delta=1e-3), **request)  # type: ignore[arg-type]
     assert in_python in str(found.value)
     assert not OPTION.search(str(found.value))
-    options = []
+    options = ["--epsilon", "3", "--delta", "0.001"]
     for name, value in request.items():
         if name in ("prior", "strength", "sampler"):
             options += ["--param", f"{name}={value}"]
+        elif name == "accept":
+            options += ["--ignore-other-columns"]
         elif value is not None:
-            options += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+            options += [f"--{name}", str(value)]
     assert run(["release", "t.parquet", "--domain", "d.toml", "--out", "o.csv", *options]) == found.value.exit_status
     said = capsys.readouterr().err
     assert in_command in said

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from discreet import Output
+from discreet import Budget, Output
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "release-in-parts.md"
 MOMENTS = ("counting", "before part 0", "within part 1", "after part 2")
@@ -39,7 +39,7 @@ def table() -> Any:
 def released(data: Any, out: Path, workers: Any) -> None:
     import discreet
 
-    how: dict[str, Any] = {"epsilon": 2.0, "size": 20_000, "mechanism": "perturbed-histogram", "seed": 3}
+    how: dict[str, Any] = {"budget": Budget(epsilon=2.0), "size": 20_000, "mechanism": "perturbed-histogram", "seed": 3}
     discreet.release(data, domain(), out=Output(out, partitions=PARTS, workers=workers), **how)
 
 

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from nasty import CASES, INF
 
-from discreet import Unit, release
+from discreet import Budget, Unit, release
 from discreet.confidential import confidential, confidential_rows
 from discreet.confidential.cells import Cells, coded_frame
 from discreet.confidential.closed import reveal
@@ -324,7 +324,12 @@ def test_a_wide_release_is_the_same_wherever_the_table_is(
     rng = np.random.default_rng(4)
     frame = pl.DataFrame({name: rng.integers(0, 4, 400) for name in "abcd"})
     domain = Domain(columns={name: Integer(lower=0, upper=3) for name in "abcd"})
-    facts: dict[str, Any] = {"epsilon": 2.0, "delta": 1e-6, "size": 100, "mechanism": "marginals", "seed": 3}
+    facts: dict[str, Any] = {
+        "budget": Budget(epsilon=2.0, delta=1e-6),
+        "size": 100,
+        "mechanism": "marginals",
+        "seed": 3,
+    }
     here = release(frame, domain, accept={"poor-utility"}, **facts)
     data = put(frame, engine)
     monkeypatch.delattr("discreet._release.confidential")

@@ -312,7 +312,11 @@ def test_a_release_by_units(kind: Any) -> None:
     people = pl.Series(np.repeat(np.arange(4000), 5), dtype=pl.Int32)
     named = people.cast(pl.String).cast(kind) if kind is pl.Categorical else people.cast(kind)
     table = pl.DataFrame(places.clip(0, 1), schema=["x", "y"]).with_columns(person=named)
-    facts: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "size": 500, "unit": "person", "max_records": 4}
+    facts: dict[str, Any] = {
+        "budget": Budget(epsilon=1.0, delta=1e-6),
+        "size": 500,
+        "unit": Unit("person", max_records=4),
+    }
     facts |= {"mechanism": "private-evolution", "steps": 2, "population": 40, "api": "box", "unit_votes": 1}
     made = discreet.release(table, square(), accept={"poor-utility"}, **facts)
     assert made.certificate.to_dict()["records"] == 4000
@@ -335,16 +339,9 @@ def test_a_table_by_units_is_for_votes_of_units_alone() -> None:
     for closed, other in ((by_unit, two), (records, replace(three, unit_votes=1))):
         with pytest.raises(ParameterError, match="read by units"):
             release(closed, mechanism=other, size=3, accept={"poor-utility"})
-    for wrong in ({"unit_votes": 1}, {"unit_votes": 1, "max_records": 2}):
-        with pytest.raises(ParameterError, match="privacy unit"):
-            discreet.release(
-                table.drop("who"),
-                line(2),
-                Budget(epsilon=1.0, delta=1e-6),
-                size=5,
-                mechanism="private-evolution",
-                **wrong,
-            )
+    asked: dict[str, Any] = {"budget": Budget(epsilon=1.0, delta=1e-6), "size": 5, "mechanism": "private-evolution"}
+    with pytest.raises(ParameterError, match="privacy unit"):
+        discreet.release(table.drop("who"), line(2), unit_votes=1, **asked)
 
 
 def test_units_are_kept_whole_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -562,7 +559,7 @@ def test_few_steps_are_taken_with_the_numbers_of_the_theory() -> None:
 
 def test_a_release_is_certified_and_recomputed(tmp_path: Path) -> None:
     out = tmp_path / "z.parquet"
-    facts = {"mechanism": "private-evolution", "steps": 2, "population": 20, "accept_poor_utility": True}
+    facts = {"mechanism": "private-evolution", "steps": 2, "population": 20, "accept": {"poor-utility"}}
     said: list[str] = []
     made = discreet.release(
         points(3000),
@@ -587,7 +584,7 @@ def test_a_certificate_of_a_users_api_is_recomputed_without_it() -> None:
 
 
 def test_add_remove_keeps_the_number_of_records(tmp_path: Path) -> None:
-    facts: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "size": 100, "accept_poor_utility": True}
+    facts: dict[str, Any] = {"budget": Budget(epsilon=1.0, delta=1e-6), "size": 100, "accept": {"poor-utility"}}
     facts |= {"mechanism": "private-evolution", "steps": 2, "population": 20}
     made = discreet.release(points(3001), square(), relation=discreet.AddRemove(records=3000), **facts)
     assert made.certificate.to_dict()["relation"]["name"] == "add-remove"
@@ -600,20 +597,27 @@ def test_add_remove_keeps_the_number_of_records(tmp_path: Path) -> None:
         with pytest.raises(ParameterError, match="records must be an integer from 1"):
             discreet.AddRemove(records=wrong)  # type: ignore[arg-type]
     few = {**facts, "relation": discreet.AddRemove(records=30)}
-    with pytest.raises(ParameterError, match="write mechanism=..., marginals or private-evolution"):
-        discreet.release(points(30), square(), Budget(epsilon=1.0), size=100, relation=few["relation"])
+    unnamed = {name: facts[name] for name in ("budget", "size", "accept")}
+    chosen = discreet.release(points(3001), square(), relation=discreet.AddRemove(records=3000), **unnamed).certificate
+    assert chosen.to_dict()["mechanism"]["name"] in {"marginals", "private-evolution"}
+    assert chosen.to_dict()["relation"]["name"] == "add-remove"
+    assert chosen.to_dict()["records"] == 3000
     with pytest.raises(RelationNotSupported):
         discreet.release(points(30), square(), **{**few, "mechanism": "pitman-yor"})
     with pytest.raises(RelationNotSupported):
         table = confidential(pl.DataFrame({"cell": [0, 1]}), line(2))
-        release(
-            table, mechanism=PerturbedHistogram(domain=line(2), records=2, scale=9.0), size=2, relation="add-remove"
-        )
+        known = PerturbedHistogram(domain=line(2), records=2, scale=9.0)
+        release(table, mechanism=known, size=2, relation=discreet.AddRemove(records=2))
 
 
 def test_under_add_remove_an_empty_table_is_a_table(tmp_path: Path) -> None:
     points(5).clear().write_parquet(tmp_path / "none.parquet")
-    facts: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "size": 50, "accept_poor_utility": True, "api": "box"}
+    facts: dict[str, Any] = {
+        "budget": Budget(epsilon=1.0, delta=1e-6),
+        "size": 50,
+        "accept": {"poor-utility"},
+        "api": "box",
+    }
     facts |= {"mechanism": "private-evolution", "steps": 2, "population": 5, "relation": discreet.AddRemove(records=40)}
     for table in (points(5).clear(), tmp_path / "none.parquet"):
         assert discreet.release(table, square(), **facts).records.shape == (50, 2)
@@ -658,7 +662,7 @@ def test_records_held_are_those_the_mechanism_was_made_for() -> None:
 def test_slots_without_a_unit_are_refused_for_files_too(tmp_path: Path) -> None:
     points(50).write_parquet(tmp_path / "x.parquet")
     for table in (points(50), tmp_path / "x.parquet"):
-        with pytest.raises(ParameterError, match="needs a privacy unit"):
+        with pytest.raises(ParameterError, match="Write unit=Unit"):
             discreet.release(
                 table, square(), Budget(epsilon=1.0, delta=1e-6), size=5, mechanism="private-evolution", max_records=5
             )
@@ -868,7 +872,7 @@ def test_mixed_tables() -> None:
     domain = Domain(columns={"a": Category(categories=["u", "v", "w"]), "b": Integer(lower=0, upper=9)})
     rng = np.random.default_rng(0)
     table = pl.DataFrame({"a": rng.choice(["u", "v"], 4000), "b": rng.integers(7, 10, 4000)})
-    facts: dict[str, Any] = {"steps": 3, "population": 30, "seed": 1, "accept_poor_utility": True}
+    facts: dict[str, Any] = {"steps": 3, "population": 30, "seed": 1, "accept": {"poor-utility"}}
     made = discreet.release(
         table, domain, Budget(epsilon=2.0, delta=1e-6), size=1000, mechanism="private-evolution", **facts
     )

@@ -375,7 +375,7 @@ def test_a_release_takes_the_path_of_a_public_table(tmp_path: Path) -> None:
     table = pl.DataFrame({"x": 4.0 * rng.random(3000), "y": rng.random(3000)})
     public = tmp_path / "public.csv"
     pl.DataFrame({"y": [0.25, 0.75], "x": [1.0, 3.0]}).write_csv(public)
-    request: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "size": 100, "mechanism": "signed-measure"}
+    request: dict[str, Any] = {"budget": Budget(epsilon=1.0, delta=1e-6), "size": 100, "mechanism": "signed-measure"}
     made_release = release(table, SQUARE, points=str(public), **request)
     assert set(made_release.records.rows()) <= {(1.0, 0.25), (3.0, 0.75)}
     assert made_release.certificate.to_dict()["mechanism"]["parameters"]["points"] == [[1.0, 0.25], [3.0, 0.75]]

@@ -339,7 +339,7 @@ def test_the_stated_share_is_what_is_left_out_and_noise() -> None:
 def test_the_certificate_says_how_much_of_the_table_was_kept() -> None:
     frame = pl.DataFrame({"word": ["often"] * 900 + [f"rare {i}" for i in range(100)]})
     words = Domain(columns={"word": OpenLabels()})
-    facts: dict[str, Any] = {"epsilon": 1, "delta": 1e-9, "size": 50, "mechanism": "stability-histogram"}
+    facts: dict[str, Any] = {"budget": Budget(epsilon=1, delta=1e-9), "size": 50, "mechanism": "stability-histogram"}
     with pytest.raises(PoorUtility, match="give a public table like this one as reference"):
         discreet.release(frame, words, **facts)
     last_year = pl.DataFrame({"word": ["often"] * 890 + [f"rare {i}" for i in range(110)]})

@@ -127,12 +127,12 @@ def test_many_draws_come_in_chunks_of_held_values() -> None:
 def test_a_release_may_have_fewer_records_than_draws(tmp_path: Path) -> None:
     table = confidential(pl.DataFrame({"x": [0.25, 0.25, 0.5]}), UNIT)
     mechanism = UrnHistogram(domain=UNIT, size=40, strength=9.0)
-    release = release(table, mechanism=mechanism, out=tmp_path / "o.parquet", seed=1, accept={"poor-utility"})
+    made = release(table, mechanism=mechanism, out=tmp_path / "o.parquet", seed=1, accept={"poor-utility"})
     rows = pl.read_parquet(tmp_path / "o.parquet")
     assert 0 < len(rows) < 40
     assert set(rows["x"].to_list()) <= {0.25, 0.5}
-    assert release.certificate.to_dict()["released"]["rows"] == len(rows)
-    assert all(check.agrees for check in verify(release.certificate, data=tmp_path / "o.parquet"))
+    assert made.certificate.to_dict()["released"]["rows"] == len(rows)
+    assert all(check.agrees for check in verify(made.certificate, data=tmp_path / "o.parquet"))
 
 
 def test_calibration_parameters_and_refusals() -> None:

@@ -14,7 +14,7 @@ from discreet._core.boundary import seal, sealed
 from discreet._core.errors import ParameterError
 from discreet.domain import Domain
 from discreet.domain.declaration import DECLARED
-from discreet.mechanisms.base import CellCounts, KernelOutput, Mechanism
+from discreet.mechanisms.base import CellCounts, Mechanism
 from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.reading import Reading
 
@@ -46,7 +46,6 @@ __all__ = [
     "Forecast",
     "GaussianSmoothedHistogram",
     "HierarchicalHistogram",
-    "KernelOutput",
     "LaplaceProjectionSampler",
     "Marginals",
     "Mechanism",

@@ -108,7 +108,7 @@ NOISY = [
 def test_counts_of_flat_histograms(made, facts):
     cells = domain(3)
     mechanism = made(domain=cells, records=4, scale=0.9, **facts)
-    release = released(mechanism, cells, ROWS, form="counts")
+    release = released(mechanism, cells, ROWS, counts=True)
     y = release.records["count"].to_numpy().astype(int)
     posterior = mechanism_posterior(release, strength=STRENGTH, draws=DRAWS)
     check(posterior, cells, 4, lambda c: mechanism.log_prob(y, counts_of(cells, c)))
@@ -162,7 +162,7 @@ def test_counts_of_a_hierarchical_histogram():
     """The consistent counts are all that the noisy counts say about the table: the oracle uses the noisy counts."""
     cells = domain(4)
     mechanism = HierarchicalHistogram(domain=cells, records=5, scale=1.1, noise="gaussian")
-    release = released(mechanism, cells, [1, 3, 3, 4, 4], form="counts")
+    release = released(mechanism, cells, [1, 3, 3, 4, 4], counts=True)
     y = mechanism.kernel(counts_of(cells, [1, 0, 2, 2]), rng=seeded(11))
     assert np.allclose(mechanism.reading(y, n=5).estimates().counts, release.records["count"].to_numpy())
     posterior = mechanism_posterior(release, strength=STRENGTH, draws=DRAWS)
@@ -172,7 +172,7 @@ def test_counts_of_a_hierarchical_histogram():
 def test_counts_of_a_laplace_tree_are_taken_as_normal_and_say_so():
     cells = domain(4)
     mechanism = HierarchicalHistogram(domain=cells, records=5, scale=1.1, noise="laplace")
-    release = released(mechanism, cells, [1, 3, 3, 4, 4], form="counts")
+    release = released(mechanism, cells, [1, 3, 3, 4, 4], counts=True)
     estimates = release.records["count"].to_numpy()
     posterior = mechanism_posterior(release, strength=STRENGTH, draws=DRAWS)
     assert posterior.facts["exact"] is False
@@ -208,7 +208,7 @@ def test_records_of_a_hierarchical_histogram():
 def test_counts_of_a_stability_histogram():
     cells = domain(4)
     mechanism = StabilityHistogram(domain=cells, scale=1.0, threshold=3)
-    release = released(mechanism, cells, [1, 2, 2, 2, 2, 2, 4], form="counts")
+    release = released(mechanism, cells, [1, 2, 2, 2, 2, 2, 4], counts=True)
     kept = Counts(records=cells.encode(release.records), frequencies=release.records["count"].to_numpy().astype(int))
     posterior = mechanism_posterior(release, strength=STRENGTH, draws=DRAWS)
     check(posterior, cells, 7, lambda c: mechanism.log_prob(kept, counts_of(cells, c)))
@@ -376,7 +376,7 @@ def test_what_cannot_be_conditioned_on_is_refused():
     with pytest.raises(ParameterError, match="no mechanism-aware posterior for signed-measure"):
         mechanism_posterior(released(around, line, [0.2, 0.3, 0.4], size=2))
     perturbed = PerturbedHistogram(domain=cells, records=5, scale=1.1)
-    counts = released(perturbed, cells, [1, 3, 3, 4, 4], form="counts")
+    counts = released(perturbed, cells, [1, 3, 3, 4, 4], counts=True)
     with pytest.raises(ParameterError, match="lacks cells"):
         mechanism_posterior(counts.records.head(3), counts.certificate)
     with pytest.raises(DataError, match="is not in the released table of counts"):
@@ -390,7 +390,7 @@ def test_what_cannot_be_conditioned_on_is_refused():
 def test_cells_within_a_leaf_keep_their_prior(recwarn):
     wide = Domain(columns={"x": Integer(lower=1, upper=8)})
     mechanism = HierarchicalHistogram(domain=wide, records=50, scale=1.0, noise="gaussian", levels=1)
-    release = released(mechanism, wide, [1] * 40 + [8] * 10, form="counts")
+    release = released(mechanism, wide, [1] * 40 + [8] * 10, counts=True)
     posterior = mechanism_posterior(release, strength=8.0, draws=800)
     low = posterior.evaluate("P(<=4)")
     share = posterior.evaluate("P(=1)") / low

@@ -128,7 +128,7 @@ def stating(made: Release, **released: Any) -> Release:
 
 def test_what_was_not_measured_is_said(data: pl.DataFrame) -> None:
     pytest.importorskip("formulaic")
-    asked = {"epsilon": 3.0, "delta": 1e-6, "size": SIZE, "mechanism": "marginals", "tables": 2, "seed": 1}
+    asked = {"budget": Budget(epsilon=3.0, delta=1e-6), "size": SIZE, "mechanism": "marginals", "tables": 2, "seed": 1}
     made = release(data, DOMAIN, workload=["x*z"], **asked)
     assert made.certificate.to_dict()["released"]["pairs_measured"] == [["x", "z"]]
     independent = "conditional independence, which was not measured: no interval covers that"

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import discreet
+from discreet import Budget
 from discreet.domain import Boolean, Domain, Integer, Numeric
 from discreet.report import write_report
 from discreet.report.promise import Promise
@@ -23,7 +24,7 @@ TABLE = pl.DataFrame({"score": VALUES, "passed": VALUES > 45})
 
 def made(where: Path, domain: Domain = DOMAIN, table: pl.DataFrame = TABLE, **asked: object) -> tuple[Path, Estimates]:
     release = where / "r.parquet"
-    facts = {"epsilon": 1.0, "delta": 1e-6, "size": 500, **asked}
+    facts = {"budget": Budget(epsilon=1.0, delta=1e-6), "size": 500, **asked}
     discreet.release(table, domain, out=release, seed=1, **facts)  # type: ignore[arg-type]
     return release, Estimates.of(Promise.read(where / "r.certificate.json", data=release), release)
 
@@ -67,7 +68,7 @@ def test_it_says_why_there_are_none(tmp_path: Path) -> None:
 def test_a_posterior_that_takes_long_is_left_to_the_command(tmp_path: Path) -> None:
     wide = Domain(columns={"x": Integer(lower=0, upper=1999)})
     table = pl.DataFrame({"x": np.arange(4000) % 2000})
-    _, found = made(tmp_path, wide, table, mechanism="perturbed-histogram", accept_poor_utility=True)
+    _, found = made(tmp_path, wide, table, mechanism="perturbed-histogram", accept={"poor-utility"})
     assert "discreet estimate" in found.without
 
 

@@ -80,9 +80,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         columns={HOSTILE: Integer(lower=0, upper=99, cells=20), "job": Category(categories=["nurse", "cook", HOSTILE])}
     )
     (where / "domain.toml").write_text(domain.to_toml(), encoding="utf-8")
-    make: dict[str, Any] = {"delta": 1e-7, "accept_poor_utility": True}
     discreet.release(
-        frame, domain, Budget(epsilon=1), size=800, mechanism="smoothed-histogram", out=where / "new.csv", **make
+        frame,
+        domain,
+        Budget(epsilon=1, delta=1e-7),
+        size=800,
+        mechanism="smoothed-histogram",
+        out=where / "new.csv",
+        accept={"poor-utility"},
     )
     return where
 

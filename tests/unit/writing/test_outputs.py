@@ -111,7 +111,7 @@ def test_a_name_that_is_taken_costs_no_release_its_certificate(here: Path, capsy
         assert release(*options) == 2
         said = capsys.readouterr().err
         assert "x.certificate.json: it is the certificate of x.csv, which cannot be verified without it" in said
-        assert "Give another name (--out ... or --certificate ...)" in said
+        assert "Give another name: --out ... or --certificate ..." in said
         assert "emove" not in said
     Path("x.parquet").write_bytes(b"mine")
     assert release("--out", "x.parquet") == 2
@@ -123,7 +123,8 @@ def test_a_name_that_is_taken_costs_no_release_its_certificate(here: Path, capsy
     assert run(["verify", "x.certificate.json", "--data", "x.csv"]) == 0
     made = discreet.release("data.csv", "d.toml", Budget(epsilon=1, delta=1e-6), size=50)
     with pytest.raises(
-        FileProblem, match=r"certificate of x\.csv.*Give another name \(out=\.\.\. or certificate=\.\.\.\)"
+        FileProblem,
+        match=r"certificate of x\.csv.*Give another name: out=\.\.\. or out=Output\(\.\.\., certificate=\.\.\.\)",
     ):
         made.write("x.arrow")
 
@@ -199,7 +200,7 @@ def test_every_reader_refuses_half_a_release_until_it_is_settled(
 def test_the_next_release_settles_half_of_one_first(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert release("--out", "x.csv") == 0
     left_half_written(monkeypatch, 1)
-    assert release("--out", "x.csv", "--unit", "none") == 2  # refused for another reason
+    assert release("--out", "x.csv", "--unit", "none", "--max-records", "1") == 2  # refused for another reason
     assert run(["verify", "x.certificate.json", "--data", "x.csv"]) == 0
     left_half_written(monkeypatch, 3)
     assert release("--out", "x.csv") == 0
@@ -320,7 +321,7 @@ def test_a_finished_checkpoint_is_used_again_by_name_only(here: Path, capsys: An
 
 
 def test_in_python_too(here: Path) -> None:
-    facts: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "size": 50}
+    facts: dict[str, Any] = {"budget": Budget(epsilon=1, delta=1e-6), "size": 50}
     for out in ("ref.csv", "ref.parquet"):
         with pytest.raises(FileProblem, match="also an input"):
             discreet.release("data.csv", "d.toml", reference=out, out=out, **facts)
