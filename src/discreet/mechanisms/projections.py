@@ -18,6 +18,7 @@ from discreet._core.arrays import Floats
 from discreet._core.text import counted
 from discreet.mechanisms.base import CellCounts
 from discreet.mechanisms.cells import Cells
+from discreet.mechanisms.line_transport import isotonic
 
 # What a projection is: noisy counts in, probabilities out.
 
@@ -182,51 +183,6 @@ class W1(Projection):
         sums = np.clip(isotonic(walk[..., :-1], np.diff(self.cells.line())), 0.0, walk[..., -1:])  # type: ignore[arg-type]
         kept = np.maximum(np.diff(sums, axis=-1, prepend=0.0, append=walk[..., -1:]), 0.0)
         return np.asarray(kept / kept.sum(axis=-1, keepdims=True))
-
-
-def isotonic(values: Floats, weights: Floats) -> Floats:
-    r"""Return a non-decreasing ``G`` that minimises :math:`\sum_i w_i |G_i - F_i|`.
-
-    ``values``, shape (.., k): ``F``, one vector or rows of them.
-    ``weights``, shape (k,): ``w``, at least 0.
-    Returns, shape (.., k): of the same values as ``F``.
-
-    Notes
-    -----
-    Whether ``G`` reaches a threshold is a regression of 0 and 1, solved by the least prefix sum of signed weights; and
-    the solutions of growing thresholds can be taken nested. So the rank of each value of ``G`` is found bit by bit, for
-    all points of all rows at once: the points of a row that agree so far are neighbours.
-
-    Examples
-    --------
-    >>> isotonic(np.array([1.0, 3.0, 2.0, 4.0]), np.array([1.0, 1.0, 2.0, 1.0])).tolist()
-    [1.0, 2.0, 2.0, 4.0]
-    """
-    k = values.shape[-1]
-    if not values.size:
-        return values
-    order = np.argsort(values, axis=-1, kind="stable")
-    rank = np.empty(values.shape, np.int64)
-    np.put_along_axis(rank, order, np.broadcast_to(np.arange(k), values.shape), axis=-1)
-    flat, each = rank.ravel(), np.broadcast_to(weights, values.shape).ravel()
-    starts = np.arange(0, values.size, k)
-    least = np.zeros(len(starts), np.int64)
-    step = 1 << max(0, (k - 1).bit_length() - 1)
-    while step:
-        lengths = np.diff(starts, append=values.size)
-        sums = np.cumsum(np.where(flat >= np.repeat(least + step, lengths), each, -each))
-        before = np.concatenate(([0.0], sums[starts[1:] - 1]))
-        lowest = np.minimum.reduceat(sums, starts)
-        there = np.flatnonzero(sums == np.repeat(lowest, lengths))
-        first = there[np.searchsorted(there, starts)]
-        cut = np.where(lowest < before, first + 1, starts)
-        pairs = np.stack((starts, cut), axis=1).ravel()
-        wide = np.stack((cut, starts + lengths), axis=1).ravel() > pairs
-        starts = pairs[wide]
-        least = np.stack((least, least + step), axis=1).ravel()[wide]
-        step >>= 1
-    found = np.minimum(np.repeat(least, np.diff(starts, append=values.size)), k - 1).reshape(values.shape)
-    return np.asarray(np.take_along_axis(np.take_along_axis(values, order, axis=-1), found, axis=-1))
 
 
 # Projection in bounded-Lipschitz distance, in the ground metric of the domain (theorem T14).
