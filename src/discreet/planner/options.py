@@ -198,8 +198,7 @@ def with_sampling(kind: type[Mechanism], fixed: dict[str, Any], sampling: str | 
     """
     chosen = SAMPLINGS[0] if sampling is None else sampling
     choice("sampling", chosen, SAMPLINGS)
-    has_one = any(item.name == "sampling" for item in fields(kind))
-    return {"sampling": chosen, **fixed} if has_one else fixed
+    return {"sampling": chosen, **fixed} if "sampling" in kind.__dataclass_fields__ else fixed
 
 
 def considered(name: str, request: Request, fixed: dict[str, Any], *, sized: bool) -> Option:
