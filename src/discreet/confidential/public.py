@@ -27,8 +27,7 @@ from discreet.confidential.closed import Confidential, Provenance
 from discreet.confidential.count import Tally
 from discreet.confidential.opening import open_confidential
 from discreet.confidential.source import FREQUENCY, open_source, parsed, require_names
-from discreet.domain import Counts, Domain, Records
-from discreet.domain.records import Parts
+from discreet.domain import Counts, Domain, Parts, Records
 
 Closed = TypeVar("Closed", bound=Confidential[Any])
 

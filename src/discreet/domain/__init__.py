@@ -6,7 +6,9 @@ from discreet.domain.domain import Domain
 from discreet.domain.integers import Decimal, Integer
 from discreet.domain.labels import Boolean, Category, OpenLabels
 from discreet.domain.numeric import Numeric
-from discreet.domain.records import Commonness, Counts, Parts, Records
+from discreet.domain.records import Commonness as Commonness
+from discreet.domain.records import Counts, Records
+from discreet.domain.records import Parts as Parts
 from discreet.domain.temporal import Date, Datetime, Duration
 
 __all__ = [

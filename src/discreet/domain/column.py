@@ -336,7 +336,9 @@ class Column(ABC):
             Values that are not null.
         """
         numbers = _numbers(values, self.kind)
-        return np.clip(numbers, *_numbers(pl.Series(self._clipped_to), self.kind)) if self._clipped_to else numbers
+        if self._clipped_to is not None:
+            numbers = np.clip(numbers, *_numbers(pl.Series(self._clipped_to), self.kind))
+        return numbers
 
     @property
     def _clipped_to(self) -> tuple[Any, Any] | None:

@@ -16,6 +16,7 @@ from discreet.domain import Domain
 from discreet.domain.declaration import DECLARED
 from discreet.mechanisms.base import CellCounts, Mechanism
 from discreet.mechanisms.forecast import Forecast, Traits
+from discreet.mechanisms.reading import Contents as Contents
 from discreet.mechanisms.reading import Reading
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ import numpy.typing as npt
 from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError, RelationNotSupported
 from discreet._core.text import counted
-from discreet.domain import Counts, Domain, Records
-from discreet.domain.records import Commonness, Parts
+from discreet.domain import Commonness, Counts, Domain, Parts, Records
 from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.reading import Contents, Reading
 from discreet.privacy import Budget, Guarantee, Relation
@@ -354,8 +353,7 @@ def require_known(kind: type[Mechanism], given: Iterable[str], *others: str) -> 
 
 def declared(mechanism: Mechanism, name: str) -> int | None:
     """Return the number of ``records``, or the ``size``, that a mechanism was made for, where it has that field."""
-    number: int | None = getattr(mechanism, name) if name in mechanism.__dataclass_fields__ else None
-    return number
+    return next((getattr(mechanism, name) for item in fields(mechanism) if item.name == name), None)
 
 
 def _plain(value: Any) -> Any:

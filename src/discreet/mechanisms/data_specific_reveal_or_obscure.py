@@ -17,8 +17,7 @@ from discreet._core.arrays import Floats
 from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import GuaranteeKindError
 from discreet._core.text import percent
-from discreet.domain import Counts, Domain, Records
-from discreet.domain.records import Commonness
+from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.base import NEIGHBOURS, numbered_cells, require_relation
 from discreet.mechanisms.drawn import DrawnMechanism, Looked
 from discreet.mechanisms.forecast import Forecast, Traits, helpful

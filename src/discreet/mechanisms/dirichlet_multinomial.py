@@ -19,8 +19,7 @@ from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError
 from discreet._core.numeric import log_rising
 from discreet._core.text import percent
-from discreet.domain import Counts, Domain, Records
-from discreet.domain.records import Commonness
+from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.base import MOST_CELLS, NEIGHBOURS, held_frequencies, numbered_cells, require_relation
 from discreet.mechanisms.drawn import HeldMechanism, Looked, held_cells
 from discreet.mechanisms.forecast import Forecast, Traits, helpful

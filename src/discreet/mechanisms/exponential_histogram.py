@@ -19,8 +19,7 @@ from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import least_real, up
 from discreet._core.random import draw_weighted, rounding
 from discreet._core.text import about, as_written, percent
-from discreet.domain import Counts, Domain, Records
-from discreet.domain.records import Commonness
+from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.base import NEIGHBOURS, feasible, numbered_cells, require_known, require_relation
 from discreet.mechanisms.drawn import DrawnMechanism
 from discreet.mechanisms.forecast import Forecast, Traits, helpful

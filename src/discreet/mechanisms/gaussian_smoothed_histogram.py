@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from discreet._core.arrays import Floats
 from discreet._core.checks import probability
-from discreet.domain.records import Commonness
+from discreet.domain import Commonness
 from discreet.mechanisms.base import CellCounts
 from discreet.mechanisms.forecast import Forecast, helpful
 from discreet.mechanisms.noisy_counts import NoisyCounts

@@ -17,8 +17,7 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import plain
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.text import counted
-from discreet.domain import Counts, Domain, Records
-from discreet.domain.records import Commonness
+from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, finite_cells, numbered_cells, require_known
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import NoisyTree

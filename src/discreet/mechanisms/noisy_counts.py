@@ -17,8 +17,7 @@ from discreet._core.checks import choice, positive_size
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import least_real, written
 from discreet._core.text import as_written
-from discreet.domain import Counts, Domain, Records
-from discreet.domain.records import Commonness
+from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.base import (
     NEIGHBOURS,
     CellCounts,
@@ -154,7 +153,9 @@ class NoisyCounts(Mechanism):
     def contents(self, n: int, *, counts: bool = False) -> Contents:
         """Return any number of records, or the count of every cell."""
         contents = super().contents(n, counts=counts)
-        return replace(contents, rows=range(self.cells.count, self.cells.count + 1)) if counts else contents
+        if counts:
+            contents = replace(contents, rows=range(self.cells.count, self.cells.count + 1))
+        return contents
 
     def reading(self, y: CellCounts, *, n: int) -> Reading:
         """Return records drawn from the noisy counts, and these themselves."""

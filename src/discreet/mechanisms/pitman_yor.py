@@ -17,8 +17,7 @@ from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import LawNotAvailable, ParameterError
 from discreet._core.numeric import log_rising
 from discreet._core.text import counted, counted_up, rounded_up
-from discreet.domain import Counts, Records
-from discreet.domain.records import Commonness
+from discreet.domain import Commonness, Counts, Records
 from discreet.mechanisms.base import NEIGHBOURS, Mechanism, require_relation
 from discreet.mechanisms.drawn import held_cells
 from discreet.mechanisms.forecast import Forecast, helpful

@@ -18,8 +18,7 @@ from discreet._core.checks import choice, flag, integer, positive_size
 from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.random import public, seeded
 from discreet._core.text import counted, rounded_down
-from discreet.domain import Domain, Records
-from discreet.domain.records import Commonness, Parts
+from discreet.domain import Commonness, Domain, Parts, Records
 from discreet.evolution import API
 from discreet.evolution.measured import EvolvedStep
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, KernelOutput, Votes, require_known

@@ -20,9 +20,8 @@ from discreet._core.arrays import Floats
 from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.lazy import pl
 from discreet._core.text import as_written, counted
-from discreet.domain import Counts, Domain, Records
+from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.domain.metric import ground_embedding
-from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts
 from discreet.mechanisms.cells import Cells, nearest_of
 from discreet.mechanisms.forecast import Forecast, Traits, helpful

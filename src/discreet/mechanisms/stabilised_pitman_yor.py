@@ -13,8 +13,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats
 from discreet._core.checks import positive_size, real
-from discreet.domain import Counts, Records
-from discreet.domain.records import Commonness
+from discreet.domain import Commonness, Counts, Records
 from discreet.mechanisms.base import numbered_cells, require_made_for
 from discreet.mechanisms.likelihood import NoLikelihood, ThresholdedUrn
 from discreet.mechanisms.noise import LAPLACE

@@ -17,8 +17,7 @@ from discreet._core.checks import integer, positive_size
 from discreet._core.errors import Infeasible, RelationNotSupported
 from discreet._core.numeric import least_integer, least_real
 from discreet._core.text import counted, rounded_down, rounded_up
-from discreet.domain import Counts, Domain, Records
-from discreet.domain.records import Commonness
+from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.base import NEIGHBOURS, Mechanism, Outputs, feasible, listed, require_known
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.noise import LAPLACE

@@ -12,8 +12,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import choice
-from discreet.domain import Counts, Domain, Records
-from discreet.domain.records import Commonness
+from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.likelihood import ThresholdedCounts
 from discreet.mechanisms.noise import LAPLACE

@@ -26,8 +26,7 @@ from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError
 from discreet._core.numeric import log_rising, up
 from discreet._core.random import locate
-from discreet.domain import Counts, Domain, Records
-from discreet.domain.records import Commonness
+from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.drawn import HeldMechanism, Looked
 from discreet.mechanisms.forecast import Traits
 from discreet.privacy import Budget

@@ -16,8 +16,7 @@ from discreet._core.arrays import Floats, Indices
 from discreet._core.checks import positive_size
 from discreet._core.numeric import log_rising
 from discreet._core.text import counted_up
-from discreet.domain import Counts, Records
-from discreet.domain.records import Commonness
+from discreet.domain import Commonness, Counts, Records
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Outputs, listed, require_relation
 from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.likelihood import DrawnFromCounts

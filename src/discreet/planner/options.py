@@ -228,7 +228,7 @@ def with_sampling(kind: type[Mechanism], given: Mapping[str, Any]) -> dict[str, 
     sampling = given.get("sampling") or SAMPLINGS[0]
     choice("sampling", sampling, SAMPLINGS)
     others = {name: value for name, value in given.items() if name != "sampling"}
-    return {"sampling": sampling, **others} if any(item.name == "sampling" for item in fields(kind)) else others
+    return {"sampling": sampling, **others} if "sampling" in kind.__dataclass_fields__ else others
 
 
 def considered(name: str, comparison: Comparison, fixed: dict[str, Any], *, sized: bool) -> Option:

@@ -65,8 +65,8 @@ class Plan:
         found: list[tuple[Option, list[str]]] = []
         steps: list[Any] = []
         for option in self.options:
-            step = None if option.mechanism is None else private_step(option.mechanism)
-            if step is not None and step in steps:
+            step = option.mechanism and private_step(option.mechanism)
+            if step and step in steps:
                 found[steps.index(step)][1].append(option.name)
             else:
                 found.append((option, []))

@@ -19,10 +19,9 @@ from discreet._core.arrays import Booleans, Floats
 from discreet._core.errors import DomainError, LawNotAvailable, ParameterError
 from discreet._core.lazy import jnp, pl
 from discreet._core.text import as_written
-from discreet.domain import Counts, Domain, Integer, Numeric, Records
+from discreet.domain import Commonness, Counts, Domain, Integer, Numeric, Records
 from discreet.domain.column import Column
 from discreet.domain.metric import nearest_codes
-from discreet.domain.records import Commonness
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.base import NEIGHBOURS, DrawnTable
 from discreet.mechanisms.forecast import Forecast, Traits

@@ -21,8 +21,7 @@ from discreet._core.text import alarm, counted, harmless, listing, paragraph, pe
 from discreet._core.version import __version__
 from discreet._core.writing import require_settled
 from discreet.domain import Domain
-from discreet.mechanisms import Mechanism
-from discreet.mechanisms.reading import Contents
+from discreet.mechanisms import Contents, Mechanism
 from discreet.privacy import Budget, Guarantee
 from discreet.releases.content import POOR_UTILITY
 from discreet.releases.facts import (

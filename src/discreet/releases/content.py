@@ -15,8 +15,7 @@ from discreet._core.checks import positive_size
 from discreet._core.errors import Fault, ParameterError, PoorUtility
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
-from discreet.domain import Domain
-from discreet.domain.records import Commonness
+from discreet.domain import Commonness, Domain
 from discreet.mechanisms import Mechanism, certified_type, first_names, named, require_kept
 from discreet.mechanisms.reading import Contents, Estimates, Reading
 from discreet.privacy import Guarantee, Relation

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from discreet._core.errors import FileProblem, MissingExtra, ParameterError, ReleaseTakenForSample
 from discreet._core.text import counted, harmless, paragraph, sentence
 from discreet._core.writing import Move, file_sha256, new_folder, recover, together
 from discreet.domain import Domain
 from discreet.ledger import Run
-from discreet.mechanisms import REGISTRY
+from discreet.mechanisms import REGISTRY, Mechanism
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import Frames, certified_mechanism
 from discreet.releases.facts import FileFacts, ReleasedFacts
@@ -30,9 +30,6 @@ from discreet.releases.writing import (
     check_output,
     write_frames,
 )
-
-if TYPE_CHECKING:
-    from discreet.mechanisms.likelihood import Likelihood
 
 # What is wrong with taking released records for a sample: a standard error made so is too small, by a known factor.
 
@@ -52,13 +49,13 @@ def taken_for_sample(certificate: Certificate) -> ReleaseTakenForSample | None:
     if facts.mechanism.name not in REGISTRY:
         return None
     mechanism = certified_mechanism(facts)
-    factor = math.sqrt(_variance(mechanism.likelihood(), released, facts.records, mechanism.domain.size))
+    factor = math.sqrt(_variance(mechanism, released, facts.records))
     remedy = "Take intervals from estimate or regress, which know how the records were made"
     made = ReleaseTakenForSample(released, facts.records, remedy, factor=factor)
     return made if factor > _VISIBLE else None
 
 
-def _variance(likelihood: Likelihood, released: int, held: int, cells: int | None) -> float:
+def _variance(mechanism: Mechanism, released: int, held: int) -> float:
     r"""Return about the variance of a mean of ``m`` released records, in units of a sample's, :math:`s^2/m`.
 
     Of an urn that holds ``n`` records :math:`1+2m/n`; of independent draws from a function of their counts
@@ -67,12 +64,12 @@ def _variance(likelihood: Likelihood, released: int, held: int, cells: int | Non
     """
     from discreet.mechanisms.likelihood import ContinuedUrn, NoisyCellCounts
 
-    share = released / held
+    likelihood, share = mechanism.likelihood(), released / held
     if isinstance(likelihood, ContinuedUrn):
         return 1.0 + 2.0 * share
     if not isinstance(likelihood, NoisyCellCounts):
         return 1.0 + share
-    noise = likelihood.law.standard_deviation(likelihood.scale) ** 2 * (cells or 0) / held
+    noise = likelihood.law.standard_deviation(likelihood.scale) ** 2 * (mechanism.domain.size or 0) / held
     return share * (1.0 + noise) + (likelihood.sampling == "iid")
 
 

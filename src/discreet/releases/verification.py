@@ -22,8 +22,7 @@ from discreet._core.lazy import pl
 from discreet._core.text import as_written
 from discreet._core.writing import file_sha256, require_settled
 from discreet.confidential.source import open_source
-from discreet.mechanisms import Mechanism
-from discreet.mechanisms.reading import Contents
+from discreet.mechanisms import Contents, Mechanism
 from discreet.privacy import Guarantee
 from discreet.releases.certificate import Certificate, share
 from discreet.releases.content import certified_release

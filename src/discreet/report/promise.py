@@ -11,8 +11,7 @@ import numpy as np
 
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.text import about, counted, rounded_down, rounded_up
-from discreet.mechanisms import Mechanism
-from discreet.mechanisms.reading import Contents
+from discreet.mechanisms import Contents, Mechanism
 from discreet.privacy import Guarantee, Profile, compose
 from discreet.privacy.guarantee import LEVELS, TradeOff, against_guessing, furthest
 from discreet.releases import Certificate, verify

@@ -23,8 +23,8 @@ from discreet.mechanisms.bounded_lipschitz import (
     bounded_lipschitz_projection,
     certified_gap,
 )
-from discreet.mechanisms.line_transport import fill_line
-from discreet.mechanisms.projections import W1, Simplex, isotonic
+from discreet.mechanisms.line_transport import fill_line, isotonic
+from discreet.mechanisms.projections import W1, Simplex
 from discreet.mechanisms.signed_measure import CellsAround, PublicPoints
 
 Floats = npt.NDArray[np.float64]
