@@ -91,7 +91,7 @@ def test_what_nobody_can_list_has_no_posterior_and_a_urn_has() -> None:
 
 
 def test_the_plan_says_of_each_option_whether_it_has_one() -> None:
-    made = plan(CELLS, records=20_000, epsilon=1.0, delta=1e-6, size=100, largest_sizes=False)
+    made = plan(CELLS, Budget(epsilon=1.0, delta=1e-6), records=20_000, size=100, largest_sizes=False)
     known = {option.name: option.analysed for option in made.options if option.mechanism is not None}
     assert known
     assert {name for name, analysed in known.items() if not analysed} <= WITHOUT

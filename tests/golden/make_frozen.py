@@ -206,18 +206,19 @@ def certified(path: Path) -> dict[str, Any]:
 
 def plans() -> dict[str, dict[str, Any]]:
     """Return what each plan is asked for, by its name."""
-    asked = {"records": 20_000, "epsilon": 1.0, "delta": 1e-9, "largest_sizes": False}
+    asked = {"records": 20_000, "budget": Budget(epsilon=1.0, delta=1e-9), "largest_sizes": False}
+    looser = Budget(epsilon=1.0, delta=1e-6)
     return {
         "income": {**asked, "domain": CELLS, "largest_sizes": True},
         "line": {**asked, "domain": LINE, "records": 1_000},
-        "categories": {**asked, "domain": SEX, "epsilon": 0.5, "delta": 1e-6},
-        "open-labels": {**asked, "domain": TOWNS, "delta": 1e-6, "largest_sizes": True},
+        "categories": {**asked, "domain": SEX, "budget": Budget(epsilon=0.5, delta=1e-6)},
+        "open-labels": {**asked, "domain": TOWNS, "budget": looser, "largest_sizes": True},
         "pair": {**asked, "domain": PAIR, "size": 5_000},
-        "plane": {**asked, "domain": PLANE, "records": 400, "delta": 1e-6},
+        "plane": {**asked, "domain": PLANE, "records": 400, "budget": looser},
         "wide": {**asked, "domain": WIDE, "records": 50_000, "largest_sizes": True},
-        "wide-open-labels": {**asked, "domain": OPEN_WIDE, "delta": 1e-6},
-        "unit": {**asked, "domain": CELLS, "group": 3},
-        "pure": {**asked, "domain": CELLS, "delta": 0.0, "largest_sizes": True},
+        "wide-open-labels": {**asked, "domain": OPEN_WIDE, "budget": looser},
+        "unit": {**asked, "domain": CELLS, "unit": Unit("person", max_records=3)},
+        "pure": {**asked, "domain": CELLS, "budget": Budget(epsilon=1.0), "largest_sizes": True},
         "add-remove": {**asked, "domain": WIDE, "mechanisms": ["marginals"], "relation": "add-remove"},
         "counts": {**asked, "domain": VISITS, "mechanisms": list(COUNTS), "largest_sizes": True},
         "reference": {**asked, "domain": CELLS, "reference": table(CELLS)},

@@ -619,7 +619,7 @@ def test_add_remove_through_release() -> None:
 
 
 def test_the_plan_takes_it() -> None:
-    made = plan(WIDE, records=50_000, epsilon=1.0, delta=1e-6, size=50_000, largest_sizes=False)
+    made = plan(WIDE, Budget(epsilon=1.0, delta=1e-6), records=50_000, size=50_000, largest_sizes=False)
     assert made.best.name == "marginals"
     assert "Labels too rare to be kept are counted as such" in made.feasible[0].to_dict()["share_in_words"]
 
@@ -627,8 +627,9 @@ def test_the_plan_takes_it() -> None:
 def test_with_a_reference_of_the_same_law_the_predicted_error_is_near() -> None:
     """Within a factor of 1.5. Three in ten records have towns that are not kept."""
     n = 20_000
-    asked = {"records": n, "epsilon": 1.0, "delta": 1e-6, "largest_sizes": False, "mechanisms": ["marginals"]}
-    (option,) = plan(WIDE, reference=wide_table(n, 7), **asked).options  # type: ignore[arg-type]
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    like = wide_table(n, 7)
+    (option,) = plan(WIDE, budget, records=n, largest_sizes=False, mechanisms=["marginals"], reference=like).options
     made, x = option.mechanism, wide(n)[1]
     assert isinstance(made, Marginals)
     released = Records.concatenate(made.reading(made.kernel(x, rng=seeded(1)), n=x.n).draw(n, rng=seeded(2)))

@@ -888,8 +888,8 @@ def test_a_prediction_that_would_take_minutes_is_not_made() -> None:
     facts: dict[str, Any] = {"domain": domain, "n": 90_000, "steps": 4}
     large = PrivateEvolution.calibrated(budget, population=400, **facts)
     assert large.forecast(90_000).slow
-    assert "is not predicted" in said_before(large, budget, n=90_000, size=90_000)[-1]
-    (option,) = plan(domain, records=90_000, epsilon=1.0, delta=1e-6, mechanisms=["private-evolution"]).options
+    assert "is not predicted" in said_before(large, Request(budget=budget, size=90_000), n=90_000)[-1]
+    (option,) = plan(domain, Budget(epsilon=1.0, delta=1e-6), records=90_000, mechanisms=["private-evolution"]).options
     assert "by name" in str(option.refused)
     assert not PrivateEvolution.calibrated(budget, population=40, **facts).forecast(90_000).slow
 

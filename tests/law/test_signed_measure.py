@@ -470,7 +470,7 @@ def test_predictions_for_points_see_how_far_records_are_moved_to_them() -> None:
 def test_the_plan_lists_it_and_does_not_prefer_it_to_the_tree() -> None:
     declared = Domain(columns={"lat": Numeric(lower=44.89, upper=45.06), "long": Numeric(lower=-93.34, upper=-93.19)})
     names = ["signed-measure", "hierarchical-histogram", "perturbed-histogram"]
-    made_plan = plan(declared, records=50_000, epsilon=1.0, delta=1e-6, mechanisms=names, largest_sizes=False)
+    made_plan = plan(declared, Budget(epsilon=1.0, delta=1e-6), records=50_000, mechanisms=names, largest_sizes=False)
     by_name = {option.name: option for option in made_plan.options}
     assert isinstance(made_plan.best, HierarchicalHistogram)
     ours, flat = by_name["signed-measure"], by_name["perturbed-histogram"]

@@ -51,7 +51,7 @@ def shown() -> dict[str, Any]:
         "Release": release,
         "Posterior": posterior,
         "Summary": posterior.summary(["mean"], column=EVIL, by="sex"),
-        "Plan": discreet.plan(DOMAIN, records=400, epsilon=1.0, size=20, mechanisms=["smoothed-histogram"]),
+        "Plan": discreet.plan(DOMAIN, Budget(epsilon=1.0), records=400, size=20, mechanisms=["smoothed-histogram"]),
     }
 
 

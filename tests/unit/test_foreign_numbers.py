@@ -94,8 +94,6 @@ def test_what_is_no_number_is_refused_in_the_same_words(value: Any) -> None:
         name = [*given][-1]
         with pytest.raises(BudgetError, match=f"^{name} must be a number .*, got "):
             Budget(**given)
-        with pytest.raises(DiscreetError, match=f"{name} must be a number"):
-            discreet.plan(DOMAIN, records=400, **given)
 
 
 # -- budgets ----------------------------------------------------------------------------------------------------------
@@ -222,8 +220,9 @@ def test_a_ledger_holds_plain_numbers(one: Any, tmp_path: Path) -> None:
 
 def test_plans() -> None:
     def planned(number: Callable[[float], Any], whole: Callable[[int], Any]) -> str:
-        asked = {"epsilon": number(1), "delta": number(2.0**-20), "records": whole(400), "size": whole(400)}
-        return json.dumps(discreet.plan(DOMAIN, group=whole(1), mechanisms=["perturbed-histogram"], **asked).to_dict())
+        asked = {"records": whole(400), "size": whole(400), "unit": Unit("unit", max_records=whole(1))}
+        budget = Budget(epsilon=number(1), delta=number(2.0**-20))
+        return json.dumps(discreet.plan(DOMAIN, budget, mechanisms=["perturbed-histogram"], **asked).to_dict())
 
     assert planned(np.float32, np.int64) == planned(Fraction, np.uint16) == planned(float, int)
 
