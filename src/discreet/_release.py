@@ -507,5 +507,5 @@ def _announced(
         yield f"about {expected} of {counted(asked.size, 'draw')} are expected to be released"
     if not asked.several and (why_not := no_posterior(chosen)):
         yield f"estimate will give no intervals from this release: {why_not}"
-    yield from delta_caveats(asked.budget.delta, n)
+    yield from map(str, delta_caveats(asked.budget.delta, n))
     yield from said_before(chosen, asked.budget, n=n, size=asked.size, group=held.group, reference=held.reference)

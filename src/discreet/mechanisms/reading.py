@@ -19,6 +19,7 @@ from discreet._core.errors import ParameterError
 from discreet._core.random import Key, Permutation, locate, public_key
 from discreet._core.text import counted
 from discreet.domain import Records
+from discreet.privacy import Code
 
 # Public draws of cells from probabilities: independent, or stratified along the cells' order.
 #
@@ -237,14 +238,14 @@ class Estimates(NamedTuple):
 class Outcome(NamedTuple):
     """What an output tells about its use.
 
-    ``text``: in words.
+    ``codes``: in sentences.
     ``share_from_data``: about what share of the released records carries information from the table; None where the
     output tells no more of it than was known beforehand.
     ``facts``: what else the certificate says of what was released, by the names of its schema.
     ``pairs``: the pairs of columns that the output has a table of, as their numbers; None where it has records.
     """
 
-    text: str
+    codes: tuple[Code, ...]
     share_from_data: float | None = None
     facts: Mapping[str, Any] = MappingProxyType({})
     pairs: Sequence[tuple[int, int]] | None = None

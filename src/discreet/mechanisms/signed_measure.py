@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from discreet._core.errors import MissingExtra, ParameterError
-from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts
@@ -21,7 +20,7 @@ from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.noisy_counts import NoisyCounts
 from discreet.mechanisms.projections import BoundedLipschitz
 from discreet.mechanisms.sparse_transport import transport_available
-from discreet.privacy import Budget, Guarantee, Relation
+from discreet.privacy import Budget, Code, Guarantee, Relation
 
 _PREDICTED_WORK = 1 << 27  # in the draws of a prediction together
 
@@ -120,12 +119,10 @@ class SignedMeasure(NoisyCounts):
         promised = super().guarantee(relation, n=n)
         if self.points is None:
             return promised
-        points = counted(self.points.count, "public point")
-        within = f"released records are copies of {points}: where around them is not said"
         return replace(
             promised,
-            assumptions=("the points and the noise were chosen without looking at the data",),
-            caveats=(*promised.caveats, within),
+            assumptions=(Code("chosen-without-data", {"what": ["points", "noise"]}),),
+            caveats=(*promised.caveats, Code("place-around-points", {"points": self.points.count})),
         )
 
     def public_inputs(self) -> dict[str, Records]:

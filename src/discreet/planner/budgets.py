@@ -206,7 +206,7 @@ class Choice:
             f"The guarantee is proved for every table of the declared domain ({guarantee.theorem}). It holds for rare "
             "and extreme records too."
             if guarantee.kind == "unconditional"
-            else f"The guarantee is {guarantee.kind}: {'; '.join(guarantee.assumptions)}.",
+            else f"The guarantee is {guarantee.kind}: {'; '.join(map(str, guarantee.assumptions))}.",
         ]
 
     @property
@@ -215,7 +215,10 @@ class Choice:
         request, option = self.plan.request, self.option
         caveats = () if option is None else option.caveats
         like = like_what(request)
-        own = [f"{sentence(one).rstrip('.')}." for one in (*caveats, *delta_caveats(request.budget.delta, request.n))]
+        own = [
+            f"{sentence(one).rstrip('.')}."
+            for one in (*caveats, *map(str, delta_caveats(request.budget.delta, request.n)))
+        ]
         return [
             *own,
             "The release does teach something about people in general. What is common in the table shows in it, "

@@ -216,7 +216,7 @@ def outcome_facts(reading: Reading) -> Mapping[str, Any]:
     told = reading.outcome()
     if told is None:
         return {}
-    return {"outcome": told.text, "share_from_data": told.share_from_data, **told.facts}
+    return {"outcome": ". ".join(map(str, told.codes)), "share_from_data": told.share_from_data, **told.facts}
 
 
 def utility_facts(mechanism: Mechanism, n: int) -> dict[str, Any]:

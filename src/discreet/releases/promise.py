@@ -10,7 +10,7 @@ from typing import Any
 
 from discreet._core.text import rounded_up
 from discreet.mechanisms import Mechanism
-from discreet.privacy import Budget, Guarantee
+from discreet.privacy import Budget, Code, Guarantee
 from discreet.releases.content import utility_facts
 from discreet.releases.facts import GuaranteeFacts
 
@@ -29,7 +29,7 @@ MARKED = "seeded: not for publication"
 """How the statement of randomness begins of every release that was seeded."""
 
 UNPROVED = "If what it assumes holds, which is not proved: whatever"
-LARGE = "an epsilon above 10 by itself promises next to nothing"
+LARGE = Code("epsilon-large", {"limit": 10})
 _PROFILE_EPSILONS = (0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 
@@ -65,7 +65,7 @@ def promise(
     stated = {
         **guarantee.to_dict(),
         **utility_facts(mechanism, guarantee.n),
-        "caveats": caveats(guarantee, epsilon, delta, slots=bool(slots)),
+        "caveats": list(map(str, caveats(guarantee, epsilon, delta, slots=bool(slots)))),
     }
     return GuaranteeFacts(
         epsilon=epsilon,
@@ -106,25 +106,22 @@ def _tested(guarantee: Guarantee, unit: str | None) -> str:
     return f"which of two {'values' if single else 'sets of records'} {one} has{where}"
 
 
-def caveats(guarantee: Guarantee, epsilon: float, delta: float, *, slots: bool) -> list[str]:
+def caveats(guarantee: Guarantee, epsilon: float, delta: float, *, slots: bool) -> list[Code]:
     """Return the guarantee's caveats and those that depend on the budget and on slots of privacy units."""
     found = list(guarantee.caveats)
     if slots:
-        found.append("rows of nulls stand for the unused slots of units; they may be dropped")
+        found.append(Code("unused-slots"))
     found += delta_caveats(delta, guarantee.n)
     if epsilon > 10:
         found.append(LARGE)
     return found
 
 
-def delta_caveats(delta: float, n: int) -> list[str]:
+def delta_caveats(delta: float, n: int) -> list[Code]:
     """Say what a delta allows that is not far below one in the number of records; nothing of one that is."""
     if delta * n <= 0.1:
         return []
-    return [
-        f"delta times the number of records is {rounded_up(delta * n)}: exposing as many records outright, on average, "
-        "would be within the guarantee"
-    ]
+    return [Code("delta-large", {"records": delta * n})]
 
 
 # Certificates that earlier versions wrote: read in today's form, and confirmed where what they claim still holds.
@@ -221,8 +218,8 @@ def still_holds(claim: str, claimed: Any, found: Mapping[str, Any]) -> bool:
     if claim in _BOUNDS:
         return _at_least(claimed, now)
     if claim == "caveats":
-        if "epsilon_each" in found and LARGE not in claimed:  # which was not said of several tables
-            now = [caveat for caveat in now if caveat != LARGE]
+        if "epsilon_each" in found and str(LARGE) not in claimed:  # which was not said of several tables
+            now = [caveat for caveat in now if caveat != str(LARGE)]
         return len(claimed) == len(now) and all(starmap(_same_sentence, zip(claimed, now, strict=True)))
     return claim == "statement" and claimed in _statements(found)
 

@@ -153,7 +153,7 @@ class Promise:
     @property
     def verbatim(self) -> tuple[str, ...]:
         """The caveats about released values that are confidential values."""
-        return tuple(_sentence(caveat) for caveat in self.guarantee.caveats if "verbatim" in caveat)
+        return tuple(_sentence(caveat) for caveat in map(str, self.guarantee.caveats) if "verbatim" in caveat)
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -163,7 +163,7 @@ class Promise:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What it rests on."""
-        return tuple(_sentence(assumption) for assumption in self.guarantee.assumptions)
+        return tuple(_sentence(str(assumption)) for assumption in self.guarantee.assumptions)
 
 
 def epsilon_text(value: float) -> str:
