@@ -35,7 +35,7 @@ from discreet.planner.options import with_sampling
 from discreet.planner.predicted import common
 from discreet.privacy import Budget
 from discreet.releases import publish
-from discreet.releases.content import require_utility
+from discreet.releases.content import require_utility, utility_facts
 from discreet.releases.parts import Partitions, Workers, no_folders
 from discreet.releases.promise import delta_caveats
 from discreet.releases.release import Release, place, require_whole_pair
@@ -253,7 +253,12 @@ def release(
             like=like,
             progress=watch.progress,
             form="counts" if counts else "records",
-            info={"mechanism": chosen.name, "why": why, "share_not_from_data": chosen.forecast(n, like).lost},
+            info={
+                **utility_facts(chosen, n, like),
+                "mechanism": chosen.name,
+                "why": why,
+                "share_not_from_data": chosen.forecast(n, like).lost,
+            },
             ledger=run,
             partitions=partitions,
             partition_by=partition_by,

@@ -11,6 +11,7 @@ from discreet._core.text import about, as_written, counted, counted_up, percent,
 
 if TYPE_CHECKING:
     from discreet.mechanisms import Forecast
+    from discreet.privacy import Code
 
 REMEDIES = {
     "cells": "declare fewer cells",
@@ -112,7 +113,7 @@ def _either(remedies: Iterable[str]) -> str:
 
 
 def _chosen(what: Sequence[str]) -> str:
-    """Return "the cells and the noise": what has to be chosen without looking at the data."""
+    """Return that *what* were chosen without looking at the data."""
     words = [_CHOSEN.get(name, f"the {name.replace('-', ' ')}") for name in what]
     words[0] = f"the {words[0].removeprefix('the ')}"
     return f"{', '.join(words[:-1])}{' and ' * (len(words) > 1)}{words[-1]} were chosen without looking at the data"
@@ -122,7 +123,7 @@ _CHOSEN = {"their-cells": "their cells", "api": "the API", "strength": "strength
 
 
 def _met(**limits: float) -> str:
-    """Return which limits of convergence Markov chains met."""
+    """Return which limits of convergence the Markov chains met: *r_hat*, *effective*, *divergent*."""
     forms = {
         "r_hat": "R-hat at most {}",
         "effective": "at least {} effective draws per chain",
@@ -217,9 +218,11 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "only-pair-measured": "its only table of two columns was measured",
     "pairs-measured": "{measured} of {pairs:number} two-way tables were measured",
     "named-pairs-measured": "{measured} of {pairs:number} two-way tables were measured: {tables:list}",
-    "faint-tables": "Noise exceeds the counts of many cells of {tables:list}: dependence may be understated there",
-    "column-labels-kept": "Column {column!r}: {labels:count label} kept, and about {share:percent} of the released "
+    "faint-tables": "noise exceeds the counts of many cells of {tables:list}: dependence may be understated there",
+    "column-labels-kept": "column {column!r}: {labels:count label} kept, and about {share:percent} of the released "
     "records have a new label instead of a rarer one",
+    "votes-kept": "the noisy votes were kept in a checkpoint, so steps may be of an earlier run and serve other "
+    "releases",
     "chains-unchecked": "the Markov chains were not checked: no limit of convergence was set",
     "chains-met": _met,
 }
@@ -260,3 +263,59 @@ def said(code: str, numbers: Mapping[str, Any]) -> str:
     except (LookupError, TypeError, ValueError, ArithmeticError):
         pass
     return " ".join([code, *(f"({key} {value})" for key, value in numbers.items())])
+
+
+# Where the randomness of a release came from, what is promised in one sentence, and what a certificate shows.
+
+RANDOMNESS = {
+    "operating-system": "operating-system entropy, fresh for this release: ChaCha20 keyed with 256 bits of it, and for "
+    "noise on counts OpenDP's own secure generator",
+    "operating-system-and-jax": "operating-system entropy, fresh for this release: ChaCha20 keyed with 256 bits of it; "
+    "each Markov chain and each table of records runs on a 64-bit key of JAX's counter-based generator, drawn from the "
+    "former",
+    "seeded": "seeded: not for publication, since whoever knows or guesses the seed can undo the noise",
+    "seeded-cut": "seeded: not for publication, since whoever knows or guesses the seed knows which rows of each unit "
+    "were kept; the release itself drew from operating-system entropy",
+}
+SHOWS = (
+    "This certificate can be recomputed from the public facts in it, and shows whether a released file was changed by "
+    "accident. It does not show who wrote it, and cannot prove that the mechanism was run as stated. Every other "
+    "release of the same table adds to what this one reveals. Their profiles compose if the number of releases and the "
+    "profile of each were fixed beforehand: composition is no rule for when to stop."
+)
+UNPROVED = "If what it assumes holds, which is not proved: whatever"
+NOT_FORMAL = "Not formal differential privacy: a local, asymptotic epsilon of"
+SEEDED = "Seeded run, not for publication; with fresh randomness: "
+
+
+def statement(
+    kind: str, epsilon: float, delta: float, *, tested: str, each: float | None, tables: int, seeded: bool
+) -> str:
+    """Return the promise in one sentence; one that is asymptotic is not formal differential privacy, and says so."""
+    mark, bound = SEEDED * seeded, rounded_up(epsilon, 6)
+    if kind == "asymptotic":
+        if each is not None and tables > 1:
+            bound = f"{rounded_up(each, 6)} for each of {tables} tables, {bound} for all of them together"
+        return f"{mark}{NOT_FORMAL} {bound}, estimated from the confidential table itself."
+    return (
+        f"{mark}{'Whatever' if kind == 'unconditional' else UNPROVED} the other records, an attacker who tests "
+        f"{tested}, with a false-alarm rate of a, detects it with probability at most e^{bound} a"
+        + (f" + {rounded_up(delta)}." if delta else ".")
+    )
+
+
+def tested(relation: str, group: int, *, unit: str | None, protected: Sequence[str]) -> str:
+    """Return what an attacker tests: of the records with one value of ``unit``, and in some columns, where it is so."""
+    one = "one record" if group == 1 else f"one unit of up to {group} records"
+    if relation == "add-remove":
+        return f"whether {one} is in the table"
+    where = f" in {', '.join(protected)}" if protected else ""
+    if unit is not None:
+        return f"which of two sets of values the records with one value of {unit} have{where}"
+    return f"which of two {'values' if group == 1 else 'sets of records'} {one} has{where}"
+
+
+def told(codes: Iterable[Code]) -> str:
+    """Return what an output told, as sentences without the last full stop."""
+    first, *further = [*map(str, codes), ""]
+    return ". ".join([first, *map(sentence, filter(None, further))])

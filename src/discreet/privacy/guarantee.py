@@ -195,8 +195,8 @@ class Guarantee:
             "kind": self.kind,
             "theorem": self.theorem,
             "exact": self.exact,
-            "assumptions": list(map(str, self.assumptions)),
-            "caveats": list(map(str, self.caveats)),
+            "assumptions": [one.to_dict() for one in self.assumptions],
+            "caveats": [one.to_dict() for one in self.caveats],
         }
 
     def _repr_html_(self) -> str:

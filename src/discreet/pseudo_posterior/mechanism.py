@@ -172,8 +172,7 @@ class ModelMechanism(Mechanism):
     traits: ClassVar[Traits] = Traits(
         free=(),
         needs_cells=False,
-        randomness="operating-system entropy, fresh for this release: ChaCha20 keyed with 256 bits of it; each Markov "
-        "chain and each table of records runs on a 64-bit key of JAX's counter-based generator, drawn from the former",
+        randomness="operating-system-and-jax",
     )
 
     posterior: Any

@@ -216,12 +216,12 @@ def outcome_facts(reading: Reading) -> Mapping[str, Any]:
     told = reading.outcome()
     if told is None:
         return {}
-    return {"outcome": ". ".join(map(str, told.codes)), "share_from_data": told.share_from_data, **told.facts}
+    return {"outcome": list(told.codes), "share_from_data": told.share_from_data, **told.facts}
 
 
-def utility_facts(mechanism: Mechanism, n: int) -> dict[str, Any]:
+def utility_facts(mechanism: Mechanism, n: int, like: Commonness | None = None) -> dict[str, Any]:
     """Say what share of the release was not going to be from the data, where a public fact says it."""
-    forecast, depends = mechanism.forecast(n), mechanism.traits.leaves_out
+    forecast, depends = mechanism.forecast(n, like), mechanism.traits.leaves_out
     return {
         "share_not_from_data": None if depends or math.isnan(forecast.lost) else forecast.lost,
         "share_at_most": forecast.lost_at_most,

@@ -24,7 +24,7 @@ from discreet.domain.records import Commonness
 from discreet.ledger import AddRemove, Ledger, Request, Run
 from discreet.mechanisms import Mechanism, Reading
 from discreet.mechanisms.base import declared, feasible, require_made_for, twin_of
-from discreet.privacy import Budget, Relation
+from discreet.privacy import Budget, Code, Relation
 from discreet.privacy.guarantee import RelationName, require_kind
 from discreet.releases.certificate import Certificate
 from discreet.releases.content import (
@@ -212,8 +212,7 @@ def _outcome(reading: Reading, request: Request) -> dict[str, Any]:
     """Return what the output tells about its use, and that it was kept where others may draw from it."""
     told = dict(outcome_facts(reading))
     if request.checkpoint is not None:
-        kept = "the noisy votes were kept in a checkpoint, so steps may be of an earlier run and serve other releases"
-        told = {"share_from_data": None, **told, "outcome": "; ".join(filter(None, [told.get("outcome"), kept]))}
+        told = {"share_from_data": None, **told, "outcome": [*told.get("outcome", []), Code("votes-kept")]}
     return told
 
 

@@ -17,6 +17,7 @@ from discreet.confidential.custodian import reveal_to_custodian
 from discreet.confidential.public import public_domain
 from discreet.domain import Domain
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, certificate_in
+from discreet.releases.content import utility_facts
 from discreet.releases.verification import Check
 from discreet.releases.writing import certificate_path
 from discreet.report.ledger_page import InLedger
@@ -26,6 +27,7 @@ from discreet.utility import compare
 from discreet.utility.columns import confidential_shares, shown
 from discreet.utility.comparison import disclosure_cells
 from discreet.utility.measures import Measured
+from discreet.wording import RANDOMNESS
 
 CONFIDENTIAL = "Confidential: contains numbers computed from the private data"
 """The banner of a report that shows the confidential table."""
@@ -198,7 +200,7 @@ def _public(
         "group": group,
         "added": promise.guarantee.relation.name == "add-remove",
         "unit": None if facts.unit is None else facts.unit.column,
-        "randomness": facts.randomness,
+        "randomness": RANDOMNESS.get(facts.randomness, facts.randomness),
         "made": f"{facts.created}, with {facts.library.name} {facts.library.version}",
         "attack": attack(curves),
         "profile": profile_picture(promise, curves),
@@ -215,8 +217,8 @@ def _public(
         "parameters": {key: fact(value) for key, value in promise.mechanism.parameters().items()},
         "protected": ", ".join(protected),
         "as_held": ", ".join(name for name in stated.names if protected and name not in protected),
-        "share": promise.stated.facts.guarantee.share_in_words,
-        "outcome": facts.released.outcome,
+        "share": utility_facts(promise.mechanism, n)["share_in_words"],
+        "outcome": promise.certificate.outcome,
         "poor": promise.poor,
         "command": f"discreet verify {names[1]}" if several else f"discreet verify {names[0]} --data {names[1]}",
         "confidential": None,

@@ -158,7 +158,7 @@ class Promise:
     @property
     def caveats(self) -> tuple[str, ...]:
         """All other caveats, those of the budget and the privacy unit among them."""
-        return tuple(_sentence(caveat) for caveat in self.stated.facts.guarantee.caveats if "verbatim" not in caveat)
+        return tuple(_sentence(one) for one in map(str, self.stated.facts.guarantee.caveats) if "verbatim" not in one)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
