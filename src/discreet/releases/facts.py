@@ -119,9 +119,9 @@ def _refuse(place: str) -> NoReturn:
 class LibraryFacts(Facts):
     """The program that wrote a certificate."""
 
-    name: str = field(metadata=_rule({"const": "discreet"}))
+    name: str = field(metadata=_rule({"const": "discreet"}, str))
     """its name: `discreet`"""
-    version: str = field(metadata=_rule(_TEXT))
+    version: str = field(metadata=_rule(_TEXT, str))
     """its version"""
 
 
@@ -248,7 +248,7 @@ class CertificateFacts(Facts):
     """version of this schema: `2`"""
     library: LibraryFacts = field(metadata=_rule(None, dict, part=LibraryFacts))
     """the program that wrote it:"""
-    created: str = field(metadata=_rule({"$ref": "#/$defs/created"}))
+    created: str = field(metadata=_rule({"$ref": "#/$defs/created"}, str))
     """time, UTC, ISO 8601"""
     identity: str | None = field(
         default=None, metadata=_rule({"type": "string", "pattern": "^[0-9a-f]{32}$"}, where="identity")

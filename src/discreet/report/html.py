@@ -181,8 +181,6 @@ def _public(
     facts, guarantee, n = promise.certificate.facts, promise.guarantee, promise.guarantee.n
     stated, group, protected = promise.mechanism.domain, guarantee.relation.group, guarantee.protected
     counts = facts.size is None
-    if None in (facts.created, facts.library.name, facts.library.version):
-        raise ValueError("who wrote the certificate, and when")
     rows, columns = released_columns(files, stated, counts=counts)
     together = joint((promise, *others))
     curves = Curves.of(promise, together)

@@ -344,7 +344,7 @@ def test_a_cut_by_a_weak_generator_marks_the_release_for_good(rng: Any, tmp_path
     made = publish(slotted(rng), mechanism, accept_poor_utility=True)
     assert made.certificate.seeded
     assert "rows of each unit" in made.certificate.to_dict()["randomness"]
-    assert made.certificate.to_dict()["guarantee"]["statement"].startswith("Seeded run, not for publication")
+    assert made.certificate.statement.startswith("Seeded run, not for publication")
     assert "seeded: not for publication" in made.certificate.summary
     assert all(check.agrees for check in verify(made.certificate))
     again = Certificate.read(made.write(tmp_path / "r.csv").certificate_path or "")
