@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from discreet import wording
-from discreet._core.errors import DiscreetError, FileProblem
+from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.random import fresh_identity
 from discreet._core.reading import read_json
 from discreet._core.text import alarm, counted, harmless, listing, paragraph, rounded_up
@@ -200,6 +200,8 @@ class Certificate:
         """
         if certificate_v1.is_earlier(document):
             return cls(facts=certificate_v1.read(document))
+        if document.get("discreet_certificate") != SCHEMA:
+            raise ParameterError(f"it is not a discreet certificate of version 1 or {SCHEMA}. Update discreet")
         return cls(facts=CertificateFacts.from_dict(document))
 
     @classmethod
