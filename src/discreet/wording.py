@@ -232,8 +232,8 @@ class _Words(Formatter):
     """Templates whose fields name the way to write a number: ``{share:percent}``, ``{cells:count cell}``."""
 
     def format_field(self, value: Any, spec: str) -> str:
-        way, _, rest = spec.partition(" ")
-        return str(_WAYS[way](value, rest))
+        way, _, detail = spec.partition(" ")
+        return str(_WAYS[way](value, detail))
 
 
 _WAYS: dict[str, Callable[[Any, str], str]] = {
@@ -289,33 +289,43 @@ SEEDED = "Seeded run, not for publication; with fresh randomness: "
 
 
 def statement(
-    kind: str, epsilon: float, delta: float, *, tested: str, each: float | None, tables: int, seeded: bool
+    kind: str,
+    epsilon: float,
+    delta: float,
+    *,
+    relation: str,
+    group: int,
+    unit: str | None,
+    protected: Sequence[str],
+    one_table: float | None,
+    tables: int,
+    seeded: bool,
 ) -> str:
-    """Return the promise in one sentence; one that is asymptotic is not formal differential privacy, and says so."""
+    """Return the promise in one sentence; one that is asymptotic is not formal differential privacy, and says so.
+
+    ``unit``, ``protected``: the column whose values are units, and the columns that it is about, where it is so.
+    """
     mark, bound = SEEDED * seeded, rounded_up(epsilon, 6)
     if kind == "asymptotic":
-        if each is not None and tables > 1:
-            bound = f"{rounded_up(each, 6)} for each of {tables} tables, {bound} for all of them together"
+        if one_table is not None and tables > 1:
+            bound = f"{rounded_up(one_table, 6)} for each of {tables} tables, {bound} for all of them together"
         return f"{mark}{NOT_FORMAL} {bound}, estimated from the confidential table itself."
+    target, values = "one record has", "values"
+    if group > 1:
+        target, values = f"one unit of up to {group} records has", "sets of records"
+    if unit is not None:
+        target, values = f"the records with one value of {unit} have", "sets of values"
+    tested = f"which of two {values} {target}{' in ' * bool(protected)}{', '.join(protected)}"
+    if relation == "add-remove":
+        tested = f"whether {'one record' if group == 1 else f'one unit of up to {group} records'} is in the table"
     return (
         f"{mark}{'Whatever' if kind == 'unconditional' else UNPROVED} the other records, an attacker who tests "
         f"{tested}, with a false-alarm rate of a, detects it with probability at most e^{bound} a"
-        + (f" + {rounded_up(delta)}." if delta else ".")
+        f"{f' + {rounded_up(delta)}' * (delta != 0.0)}."
     )
-
-
-def tested(relation: str, group: int, *, unit: str | None, protected: Sequence[str]) -> str:
-    """Return what an attacker tests: of the records with one value of ``unit``, and in some columns, where it is so."""
-    one = "one record" if group == 1 else f"one unit of up to {group} records"
-    if relation == "add-remove":
-        return f"whether {one} is in the table"
-    where = f" in {', '.join(protected)}" if protected else ""
-    if unit is not None:
-        return f"which of two sets of values the records with one value of {unit} have{where}"
-    return f"which of two {'values' if group == 1 else 'sets of records'} {one} has{where}"
 
 
 def told(codes: Iterable[Code]) -> str:
     """Return what an output told, as sentences without the last full stop."""
-    first, *further = [*map(str, codes), ""]
-    return ". ".join([first, *map(sentence, filter(None, further))])
+    texts = list(map(str, codes))
+    return ". ".join([*texts[:1], *map(sentence, texts[1:])])

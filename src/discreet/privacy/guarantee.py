@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
@@ -80,7 +80,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """What is assumed, promised or told, by name: its text is the sentence that :mod:`discreet.wording` has for it.
+    """An assumption, a caveat or an outcome by name: its text is the sentence that :mod:`discreet.wording` has for it.
 
     Parameters
     ----------
@@ -99,6 +99,9 @@ class Code:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON value."""
         return {"code": self.name, **self.numbers}
+
+
+Codes = tuple[Code, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +135,8 @@ class Guarantee:
     profile: Profile
     kind: Kind
     theorem: str
-    assumptions: tuple[Code, ...] = ()
-    caveats: tuple[Code, ...] = ()
+    assumptions: Codes = ()
+    caveats: Codes = ()
     stated: tuple[float, float] | None = None
     protected: tuple[str, ...] = ()
 
@@ -143,14 +146,7 @@ class Guarantee:
 
     @classmethod
     def proved(
-        cls,
-        profile: Profile,
-        *,
-        relation: Relation,
-        n: int,
-        theorem: str,
-        chosen: tuple[str, ...],
-        caveats: tuple[Code, ...] = (),
+        cls, profile: Profile, *, relation: Relation, n: int, theorem: str, chosen: Sequence[str], caveats: Codes = ()
     ) -> Self:
         """Return the unconditional guarantee of a theorem; it says of itself whether delta is an upper bound.
 
@@ -158,7 +154,7 @@ class Guarantee:
         ----------
         profile, relation, n, theorem
             As for the class.
-        chosen : tuple of str
+        chosen : sequence of str
             What has to be chosen without looking at the data, such as "cells" and "noise".
         caveats : tuple of Code
             What it does not promise.
@@ -195,8 +191,8 @@ class Guarantee:
             "kind": self.kind,
             "theorem": self.theorem,
             "exact": self.exact,
-            "assumptions": [one.to_dict() for one in self.assumptions],
-            "caveats": [one.to_dict() for one in self.caveats],
+            "assumptions": [code.to_dict() for code in self.assumptions],
+            "caveats": [code.to_dict() for code in self.caveats],
         }
 
     def _repr_html_(self) -> str:

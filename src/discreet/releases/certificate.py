@@ -36,7 +36,7 @@ from discreet.releases.facts import (
     ReleasedFacts,
     UnitFacts,
 )
-from discreet.releases.promise import SEEDED, headline, promise, statement
+from discreet.releases.promise import SEEDED, headline, promise
 
 SCHEMA = 2
 FOLDER_CERTIFICATE = "certificate.json"
@@ -158,7 +158,19 @@ class Certificate:
     @property
     def statement(self) -> str:
         """The promise in one sentence."""
-        return statement(self.facts)
+        facts, parameters = self.facts, self.facts.mechanism.parameters
+        return wording.statement(
+            facts.guarantee.kind,
+            self.epsilon,
+            self.delta,
+            relation=facts.relation.name,
+            group=facts.relation.group,
+            unit=parameters.get("unit"),
+            protected=parameters["synthesised"] if parameters.get("published_exactly") else (),
+            one_table=facts.guarantee.epsilon_each,
+            tables=len(self.tables),
+            seeded=self.seeded,
+        )
 
     @property
     def outcome(self) -> str:

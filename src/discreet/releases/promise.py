@@ -1,13 +1,12 @@
-"""What a certificate promises in numbers and codes, and its one sentence."""
+"""What a certificate promises, in numbers and codes."""
 
 from __future__ import annotations
 
 import math
 
-from discreet import wording
 from discreet.mechanisms import Mechanism
 from discreet.privacy import Budget, Code, Guarantee
-from discreet.releases.facts import CertificateFacts, GuaranteeFacts
+from discreet.releases.facts import GuaranteeFacts
 
 SEEDED = ("seeded", "seeded-cut")
 """What a certificate says of randomness where a seed was used."""
@@ -41,38 +40,15 @@ def promise(
     if guarantee.stated is not None:
         delta, (epsilon, each) = 0.0, guarantee.stated
     slots = unit is not None and not mechanism.parameters().get("unit_votes")
-    coded = {
-        "assumptions": list(guarantee.assumptions),
-        "caveats": caveats(guarantee, epsilon, delta, slots=slots),
-    }
+    caveats = [*guarantee.caveats, *((Code("unused-slots"),) * slots), *delta_caveats(delta, guarantee.n)]
+    caveats += [Code("epsilon-large", {"limit": 10})] * (epsilon > 10)
     return GuaranteeFacts(
         epsilon=epsilon,
         delta=delta,
         epsilon_each=each,
         profile=[[e, guarantee.delta(e)] for e in epsilons],
-        **{**guarantee.to_dict(), **coded},
+        **{**guarantee.to_dict(), "assumptions": list(guarantee.assumptions), "caveats": caveats},
     )
-
-
-def statement(facts: CertificateFacts) -> str:
-    """Return the promise of a certificate in one sentence."""
-    promised, relation, parameters = facts.guarantee, facts.relation, facts.mechanism.parameters
-    protected = parameters["synthesised"] if parameters.get("published_exactly") else ()
-    return wording.statement(
-        promised.kind,
-        promised.epsilon,
-        promised.delta,
-        tested=wording.tested(relation.name, relation.group, unit=parameters.get("unit"), protected=protected),
-        each=promised.epsilon_each,
-        tables=len(facts.released.tables),
-        seeded=facts.randomness in SEEDED,
-    )
-
-
-def caveats(guarantee: Guarantee, epsilon: float, delta: float, *, slots: bool) -> list[Code]:
-    """Return the guarantee's caveats and those that depend on the budget and on slots of privacy units."""
-    found = [*guarantee.caveats, *((Code("unused-slots"),) * slots), *delta_caveats(delta, guarantee.n)]
-    return [*found, Code("epsilon-large", {"limit": 10})] if epsilon > 10 else found
 
 
 def delta_caveats(delta: float, n: int) -> list[Code]:

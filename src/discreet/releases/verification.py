@@ -281,7 +281,9 @@ def _recomputed(certificate: Certificate) -> list[Check]:
         checks += _told(facts)
         if facts.earlier is None or "public_inputs" in facts.earlier:
             checks.append(_public_inputs(facts.public_inputs, list(mechanism.public_inputs())))
-        checks.append(_known("randomness", facts.randomness, mechanism.traits.randomness, *SEEDED))
+        fresh = mechanism.traits.randomness
+        agrees = facts.randomness in (fresh, *SEEDED)
+        checks.append(Check(what="randomness", claimed=facts.randomness, found=fresh, agrees=agrees))
     except (DiscreetError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as error:
         problem = str(error) if isinstance(error, DiscreetError) else "a field is missing or of the wrong kind"
         checks.append(_not_recomputed(problem))
@@ -294,16 +296,17 @@ def _not_recomputed(problem: str) -> Check:
 
 def _promised(certificate: Certificate, mechanism: Mechanism, guarantee: Guarantee) -> Iterator[Check]:
     """Compare a promise with the one computed now; the words of schema 1 as far as they can be."""
-    facts, found = certificate.facts, promised_now(certificate, mechanism, guarantee).facts
+    stated = promised_now(certificate, mechanism, guarantee)
+    facts, found = certificate.facts, stated.facts
     claimed, now = facts.guarantee.to_dict(), found.guarantee.to_dict()
     in_words = {"assumptions", "caveats"} if facts.earlier else set()
     for key in sorted((set(claimed) | set(now)) - in_words):
         check = _compare(f"guarantee.{key}", claimed.get(key), now.get(key))
-        oldest = facts.earlier is not None and facts.library.version == certificate_v1.EARLIER
+        oldest = certificate_v1.is_oldest(facts)
         holds = check.agrees or (oldest and certificate_v1.still_holds(key, check.claimed, check.found))
         yield replace(check, agrees=holds)
     if facts.earlier is not None:
-        for what, said, told_now, holds in certificate_v1.sentences(facts, found):
+        for what, said, told_now, holds in certificate_v1.sentences(facts, found, stated.statement):
             yield Check(what=what, claimed=said, found=told_now, agrees=holds)
         forecast = utility_facts(mechanism, guarantee.n)
         for key in sorted(set(forecast) & set(facts.earlier["guarantee"])):
@@ -327,11 +330,6 @@ def promised_now(certificate: Certificate, mechanism: Mechanism, guarantee: Guar
 
 def _compare(what: str, claimed: Any, found: Any, *, rel: float = 1e-6) -> Check:
     return Check(what=what, claimed=claimed, found=found, agrees=_alike(claimed, found, rel))
-
-
-def _known(what: str, claimed: str, *known: str) -> Check:
-    """Check that a statement is one of those that are written."""
-    return Check(what=what, claimed=claimed, found=known[0], agrees=claimed in known)
 
 
 def _rows(certificate: Certificate, content: Content) -> list[Check]:

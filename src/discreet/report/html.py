@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet._core.errors import DiscreetError, FileProblem, ParameterError
+from discreet._core.errors import FileProblem, ParameterError
 from discreet._core.page import rendered
 from discreet._core.text import about
 from discreet._core.writing import check_outputs, check_writable, require_own, together
@@ -17,7 +17,6 @@ from discreet.confidential.custodian import reveal_to_custodian
 from discreet.confidential.public import public_domain
 from discreet.domain import Domain
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, certificate_in
-from discreet.releases.content import utility_facts
 from discreet.releases.verification import Check
 from discreet.releases.writing import certificate_path
 from discreet.report.ledger_page import InLedger
@@ -155,13 +154,7 @@ def write_report(
     tables = promise.certificate.tables if promise.certificate.several else []
     files = [release / str(table.file) for table in tables] or [release]
     check_outputs([path], files)
-    try:
-        page = _public(promise, others, release, files, where)
-    except DiscreetError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError):
-        wrong = "a field of it is missing or of the wrong kind"
-        raise FileProblem(where, wrong, "give the certificate written beside the release") from None
+    page = _public(promise, others, release, files, where)
     if ledger is not None:
         page["ledger"] = InLedger.read(ledger, dataset, certificate=where, stamp=promise.certificate.facts.ledger)
     if data is not None:
@@ -215,7 +208,7 @@ def _public(
         "parameters": {key: fact(value) for key, value in promise.mechanism.parameters().items()},
         "protected": ", ".join(protected),
         "as_held": ", ".join(name for name in stated.names if protected and name not in protected),
-        "share": utility_facts(promise.mechanism, n)["share_in_words"],
+        "share": promise.forecast,
         "outcome": promise.certificate.outcome,
         "poor": promise.poor,
         "command": f"discreet verify {names[1]}" if several else f"discreet verify {names[0]} --data {names[1]}",

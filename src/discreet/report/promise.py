@@ -15,7 +15,7 @@ from discreet.mechanisms import Mechanism
 from discreet.privacy import Guarantee, Profile, compose
 from discreet.privacy.guarantee import LEVELS, TradeOff, against_guessing, furthest
 from discreet.releases import Certificate, verify
-from discreet.releases.content import Content, certified_release
+from discreet.releases.content import Content, certified_release, utility_facts
 from discreet.releases.verification import SECONDS, Check, promised_now, within
 from discreet.report.charts import Chart, attack_chart, profile_chart
 
@@ -92,6 +92,11 @@ class Promise:
         return self.stated.poor
 
     @property
+    def forecast(self) -> str:
+        """What was known beforehand of the share that is not from the data, in words."""
+        return str(utility_facts(self.mechanism, self.guarantee.n)["share_in_words"])
+
+    @property
     def epsilon(self) -> float:
         """The certificate's epsilon; any one may be stated, since delta follows from it, but a model's is its own."""
         return self.stated.epsilon
@@ -158,7 +163,9 @@ class Promise:
     @property
     def caveats(self) -> tuple[str, ...]:
         """All other caveats, those of the budget and the privacy unit among them."""
-        return tuple(_sentence(one) for one in map(str, self.stated.facts.guarantee.caveats) if "verbatim" not in one)
+        return tuple(
+            _sentence(text) for text in map(str, self.stated.facts.guarantee.caveats) if "verbatim" not in text
+        )
 
     @property
     def assumptions(self) -> tuple[str, ...]:
