@@ -35,9 +35,8 @@ from discreet.planner.options import with_sampling
 from discreet.planner.predicted import common
 from discreet.privacy import Budget
 from discreet.releases import publish
-from discreet.releases.content import require_utility, utility_facts
+from discreet.releases.content import delta_caveats, require_utility, utility_facts
 from discreet.releases.parts import Partitions, Workers, no_folders
-from discreet.releases.promise import delta_caveats
 from discreet.releases.release import Release, place, require_whole_pair
 from discreet.releases.writing import check_output
 

@@ -26,7 +26,7 @@ from discreet.planner.plans import Plan, planned
 from discreet.planner.rehearsal import PairErrors, Rehearsal
 from discreet.privacy import Budget
 from discreet.privacy.guarantee import TradeOff, against_guessing
-from discreet.releases.promise import delta_caveats
+from discreet.releases.content import delta_caveats
 
 WRONG = (1, 2, 5, 10, 20)
 """Of 100, how many false alarms an attacker may raise."""

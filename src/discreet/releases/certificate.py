@@ -25,7 +25,15 @@ from discreet.domain import Domain
 from discreet.mechanisms import Mechanism
 from discreet.privacy import Budget, Guarantee
 from discreet.releases import certificate_v1
-from discreet.releases.content import POOR_UTILITY, Content, certified_mechanism, utility_facts
+from discreet.releases.content import (
+    POOR_UTILITY,
+    SEEDED,
+    Content,
+    certified_mechanism,
+    headline,
+    promise,
+    utility_facts,
+)
 from discreet.releases.facts import (
     CertificateFacts,
     FileFacts,
@@ -36,7 +44,6 @@ from discreet.releases.facts import (
     ReleasedFacts,
     UnitFacts,
 )
-from discreet.releases.promise import SEEDED, headline, promise
 
 SCHEMA = 2
 FOLDER_CERTIFICATE = "certificate.json"

@@ -14,8 +14,8 @@ from typing import Any
 
 from discreet._core.text import rounded_up
 from discreet.privacy import Code
+from discreet.releases.content import SEEDED
 from discreet.releases.facts import CertificateFacts
-from discreet.releases.promise import SEEDED
 from discreet.wording import NOT_FORMAL, RANDOMNESS, UNPROVED
 from discreet.wording import SEEDED as SEEDED_RUN
 

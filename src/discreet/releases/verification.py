@@ -26,10 +26,9 @@ from discreet.mechanisms import Mechanism
 from discreet.privacy import Guarantee
 from discreet.releases import certificate_v1
 from discreet.releases.certificate import Certificate, share
-from discreet.releases.content import Content, certified_release, utility_facts
+from discreet.releases.content import SEEDED, Content, certified_release, promise, utility_facts
 from discreet.releases.facts import CertificateFacts, FileFacts
 from discreet.releases.manifest import MANIFEST, parts_of, problems, scanned_parts
-from discreet.releases.promise import SEEDED, promise
 from discreet.releases.table import told, unreadable
 from discreet.releases.writing import IDENTITY_KEY
 from discreet.wording import SENTENCES
