@@ -3,8 +3,9 @@
     python tools/certificate.py [--check]
 
 Both are made from the dataclasses in ``discreet.releases.facts``: the schema from what holds of each field, a table's
-row from the text below it. Definitions of the schema that no dataclass has stay as they are: domains, parameters, and
-the form of version 0.1.0. ``--check`` writes nothing, and fails where something would change.
+row from the text below it. The table of codes is made from the sentences in ``discreet.wording``. Definitions of the
+schema that no dataclass has stay as they are: domains, parameters and codes. ``--check`` writes nothing, and fails
+where something would change.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
+from discreet.privacy import Code
 from discreet.releases import facts
 from discreet.releases.facts import CertificateFacts, Facts, FileFacts, GuaranteeFacts, ReleasedFacts
+from discreet.wording import SENTENCES
 
 ROOT = Path(__file__).parents[1]
 SCHEMA = ROOT / "src" / "discreet" / "releases" / "certificate.schema.json"
@@ -33,9 +36,6 @@ NAMES: dict[type[Facts], str] = {
 }
 """The definitions of the schema that are dataclasses; any other dataclass stands where it is used."""
 
-CLOSED = {facts.LedgerFacts}
-"""Dataclasses to which no version adds a field."""
-
 TABLES: tuple[type[Facts], ...] = (CertificateFacts, ReleasedFacts, GuaranteeFacts)
 """The dataclasses that have a table of their own on the page; any other has rows in one of these."""
 
@@ -47,7 +47,7 @@ def definition(part: type[Facts]) -> dict[str, Any]:
         "type": "object",
         "required": [name for name, rule in rules.items() if rule["required"]],
         "properties": {name: _schema(rule) for name, rule in rules.items()},
-        **({"additionalProperties": False} if part in CLOSED else {}),
+        "additionalProperties": False,
     }
 
 
@@ -90,20 +90,31 @@ def _rows(part: type[Facts], place: str, said: dict[str, dict[str, str]]) -> lis
     lines = []
     for name, rule in part.rules().items():
         lines.append(f"| `{place}{name}` | {said[part.__name__][name]} |")
-        if rule["part"] is not None and rule["part"] not in TABLES:
+        if rule["part"] not in (None, Code, *TABLES):
             lines += _rows(rule["part"], f"{place}{name}[]." if list in rule["kinds"] else f"{place}{name}.", said)
     return lines
 
 
+def codes() -> list[str]:
+    """Return the lines of the table of codes, with the names of the numbers in the sentences."""
+    lines = ["| code | sentence |", "|---|---|"]
+    for name, form in SENTENCES.items():
+        said = form if isinstance(form, str) else str(form.__doc__).removeprefix("Return ").rstrip(".")
+        said = re.sub(r"{(\w+):if ([^}]*)}", r"[\2]", said)
+        said = re.sub(r"{(\w+)[^}]*}", r"*\1*", said)
+        lines.append(f"| `{name}` | {said} |")
+    return lines
+
+
 def page(published: str) -> str:
-    """Return the reference page, given the published one: each table stands after the name of its dataclass."""
-    for part in TABLES:
-        mark = f"<!-- {part.__name__}, by tools/certificate.py -->\n\n"
+    """Return the reference page, given the published one: each table stands after its name."""
+    for name, lines in {**{part.__name__: table(part) for part in TABLES}, "codes": codes()}.items():
+        mark = f"<!-- {name}, by tools/certificate.py -->\n\n"
         rest = published.partition(mark)[2]
         held = re.match(r"(?:\|.*\n)*", rest)
         if not rest or held is None:
-            raise ValueError(f"the page has no place for {part.__name__}")
-        published = published.replace(mark + held[0], mark + "\n".join(table(part)) + "\n")
+            raise ValueError(f"the page has no place for {name}")
+        published = published.replace(mark + held[0], mark + "\n".join(lines) + "\n")
     return published
 
 

@@ -811,11 +811,11 @@ ADD_REMOVE = {"private-evolution", "marginals", "censored-posterior"}
 
 
 class Facts:
-    """The public facts of a certificate, of either form."""
+    """The public facts of a certificate, of any form."""
 
     def __init__(self, document: dict[str, Any]) -> None:
-        if document.get("discreet_certificate") != 1 and document.get("discreet_tables_certificate") != 1:
-            raise StoppedError(CANNOT, "it is not a certificate of version 1")
+        if document.get("discreet_certificate") not in (1, 2) and document.get("discreet_tables_certificate") != 1:
+            raise StoppedError(CANNOT, "it is not a certificate of version 1 or 2")
         self.mechanism: str = document["mechanism"]["name"]
         self.parameters: dict[str, Any] = document["mechanism"].get("parameters", document["mechanism"])
         self.columns: dict[str, Any] = document["domain"]["columns"]
@@ -886,9 +886,9 @@ def _claim(what: str, epsilon: Fraction, stated: Fraction, promise: Promise, *, 
 
 
 def _sentence(document: dict[str, Any], facts: Facts) -> Iterator[Check]:
-    """Compare the sentence with the fields, and the privacy unit with the relation."""
+    """Compare the sentence of version 1 with the fields, and the privacy unit with the relation."""
     guarantee, group, wrong = document["guarantee"], document["relation"]["group"], []
-    said, fields = guarantee["statement"], (exact(guarantee["epsilon"]), exact(guarantee.get("delta", 0)))
+    said, fields = guarantee.get("statement", ""), (exact(guarantee["epsilon"]), exact(guarantee.get("delta", 0)))
     found = re.search(r"at most e\^(\S+) a(?: \+ (\S+))?\.$", said)
     if found:
         numbers, (unit,) = [Fraction(text or 0) for text in found.groups()], re.findall(r"up to (\d+) rec", said) or [1]
@@ -899,7 +899,7 @@ def _sentence(document: dict[str, Any], facts: Facts) -> Iterator[Check]:
             wrong.append("the sentence is about another privacy unit or relation")
         if said.startswith("Whatever") and guarantee["kind"] != "unconditional":
             wrong.append("the sentence does not say that the guarantee is not proved")
-    else:
+    elif document.get("discreet_certificate") != 2:
         numbers = [Fraction(text) for text in re.findall(r"[0-9.]*[0-9]", said)]
         if not numbers or fields[0] > max(numbers) * (1 + Fraction(1, 10**6)):
             wrong.append("the sentence states a smaller epsilon than the fields")
@@ -938,9 +938,9 @@ def _numbers(document: dict[str, Any], promise: Promise) -> Iterator[Check]:
         fits = exact(guarantee["epsilon_each"]) * tables >= promise.pure
         yield Check("guarantee.epsilon_each", AGREES if fits else LESS, f"{tables} tables of {promise.pure / tables}")
     for caveat in guarantee["caveats"]:
-        said = re.search(r"one record holds is released, verbatim, with probability (\S+)$", caveat)
-        if said and promise.alone is not None:  # in words, and so to the digits that it has
-            fits = number(Fraction(said[1])) >= promise.alone * mpf("0.99")
+        said = re.search(r"(?:verbatim, with|'single-label',) '?probability'?:? (?:Decimal\(')?([^'\s]+)", str(caveat))
+        if said and promise.alone is not None:  # in words to the digits that it has, in a code to those of a float
+            fits = number(Fraction(said[1])) >= promise.alone * (1 - mpf(10) ** (-2 if isinstance(caveat, str) else -9))
             detail = f"a label of one record: {mpmath.nstr(promise.alone, 6)}, stated {said[1]}"
             yield Check("guarantee.caveats", AGREES if fits else LESS, detail)
 

@@ -32,9 +32,8 @@ from discreet.mechanisms.steps import checkpoint_state
 from discreet.planner.cells import chosen_cells, said_before
 from discreet.planner.choice import PublicFacts, chosen_mechanism, require_complete
 from discreet.privacy import Budget, Unit
-from discreet.releases.content import MechanismFamily, contents_of
+from discreet.releases.content import MechanismFamily, contents_of, delta_caveats, utility_facts
 from discreet.releases.parts import no_folders, require_folders
-from discreet.releases.promise import delta_caveats
 from discreet.releases.publication import budget_of, carry_out, offer_of
 from discreet.releases.release import Release, place, require_whole_pair
 from discreet.releases.writing import check_output
@@ -212,7 +211,12 @@ def release(
             offer,
             rng=table.rng,
             progress=None if isinstance(mechanism, MechanismFamily) else watch.progress,
-            info={"mechanism": made.name, "why": why, "share_not_from_data": forecast.lost},
+            info={
+                **utility_facts(made, offer.n, facts.commonness),
+                "mechanism": made.name,
+                "why": why,
+                "share_not_from_data": forecast.lost,
+            },
         )
 
 
@@ -397,5 +401,5 @@ def _announced(request: Request, chosen: Mechanism, why: str, facts: PublicFacts
     if chosen.contents(n).tables is None and (why_not := no_posterior(chosen)):
         yield f"estimate will give no intervals from this release: {why_not}"
     if request.budget is not None:
-        yield from delta_caveats(request.budget.delta, n)
+        yield from map(str, delta_caveats(request.budget.delta, n))
     yield from said_before(chosen, request, n=n, reference=facts.reference)

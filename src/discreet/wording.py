@@ -1,12 +1,17 @@
-"""Sentences about forecasts and remedies, from codes and numbers."""
+"""All sentences about promises, outputs, forecasts and remedies, from codes and numbers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from string import Formatter
+from typing import TYPE_CHECKING, Any
 
-from discreet._core.text import about, counted, percent, rounded_up, sentence
-from discreet.mechanisms import Forecast
+from discreet._core.text import about, as_written, counted, counted_up, percent, rounded_down, rounded_up, sentence
+
+if TYPE_CHECKING:
+    from discreet.mechanisms import Forecast
+    from discreet.privacy import Code
 
 REMEDIES = {
     "cells": "declare fewer cells",
@@ -102,3 +107,225 @@ def no_records(expected: float, size: int) -> str:
 def _either(remedies: Iterable[str]) -> str:
     helps = [REMEDIES[remedy] for remedy in remedies]
     return sentence(", ".join([*helps, "or accept poor utility (accept={'poor-utility'})"]))
+
+
+# What is promised and assumed, what is to be known besides, and what an output told: codes, and their sentences.
+
+
+def _chosen(what: Sequence[str]) -> str:
+    """Return that *what* were chosen without looking at the data."""
+    words = [_CHOSEN.get(name, f"the {name.replace('-', ' ')}") for name in what]
+    words[0] = f"the {words[0].removeprefix('the ')}"
+    return f"{', '.join(words[:-1])}{' and ' * (len(words) > 1)}{words[-1]} were chosen without looking at the data"
+
+
+_CHOSEN = {"their-cells": "their cells", "api": "the API", "strength": "strength", "discount": "discount"}
+
+
+def _met(**limits: float) -> str:
+    """Return which limits of convergence the Markov chains met: *r_hat*, *effective*, *divergent*."""
+    forms = {
+        "r_hat": "R-hat at most {}",
+        "effective": "at least {} effective draws per chain",
+        "divergent": "a share of divergent transitions of at most {}",
+    }
+    met = [form.format(as_written(limits[name])) for name, form in forms.items() if name in limits]
+    return f"the Markov chains met the limits of convergence: {', '.join(met)}"
+
+
+_PROTECTED = "; what is protected is which records are drawn, not a record that is drawn"
+SENTENCES: dict[str, str | Callable[..., str]] = {
+    "chosen-without-data": _chosen,
+    "model-chosen-without-data": "model, prior, bound{grid:if , grid} and weights were chosen without looking at the "
+    "data",
+    "record-votes-alone": "where the API says a record lies is computed from that record alone",
+    "variates-follow-laws": "floating-point gamma and binomial variates follow their laws: tested, not proved",
+    "public-size": "the number of synthetic records was chosen in public, not from the number held",
+    "public-survey-mean": "survey_mean was chosen without looking at the data, and the survey weight of a record does "
+    "not change when another record is replaced",
+    "model-reads-argument-alone": "the code of the model reads the table through its argument alone: what it reaches "
+    "in another way (a variable outside it, a file) is seen by no check",
+    "exact-sampling": "exact posterior sampling: each table's parameters are an independent draw from the posterior "
+    "itself, however long the run became and whether or not it is kept; of a chain that a synthesiser brings, that it "
+    "is one of its model",
+    "density-row-by-row": "the number that is computed for a record's log-density does not depend on the other records "
+    "beside it",
+    "bound-for-every-table": "the largest weighted log-likelihood over this table and these posterior draws, raised by "
+    "{factor:written}, bounds that of every table of {records:count record} and every parameter",
+    "weights-hardly-depend": "the weight of a record hardly depends on the other records (assumption 5 of PP22)",
+    "chains-converged": "the chains have converged: those beyond the limits stated with them would not have been "
+    "released",
+    "delta-is-bound": "the delta is an upper bound",
+    "delta-constant": "delta does not fall as epsilon grows: with probability delta a record's presence is revealed "
+    "outright",
+    "delta-floor": "delta does not fall below {delta:up 3} however large epsilon is: with up to that probability a "
+    "record's presence is revealed outright",
+    "delta-large": "delta times the number of records is {records:up 3}: exposing as many records outright, on "
+    "average, would be within the guarantee",
+    "epsilon-large": "an epsilon above {limit} by itself promises next to nothing",
+    "unused-slots": "rows of nulls stand for the unused slots of units; they may be dropped",
+    "uniform-share": "{share:percent} of the released records are uniform over the cells, not from the data",
+    "uniform-at-most": "up to {share:percent} of the released records are uniform over the cells, not from the data; "
+    "how many depends on the confidential smallest count",
+    "prior-share": "about {share:percent} of the released records come from the prior, not from the data",
+    "share-elsewhere": "about {share:percent} of the released records are expected to be in another cell than in the "
+    "nearest release of the same size",
+    "rare-labels": "{open:if open }labels that fewer than about {threshold:count record} hold are left out; how many "
+    "records have such labels depends on the data and is not known beforehand",
+    "single-label": "a label that only one record holds is released, verbatim, with probability {probability:up 3}",
+    "free-draws": "any number of records may be drawn from the noisy {noisy} at no further cost",
+    "place-in-leaf": "where in its leaf (of up to {cells:count cell}) a record lies is not from the data",
+    "place-around-points": "released records are copies of {points:count public point}: where around them is not said",
+    "verbatim-share": "a released record is a confidential record verbatim with probability {at_most:if at most }"
+    "{probability:up 10}: about {expected:expected} of the {size:count released record} are expected to be"
+    + _PROTECTED,
+    "all-verbatim": "every released record is a confidential record verbatim, and {at_most:if at most }about "
+    "{expected:expected} are expected" + _PROTECTED,
+    "random-number": "the number of released records is random, at most {size:number}, and part of what is released",
+    "equal-votes": "{voters} that vote for the same candidates in every step are better protected than this",
+    "no-step": "no step: the records are the API's own, and nothing of the table is in them",
+    "api-without-data": "the API was built and chosen without looking at the data, and sees nothing of them but noisy "
+    "votes",
+    "tables-together": "each table is drawn from the posterior of the noisy tables, and they are to be analysed "
+    "together, by the combining rules for fully synthetic tables",
+    "conditional-independence": "whatever depends on more than a measured table of one or two columns rests on "
+    "conditional independence, which was not measured: no interval covers that",
+    "published-shares": "the shares of column {column!r} are those published in {source!r}{sample:if  up to the "
+    "scatter of a sample}, not the table's",
+    "local-and-asymptotic": "local and asymptotic: computed from this table, not proved for every table; an outlier "
+    "that is replaced can change the weights of all records",
+    "epsilon-each": "{epsilon:up 6} for each of {tables} tables",
+    "weights-from-data": "the scale of the weights, or which records are dropped, was chosen by looking at the data",
+    "unit-of-measurement": "a bound on log-densities depends on the unit of measurement",
+    "densities-above-one": "densities of this model may exceed one in the unit of measurement used: the local epsilon "
+    "is then twice the range of the weighted log-likelihoods, up to four times the Lipschitz bound (lemma 2 of PP22)",
+    "chains-approximate": "Markov chains draw from the posterior approximately, in floating point; their diagnostics "
+    "are signs, not bounds",
+    "unit-together": "the privacy unit is all records with one value of {column}: the bound is about them together, "
+    "and each of them is protected as a part of the unit",
+    "unit-sizes": "how many records each unit has is not protected",
+    "protected-alone": "only {protected:list} is protected, in each record by itself; {exact:list} {exact:is} "
+    "published exactly as held",
+    # told by outputs
+    "no-label-kept": "no label was kept, since none reached the threshold: every released record comes from the base "
+    "measure, none from the table",
+    "labels-kept": "{labels:count label} {labels:were} kept. The noisy counts add up to about {share:down} % of the "
+    "table's records ({records:number}). The others have rarer labels",
+    "no-votes-kept": "no votes were kept in the last step, so its candidates are drawn alike, whatever the table holds",
+    "one-column": "it has one column",
+    "no-pair-measured": "no two-way table was worth its noise: columns of the released records are independent of each "
+    "other",
+    "only-pair-measured": "its only table of two columns was measured",
+    "pairs-measured": "{measured} of {pairs:number} two-way tables were measured",
+    "named-pairs-measured": "{measured} of {pairs:number} two-way tables were measured: {tables:list}",
+    "faint-tables": "noise exceeds the counts of many cells of {tables:list}: dependence may be understated there",
+    "column-labels-kept": "column {column!r}: {labels:count label} kept, and about {share:percent} of the released "
+    "records have a new label instead of a rarer one",
+    "votes-kept": "the noisy votes were kept in a checkpoint, so steps may be of an earlier run and serve other "
+    "releases",
+    "chains-unchecked": "the Markov chains were not checked: no limit of convergence was set",
+    "chains-met": _met,
+}
+
+
+class _Words(Formatter):
+    """Templates whose fields name the way to write a number: ``{share:percent}``, ``{cells:count cell}``."""
+
+    def format_field(self, value: Any, spec: str) -> str:
+        way, _, detail = spec.partition(" ")
+        return str(_WAYS[way](value, detail))
+
+
+_WAYS: dict[str, Callable[[Any, str], str]] = {
+    "": lambda value, _: str(value),
+    "count": counted,
+    "down": lambda value, _: rounded_down(100.0 * value),
+    "expected": lambda value, _: counted_up(value),
+    "if": lambda value, words: words if value else "",
+    "is": lambda value, _: "is" if len(value) == 1 else "are",
+    "list": lambda value, _: ", ".join(value),
+    "number": lambda value, _: f"{value:,}",
+    "percent": lambda value, _: percent(value),
+    "up": lambda value, digits: rounded_up(value, int(digits)),
+    "were": lambda value, _: "was" if value == 1 else "were",
+    "written": lambda value, _: as_written(value),
+}
+
+
+def said(code: str, numbers: Mapping[str, Any]) -> str:
+    """Return the sentence of a code; one that is not known, or lacks a number, says itself."""
+    form = SENTENCES.get(code)
+    try:
+        if isinstance(form, str):
+            return _Words().vformat(form, (), numbers)
+        if form is not None:
+            return form(**numbers)
+    except (LookupError, TypeError, ValueError, ArithmeticError):
+        pass
+    return " ".join([code, *(f"({key} {value})" for key, value in numbers.items())])
+
+
+# Where the randomness of a release came from, what is promised in one sentence, and what a certificate shows.
+
+RANDOMNESS = {
+    "operating-system": "operating-system entropy, fresh for this release: ChaCha20 keyed with 256 bits of it, and for "
+    "noise on counts OpenDP's own secure generator",
+    "operating-system-and-jax": "operating-system entropy, fresh for this release: ChaCha20 keyed with 256 bits of it; "
+    "each Markov chain and each table of records runs on a 64-bit key of JAX's counter-based generator, drawn from the "
+    "former",
+    "seeded": "seeded: not for publication, since whoever knows or guesses the seed can undo the noise",
+    "seeded-cut": "seeded: not for publication, since whoever knows or guesses the seed knows which rows of each unit "
+    "were kept; the release itself drew from operating-system entropy",
+}
+SHOWS = (
+    "This certificate can be recomputed from the public facts in it, and shows whether a released file was changed by "
+    "accident. It does not show who wrote it, and cannot prove that the mechanism was run as stated. Every other "
+    "release of the same table adds to what this one reveals. Their profiles compose if the number of releases and the "
+    "profile of each were fixed beforehand: composition is no rule for when to stop."
+)
+UNPROVED = "If what it assumes holds, which is not proved: whatever"
+NOT_FORMAL = "Not formal differential privacy: a local, asymptotic epsilon of"
+SEEDED = "Seeded run, not for publication; with fresh randomness: "
+
+
+def statement(
+    kind: str,
+    epsilon: float,
+    delta: float,
+    *,
+    relation: str,
+    group: int,
+    unit: str | None,
+    protected: Sequence[str],
+    one_table: float | None,
+    tables: int,
+    seeded: bool,
+) -> str:
+    """Return the promise in one sentence; one that is asymptotic is not formal differential privacy, and says so.
+
+    ``unit``, ``protected``: the column whose values are units, and the columns that it is about, where it is so.
+    """
+    mark, bound = SEEDED * seeded, rounded_up(epsilon, 6)
+    if kind == "asymptotic":
+        if one_table is not None and tables > 1:
+            bound = f"{rounded_up(one_table, 6)} for each of {tables} tables, {bound} for all of them together"
+        return f"{mark}{NOT_FORMAL} {bound}, estimated from the confidential table itself."
+    target, values = "one record has", "values"
+    if group > 1:
+        target, values = f"one unit of up to {group} records has", "sets of records"
+    if unit is not None:
+        target, values = f"the records with one value of {unit} have", "sets of values"
+    tested = f"which of two {values} {target}{' in ' * bool(protected)}{', '.join(protected)}"
+    if relation == "add-remove":
+        tested = f"whether {'one record' if group == 1 else f'one unit of up to {group} records'} is in the table"
+    return (
+        f"{mark}{'Whatever' if kind == 'unconditional' else UNPROVED} the other records, an attacker who tests "
+        f"{tested}, with a false-alarm rate of a, detects it with probability at most e^{bound} a"
+        f"{f' + {rounded_up(delta)}' * (delta != 0.0)}."
+    )
+
+
+def told(codes: Iterable[Code]) -> str:
+    """Return what an output told, as sentences without the last full stop."""
+    texts = list(map(str, codes))
+    return ". ".join([*texts[:1], *map(sentence, texts[1:])])

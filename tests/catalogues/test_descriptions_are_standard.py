@@ -15,6 +15,7 @@ import pytest
 from discreet import Budget, Output, read, release
 from discreet.cli.entry import run
 from discreet.domain import Boolean, Category, Date, Domain, Integer, Numeric
+from discreet.releases import Certificate
 
 pytestmark = [
     pytest.mark.catalogues,
@@ -162,7 +163,8 @@ def test_readers_of_json_ld_find_the_promise_to_the_last_digit(folder: Path, for
 
     terms = rdflib.Namespace("urn:discreet:certificate:1#")
     made = graph(described(folder, "one.parquet", form))
-    stated = json.loads((folder / "one.certificate.json").read_text())["guarantee"]
+    certificate = Certificate.read(folder / "one.certificate.json")
+    stated = {"epsilon": certificate.epsilon, "delta": certificate.delta, "statement": certificate.statement}
     for name in ("epsilon", "delta", "statement"):
         (found,) = made.objects(None, terms[name])
         assert found.toPython() == stated[name]

@@ -89,14 +89,14 @@ def public_view(action: Callable[[], Release]) -> Any:
     facts = dict(made.certificate.to_dict())
     del facts["created"]
     assert len(facts.pop("identity")) == 32  # random, and of no data
-    rows = facts["released"]["rows"]
+    (table,) = facts["released"]["tables"]
     size = facts["size"]
     varies = size is None or REGISTRY[facts["mechanism"]["name"]].traits.random_size
     facts["released"] = {
         **facts["released"],
         "outcome": None,
         "share_from_data": None,
-        "rows": None if varies else rows,
+        "tables": None if varies else [table],
     }
     frame = made.records  # the types of pandas depend on whether a null was released, which is chance
     types = (

@@ -16,6 +16,7 @@ from discreet.cli.entry import run
 from discreet.domain import Boolean, Domain, Integer, OpenLabels
 from discreet.mechanisms import REGISTRY, Marginals, named
 from discreet.privacy import Budget
+from discreet.releases import Certificate
 
 CANARY = 987_654  # a confidential value that no message may repeat
 DOMAIN = """
@@ -128,8 +129,8 @@ def test_a_seeded_release_repeats_and_says_so_for_good(files: Path, capsys: pyte
         assert run(release_arguments(files, seed="7", out=str(out))) == 0
         frames.append(pl.read_parquet(out))
         certificate = json.loads((files / f"{name}.certificate.json").read_text())
-        assert certificate["randomness"].startswith("seeded: not for publication")
-        assert certificate["guarantee"]["statement"].startswith("Seeded run, not for publication")
+        assert certificate["randomness"] == "seeded"
+        assert Certificate.from_dict(certificate).statement.startswith("Seeded run, not for publication")
     assert frames[0].equals(frames[1])
     assert "do not publish" in capsys.readouterr().err
     assert run(release_arguments(files, out=str(files / "c.parquet"))) == 0
@@ -553,7 +554,7 @@ def test_hostile_certificates_disagree_or_are_refused(files: Path, capsys: pytes
         json.dumps(whole).replace('"delta": ', '"delta": NaN, "was": ', 1),
         "[" * 200_000,
         json.dumps(whole | {"relation": {"name": "replacement", "group": 10**10}}),
-        json.dumps(whole | {"guarantee": whole["guarantee"] | {"statement": "\ud800"}}),
+        json.dumps(whole | {"guarantee": whole["guarantee"] | {"caveats": [{"code": "\ud800"}]}}),
         json.dumps(whole | {"shows": "It proves everything."}),
     ):
         path.write_text(text)

@@ -1,8 +1,10 @@
 """Write down what the library does today: ``python tests/golden/make_frozen.py``, again only where it is to change.
 
-Into ``frozen``: the rows of seeded releases (a digest and the first rows, or a file with its certificate), the numbers
-of plans, and what follows from the released files. ``test_frozen.py`` computes all of it anew. Whoever writes a part
-again says in the changelog what changed, and why. Public names only, so that it outlives moves of private modules.
+Into ``frozen``: the rows of seeded releases (a digest and the first rows, or a file with its certificate of schema 1),
+the numbers of plans, and what follows from the released files. ``make_frozen.py certificates`` writes into ``frozen-2``
+the certificates of schema 2 of the same releases, and nothing else. ``test_frozen.py`` computes all of it anew. Whoever
+writes a part again says in the changelog what changed, and why. Public names only, so that it outlives moves of private
+modules.
 """
 
 from __future__ import annotations
@@ -11,10 +13,12 @@ import datetime
 import hashlib
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from decimal import Decimal as Exact
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -39,6 +43,7 @@ from discreet.mechanisms import REGISTRY
 from discreet.pseudo_posterior import CensoredPosterior, Convergence, PoissonMean, PseudoPosterior
 
 FROZEN = Path(__file__).parent / "frozen"
+CERTIFICATES = Path(__file__).parent / "frozen-2"
 ROWS = 400
 DRAWN_WITH = ("numpy", "scipy", "randomgen", "opendp")
 """What seeded rows depend on besides the library."""
@@ -291,9 +296,21 @@ def make(folder: Path) -> None:
     _write(folder / "estimates.json", {name: estimates(folder / "releases", name) for name in written()})
 
 
+def make_certificates(folder: Path) -> None:
+    """Write the certificates of the releases that are kept."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with TemporaryDirectory() as made:
+        for name in written():
+            released(releases()[name], place(Path(made), name))
+        shutil.copytree(made, folder, ignore=shutil.ignore_patterns("*.csv", "*.parquet"))
+
+
 def _write(path: Path, facts: dict[str, Any]) -> None:
     path.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    make(FROZEN)
+    if sys.argv[1:] == ["certificates"]:
+        make_certificates(CERTIFICATES)
+    else:
+        make(FROZEN)

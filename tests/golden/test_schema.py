@@ -23,8 +23,13 @@ from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
 
 HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / "docs" / "reference"
-SCHEMA = json.loads(resources.files("discreet.releases").joinpath("certificate.schema.json").read_text("utf-8"))
-VALIDATOR = Draft202012Validator(SCHEMA)
+NAMES = {1: "certificate-1.schema.json", 2: "certificate.schema.json"}
+SCHEMAS = {
+    version: json.loads(resources.files("discreet.releases").joinpath(file).read_text("utf-8"))
+    for version, file in NAMES.items()
+}
+VALIDATORS = {version: Draft202012Validator(schema) for version, schema in SCHEMAS.items()}
+CODED = HERE / "frozen-2"
 GOLDEN = sorted([*HERE.glob("*/*.certificate.json"), *HERE.glob("*/*/certificate.json")])
 VISITS = Domain(columns={"visits": Integer(lower=0, upper=99)})
 API = ("mechanism", "parameters", "api")  # what an API says of itself is its own
@@ -39,11 +44,16 @@ VARIED = [
     "censored-grid/certificate.json",
 ]
 LATEST = max(path for path in HERE.iterdir() if path.name[0].isdigit())
+CODES = ["stability-histogram.certificate.json", "marginals-wide-tables/certificate.json"]
 MODELS = ["pseudo-posterior/certificate.json", "censored-grid/certificate.json"]
 
 
-def valid(facts: Any) -> bool:
-    return not [*VALIDATOR.iter_errors(facts)]
+def errors(facts: Any, version: int) -> list[str]:
+    return [error.message for error in VALIDATORS[version].iter_errors(facts)]
+
+
+def version_of(path: Path) -> int:
+    return 2 if path.is_relative_to(CODED) else 1
 
 
 def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -63,14 +73,17 @@ def changed(facts: Any, at: tuple[Any, ...], value: Any) -> Any:
     return made
 
 
-def test_it_is_a_schema_and_the_documentation_has_the_same() -> None:
-    Draft202012Validator.check_schema(SCHEMA)
-    assert json.loads((DOCS / "certificate.schema.json").read_text(encoding="utf-8")) == SCHEMA
+@pytest.mark.parametrize("version", NAMES)
+def test_it_is_a_schema_and_the_documentation_has_the_same(version: int) -> None:
+    Draft202012Validator.check_schema(SCHEMAS[version])
+    assert json.loads((DOCS / NAMES[version]).read_text(encoding="utf-8")) == SCHEMAS[version]
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: str(path.relative_to(HERE)))
 def test_every_golden_certificate_has_it(path: Path) -> None:
-    assert [error.message for error in VALIDATOR.iter_errors(json.loads(path.read_text()))] == []
+    facts = json.loads(path.read_text())
+    assert errors(facts, version_of(path)) == []
+    assert errors(facts, 3 - version_of(path)) != []
 
 
 @pytest.mark.parametrize("counts", [False, True])
@@ -79,7 +92,7 @@ def test_what_is_written_today_has_it(counts: bool, tmp_path: Path) -> None:
     how: dict[str, Any] = {"counts": True} if counts else {"size": 50}
     for out in (None, tmp_path / "out.parquet"):
         made = discreet.release(table, VISITS, Budget(epsilon=1.0, delta=1e-6), out=out, accept={"poor-utility"}, **how)
-        assert [error.message for error in VALIDATOR.iter_errors(json.loads(made.certificate.to_json()))] == []
+        assert errors(json.loads(made.certificate.to_json()), 2) == []
 
 
 def test_what_is_written_of_tables_today_has_it(tmp_path: Path) -> None:
@@ -87,35 +100,52 @@ def test_what_is_written_of_tables_today_has_it(tmp_path: Path) -> None:
     table = pl.DataFrame({"visits": np.arange(30) % 10})
     for out in (None, tmp_path / "out"):
         facts = release(confidential(table, VISITS), mechanism=mechanism, out=out).certificate.to_dict()
-        assert [error.message for error in VALIDATOR.iter_errors(facts)] == []
+        assert errors(json.loads(json.dumps(facts)), 2) == []
 
 
-@pytest.mark.parametrize("path", [*(HERE / "0.1.0" / name for name in VARIED), *(LATEST / name for name in MODELS)],
+@pytest.mark.parametrize("path", [*(HERE / "0.1.0" / name for name in VARIED), *(LATEST / name for name in MODELS),
+                                  CODED / CODES[0], CODED / "private-evolution.certificate.json"],
                          ids=lambda path: str(path.relative_to(HERE)))  # fmt: skip
 def test_no_value_may_be_of_another_kind(path: Path) -> None:
     facts = json.loads(path.read_text())
     everywhere = [at for at in places(facts) if at[:3] != API or at == API]
     assert len(everywhere) > 40
     for at in everywhere:  # no field holds an object in a list of one
-        assert not valid(changed(facts, at, [{"of": "no kind"}])), at
+        assert errors(changed(facts, at, [{"of": "no kind"}]), version_of(path)), at
 
 
-def test_fields_may_be_added_and_none_left_out() -> None:
+def test_fields_may_be_added_to_version_1_and_none_left_out() -> None:
     several = "censored-chain/certificate.json"
     for path in (HERE / "0.1.0/signed-measure-points.certificate.json", HERE / "0.1.0" / several, LATEST / several):
         facts = json.loads(path.read_text())
         holders = [(), *(at for at in places(facts) if isinstance(_at(facts, at), dict))]
         for holder in holders:
             if holder not in (("domain", "columns"), ("public_inputs",)):
-                assert valid(changed(facts, (*holder, "added later"), {"any": ["thing"]})), holder
+                assert not errors(changed(facts, (*holder, "added later"), {"any": ["thing"]}), 1), holder
         optional = (
             {"identity", "public_inputs"} if path.is_relative_to(LATEST) else set()
         )  # older certificates lack them
         for key in set(facts) - optional:
-            assert not valid({k: v for k, v in facts.items() if k != key}), key
+            assert errors({k: v for k, v in facts.items() if k != key}, 1), key
         optional = {"epsilon_each", "share_at_most", "share_in_words"} if path.is_relative_to(LATEST) else set()
         for key in set(facts["guarantee"]) - optional:
-            assert not valid({**facts, "guarantee": {k: v for k, v in facts["guarantee"].items() if k != key}}), key
+            assert errors({**facts, "guarantee": {k: v for k, v in facts["guarantee"].items() if k != key}}, 1), key
+
+
+@pytest.mark.parametrize("name", [*CODES, "private-evolution.certificate.json"])
+def test_no_field_may_be_added_to_version_2_and_none_left_out(name: str) -> None:
+    facts = json.loads((CODED / name).read_text())
+    open_ones = [("domain",), ("mechanism", "parameters"), ("public_inputs",), ("released", "merged_cells")]
+    holders = [(), *(at for at in places(facts) if isinstance(_at(facts, at), dict))]
+    for holder in holders:
+        coded = "code" in _at(facts, holder)
+        if not any(holder[: len(one)] == one for one in open_ones):
+            assert errors(changed(facts, (*holder, "added later"), {"any": ["thing"]}), 2), holder
+            for key in _at(facts, holder):
+                left = {k: v for k, v in _at(facts, holder).items() if k != key}
+                optional = {"pairs_measured", "merged_cells"} | (set(left) if coded and key != "code" else set())
+                without = changed(facts, holder, left) if holder else left
+                assert bool(errors(without, 2)) != (key in optional or (coded and key != "code")), (holder, key)
 
 
 def _at(value: Any, at: tuple[Any, ...]) -> Any:
@@ -158,11 +188,15 @@ def _at(value: Any, at: tuple[Any, ...]) -> Any:
 )
 def test_values_outside_their_range_are_refused(at: tuple[Any, ...], value: Any) -> None:
     facts = json.loads((HERE / "0.1.0" / "perturbed-histogram.certificate.json").read_text())
-    assert valid(facts)
-    assert not valid(changed(facts, at, value))
+    assert not errors(facts, 1)
+    assert errors(changed(facts, at, value), 1)
+    facts = json.loads((CODED / "perturbed-histogram.certificate.json").read_text())
+    at = ("released", "tables", 0, *at[1:]) if at[0] == "released" else at
+    assert not errors(facts, 2)
+    assert errors(changed(facts, at, value if at != ("discreet_certificate",) else 1), 2)
 
 
 def test_the_page_names_every_field_of_a_model() -> None:
     page = (DOCS / "certificate.md").read_text(encoding="utf-8")
-    for field in SCHEMA["$defs"]["model"]["required"]:
+    for field in SCHEMAS[1]["$defs"]["model"]["required"]:
         assert re.search(rf"`([a-z]+\.)?{field}`", page), field

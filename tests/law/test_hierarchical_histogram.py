@@ -378,11 +378,11 @@ def test_what_the_tree_does_not_cut_is_not_from_the_data() -> None:
     mechanism = HierarchicalHistogram.calibrated(BUDGET, domain=wide, n=1000)
     cut = sum(any(cuts) for cuts in zip(*Tree.of(wide).cuts[: mechanism.levels[-1] + 1], strict=True))
     assert mechanism.forecast(1000).lost > 0.5 * (20 - cut) / 20 * 0.9  # half of each column that is left whole
-    assert "where in its leaf" in mechanism.guarantee(n=1000).caveats[-1]
+    assert "where in its leaf" in str(mechanism.guarantee(n=1000).caveats[-1])
     flags = Domain(columns={f"c{i}": Category(categories=["x", "y"]) for i in range(8)})
     half = made(flags, 1e-3, levels=4)  # no noise to speak of, and half of the flags made up
     assert half.forecast(10_000).lost == pytest.approx(0.25, rel=1e-3)
-    assert "where in its leaf (of up to 16 cells)" in half.guarantee(n=10_000).caveats[-1]
+    assert "where in its leaf (of up to 16 cells)" in str(half.guarantee(n=10_000).caveats[-1])
     assert made(flags, 1e-3).forecast(10_000).lost == pytest.approx(0.0, abs=1e-3)
 
 

@@ -353,7 +353,7 @@ def test_released_records_are_points_and_counts_are_theirs() -> None:
     published = release(closed, mechanism=mechanism, size=500, budget=BUDGET)
     assert set(published.records.rows()) <= set(public.rows())
     assert all(check.agrees for check in verify(published.certificate))
-    assert any("30 public points" in caveat for caveat in published.certificate.to_dict()["guarantee"]["caveats"])
+    assert any("30 public points" in str(caveat) for caveat in published.certificate.facts.guarantee.caveats)
     counts = release(closed, mechanism=mechanism, budget=BUDGET, counts=True)
     assert counts.records.select("x", "y").rows() == public.rows()
     # within 20 scales of the truth in each of the 30 cells, which the noise exceeds with probability 30 e^-20

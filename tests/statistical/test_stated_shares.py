@@ -18,6 +18,7 @@ from discreet.domain import Counts, Domain, Integer, Numeric, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms import REGISTRY, DirichletMultinomial, PitmanYor, SmoothedHistogram
 from discreet.mechanisms.noisy_counts import NoisyCounts
+from discreet.privacy import Code
 from discreet.wording import LOST_TO
 
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
@@ -45,7 +46,7 @@ def test_verbatim_records_come_as_often_as_caveat_t3_says(theta: float, sigma: f
     stated = (n - sigma) / (theta + n)
     assert expected <= stated + 1e-12
     (said,) = re.findall(
-        r"verbatim with probability (?:at most )?([0-9.]+)", " ".join(mechanism.guarantee(n=n).caveats)
+        r"verbatim with probability (?:at most )?([0-9.]+)", " ".join(map(str, mechanism.guarantee(n=n).caveats))
     )
     assert float(said) == pytest.approx(stated, rel=1e-5)
     assert 1 - expected <= mechanism.forecast(n).lost_at_most + 1e-12
@@ -198,11 +199,11 @@ def test_the_outcome_says_what_came_out() -> None:
     nothing = REGISTRY["stability-histogram"](domain=FIVE, scale=2.0, threshold=500)
     outcome = nothing.reading(nothing.kernel(table([60, 0, 0, 0, 0]), rng=seeded(1)), n=60).outcome()
     assert outcome.share_from_data == 0.0
-    assert "no label was kept" in outcome.text
+    assert outcome.codes == (Code("no-label-kept"),)
     most = REGISTRY["stability-histogram"](domain=FIVE, scale=2.0, threshold=30)
     outcome = most.reading(most.kernel(table([6000, 2, 2, 2, 2]), rng=seeded(1)), n=6008).outcome()
     assert outcome.share_from_data == pytest.approx(6000 / 6008, abs=0.01)
-    assert outcome.text.startswith("1 label was kept")
+    assert str(outcome.codes[0]).startswith("1 label was kept")
     evolved = REGISTRY["private-evolution"](
         domain=FIVE, records=60, scale=2.0, noise="laplace", threshold=500, steps=1, population=50
     )

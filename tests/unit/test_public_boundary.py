@@ -188,7 +188,7 @@ def test_a_certificate_without_its_fields_is_refused_by_the_first_of_them(tmp_pa
     document = {"discreet_certificate": 1}
     (tmp_path / "c.json").write_text(json.dumps(document))
     for read in (lambda: Certificate.from_dict(document), lambda: Certificate.read(tmp_path / "c.json")):
-        assert "mechanism is missing" in str(told(read))
+        assert "library is missing" in str(told(read))
 
 
 @pytest.mark.parametrize("given", [pl.DataFrame({"a": [SECRET]}), pl.Series([SECRET]), [SECRET]])

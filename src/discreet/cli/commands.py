@@ -150,9 +150,10 @@ def release(
                 "mechanism": facts.mechanism.to_dict(),
                 "relation": facts.relation.to_dict(),
                 "guarantee": facts.guarantee.to_dict(),
-                "released": {key: getattr(facts.released, key) for key in ("outcome", "share_from_data")},
+                "statement": made.certificate.statement,
+                "released": {"outcome": made.certificate.outcome, "share_from_data": facts.released.share_from_data},
                 "randomness": facts.randomness,
-                **{key: made.info[key] for key in ("why", "share_not_from_data")},
+                **{key: made.info[key] for key in made.info if key != "mechanism"},
             }
         )
         return
@@ -447,7 +448,8 @@ def _read(domain_file: str | None) -> Any:
 
 
 def _promise(guarantee: Any) -> dict[str, Any]:
-    return {**guarantee.to_dict(), "relation": guarantee.relation.name, "group": guarantee.relation.group}
+    words = {key: list(map(str, getattr(guarantee, key))) for key in ("assumptions", "caveats")}
+    return {**guarantee.to_dict(), **words, "relation": guarantee.relation.name, "group": guarantee.relation.group}
 
 
 def _state(facts: dict[str, Any], as_json: bool) -> None:

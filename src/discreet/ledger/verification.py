@@ -27,7 +27,7 @@ from discreet.privacy import Budget, Relation, compose
 # Recomputing a ledger: its chain, its sums, its budget, and that certificates are in it.
 
 _KEPT = ("mechanism", "guarantee", "records", "size", "identity")
-_GUARANTEE = ("epsilon", "delta", "kind", "theorem", "statement")
+_GUARANTEE = ("epsilon", "delta", "kind", "theorem")
 
 
 def problems_of(book: Book, certificates: Iterable[Path]) -> list[str]:
@@ -119,7 +119,7 @@ def _certificate(path: Path, events: Sequence[Event], dataset: str) -> Iterator[
         yield f"{name}: its release was never committed"
     elif (written := _written(committed.facts)) and sha256 not in written:
         yield f"{name}: it is not the certificate that was committed"
-    elif not written and any(_stated(facts, key) != committed.facts.get(key) for key in _KEPT):
+    elif not written and any(_stated(facts, key) != _stated(committed.facts, key) for key in _KEPT):
         yield f"{name}: it does not state what was committed"
     if (made := paid_for(of)) is not None and not _same_domain(facts.get("domain"), made):
         yield f"{name}: its domain is not the one that was paid for"
@@ -133,7 +133,7 @@ def _same_domain(stated: Any, made: Mapping[str, Any]) -> bool:
 
 
 def _stated(facts: Mapping[str, Any], key: str) -> Any:
-    """Return what a certificate says of something that a ledger keeps."""
+    """Return what a certificate, or a ledger, says of something that a ledger keeps."""
     found = facts.get(key)
     return {part: found.get(part) for part in _GUARANTEE} if key == "guarantee" and isinstance(found, dict) else found
 

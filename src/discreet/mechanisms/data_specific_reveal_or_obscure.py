@@ -16,14 +16,13 @@ import numpy as np
 from discreet._core.arrays import Floats
 from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import GuaranteeKindError
-from discreet._core.text import percent
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.base import NEIGHBOURS, numbered_cells, require_relation
 from discreet.mechanisms.drawn import DrawnMechanism, Looked
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import DrawnByLeast
 from discreet.mechanisms.mixture import UNIT, draw_mixture, mixed, mixture_likelihood, mixture_log_prob
-from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
+from discreet.privacy import Budget, Code, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.mixtures import MinimumPairs
 
 Schedule = Literal["optimal", "published"]
@@ -147,11 +146,8 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
             relation=relation,
             n=n,
             theorem="T7",
-            chosen="the cells and the schedule",
-            caveats=(
-                f"up to {percent(first)} of the released records are uniform over the cells, not from the data; how "
-                "many depends on the confidential smallest count",
-            ),
+            chosen=("cells", "schedule"),
+            caveats=(Code("uniform-at-most", {"share": first}),),
         )
 
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:

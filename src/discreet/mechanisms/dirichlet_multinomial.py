@@ -18,14 +18,13 @@ from discreet._core.arrays import Floats
 from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError
 from discreet._core.numeric import log_rising
-from discreet._core.text import percent
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.base import MOST_CELLS, NEIGHBOURS, held_frequencies, numbered_cells, require_relation
 from discreet.mechanisms.drawn import HeldMechanism, Looked, held_cells
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import DrawnFromCounts
 from discreet.mechanisms.urn import draw_blocks, records_of
-from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation, UrnPair
+from discreet.privacy import Budget, Code, ConstantProfile, Guarantee, Profile, Relation, UrnPair
 from discreet.privacy.algebra import ChainProfile
 from discreet.privacy.group_urn import GroupUrn
 from discreet.privacy.instance import HeldTable
@@ -157,14 +156,13 @@ class DirichletMultinomial(HeldMechanism):
                     group=group,
                     bound=profile,
                 )
-        share = self._lost(n)
         return Guarantee.proved(
             profile,
             relation=relation,
             n=n,
             theorem="T4, chained" if isinstance(profile, ChainProfile) else "T4",
-            chosen="the cells and the prior",
-            caveats=(f"about {percent(share)} of the released records come from the prior, not from the data",),
+            chosen=("cells", "prior"),
+            caveats=(Code("prior-share", {"share": self._lost(n)}),),
         )
 
     def _single(self, n: int) -> Profile:

@@ -18,13 +18,13 @@ from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import least_real, up
 from discreet._core.random import draw_weighted, rounding
-from discreet._core.text import about, as_written, percent
+from discreet._core.text import about, as_written
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.base import NEIGHBOURS, feasible, numbered_cells, require_known, require_relation
 from discreet.mechanisms.drawn import DrawnMechanism
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import NearestBySquares, NearestCounts
-from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
+from discreet.privacy import Budget, Code, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.algebra import BoundedRangeProfile
 
 _MOST_TERMS = 1 << 28  # of the sums over cells and sizes, about a second
@@ -188,11 +188,8 @@ class ExponentialHistogram(DrawnMechanism):
             relation=relation,
             n=n,
             theorem="T10",
-            chosen="the cells and the loss",
-            caveats=(
-                f"about {percent(self._lost(n))} of the released records are expected to be in another "
-                "cell than in the nearest release of the same size",
-            ),
+            chosen=("cells", "loss"),
+            caveats=(Code("share-elsewhere", {"share": self._lost(n)}),),
         )
 
     def _rounding(self, n: int) -> float:

@@ -46,7 +46,7 @@ class Traits:
     one_step_instead : str
         For a mechanism in steps: registry name of a mechanism of one step, to compare predictions with.
     randomness : str
-        Where the randomness of a release comes from, in words.
+        Where the randomness of a release comes from: a key of ``discreet.wording.RANDOMNESS``.
     """
 
     free: tuple[str, ...]
@@ -65,10 +65,7 @@ class Traits:
     verbatim: bool = False
     distinct: bool = False
     one_step_instead: str = ""
-    randomness: str = (
-        "operating-system entropy, fresh for this release: ChaCha20 keyed with 256 bits of it, and for noise on counts "
-        "OpenDP's own secure generator"
-    )
+    randomness: str = "operating-system"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,6 @@ import numpy as np
 from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import plain
 from discreet._core.errors import Infeasible, ParameterError
-from discreet._core.text import counted
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, finite_cells, numbered_cells, require_known
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
@@ -25,7 +24,7 @@ from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.noisy_counts import NoisyCounts, solve_scale
 from discreet.mechanisms.reading import CellReading, CellShares, Contents, Estimates, Made, Reading
 from discreet.mechanisms.tree import Consistent, Tree, chosen_levels, node_counts, predicted_error
-from discreet.privacy import Budget, Guarantee, Relation
+from discreet.privacy import Budget, Code, Guarantee, Relation
 
 _MOST_COLUMNS = 60  # of an array, up to 64
 _MOST_LISTED = 1 << 22
@@ -140,7 +139,7 @@ class HierarchicalHistogram(NoisyCounts):
         most = self.projector.tree.largest_leaf()
         if most == 1:
             return promised
-        within = f"where in its leaf (of up to {counted(most, 'cell')}) a record lies is not from the data"
+        within = Code("place-in-leaf", {"cells": most})
         return replace(promised, caveats=(*promised.caveats, within))
 
     def contents(self, n: int, *, counts: bool = False) -> Contents:

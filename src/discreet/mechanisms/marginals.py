@@ -18,7 +18,7 @@ from discreet._core.checks import choice, integer, positive_size
 from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError
 from discreet._core.numeric import least_integer, least_real, log_ratio
 from discreet._core.random import seeded
-from discreet._core.text import as_written, counted, percent, rounded_up
+from discreet._core.text import as_written
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness, Parts, inner_half
 from discreet.mechanisms.base import (
@@ -73,7 +73,7 @@ from discreet.mechanisms.wide_facts import (
     worked_on,
     worth_measuring,
 )
-from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
+from discreet.privacy import Budget, Code, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
 from discreet.privacy.noise import ThresholdedGaussian
 
 _LEAST_SCALE = 9.0  # below, sums of noise are not noise of a larger scale to within 1e-300
@@ -283,17 +283,16 @@ class Marginals(WideFacts, PartsMechanism):
         require_relation(self, relation.name)
         n = positive_size("n", n)
         profile = self._noise(relation, n)
-        noise = "the units and the noise"
         if self.open:
-            profile, noise = self._thresholded(self._pair(relation, n)), "the units, the noise and the threshold"
+            profile = self._thresholded(self._pair(relation, n))
         return Guarantee.proved(
             profile,
             relation=relation,
             n=n,
             theorem="T20",
-            chosen=f"the columns, their cells, the workload, {noise}",
+            chosen=("columns", "their-cells", "workload", "units", "noise", *("threshold" for _ in self.open[:1])),
             caveats=(
-                "any number of records may be drawn from the noisy tables at no further cost",
+                Code("free-draws", {"noisy": "tables"}),
                 *self._several(),
                 *self._published(),
                 *self._left_out(),
@@ -317,35 +316,25 @@ class Marginals(WideFacts, PartsMechanism):
         q, threshold = self._labels["q"], self._labels["threshold"]
         return ThresholdedGaussian(noise=noise, q=q, threshold=threshold, columns=len(self.open))
 
-    def _left_out(self) -> Iterator[str]:
+    def _left_out(self) -> Iterator[Code]:
         """Say which labels are not kept, and what may be."""
         if self.open:
             alone = self._thresholded(DiscreteGaussianPair(scale=self.scale)).appears(1)
-            yield (
-                f"open labels that fewer than about {counted(self.threshold or 0, 'record')} hold are left out; how "
-                "many records have such labels depends on the data and is not known beforehand"
-            )
-            yield f"a label that only one record holds is released, verbatim, with probability {rounded_up(alone)}"
+            yield Code("rare-labels", {"threshold": self.threshold or 0, "open": True})
+            yield Code("single-label", {"probability": alone})
 
-    def _several(self) -> Iterator[str]:
+    def _several(self) -> Iterator[Code]:
         """Say what several tables are for, and what they cannot tell."""
         if self.tables is not None:
-            yield (
-                "each table is drawn from the posterior of the noisy tables, and they are to be analysed together, by "
-                "the combining rules for fully synthetic tables"
-            )
-            yield (
-                "whatever depends on more than a measured table of one or two columns rests on conditional "
-                "independence, which was not measured: no interval covers that"
-            )
+            yield Code("tables-together")
+            yield Code("conditional-independence")
 
-    def _published(self) -> Iterator[str]:
+    def _published(self) -> Iterator[Code]:
         """Say which shares are not from the data at all."""
         for totals in self.domain.published:
             if totals.column is not None and self.given is None:
-                name = self.domain.names[totals.column]
-                about = " up to the scatter of a sample" if self.tables is not None else ""
-                yield f"the shares of column {name!r} are those published in {totals.source!r}{about}, not the table's"
+                source = {"column": self.domain.names[totals.column], "source": totals.source}
+                yield Code("published-shares", {**source, "sample": self.tables is not None})
 
     # -- its reading --------------------------------------------------------------------------------------------
 
@@ -596,20 +585,18 @@ class _MarginalsReading(Reading):
 
         And what share of the records has no label that was kept, in the column where most have none.
         """
-        told, facts, pairs = self._told(), self._facts(), self._pairs
+        told, facts, pairs = list(self._told()), self._facts(), self._pairs
         if not self.kept:
-            return Outcome(told, facts=facts, pairs=pairs)
+            return Outcome(tuple(told), facts=facts, pairs=pairs)
         share, names = 1.0, self.mechanism.domain.names
         for i, kept in zip(self.mechanism.open, self.kept, strict=True):
             other = (self.made.domain.columns[names[i]].values or 1) - 1  # the cell of all other labels
             shares = self.measured.one_way[i].shares(self.measured.total)
             left_out = min(1.0, max(0.0, float(shares[other])))
             share = min(share, 1.0 - left_out)
-            told += (
-                f". Column {names[i]!r}: {counted(len(kept.labels), 'label')} kept, and about "
-                f"{percent(left_out)} of the released records have a new label instead of a rarer one"
-            )
-        return Outcome(told, share, facts, pairs)
+            new = {"column": names[i], "labels": len(kept.labels), "share": left_out}
+            told.append(Code("column-labels-kept", new))
+        return Outcome(tuple(told), share, facts, pairs)
 
     @property
     def _pairs(self) -> list[Pair]:
@@ -626,26 +613,24 @@ class _MarginalsReading(Reading):
             "merged_cells": {name: each.count for name, each in cells if each.count < len(each.of)},
         }
 
-    def _told(self) -> str:
+    def _told(self) -> Iterator[Code]:
         measured, every = self._pairs, self.mechanism.pairs
+        share = {"measured": len(measured), "pairs": len(every)}
         if not measured and every:
-            return "no two-way table was worth its noise: columns of the released records are independent of each other"
-        if len(every) < 2:
-            return "its only table of two columns was measured" if every else "it has one column"
-        told = f"{len(measured)} of {len(every):,} two-way tables were measured"
-        if self.mechanism.tables is None:
-            return told
-        told += f": {self._named(measured)}"
-        faint = [each.columns for each in self.measured.tables() if len(each.columns) == 2 and _is_faint(each)]
-        if faint:
-            told += (
-                f". Noise exceeds the counts of many cells of {self._named(faint)}: dependence may be understated there"
-            )
-        return told
+            yield Code("no-pair-measured")
+        elif len(every) < 2:
+            yield Code("only-pair-measured" if every else "one-column")
+        elif self.mechanism.tables is None:
+            yield Code("pairs-measured", share)
+        else:
+            yield Code("named-pairs-measured", {**share, "tables": self._named(measured)})
+            faint = [each.columns for each in self.measured.tables() if len(each.columns) == 2 and _is_faint(each)]
+            if faint:
+                yield Code("faint-tables", {"tables": self._named(faint)})
 
-    def _named(self, tables: Sequence[tuple[int, ...]]) -> str:
+    def _named(self, tables: Sequence[tuple[int, ...]]) -> list[str]:
         names = self.mechanism.domain.names
-        return ", ".join("*".join(names[i] for i in columns) for columns in sorted(tables))
+        return ["*".join(names[i] for i in columns) for columns in sorted(tables)]
 
 
 def _is_faint(table: Counted) -> bool:

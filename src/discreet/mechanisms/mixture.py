@@ -17,13 +17,12 @@ import numpy as np
 from discreet._core.arrays import Floats, Indices
 from discreet._core.checks import positive_size, real
 from discreet._core.random import locate
-from discreet._core.text import percent
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, held_frequencies, numbered_cells, require_relation
 from discreet.mechanisms.drawn import DrawnMechanism, Looked
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import DistinctRecords, DrawnFromCounts
-from discreet.privacy import ConstantProfile, Guarantee, MixturePair, Profile, Relation
+from discreet.privacy import Code, ConstantProfile, Guarantee, MixturePair, Profile, Relation
 
 UNIT = 1 << 32
 """The probability of a uniform cell is a multiple of ``1 / UNIT``."""
@@ -123,15 +122,13 @@ class Mixture(DrawnMechanism):
         profile: Profile = ConstantProfile(value=0.0)
         if self.domain.size != 1 and self.mixing < 1.0:
             profile = self._profile(n, min(relation.group, n))
-        share = percent(self.mixing)
-        uniform = f"{share} of the released records are uniform over the cells, not from the data"
         return Guarantee.proved(
             profile,
             relation=relation,
             n=n,
             theorem=self.traits.theorem,
-            chosen="the cells and the mixing probability",
-            caveats=(uniform,),
+            chosen=("cells", "mixing-probability"),
+            caveats=(Code("uniform-share", {"share": self.mixing}),),
         )
 
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:

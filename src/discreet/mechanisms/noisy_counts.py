@@ -43,7 +43,7 @@ from discreet.mechanisms.reading import (
     Reading,
     Sampling,
 )
-from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
+from discreet.privacy import Budget, Code, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.guarantee import RelationName
 
 if TYPE_CHECKING:
@@ -135,8 +135,8 @@ class NoisyCounts(Mechanism):
             relation=relation,
             n=n,
             theorem=self.traits.theorem,
-            chosen="the cells and the noise",
-            caveats=("any number of records may be drawn from the noisy counts at no further cost",),
+            chosen=("cells", "noise"),
+            caveats=(Code("free-draws", {"noisy": "counts"}),),
         )
 
     # -- its reading --------------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ class BareNoise:
     def guarantee(self, relation: Relation, *, n: int) -> Guarantee:
         """Return the theorem for a table of ``n`` records."""
         profile = law_named(self.noise).profile(self.scale, group=min(relation.group, n), counts=2)
-        return Guarantee.proved(profile, relation=relation, n=n, theorem="T6", chosen="the noise", caveats=())
+        return Guarantee.proved(profile, relation=relation, n=n, theorem="T6", chosen=("noise",))
 
 
 def projection_error(law: NoiseLaw, scale: float, *, cells: int, total: int) -> float:

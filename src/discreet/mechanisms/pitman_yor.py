@@ -16,14 +16,13 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import LawNotAvailable, ParameterError
 from discreet._core.numeric import log_rising
-from discreet._core.text import counted, counted_up, rounded_up
 from discreet.domain import Commonness, Counts, Records
 from discreet.mechanisms.base import NEIGHBOURS, Mechanism, require_relation
 from discreet.mechanisms.drawn import held_cells
 from discreet.mechanisms.forecast import Forecast, helpful
 from discreet.mechanisms.likelihood import ContinuedUrn
 from discreet.mechanisms.urn import BLOCK, UNIT, PitmanYorUrn, draw_blocks, moved_mass, records_of
-from discreet.privacy import ConstantProfile, Guarantee, Profile, Relation
+from discreet.privacy import Code, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.guarantee import Kind
 from discreet.privacy.instance import HeldTable
 from discreet.privacy.pitman_yor import PitmanYorPairs
@@ -186,16 +185,14 @@ class PitmanYor(PitmanYorUrn):
         n = positive_size("n", n)
         exact = self.sampler == "ancestor"
         kind: Kind = "unconditional" if exact else "empirical"
-        assumptions = ["the base measure, strength and discount were chosen without looking at the data"]
+        assumptions = [Code("chosen-without-data", {"what": ["base-measure", "strength", "discount"]})]
         if not exact:
-            assumptions.append("floating-point gamma and binomial variates follow their laws: tested, not proved")
+            assumptions.append(Code("variates-follow-laws"))
         verbatim = (n - self.discount) / (self.strength + n)
-        bound = "" if self.discount == 0 else "at most "
-        profile, falls = self._coupling(n, relation.group), "does not fall as epsilon grows: with probability delta"
+        profile, falls = self._coupling(n, relation.group), Code("delta-constant")
         if not coupled:
             profile = self._pairs(n, relation.group)
-            floor = rounded_up(profile.delta(math.inf))
-            falls = f"does not fall below {floor} however large epsilon is: with up to that probability"
+            falls = Code("delta-floor", {"delta": profile.delta(math.inf)})
         tight = self.discount_units == 0 and not self.domain.finite
         return Guarantee(
             relation=relation,
@@ -205,11 +202,16 @@ class PitmanYor(PitmanYorUrn):
             theorem="T21" if not coupled else "T1" if tight else "T2",
             assumptions=tuple(assumptions),
             caveats=(
-                "a released record is a confidential record verbatim with probability "
-                f"{bound}{rounded_up(verbatim, 10)}: about {counted_up(self.size * verbatim)} of the "
-                f"{counted(self.size, 'released record')} are expected to be; what is protected is which records "
-                "are drawn, not a record that is drawn",
-                f"delta {falls} a record's presence is revealed outright",
+                Code(
+                    "verbatim-share",
+                    {
+                        "probability": verbatim,
+                        "expected": self.size * verbatim,
+                        "size": self.size,
+                        "at_most": self.discount != 0,
+                    },
+                ),
+                falls,
             ),
         )
 

@@ -50,7 +50,7 @@ from discreet.mechanisms.reading import (
 )
 from discreet.mechanisms.sparse_transport import transport_available
 from discreet.mechanisms.steps import SteppedMechanism
-from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
+from discreet.privacy import Budget, Code, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
 from discreet.privacy.algebra import power
 from discreet.privacy.noise import ThresholdedLaplace
 
@@ -508,24 +508,21 @@ class PrivateEvolution(SteppedMechanism):
                 scale=self.scale, threshold=self.threshold, group=group, replaced=replaced, tight=False
             )
             profile = power(one, self.steps)
-        voters = "units" if self.unit_votes else "records"
+        equal = Code("equal-votes", {"voters": "units" if self.unit_votes else "records"})
         caveats = (
-            f"{voters} that vote for the same candidates in every step are better protected than this"
-            if self.steps
-            else "no step: the records are the API's own, and nothing of the table is in them",
-            "the API was built and chosen without looking at the data, and sees nothing of them but noisy votes",
-            "any number of records may be drawn from the noisy votes at no further cost",
+            equal if self.steps else Code("no-step"),
+            Code("api-without-data"),
+            Code("free-draws", {"noisy": "votes"}),
         )
         promised = Guarantee.proved(
             profile,
             relation=relation,
             n=n,
             theorem="T16",
-            chosen="the API, the number of steps, the population and the noise",
+            chosen=("api", "number-of-steps", "population", "noise"),
             caveats=caveats,
         )
-        alone = "where the API says a record lies is computed from that record alone"
-        return replace(promised, assumptions=(*promised.assumptions, alone))
+        return replace(promised, assumptions=(*promised.assumptions, Code("record-votes-alone")))
 
     def _nothing_kept(self, noisy: CellCounts) -> bool:
         """Return whether no candidate's votes count, so that all are as likely."""
@@ -708,6 +705,4 @@ class _EvolutionReading(Reading):
         """Return whether the last step's votes were all lost to noise."""
         if not (self.y and self.mechanism._nothing_kept(self.y[-1].votes)):
             return None
-        return Outcome(
-            "no votes were kept in the last step, so its candidates are drawn alike, whatever the table holds", 0.0
-        )
+        return Outcome((Code("no-votes-kept"),), 0.0)

@@ -17,6 +17,7 @@ import numpy as np
 from discreet._core.arrays import Floats, Indices, Integers
 from discreet._core.random import Key, Permutation, locate, public_key
 from discreet.domain import Domain, Records
+from discreet.privacy import Code
 
 # Public draws of cells from probabilities: independent, or stratified along the cells' order.
 #
@@ -245,14 +246,14 @@ class Estimates(NamedTuple):
 class Outcome(NamedTuple):
     """What an output tells about its use.
 
-    ``text``: in words.
+    ``codes``: in sentences.
     ``share_from_data``: about what share of the released records carries information from the table; None where the
     output tells no more of it than was known beforehand.
     ``facts``: what else the certificate says of what was released, by the names of its schema.
     ``pairs``: the pairs of columns that the output has a table of, as their numbers; None where it has records.
     """
 
-    text: str
+    codes: tuple[Code, ...]
     share_from_data: float | None = None
     facts: Mapping[str, Any] = MappingProxyType({})
     pairs: Sequence[tuple[int, int]] | None = None

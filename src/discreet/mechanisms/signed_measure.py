@@ -29,7 +29,7 @@ from discreet.mechanisms.noisy_counts import NoisyCounts
 from discreet.mechanisms.projections import BoundedLipschitz
 from discreet.mechanisms.reading import BLOCK
 from discreet.mechanisms.sparse_transport import transport_available
-from discreet.privacy import Budget, Guarantee, Relation
+from discreet.privacy import Budget, Code, Guarantee, Relation
 
 _PREDICTED_WORK = 1 << 27  # in the draws of a prediction together
 
@@ -289,12 +289,10 @@ class SignedMeasure(NoisyCounts):
         promised = super().guarantee(relation, n=n)
         if self.points is None:
             return promised
-        points = counted(self.points.count, "public point")
-        within = f"released records are copies of {points}: where around them is not said"
         return replace(
             promised,
-            assumptions=("the points and the noise were chosen without looking at the data",),
-            caveats=(*promised.caveats, within),
+            assumptions=(Code("chosen-without-data", {"what": ["points", "noise"]}),),
+            caveats=(*promised.caveats, Code("place-around-points", {"points": self.points.count})),
         )
 
     def public_inputs(self) -> dict[str, Records]:

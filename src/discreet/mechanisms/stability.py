@@ -16,13 +16,13 @@ from discreet._core.arrays import Floats
 from discreet._core.checks import integer, positive_size
 from discreet._core.errors import Infeasible, RelationNotSupported
 from discreet._core.numeric import least_integer, least_real
-from discreet._core.text import counted, rounded_down, rounded_up
+from discreet._core.text import rounded_up
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.base import NEIGHBOURS, Mechanism, Outputs, feasible, listed, require_known
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.reading import Estimates, Outcome, Reading
-from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
+from discreet.privacy import Budget, Code, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.guarantee import RelationName
 from discreet.privacy.noise import ThresholdedLaplace
 
@@ -124,12 +124,11 @@ class StableCounts(Mechanism):
             relation=relation,
             n=n,
             theorem="T8",
-            chosen="the scale and the threshold",
+            chosen=("scale", "threshold"),
             caveats=(
-                f"labels that fewer than about {counted(self.threshold, 'record')} hold are left out; how many "
-                "records have such labels depends on the data and is not known beforehand",
-                f"a label that only one record holds is released, verbatim, with probability {rounded_up(alone)}",
-                "any number of records may be drawn from the noisy counts at no further cost",
+                Code("rare-labels", {"threshold": self.threshold, "open": False}),
+                Code("single-label", {"probability": alone}),
+                Code("free-draws", {"noisy": "counts"}),
             ),
         )
 
@@ -196,17 +195,8 @@ class LabelReading(Reading):
         labels = self.y.distinct
         share = min(1.0, float(self.y.frequencies.sum()) / self.n)
         if labels == 0:
-            return Outcome(
-                "no label was kept, since none reached the threshold: every released record comes from the base "
-                "measure, none from the table",
-                0.0,
-            )
-        were = "was" if labels == 1 else "were"
-        return Outcome(
-            f"{counted(labels, 'label')} {were} kept. The noisy counts add up to about "
-            f"{rounded_down(100.0 * share)} % of the table's records ({self.n:,}). The others have rarer labels",
-            share,
-        )
+            return Outcome((Code("no-label-kept"),), 0.0)
+        return Outcome((Code("labels-kept", {"labels": labels, "share": share, "records": self.n}),), share)
 
 
 class Thresholded(Protocol):

@@ -15,13 +15,12 @@ import numpy as np
 from discreet._core.arrays import Floats, Indices
 from discreet._core.checks import positive_size
 from discreet._core.numeric import log_rising
-from discreet._core.text import counted_up
 from discreet.domain import Commonness, Counts, Records
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Outputs, listed, require_relation
 from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.likelihood import DrawnFromCounts
 from discreet.mechanisms.urn import PitmanYorUrn, moved_mass
-from discreet.privacy import ConstantProfile, Guarantee, Relation
+from discreet.privacy import Code, ConstantProfile, Guarantee, Relation
 from discreet.privacy.instance import HeldTable
 
 
@@ -110,7 +109,6 @@ class UrnHistogram(PitmanYorUrn):
         n = positive_size("n", n)
         delta = moved_mass(self.size, self.strength, n, min(relation.group, n))
         expected = self.expected_size(n)
-        most = "" if self.discount == 0 else "at most "
         return Guarantee(
             relation=relation,
             n=n,
@@ -119,12 +117,11 @@ class UrnHistogram(PitmanYorUrn):
             else ConstantProfile(value=0.0),
             kind="unconditional",
             theorem="T12",
-            assumptions=("the strength and discount were chosen without looking at the data",),
+            assumptions=(Code("chosen-without-data", {"what": ["strength", "discount"]}),),
             caveats=(
-                f"every released record is a confidential record verbatim, and {most}about {counted_up(expected)} "
-                "are expected; what is protected is which records are drawn, not a record that is drawn",
-                "delta does not fall as epsilon grows: with probability delta a record's presence is revealed outright",
-                f"the number of released records is random, at most {self.size:,}, and part of what is released",
+                Code("all-verbatim", {"expected": expected, "at_most": self.discount != 0}),
+                Code("delta-constant"),
+                Code("random-number", {"size": self.size}),
             ),
         )
 

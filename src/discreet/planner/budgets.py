@@ -25,7 +25,7 @@ from discreet.planner.plans import Plan, planned
 from discreet.planner.rehearsal import PairErrors, Rehearsal
 from discreet.privacy import Budget
 from discreet.privacy.guarantee import TradeOff, against_guessing
-from discreet.releases.promise import delta_caveats
+from discreet.releases.content import delta_caveats
 
 WRONG = (1, 2, 5, 10, 20)
 """Of 100, how many false alarms an attacker may raise."""
@@ -205,7 +205,7 @@ class Choice:
             f"The guarantee is proved for every table of the declared domain ({guarantee.theorem}). It holds for rare "
             "and extreme records too."
             if guarantee.kind == "unconditional"
-            else f"The guarantee is {guarantee.kind}: {'; '.join(guarantee.assumptions)}.",
+            else f"The guarantee is {guarantee.kind}: {'; '.join(map(str, guarantee.assumptions))}.",
         ]
 
     @property
@@ -214,7 +214,9 @@ class Choice:
         asked, option = self.plan.comparison, self.option
         caveats = () if option is None else option.caveats
         like = like_what(asked)
-        own = [f"{sentence(one).rstrip('.')}." for one in (*caveats, *delta_caveats(asked.budget.delta, asked.n))]
+        own = [
+            f"{sentence(one).rstrip('.')}." for one in (*caveats, *map(str, delta_caveats(asked.budget.delta, asked.n)))
+        ]
         return [
             *own,
             "The release does teach something about people in general. What is common in the table shows in it, "

@@ -180,7 +180,7 @@ class Option:
     @property
     def caveats(self) -> tuple[str, ...]:
         """What the guarantee does not promise."""
-        return () if self._guarantee is None else self._guarantee.caveats
+        return () if self._guarantee is None else tuple(map(str, self._guarantee.caveats))
 
     @cached_property
     def largest_size(self) -> int | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet._core.boundary import seal, sealed
 from discreet.privacy.algebra import BoundedRangeProfile, ChainProfile, ComposedProfile, compose
-from discreet.privacy.guarantee import Budget, Guarantee, Relation, Unit
+from discreet.privacy.guarantee import Budget, Code, Guarantee, Relation, Unit
 from discreet.privacy.noise import DiscreteGaussianPair, DiscreteLaplacePair, ThresholdedLaplace
 from discreet.privacy.profile import ConstantProfile, LargestProfile, Profile
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Budget",
+    "Code",
     "ConstantProfile",
     "DiscreteGaussianPair",
     "DiscreteLaplacePair",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import numpy as np
 
+from discreet import wording
 from discreet._core.arrays import Floats
 from discreet._core.checks import choice, integer, real, unfit
 from discreet._core.errors import BudgetError, GuaranteeKindError, ParameterError
@@ -102,6 +104,32 @@ class Unit:
         object.__setattr__(self, "max_records", integer("max_records", self.max_records, least=1, most=10_000))
 
 
+@dataclass(frozen=True, slots=True)
+class Code:
+    """An assumption, a caveat or an outcome by name: its text is the sentence that :mod:`discreet.wording` has for it.
+
+    Parameters
+    ----------
+    name : str
+        In small letters and hyphens. One that the library does not know is its own text.
+    numbers : mapping, optional
+        What the sentence says, as JSON values by name.
+    """
+
+    name: str
+    numbers: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __str__(self) -> str:
+        return wording.said(self.name, self.numbers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON value."""
+        return {"code": self.name, **self.numbers}
+
+
+Codes = tuple[Code, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarantee:
     """What a mechanism promises for one release.
@@ -119,8 +147,8 @@ class Guarantee:
         that they accept less.
     theorem : str
         The theorem's id in the theory pages.
-    assumptions, caveats : tuple of str
-        What it rests on, and what it does not promise, in plain words.
+    assumptions, caveats : tuple of Code
+        What it rests on, and what it does not promise.
     stated : tuple of float, optional
         The epsilons at which delta is 0, of all tables and of each, where a theorem proves these numbers themselves. A
         certificate then states them, and a ledger charges them, whatever the profile rounds to.
@@ -133,8 +161,8 @@ class Guarantee:
     profile: Profile
     kind: Kind
     theorem: str
-    assumptions: tuple[str, ...] = ()
-    caveats: tuple[str, ...] = ()
+    assumptions: Codes = ()
+    caveats: Codes = ()
     stated: tuple[float, float] | None = None
     protected: tuple[str, ...] = ()
 
@@ -144,7 +172,7 @@ class Guarantee:
 
     @classmethod
     def proved(
-        cls, profile: Profile, *, relation: Relation, n: int, theorem: str, chosen: str, caveats: tuple[str, ...] = ()
+        cls, profile: Profile, *, relation: Relation, n: int, theorem: str, chosen: Sequence[str], caveats: Codes = ()
     ) -> Self:
         """Return the unconditional guarantee of a theorem; it says of itself whether delta is an upper bound.
 
@@ -152,19 +180,19 @@ class Guarantee:
         ----------
         profile, relation, n, theorem
             As for the class.
-        chosen : str
-            What has to be chosen without looking at the data, such as "the cells and the noise".
-        caveats : tuple of str
+        chosen : sequence of str
+            What has to be chosen without looking at the data, such as "cells" and "noise".
+        caveats : tuple of Code
             What it does not promise.
         """
-        bound = () if profile.exact else ("the delta is an upper bound",)
+        bound = () if profile.exact else (Code("delta-is-bound"),)
         return cls(
             relation=relation,
             n=n,
             profile=profile,
             kind="unconditional",
             theorem=theorem,
-            assumptions=(f"{chosen} were chosen without looking at the data",),
+            assumptions=(Code("chosen-without-data", {"what": list(chosen)}),),
             caveats=(*caveats, *bound),
         )
 
@@ -189,8 +217,8 @@ class Guarantee:
             "kind": self.kind,
             "theorem": self.theorem,
             "exact": self.exact,
-            "assumptions": list(self.assumptions),
-            "caveats": list(self.caveats),
+            "assumptions": [code.to_dict() for code in self.assumptions],
+            "caveats": [code.to_dict() for code in self.caveats],
         }
 
     def _repr_html_(self) -> str:
@@ -198,7 +226,7 @@ class Guarantee:
         said = f"{self.kind}, by {self.theorem}: {self.relation.name} of {protected}, {counted(self.n, 'record')}"
         deltas = [(as_written(e), rounded_up(self.delta(e))) for e in _SHOWN]
         assumed = [f"it assumes: {one}" for one in self.assumptions]
-        return paragraph(said) + table(("epsilon", "delta"), deltas) + listing([*assumed, *self.caveats])
+        return paragraph(said) + table(("epsilon", "delta"), deltas) + listing([*assumed, *map(str, self.caveats)])
 
     def meets(self, budget: Budget) -> bool:
         """Return whether the guarantee is at least as strong as ``budget``."""
@@ -223,7 +251,7 @@ def require_kind(guarantee: Guarantee, accept: frozenset[str]) -> None:
         )
     if guarantee.kind != "unconditional" and guarantee.kind not in accept:
         raise GuaranteeKindError(
-            f"the guarantee is {guarantee.kind}, not unconditional: {'; '.join(guarantee.assumptions)}. "
+            f"the guarantee is {guarantee.kind}, not unconditional: {'; '.join(map(str, guarantee.assumptions))}. "
             f"To publish it all the same, write accept={{{guarantee.kind!r}}}"
         )
 

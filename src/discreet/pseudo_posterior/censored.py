@@ -17,17 +17,14 @@ import numpy.typing as npt
 from discreet._core.arrays import Floats
 from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError, RelationNotSupported
-from discreet._core.text import rounded_up
 from discreet.domain import Domain
-from discreet.privacy import Guarantee, Relation
+from discreet.privacy import Code, Guarantee, Relation
 from discreet.privacy.algebra import BoundedRangeProfile, power
-from discreet.pseudo_posterior.checks import UNCHECKED
 from discreet.pseudo_posterior.grid import check_grid_bound, drawn_on_grid
 from discreet.pseudo_posterior.likelihood import Columns, quiet, records_of, rows
 from discreet.pseudo_posterior.mechanism import ModelMechanism, least_product, partial_caveats, synthetic_tables
 from discreet.pseudo_posterior.sampler import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Progress, Sampler
 from discreet.pseudo_posterior.survey_and_units import (
-    PUBLIC_MEAN,
     check_survey,
     check_unit,
     survey_weights,
@@ -36,16 +33,6 @@ from discreet.pseudo_posterior.survey_and_units import (
 )
 from discreet.pseudo_posterior.synthesiser import settle_numbers, settled
 from discreet.releases.content import MechanismFamily
-
-_PUBLIC_SIZE = "the number of synthetic records was chosen in public, not from the number held"
-_EXACT_SAMPLING = (
-    "exact posterior sampling: each table's parameters are an independent draw from the posterior itself, however long "
-    "the run became and whether or not it is kept; of a chain that a synthesiser brings, that it is one of its model"
-)
-_ROW_BY_ROW = "the number that is computed for a record's log-density does not depend on the other records beside it"
-_CHAINS = (
-    "Markov chains draw from the posterior approximately, in floating point; their diagnostics are signs, not bounds"
-)
 
 
 def censored_law(
@@ -333,17 +320,16 @@ class CensoredPosterior(MechanismFamily):
             kind="empirical" if self.grid is None else "unconditional",
             theorem="T18",
             assumptions=(
-                f"model, prior, bound{'' if self.grid is None else ', grid'} and weights were chosen without looking "
-                "at the data",
-                *((_PUBLIC_SIZE,) if held.name == "add-remove" else ()),
-                UNCHECKED,
-                *((PUBLIC_MEAN,) if self.survey_weight is not None else ()),
-                *((_EXACT_SAMPLING,) if self.grid is None else (_ROW_BY_ROW,)),
+                Code("model-chosen-without-data", {"grid": self.grid is not None}),
+                *((Code("public-size"),) if held.name == "add-remove" else ()),
+                Code("model-reads-argument-alone"),
+                *((Code("public-survey-mean"),) if self.survey_weight is not None else ()),
+                Code("exact-sampling" if self.grid is None else "density-row-by-row"),
             ),
             caveats=(
-                "the delta is an upper bound",
-                *((f"{rounded_up(each, 6)} for each of {self.tables} tables",) * (self.tables > 1)),
-                *((_CHAINS,) if self.grid is None else ()),
+                Code("delta-is-bound"),
+                *((Code("epsilon-each", {"epsilon": each, "tables": self.tables}),) * (self.tables > 1)),
+                *((Code("chains-approximate"),) if self.grid is None else ()),
                 *unit_caveats(self.unit, same_number=self.size is None),
                 *partial_caveats(self.synthesiser, self.survey_weight),
             ),

@@ -32,10 +32,6 @@ from discreet.pseudo_posterior.likelihood import (
 )
 from discreet.pseudo_posterior.synthesiser import Synthesiser
 
-UNCHECKED = (
-    "the code of the model reads the table through its argument alone: what it reaches in another way (a variable "
-    "outside it, a file) is seen by no check"
-)
 _CONFIDENTIAL_NUMBER = (
     "changes with the number of records, which is confidential under add/remove (a size was given). Write a public "
     "number in place of len(data[...]), or leave size out, for tables of as many records as are held"

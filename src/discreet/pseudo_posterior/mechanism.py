@@ -18,7 +18,6 @@ import numpy.typing as npt
 from discreet._core.arrays import Booleans, Floats
 from discreet._core.errors import DomainError, LawNotAvailable, ParameterError
 from discreet._core.lazy import jnp, pl
-from discreet._core.text import as_written
 from discreet.domain import Commonness, Counts, Domain, Integer, Numeric, Records
 from discreet.domain.column import Column
 from discreet.domain.metric import nearest_codes
@@ -26,7 +25,7 @@ from discreet.mechanisms import Mechanism
 from discreet.mechanisms.base import NEIGHBOURS, DrawnTable
 from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.reading import Contents, Outcome, Reading
-from discreet.privacy import Budget, Guarantee, Relation
+from discreet.privacy import Budget, Code, Guarantee, Relation
 from discreet.pseudo_posterior.from_domain import bounds_of, sensitive_nulls
 from discreet.pseudo_posterior.likelihood import Columns, quiet, redrawn
 from discreet.pseudo_posterior.sampler import Convergence, PosteriorDraws, Progress
@@ -143,15 +142,12 @@ def exact_columns(synthesiser: Synthesiser, survey_weight: str | None) -> tuple[
     return (*synthesiser.given, survey_weight)
 
 
-def partial_caveats(synthesiser: Synthesiser, survey_weight: str | None) -> tuple[str, ...]:
-    """Return what partial synthesis does not protect, in words."""
+def partial_caveats(synthesiser: Synthesiser, survey_weight: str | None) -> tuple[Code, ...]:
+    """Return what partial synthesis does not protect."""
     exact = exact_columns(synthesiser, survey_weight)
     if not exact:
         return ()
-    return (
-        f"only {', '.join(synthesiser.sensitive)} is protected, in each record by itself; "
-        f"{', '.join(exact)} {'is' if len(exact) == 1 else 'are'} published exactly as held",
-    )
+    return (Code("protected-alone", {"protected": list(synthesiser.sensitive), "exact": list(exact)}),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,8 +171,7 @@ class ModelMechanism(Mechanism):
     traits: ClassVar[Traits] = Traits(
         free=(),
         needs_cells=False,
-        randomness="operating-system entropy, fresh for this release: ChaCha20 keyed with 256 bits of it; each Markov "
-        "chain and each table of records runs on a 64-bit key of JAX's counter-based generator, drawn from the former",
+        randomness="operating-system-and-jax",
     )
 
     posterior: Any
@@ -244,7 +239,7 @@ class ModelMechanism(Mechanism):
     def reading(self, y: Sequence[DrawnTable], *, n: int) -> Reading:
         """Return the tables as the kernel drew them, which are only decoded."""
         chains = self.parameters()["chains"]
-        met = Outcome(_met(chains["refused_beyond"])) if self.posterior.grid is None else None
+        met = Outcome((_met(chains["refused_beyond"]),)) if self.posterior.grid is None else None
         return TablesOfModel(iter(y), self.contents(n).domain, self.published_exactly, met)
 
     # -- its parameters -----------------------------------------------------------------------------------------
@@ -406,14 +401,7 @@ def _limits(convergence: Convergence) -> dict[str, float | None]:
     return {name: value if math.isfinite(value) else None for name, value in limits.items()}
 
 
-def _met(limits: Mapping[str, float | None]) -> str:
-    """Say in words which limits the chains met; others would have been refused."""
-    forms = {
-        "r_hat": "R-hat at most {}",
-        "effective": "at least {} effective draws per chain",
-        "divergent": "a share of divergent transitions of at most {}",
-    }
-    met = [form.format(as_written(limit)) for name, form in forms.items() if (limit := limits[name]) is not None]
-    if not met:
-        return "the Markov chains were not checked: no limit of convergence was set"
-    return f"the Markov chains met the limits of convergence: {', '.join(met)}"
+def _met(limits: Mapping[str, float | None]) -> Code:
+    """Say which limits the chains met; others would have been refused."""
+    met = {name: limit for name, limit in limits.items() if limit is not None}
+    return Code("chains-met", met) if met else Code("chains-unchecked")

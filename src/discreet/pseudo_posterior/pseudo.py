@@ -18,16 +18,14 @@ from discreet._core.arrays import Floats
 from discreet._core.checks import real
 from discreet._core.errors import ParameterError, Refused, RelationNotSupported
 from discreet._core.numeric import least_real
-from discreet._core.text import as_written, counted, rounded_up
+from discreet._core.text import rounded_up
 from discreet.domain import Domain
-from discreet.privacy import Guarantee, Relation
+from discreet.privacy import Code, Guarantee, Relation
 from discreet.privacy.algebra import BoundedRangeProfile, power
-from discreet.pseudo_posterior.checks import UNCHECKED
 from discreet.pseudo_posterior.likelihood import Columns
 from discreet.pseudo_posterior.mechanism import ModelMechanism, least_product, partial_caveats, synthetic_tables
 from discreet.pseudo_posterior.sampler import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Progress, Sampler
 from discreet.pseudo_posterior.survey_and_units import (
-    PUBLIC_MEAN,
     check_survey,
     check_unit,
     survey_weights,
@@ -39,10 +37,6 @@ from discreet.pseudo_posterior.weights import ExponentialWeights, LinearWeights,
 from discreet.releases.content import MechanismFamily
 
 _REFITS = 6
-_ABOVE_ONE = (
-    "densities of this model may exceed one in the unit of measurement used: the local epsilon is then twice the range "
-    "of the weighted log-likelihoods, up to four times the Lipschitz bound (lemma 2 of PP22)"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -401,20 +395,18 @@ class PseudoPosterior(MechanismFamily):
             kind="asymptotic",
             theorem="T19",
             assumptions=(
-                "the largest weighted log-likelihood over this table and these posterior draws, raised by "
-                f"{as_written(factor)}, bounds that of every table of {counted(n, 'record')} and every parameter",
-                "the weight of a record hardly depends on the other records (assumption 5 of PP22)",
-                UNCHECKED,
-                *((PUBLIC_MEAN,) if self.survey_weight is not None else ()),
-                "the chains have converged: those beyond the limits stated with them would not have been released",
+                Code("bound-for-every-table", {"factor": factor, "records": n}),
+                Code("weights-hardly-depend"),
+                Code("model-reads-argument-alone"),
+                *((Code("public-survey-mean"),) if self.survey_weight is not None else ()),
+                Code("chains-converged"),
             ),
             caveats=(
-                "local and asymptotic: computed from this table, not proved for every table; an outlier that is "
-                "replaced can change the weights of all records",
-                *((f"{rounded_up(each, 6)} for each of {self.tables} tables",) * (self.tables > 1)),
-                "the scale of the weights, or which records are dropped, was chosen by looking at the data",
-                "a bound on log-densities depends on the unit of measurement",
-                *(() if self.synthesiser.log_density_at_most_zero else (_ABOVE_ONE,)),
+                Code("local-and-asymptotic"),
+                *((Code("epsilon-each", {"epsilon": each, "tables": self.tables}),) * (self.tables > 1)),
+                Code("weights-from-data"),
+                Code("unit-of-measurement"),
+                *(() if self.synthesiser.log_density_at_most_zero else (Code("densities-above-one"),)),
                 *unit_caveats(self.unit),
                 *partial_caveats(self.synthesiser, self.survey_weight),
             ),

@@ -9,15 +9,11 @@ from discreet._core.arrays import Floats
 from discreet._core.checks import real
 from discreet._core.errors import DomainError, ParameterError
 from discreet.domain import Decimal, Domain, Integer, Numeric
+from discreet.privacy import Code
 from discreet.pseudo_posterior.likelihood import Columns
 from discreet.pseudo_posterior.synthesiser import Synthesiser
 
 # Survey weights of records: what a record says of the parameters counts in proportion to its weight.
-
-PUBLIC_MEAN = (
-    "survey_mean was chosen without looking at the data, and the survey weight of a record does not change when "
-    "another record is replaced"
-)
 
 
 def check_survey(synthesiser: Synthesiser, column: str | None, mean: float | None) -> float | None:
@@ -107,15 +103,11 @@ def units_in(columns: Columns, column: str | None) -> npt.NDArray[np.int64] | No
     return np.asarray(index, dtype=np.int64)
 
 
-def unit_caveats(column: str | None, *, same_number: bool = True) -> tuple[str, ...]:
-    """Return what the bound is about, in words.
+def unit_caveats(column: str | None, *, same_number: bool = True) -> tuple[Code, ...]:
+    """Return what the bound is about.
 
     ``same_number``: whether neighbours have as many records in the unit that they differ in.
     """
     if column is None:
         return ()
-    return (
-        f"the privacy unit is all records with one value of {column}: the bound is about them together, and each of "
-        "them is protected as a part of the unit",
-        *(("how many records each unit has is not protected",) * same_number),
-    )
+    return Code("unit-together", {"column": column}), *((Code("unit-sizes"),) * same_number)

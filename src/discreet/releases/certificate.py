@@ -10,20 +10,29 @@ import datetime
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
-from discreet._core.errors import FileProblem
+from discreet import wording
+from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.random import fresh_identity
 from discreet._core.reading import read_json
-from discreet._core.text import alarm, counted, harmless, listing, paragraph, percent, rounded_up
+from discreet._core.text import alarm, counted, harmless, listing, paragraph, rounded_up
 from discreet._core.version import __version__
 from discreet._core.writing import require_settled
 from discreet.domain import Domain
 from discreet.mechanisms import Contents, Mechanism
 from discreet.privacy import Budget, Guarantee
-from discreet.releases.content import POOR_UTILITY
+from discreet.releases import certificate_v1
+from discreet.releases.content import (
+    POOR_UTILITY,
+    SEEDED,
+    certified_mechanism,
+    headline,
+    promise,
+    utility_facts,
+)
 from discreet.releases.facts import (
     CertificateFacts,
     FileFacts,
@@ -34,9 +43,8 @@ from discreet.releases.facts import (
     ReleasedFacts,
     UnitFacts,
 )
-from discreet.releases.promise import MARKED, SEEDED, SEEDED_CUT, SHOWS, headline, in_present_form, promise
 
-SCHEMA = 1
+SCHEMA = 2
 FOLDER_CERTIFICATE = "certificate.json"
 """Name of the certificate in a folder of several tables."""
 PARTS_CERTIFICATE = "_certificate.json"
@@ -50,10 +58,14 @@ class Certificate:
     Parameters
     ----------
     facts : CertificateFacts
-        The fields of schema version 1, by their names: ``certificate.facts.guarantee.epsilon``.
+        The fields of schema version 2, by their names: ``certificate.facts.guarantee.epsilon``. Certificates of
+        version 1 are read as these.
+    forecast : dict, optional
+        Of a release that was just made: what its mechanism forecast. It is no part of the certificate.
     """
 
     facts: CertificateFacts
+    forecast: Mapping[str, Any] | None = field(default=None, compare=False)
 
     @classmethod
     def of(
@@ -82,42 +94,29 @@ class Certificate:
             relation=RelationFacts(name=relation.name, group=relation.group),
             unit=UnitFacts(column=unit, max_records=relation.group) if unit else None,
             public_inputs=dict(public_inputs),
-            guarantee=promise(
-                mechanism, guarantee, headline(guarantee, budget), unit=unit, seeded=seeded or seeded_cut
-            ),
-            randomness=SEEDED if seeded else SEEDED_CUT if seeded_cut else mechanism.traits.randomness,
-            released=ReleasedFacts(
-                columns=list(contents.columns),
-                rows=None if contents.tables else size,
-                tables=[] if contents.tables else None,
-            ),
-            shows=SHOWS,
+            guarantee=promise(mechanism, guarantee, headline(guarantee, budget), unit=unit),
+            randomness="seeded" if seeded else "seeded-cut" if seeded_cut else mechanism.traits.randomness,
+            released=ReleasedFacts(columns=list(contents.columns), tables=[]),
         )
-        return cls(facts=facts)
+        return cls(facts=facts, forecast=utility_facts(mechanism, guarantee.n))
 
     def releasing(self, **values: Any) -> Certificate:
-        """Return the certificate with something told in ``released``: fields of it, and what a mechanism adds."""
-        rules, released = ReleasedFacts.rules(), self.facts.released
-        further = {key: value for key, value in values.items() if key not in rules}
-        changes = {key: value for key, value in values.items() if key in rules}
-        released = replace(released, **changes, further={**released.further, **further})
-        return Certificate(facts=replace(self.facts, released=released))
+        """Return the certificate with something told in ``released``."""
+        return replace(self, facts=replace(self.facts, released=replace(self.facts.released, **values)))
 
     def paid(self, stamp: Mapping[str, str]) -> Certificate:
         """Return the certificate with where it stands in the ledger of the data set."""
         ledger = LedgerFacts(dataset=stamp["dataset"], entry=stamp["entry"], head=stamp["head"])
-        return Certificate(facts=replace(self.facts, ledger=ledger))
+        return replace(self, facts=replace(self.facts, ledger=ledger))
 
     def holding(self, tables: Sequence[FileFacts]) -> Certificate:
         """Return the certificate of these tables."""
-        if self.several:
-            return self.releasing(tables=list(tables))
-        return self.releasing(file=tables[0].file, rows=tables[0].rows, sha256=tables[0].sha256)
+        return self.releasing(tables=list(tables))
 
     @property
     def several(self) -> bool:
         """Whether it is of tables in a folder, one or more, and not of one file."""
-        return self.facts.released.tables is not None
+        return self.facts.mechanism.parameters.get("tables") is not None
 
     @property
     def in_parts(self) -> bool:
@@ -127,10 +126,7 @@ class Certificate:
     @property
     def tables(self) -> list[FileFacts]:
         """The ``file``, ``rows`` and ``sha256`` of each released table."""
-        released = self.facts.released
-        if released.tables is not None:
-            return released.tables
-        return [FileFacts(file=released.file, rows=cast(int, released.rows), sha256=released.sha256)]
+        return self.facts.released.tables
 
     @property
     def identity(self) -> Any:
@@ -143,7 +139,8 @@ class Certificate:
         promised = self.facts.guarantee.to_dict()
         return {
             "mechanism": self.facts.mechanism.to_dict(),
-            "guarantee": {key: promised[key] for key in ("epsilon", "delta", "kind", "theorem", "statement")},
+            "guarantee": {key: promised[key] for key in ("epsilon", "delta", "kind", "theorem")}
+            | {"statement": self.statement},
             "records": self.facts.records,
             "size": self.facts.size,
             "identity": self.identity,
@@ -162,26 +159,49 @@ class Certificate:
     @property
     def seeded(self) -> bool:
         """Whether the release used a seed, and so is not for publication."""
-        return self.facts.randomness.startswith(MARKED)
+        return self.facts.randomness in SEEDED
+
+    @property
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        facts, parameters = self.facts, self.facts.mechanism.parameters
+        return wording.statement(
+            facts.guarantee.kind,
+            self.epsilon,
+            self.delta,
+            relation=facts.relation.name,
+            group=facts.relation.group,
+            unit=parameters.get("unit"),
+            protected=parameters["synthesised"] if parameters.get("published_exactly") else (),
+            one_table=facts.guarantee.epsilon_each,
+            tables=len(self.tables),
+            seeded=self.seeded,
+        )
+
+    @property
+    def outcome(self) -> str:
+        """What the output told about its use, in sentences; empty where that was known beforehand."""
+        return wording.told(self.facts.released.outcome)
 
     @property
     def poor(self) -> str | None:
         """Why the release is of poor use, in a sentence; None where it is not known to be.
 
-        From the outcome, where that tells how much of the release is from the data, else from what was known before.
+        From the outcome, where that tells how much of the release is from the data, else from the forecast, which
+        follows from the public facts.
         """
-        released, promised = self.facts.released, self.facts.guarantee
-        from_data, before = share(released.share_from_data), share(promised.share_not_from_data)
-        if from_data is not None:
-            return f"Poor utility: {released.outcome}." if from_data < 1.0 - POOR_UTILITY else None
-        if before is None or before <= POOR_UTILITY:
+        if (from_data := share(self.facts.released.share_from_data)) is not None:
+            return f"Poor utility: {self.outcome}." if from_data < 1.0 - POOR_UTILITY else None
+        try:
+            before = self.forecast or utility_facts(certified_mechanism(self.facts), self.facts.records)
+        except (DiscreetError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError):
             return None
-        stated = promised.share_in_words or f"about {percent(before, 3)} of the released records are not from the data"
-        return f"Poor utility: {stated}."
+        poor = (before["share_not_from_data"] or 0.0) > POOR_UTILITY
+        return f"Poor utility: {before['share_in_words']}." if poor else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the document as JSON values."""
-        return self.facts.to_dict()
+        """Return the document as JSON values; that of an earlier version as it was read."""
+        return dict(self.facts.earlier or self.facts.to_dict())
 
     def to_json(self) -> str:
         """Return the document as indented JSON."""
@@ -194,9 +214,13 @@ class Certificate:
         Raises
         ------
         ParameterError
-            When a field is missing or of the wrong kind.
+            When a field is missing, of the wrong kind, or not known to this version.
         """
-        return cls(facts=CertificateFacts.from_dict(in_present_form(dict(document))))
+        if certificate_v1.is_earlier(document):
+            return cls(facts=certificate_v1.read(document))
+        if document.get("discreet_certificate") != SCHEMA:
+            raise ParameterError(f"it is not a discreet certificate of version 1 or {SCHEMA}. Update discreet")
+        return cls(facts=CertificateFacts.from_dict(document))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
@@ -212,17 +236,17 @@ class Certificate:
         """
         file = certificate_in(Path(path)) if Path(path).is_dir() else path
         require_settled(file)
-        document = in_present_form(read_json(file, remedy="give the certificate written beside the release"))
-        if document.get("discreet_certificate") != SCHEMA:
+        document = read_json(file, remedy="give the certificate written beside the release")
+        if document.get("discreet_certificate") != SCHEMA and not certificate_v1.is_earlier(document):
             raise FileProblem(
-                file, f"it is not a discreet certificate of version {SCHEMA}", "check the file, or update discreet"
+                file, f"it is not a discreet certificate of version 1 or {SCHEMA}", "check the file, or update discreet"
             )
         return cls.from_dict(document)
 
     @property
     def summary(self) -> str:
         """One line: how many records, from how many, under which budget, by which mechanism."""
-        rows = self.tables[0].rows or 0
+        rows = self.tables[0].rows
         released = counted(rows, "record") if self.facts.size is not None else f"counts of {counted(rows, 'cell')}"
         if self.several:
             released = f"{counted(len(self.tables), 'table')} of {released}"
@@ -238,9 +262,8 @@ class Certificate:
 
     def _repr_html_(self) -> str:
         first = alarm(self.poor) if self.poor else ""
-        statement = paragraph(self.facts.guarantee.statement, strong=True)
-        said = f"{statement}{paragraph(self.summary)}{listing(self._said())}"
-        return f"{first}{said}{paragraph(self.facts.shows)}"
+        said = f"{paragraph(self.statement, strong=True)}{paragraph(self.summary)}{listing(self._said())}"
+        return f"{first}{said}{paragraph(wording.SHOWS)}"
 
     def __str__(self) -> str:
         return self.text if self.poor is None else f"{harmless(self.poor)}\n{self.text}"
@@ -248,15 +271,14 @@ class Certificate:
     @property
     def text(self) -> str:
         """The promise, what else is to be known, and what a certificate shows: without what :attr:`poor` says first."""
-        statement = self.facts.guarantee.statement
-        lines = [statement, *(f"- {line}" for line in self._said()), self.facts.shows]
+        lines = [self.statement, *(f"- {line}" for line in self._said()), wording.SHOWS]
         return "\n".join(map(harmless, lines))
 
     def _said(self) -> list[str]:
         """Return what an unproved promise assumes, the caveats, and what the output told where it is not said first."""
-        outcome, promised = self.facts.released.outcome, self.facts.guarantee
-        told = [] if outcome is None or (self.poor is not None and outcome in self.poor) else [outcome]
-        assumed = [] if promised.kind == "unconditional" else promised.assumptions or []
+        outcome, promised = self.outcome, self.facts.guarantee
+        told = [] if not outcome or outcome in (self.poor or "") else [outcome]
+        assumed = [] if promised.kind == "unconditional" else promised.assumptions
         return [*(f"it assumes: {one}" for one in assumed), *map(str, promised.caveats), *told]
 
 

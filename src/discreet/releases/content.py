@@ -18,8 +18,8 @@ from discreet._core.random import seeded
 from discreet.domain import Commonness, Domain
 from discreet.mechanisms import Mechanism, certified_type, first_names, named, require_kept
 from discreet.mechanisms.reading import Contents, Estimates, Reading
-from discreet.privacy import Guarantee, Relation
-from discreet.releases.facts import CertificateFacts
+from discreet.privacy import Budget, Code, Guarantee, Relation
+from discreet.releases.facts import CertificateFacts, GuaranteeFacts
 
 Frames = Iterator["pl.DataFrame"]
 
@@ -165,17 +165,67 @@ def outcome_facts(reading: Reading) -> Mapping[str, Any]:
     told = reading.outcome()
     if told is None:
         return {}
-    return {"outcome": told.text, "share_from_data": told.share_from_data, **told.facts}
+    return {"outcome": list(told.codes), "share_from_data": told.share_from_data, **told.facts}
 
 
-def utility_facts(mechanism: Mechanism, n: int) -> dict[str, Any]:
+def utility_facts(mechanism: Mechanism, n: int, like: Commonness | None = None) -> dict[str, Any]:
     """Say what share of the release was not going to be from the data, where a public fact says it."""
-    forecast, depends = mechanism.forecast(n), mechanism.traits.leaves_out
+    forecast, depends = mechanism.forecast(n, like), mechanism.traits.leaves_out
     return {
         "share_not_from_data": None if depends or math.isnan(forecast.lost) else forecast.lost,
         "share_at_most": forecast.lost_at_most,
         "share_in_words": wording.lost(forecast, unknown=depends),
     }
+
+
+# What a certificate promises, in numbers and codes.
+
+SEEDED = ("seeded", "seeded-cut")
+"""What a certificate says of randomness where a seed was used."""
+
+_PROFILE_EPSILONS = (0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+
+
+def headline(guarantee: Guarantee, budget: Budget | None) -> float:
+    """Return the epsilon that is stated, or the budget's, or the least one at which delta is 1e-9 or at its floor."""
+    if guarantee.stated is not None:
+        return guarantee.stated[0]
+    if budget is not None:
+        return budget.epsilon
+    floor = guarantee.delta(math.inf)
+    return guarantee.epsilon(min(1.0, max(1e-9, floor * (1 + 1e-6))))
+
+
+def promise(
+    mechanism: Mechanism,
+    guarantee: Guarantee,
+    epsilon: float,
+    *,
+    unit: str | None,
+    epsilons: tuple[float, ...] = _PROFILE_EPSILONS,
+) -> GuaranteeFacts:
+    """Return the ``guarantee`` of a certificate, with its profile at some epsilons.
+
+    Any epsilon may be stated, since delta follows from it, except where the guarantee has its own.
+    """
+    delta, each = guarantee.delta(epsilon), None
+    if guarantee.stated is not None:
+        delta, (epsilon, each) = 0.0, guarantee.stated
+    slots = unit is not None and not mechanism.parameters().get("unit_votes")
+    caveats = [*guarantee.caveats, *((Code("unused-slots"),) * slots), *delta_caveats(delta, guarantee.n)]
+    caveats += [Code("epsilon-large", {"limit": 10})] * (epsilon > 10)
+    return GuaranteeFacts(
+        epsilon=epsilon,
+        delta=delta,
+        epsilon_each=each,
+        profile=[[e, guarantee.delta(e)] for e in epsilons],
+        **{**guarantee.to_dict(), "assumptions": list(guarantee.assumptions), "caveats": caveats},
+    )
+
+
+def delta_caveats(delta: float, n: int) -> list[Code]:
+    """Say what a delta allows that is not far below one in the number of records; nothing of one that is."""
+    return [Code("delta-large", {"records": delta * n})] if delta * n > 0.1 else []
 
 
 # The gate of utility: what share of a release is not from the data, and what would help.

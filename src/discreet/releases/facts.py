@@ -1,4 +1,4 @@
-"""The fields of a certificate: what each says, its JSON Schema, and how certificates of version 1 are read and written.
+"""The fields of a certificate: what each says, its JSON Schema, and how certificates of schema 2 are read and written.
 
 The JSON Schema that is published and the tables of the reference page are made from them by ``tools/certificate.py``:
 the text below a field is its row.
@@ -13,11 +13,14 @@ from typing import Any, Literal, NoReturn, Self
 
 from discreet._core.errors import ParameterError
 from discreet._core.reading import first_wrong
+from discreet.privacy import Code
+from discreet.wording import RANDOMNESS
 
 _NUMBER = (int, float)
 _NULL = {"type": "null"}
 _TEXT = {"type": "string", "minLength": 1}
 _TEXTS = {"type": "array", "items": {"type": "string"}}
+_CODES = {"type": "array", "items": {"$ref": "#/$defs/code"}}
 _NAME = {"type": "string", "pattern": "^[a-z][a-z0-9_-]*$"}
 _HASH = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 _HASH_OR_NULL = {"oneOf": [_NULL, _HASH]}
@@ -34,24 +37,20 @@ _POINTS = {"type": "array", "items": {**_POINT, "minItems": 2, "maxItems": 2}}
 def _rule(
     schema: Mapping[str, Any] | None = None,
     *kinds: type,
-    part: type[Facts] | None = None,
+    part: type[Facts | Code] | None = None,
     where: str | None = None,
-    required: bool = True,
 ) -> dict[str, Any]:
     """Return what holds of a field: its JSON Schema, by default that of its ``part``.
 
     With ``kinds`` it is checked as a certificate is read; else it holds whatever was read. It is written ``where``
-    another field, or it itself, is there. It is not ``required`` where earlier versions did not write it.
+    another field, or it itself, is there.
     """
-    return {"schema": schema, "kinds": kinds, "part": part, "where": where, "required": required and where is None}
+    return {"schema": schema, "kinds": kinds, "part": part, "where": where, "required": where is None}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """One object of a certificate: its fields, its ``further`` keys, and which fields it lacks: they are ``absent``."""
-
-    further: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    absent: frozenset[str] = field(default=frozenset(), repr=False)
+    """One object of a certificate."""
 
     @classmethod
     def rules(cls) -> dict[str, Mapping[str, Any]]:
@@ -62,46 +61,52 @@ class Facts:
     def from_dict(cls, document: Any, place: str = "") -> Self:
         """Read a JSON value.
 
-        Raises ParameterError with the place of the first field that is missing or of the wrong kind.
+        Raises ParameterError with the place of the first field that is missing, of the wrong kind, or not known.
         """
         rules, values = cls.rules(), {}
         for name, rule in rules.items():
-            due = rule["where"] is None or not isinstance(document, Mapping) or rule["where"] in document
+            due = rule["required"] or not isinstance(document, Mapping) or rule["where"] in document
             shape = {name: rule["kinds"]} if due and rule["kinds"] else {}
             if (wrong := first_wrong(document, shape, place)) is not None:
                 _refuse(wrong)
+            if rule["required"] and name not in document:
+                _refuse(f"{place}{name}")
             values[name] = _inside(rule, document.get(name), f"{place}{name}")
-        return cls(
-            **values,
-            further={key: value for key, value in document.items() if key not in rules},
-            absent=frozenset(name for name, rule in rules.items() if rule["where"] is None and name not in document),
-        )
+        if later := sorted(set(document) - set(rules)):
+            raise ParameterError(
+                f"the certificate's field {place}{later[0]} was written by a later version of discreet. Update it"
+            )
+        return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON value, in the order of the fields."""
         values: dict[str, Any] = {}
         for name, rule in self.rules().items():
             value, where = getattr(self, name), rule["where"]
-            if value is not None or (name not in self.absent and (where is None or getattr(self, where) is not None)):
-                if list in rule["kinds"] and rule["part"] is not None:
+            if value is not None or where is None or getattr(self, where) is not None:
+                if rule["part"] is not None and isinstance(value, list):
                     value = [entry.to_dict() for entry in value]
                 values[name] = value.to_dict() if isinstance(value, Facts) else value
-        return {**values, **self.further}
+        return values
 
 
 def _inside(rule: Mapping[str, Any], value: Any, place: str) -> Any:
-    """Return a value, typed where its field is a part; one that is not checked may be anything."""
-    part: type[Facts] | None = rule["part"]
+    """Return a value, typed where its field is a part."""
+    part = rule["part"]
     if part is None or value is None:
         return value
+    if part is Code:
+        return [_code(entry, f"{place}[{i}]") for i, entry in enumerate(value)]
     if list in rule["kinds"]:
         return [part.from_dict(entry, f"{place}[{i}].") for i, entry in enumerate(value)] or _refuse(place)
-    try:
-        return part.from_dict(value, f"{place}.")
-    except ParameterError:
-        if rule["kinds"]:
-            raise
-        return value
+    return part.from_dict(value, f"{place}.")
+
+
+def _code(value: Any, place: str) -> Code:
+    """Return a code, whose numbers are whatever was read."""
+    if (wrong := first_wrong(value, {"code": (str,)}, f"{place}.")) is not None:
+        _refuse(wrong)
+    return Code(value["code"], {key: number for key, number in value.items() if key != "code"})
 
 
 def _refuse(place: str) -> NoReturn:
@@ -114,9 +119,9 @@ def _refuse(place: str) -> NoReturn:
 class LibraryFacts(Facts):
     """The program that wrote a certificate."""
 
-    name: str = field(metadata=_rule({"const": "discreet"}))
+    name: str = field(metadata=_rule({"const": "discreet"}, str))
     """its name: `discreet`"""
-    version: str = field(metadata=_rule(_TEXT))
+    version: str = field(metadata=_rule(_TEXT, str))
     """its version"""
 
 
@@ -168,34 +173,24 @@ class GuaranteeFacts(Facts):
 
     epsilon: float = field(metadata=_rule(_EPSILON, *_NUMBER))
     r"""one point of the profile, with `delta`: at the $\varepsilon$ of the budget, if one was given"""
-    delta: float = field(metadata=_rule(_PROBABILITY, *_NUMBER, required=False))
+    delta: float = field(metadata=_rule(_PROBABILITY, *_NUMBER))
     r"""the $\delta$ at `epsilon`"""
-    epsilon_each: float | None = field(default=None, metadata=_rule(_EPSILON, where="epsilon_each"))
+    epsilon_each: float | None = field(default=None, metadata=_rule(_EPSILON, *_NUMBER, where="epsilon_each"))
     r"""only of a model: the $\varepsilon$ of one table; `epsilon` is that of all tables together"""
     pure_epsilon: float | None = field(metadata=_rule({"oneOf": [_NULL, _EPSILON]}))
     r"""the $\varepsilon$ at which $\delta=0$, or `null`"""
-    kind: str = field(metadata=_rule({"enum": ["unconditional", "asymptotic", "empirical"]}))
+    kind: str = field(metadata=_rule({"enum": ["unconditional", "asymptotic", "empirical"]}, str))
     """see [kinds](../guarantee.md#kinds)"""
-    theorem: str = field(metadata=_rule({"type": "string", "pattern": "^T[1-9][0-9]*(, [a-z ]+)?$"}, object))
+    theorem: str = field(metadata=_rule({"type": "string", "pattern": "^T[1-9][0-9]*(, [a-z ]+)?$"}, str))
     """id in the [theory pages](../theory/index.md)"""
     exact: bool = field(metadata=_rule({"type": "boolean"}))
     """whether some neighbours attain the profile"""
-    assumptions: Sequence[str] = field(metadata=_rule(_TEXTS))
-    """what the promise assumes, in plain words"""
-    caveats: Sequence[str] = field(metadata=_rule(_TEXTS, list))
-    """what else is to be known, in plain words"""
+    assumptions: list[Code] = field(metadata=_rule(_CODES, list, part=Code))
+    """what the promise assumes: [codes](#codes)"""
+    caveats: list[Code] = field(metadata=_rule(_CODES, list, part=Code))
+    """what else is to be known: [codes](#codes)"""
     profile: Sequence[Sequence[float]] = field(metadata=_rule(_POINTS))
     r"""pairs $[\varepsilon,\delta]$ at fixed $\varepsilon$"""
-    share_not_from_data: float | None = field(default=None, metadata=_rule(_SHARE, required=False))
-    """share of the released records that carries nothing of the data, as known before the release: an expectation, a
-    bound or a prediction; `null` where it cannot be stated without the data"""
-    share_at_most: float | None = field(default=None, metadata=_rule(_PROBABILITY, where="share_at_most"))
-    """a bound on `share_not_from_data` for every table; 1 where none is known. Older certificates have none"""
-    share_in_words: str | None = field(default=None, metadata=_rule(_TEXT, where="share_in_words"))
-    """both in a sentence that says which it is. Older certificates have none"""
-    statement: str = field(metadata=_rule(_TEXT, str))
-    """the promise in one sentence. A kind that is not proved says so at its beginning; an asymptotic one is no formal
-    differential privacy and says that"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,9 +198,9 @@ class FileFacts(Facts):
     """One released table."""
 
     file: str | None = field(metadata=_rule(_FILE, str, NoneType))
-    """its file in the folder; `null` where it was not written"""
+    """name of its file; `null` where it was not written"""
     rows: int = field(metadata=_rule({"type": "integer", "minimum": 0}, int))
-    """its number of rows"""
+    """its number of rows: fewer than `size` where the mechanism releases a random number, one per cell for counts"""
     sha256: str | None = field(metadata=_rule(_HASH_OR_NULL, str, NoneType))
     """hash of its file; `null` where it was not written"""
 
@@ -216,22 +211,15 @@ class ReleasedFacts(Facts):
 
     columns: Sequence[str] = field(metadata=_rule({**_TEXTS, "minItems": 1, "uniqueItems": True}, list))
     """names of the released columns"""
-    rows: int | None = field(metadata=_rule({"type": ["integer", "null"], "minimum": 0}, int, NoneType))
-    """number of rows of one table: fewer than `size` where the mechanism releases a random number, one per cell for
-    counts; `null` where there are several tables"""
-    file: str | None = field(default=None, metadata=_rule(_FILE))
-    """name of the file of one table; `null` where it was not written to a file, or there are several"""
-    sha256: str | None = field(default=None, metadata=_rule(_HASH_OR_NULL))
-    """hash of that file, or `null`"""
-    outcome: str | None = field(default=None, metadata=_rule({"oneOf": [_NULL, _TEXT]}))
+    tables: list[FileFacts] = field(metadata=_rule(None, list, part=FileFacts))
+    """the released tables: several in a folder where the mechanism has the parameter `tables`, else one. Of each:"""
+    outcome: list[Code] = field(default_factory=list, metadata=_rule(_CODES, list, part=Code))
     """what the output itself tells about its use, such as how many labels were kept, or which limits of convergence the
-    Markov chains met; `null` where that was known beforehand. It cannot be recomputed, nor can the three fields
-    `share_from_data`, `pairs_measured` and `merged_cells`"""
-    share_from_data: float | None = field(default=None, metadata=_rule(_SHARE, required=False))
+    Markov chains met: [codes](#codes), none where that was known beforehand. It cannot be recomputed, nor can the three
+    fields `share_from_data`, `pairs_measured` and `merged_cells`"""
+    share_from_data: float | None = field(default=None, metadata=_rule(_SHARE))
     """share of the released records that carries information from the data, estimated from the output; `null` where
-    that was known beforehand. Older certificates have none"""
-    tables: list[FileFacts] | None = field(default=None, metadata=_rule(None, list, part=FileFacts, where="tables"))
-    """only of a model, and of several tables by `marginals`: the tables of the folder, of each:"""
+    that was known beforehand"""
     pairs_measured: Sequence[Sequence[str]] | None = field(
         default=None,
         metadata=_rule(_PAIRS, where="pairs_measured"),
@@ -244,37 +232,29 @@ class ReleasedFacts(Facts):
     """only of several tables by `marginals`: the columns whose cells were merged before pairs were measured, and the
     number of cells left in each. Within a merged cell, a value does not depend on other columns"""
     partitions: int | None = field(default=None, metadata=_rule(_POSITIVE, int, where="partitions"))
-    """only of a [release in parts](../how-to/release-in-parts.md): the number of its Parquet files. `file` is then
-    `_manifest.json`, and `sha256` is its hash"""
+    """only of a [release in parts](../how-to/release-in-parts.md): the number of its Parquet files. The `file` of
+    its only table is then `_manifest.json`, and `sha256` is the hash of that"""
     partition_by: str | None = field(
         default=None, metadata=_rule({"type": ["string", "null"]}, str, NoneType, where="partitions")
     )
     """only of a release in parts: the column whose values name its folders, or `null`"""
-
-    @classmethod
-    def from_dict(cls, document: Any, place: str = "") -> Self:
-        """Read a JSON value; a release in parts has a hash."""
-        released = super().from_dict(document, place)
-        if released.partitions is not None and not isinstance(released.sha256, str):
-            _refuse(f"{place}sha256")
-        return released
 
 
 @dataclass(frozen=True, kw_only=True)
 class CertificateFacts(Facts):
     """A certificate."""
 
-    discreet_certificate: int = field(metadata=_rule({"const": 1}))
-    """version of this schema: `1`"""
-    library: LibraryFacts = field(metadata=_rule(part=LibraryFacts))
+    discreet_certificate: int = field(metadata=_rule({"const": 2}))
+    """version of this schema: `2`"""
+    library: LibraryFacts = field(metadata=_rule(None, dict, part=LibraryFacts))
     """the program that wrote it:"""
-    created: str = field(metadata=_rule({"$ref": "#/$defs/created"}))
+    created: str = field(metadata=_rule({"$ref": "#/$defs/created"}, str))
     """time, UTC, ISO 8601"""
     identity: str | None = field(
         default=None, metadata=_rule({"type": "string", "pattern": "^[0-9a-f]{32}$"}, where="identity")
     )
     """128 random bits of the release, from the operating system and from no data, as hexadecimal digits. Seeded
-    releases have none, so that they are the same byte for byte each time; older certificates have none either"""
+    releases have none, so that they are the same byte for byte each time"""
     mechanism: MechanismFacts = field(metadata=_rule(None, dict, part=MechanismFacts))
     """what took the private step:"""
     domain: Mapping[str, Any] = field(metadata=_rule({"$ref": "#/$defs/domain"}, dict))
@@ -288,25 +268,16 @@ class CertificateFacts(Facts):
     """between which tables the guarantee holds:"""
     unit: UnitFacts | None = field(metadata=_rule(None, dict, NoneType, part=UnitFacts))
     """the privacy unit, or `null`:"""
-    public_inputs: Mapping[str, str] | None = field(
-        default=None, metadata=_rule({"type": "object", "additionalProperties": _HASH}, dict, where="public_inputs")
-    )
-    """name and SHA-256 of each table that was declared public: `reference`, `points`, `api.table`, `api.prompts`. Older
-    certificates have none"""
-    guarantee: GuaranteeFacts = field(metadata=_rule({"$ref": "#/$defs/guarantee"}, dict, part=GuaranteeFacts))
+    public_inputs: Mapping[str, str] = field(metadata=_rule({"type": "object", "additionalProperties": _HASH}, dict))
+    """name and SHA-256 of each table that was declared public: `reference`, `points`, `api.table`, `api.prompts`"""
+    guarantee: GuaranteeFacts = field(metadata=_rule(None, dict, part=GuaranteeFacts))
     """see below"""
-    randomness: str = field(metadata=_rule(_TEXT, str))
-    """where the randomness came from; a release of which any step was seeded, the cut of units too, says "seeded: not
-    for publication\""""
+    randomness: str = field(metadata=_rule({"enum": list(RANDOMNESS)}, str))
+    """where the randomness came from: `operating-system`, `operating-system-and-jax` (of a model), or, not for
+    publication, `seeded`, or `seeded-cut` where only the choice of the rows of each unit was seeded"""
     released: ReleasedFacts = field(metadata=_rule(None, dict, part=ReleasedFacts))
     """see below"""
-    shows: str = field(metadata=_rule(_TEXT, str))
-    """what a certificate shows and does not, in words"""
-    ledger: LedgerFacts | None = field(default=None, metadata=_rule(part=LedgerFacts, where="ledger"))
+    ledger: LedgerFacts | None = field(default=None, metadata=_rule(None, dict, part=LedgerFacts, where="ledger"))
     """where the release stands in the [ledger](../how-to/keep-a-ledger.md) that paid for it. Absent where no ledger was
     kept:"""
-
-    @property
-    def version(self) -> Any:
-        """The version of the library that wrote it, as it says; None where it says none."""
-        return getattr(self.library, "version", None)
+    earlier: Mapping[str, Any] | None = field(default=None, repr=False)  # the document, where it is of schema 1

@@ -137,7 +137,7 @@ def parts_of(folder: Path, certificate: Certificate) -> list[Part]:
     file = folder / MANIFEST
     if not file.is_file():
         raise FileProblem(folder, f"{MANIFEST} is missing from it", _REMEDY)
-    if file_sha256(file) != certificate.facts.released.sha256:
+    if file_sha256(file) != certificate.tables[0].sha256:
         raise FileProblem(folder, f"{MANIFEST} is not the file that its certificate was written for", _REMEDY)
     facts = read_json(file, remedy=_REMEDY)
     listed = facts.get("parts")

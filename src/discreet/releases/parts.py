@@ -25,6 +25,7 @@ from discreet.mechanisms import Mechanism
 from discreet.mechanisms.reading import BLOCK, Contents, Expansion, Reading
 from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import Frames, no_rows, released_frames
+from discreet.releases.facts import FileFacts
 from discreet.releases.manifest import MANIFEST, Part, folders_of, manifest
 from discreet.releases.writing import write_frames
 
@@ -96,10 +97,9 @@ def write_parts(
         listed = manifest(parts, asked.partition_by)
         with together(place / MANIFEST) as (file,):
             file.write(listed)
+        rows = sum(one.rows for one in parts)
         written = document.releasing(
-            file=MANIFEST,
-            rows=sum(one.rows for one in parts),
-            sha256=sha256(listed).hexdigest(),
+            tables=[FileFacts(file=MANIFEST, rows=rows, sha256=sha256(listed).hexdigest())],
             partitions=len(parts),
             partition_by=asked.partition_by,
         )

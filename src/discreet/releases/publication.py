@@ -20,12 +20,13 @@ from discreet.ledger import Request, Run
 from discreet.mechanisms import Mechanism, Reading
 from discreet.mechanisms.base import declared, feasible, require_made_for, twin_of
 from discreet.mechanisms.reading import Contents
-from discreet.privacy import Budget, Guarantee
+from discreet.privacy import Budget, Code, Guarantee
 from discreet.privacy.guarantee import require_kind
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import (
     Frames,
     contents_of,
+    headline,
     no_rows,
     outcome_facts,
     released_frames,
@@ -33,7 +34,6 @@ from discreet.releases.content import (
 )
 from discreet.releases.facts import FileFacts
 from discreet.releases.parts import require_parts, write_parts
-from discreet.releases.promise import headline
 from discreet.releases.release import Release, carried, write
 
 
@@ -142,8 +142,7 @@ def _outcome(reading: Reading, request: Request) -> dict[str, Any]:
     """Return what the output tells about its use, and that it was kept where others may draw from it."""
     told = dict(outcome_facts(reading))
     if request.checkpoint is not None:
-        kept = "the noisy votes were kept in a checkpoint, so steps may be of an earlier run and serve other releases"
-        told = {"share_from_data": None, **told, "outcome": "; ".join(filter(None, [told.get("outcome"), kept]))}
+        told = {"share_from_data": None, **told, "outcome": [*told.get("outcome", []), Code("votes-kept")]}
     return told
 
 

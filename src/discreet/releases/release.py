@@ -20,7 +20,7 @@ from discreet.ledger import Run
 from discreet.mechanisms import REGISTRY, Mechanism
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import Frames, certified_mechanism
-from discreet.releases.facts import FileFacts, ReleasedFacts
+from discreet.releases.facts import FileFacts
 from discreet.releases.table import as_polars, typed
 from discreet.releases.writing import (
     CERTIFICATE_KEY,
@@ -102,10 +102,10 @@ def require_whole_pair(path: Path, where: Path) -> None:
     raise _foreign(where, f"it exists and is not the certificate of {'a release' if stated is None else path.name}")
 
 
-def _released(where: Path) -> ReleasedFacts | None:
+def _released(where: Path) -> FileFacts | None:
     """Return what a certificate says of the table that it is of, None where it is none."""
     try:
-        return Certificate.read(where).facts.released
+        return Certificate.read(where).tables[0]
     except (FileProblem, ParameterError):
         return None
 
@@ -152,7 +152,7 @@ class Release:
     @property
     def promise(self) -> str:
         """What was promised, in one plain sentence."""
-        return str(self.certificate.facts.guarantee.statement)
+        return self.certificate.statement
 
     def table(self) -> Any:
         r"""Return the released table as a Polars dataframe; a list of several tables from a model.
@@ -429,7 +429,7 @@ def _write_folder(
 def carried(document: Certificate, certificate: Path) -> dict[str, str]:
     """Return what a file says of itself."""
     identity = {} if document.identity is None else {IDENTITY_KEY: str(document.identity)}
-    return {CERTIFICATE_KEY: certificate.name, PROMISE_KEY: document.facts.guarantee.statement, **identity}
+    return {CERTIFICATE_KEY: certificate.name, PROMISE_KEY: document.statement, **identity}
 
 
 def _listed(path: Path, rows: int, file: Path) -> FileFacts:

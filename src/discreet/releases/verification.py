@@ -24,25 +24,14 @@ from discreet._core.writing import file_sha256, require_settled
 from discreet.confidential.source import open_source
 from discreet.mechanisms import Contents, Mechanism
 from discreet.privacy import Guarantee
+from discreet.releases import certificate_v1
 from discreet.releases.certificate import Certificate, share
-from discreet.releases.content import certified_release
+from discreet.releases.content import SEEDED, certified_release, promise, utility_facts
 from discreet.releases.facts import CertificateFacts, FileFacts
 from discreet.releases.manifest import MANIFEST, parts_of, problems, scanned_parts
-from discreet.releases.promise import (
-    EARLIER,
-    MARKED,
-    RANDOMNESS,
-    SEEDED,
-    SEEDED_CUT,
-    SHOWN,
-    SHOWS,
-    TABLE_EPSILONS,
-    added_since,
-    promise,
-    still_holds,
-)
 from discreet.releases.table import told, unreadable
 from discreet.releases.writing import IDENTITY_KEY
+from discreet.wording import SENTENCES
 
 # Errata: claims of earlier versions that turned out to be wrong.
 
@@ -144,11 +133,8 @@ ERRATA: tuple[Erratum, ...] = (
 
 def erratum_of(claim: str, facts: CertificateFacts) -> str | None:
     """Return the errata to a claim of a certificate, by its place there, or None where there is none."""
-    found = [
-        str(erratum)
-        for erratum in ERRATA
-        if claim in erratum.claims and facts.version in erratum.versions and facts.mechanism.name in erratum.mechanisms
-    ]
+    by, of = facts.library.version, facts.mechanism.name
+    found = [str(one) for one in ERRATA if claim in one.claims and by in one.versions and of in one.mechanisms]
     return "\n".join(found) or None
 
 
@@ -286,18 +272,17 @@ def _recomputed(certificate: Certificate) -> list[Check]:
     facts = certificate.facts
     try:
         mechanism, contents, guarantee = certified_release(facts)
-        earlier = facts.version in EARLIER
-        checks += _promised(certificate, mechanism, guarantee, earlier=earlier)
+        checks += _promised(certificate, mechanism, guarantee)
         # Earlier versions wrote them before they were rounded to the kernel's grid.
         checks.append(_compare("mechanism.parameters", facts.mechanism.parameters, mechanism.parameters(), rel=1e-4))
         checks.append(_compare("released.columns", facts.released.columns, list(contents.columns)))
         checks += _rows(certificate, contents)
-        checks.append(_told(facts.released.share_from_data))
-        checks.append(_known("shows", facts.shows, SHOWS, *(SHOWN if earlier else ())))
-        if facts.public_inputs is not None:  # older certificates have none
+        checks += _told(facts)
+        if facts.earlier is None or "public_inputs" in facts.earlier:
             checks.append(_public_inputs(facts.public_inputs, list(mechanism.public_inputs())))
-        seeded = (SEEDED, SEEDED_CUT, *(RANDOMNESS if earlier else ()))
-        checks.append(_known("randomness", facts.randomness, mechanism.traits.randomness, *seeded))
+        fresh = mechanism.traits.randomness
+        agrees = facts.randomness in (fresh, *SEEDED)
+        checks.append(Check(what="randomness", claimed=facts.randomness, found=fresh, agrees=agrees))
     except (DiscreetError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as error:
         problem = str(error) if isinstance(error, DiscreetError) else "a field is missing or of the wrong kind"
         checks.append(_not_recomputed(problem))
@@ -308,45 +293,42 @@ def _not_recomputed(problem: str) -> Check:
     return Check(what="certificate", claimed="can be recomputed", found=problem, agrees=False)
 
 
-def _promised(certificate: Certificate, mechanism: Mechanism, guarantee: Guarantee, *, earlier: bool) -> list[Check]:
-    """Compare a guarantee with the one computed now; an earlier version's holds where it still does."""
-    claimed = certificate.facts.guarantee.to_dict()
-    found = promised_now(certificate, mechanism, guarantee).facts.guarantee.to_dict()
-    keys = set(claimed) | set(found)
-    if earlier:
-        keys -= added_since(claimed)
-    checks = []
-    for key in sorted(keys):
-        check = _compare(f"guarantee.{key}", claimed.get(key), found.get(key))
-        if earlier and not check.agrees and still_holds(key, check.claimed, found):
-            check = replace(check, agrees=True)
-        checks.append(check)
-    return checks
+def _promised(certificate: Certificate, mechanism: Mechanism, guarantee: Guarantee) -> Iterator[Check]:
+    """Compare a promise with the one computed now; the words of schema 1 as far as they can be."""
+    stated = promised_now(certificate, mechanism, guarantee)
+    facts, found = certificate.facts, stated.facts
+    claimed, now = facts.guarantee.to_dict(), found.guarantee.to_dict()
+    in_words = {"assumptions", "caveats"} if facts.earlier else set()
+    for key in sorted((set(claimed) | set(now)) - in_words):
+        check = _compare(f"guarantee.{key}", claimed.get(key), now.get(key))
+        oldest = certificate_v1.is_oldest(facts)
+        holds = check.agrees or (oldest and certificate_v1.still_holds(key, check.claimed, check.found))
+        yield replace(check, agrees=holds)
+    if facts.earlier is not None:
+        for what, said, told_now, holds in certificate_v1.sentences(facts, found, stated.statement):
+            yield Check(what=what, claimed=said, found=told_now, agrees=holds)
+        forecast = utility_facts(mechanism, guarantee.n)
+        for key in sorted(set(forecast) & set(facts.earlier["guarantee"])):
+            what, said = f"guarantee.{key}", facts.earlier["guarantee"][key]
+            holds = _alike(said, forecast[key], 1e-6) or erratum_of(what, facts) is None
+            yield Check(what=what, claimed=said, found="a forecast, not checked", agrees=holds)
 
 
 def promised_now(certificate: Certificate, mechanism: Mechanism, guarantee: Guarantee) -> Certificate:
     """Return a certificate with the ``guarantee`` that it should have."""
     facts = certificate.facts
-    epsilon = float(facts.guarantee.epsilon)
-    old_tables = facts.version in EARLIER and facts.released.tables is not None
     promised = promise(
         mechanism,
         guarantee,
-        epsilon,
+        float(facts.guarantee.epsilon),
         unit=None if facts.unit is None else facts.unit.column,
-        seeded=facts.randomness.startswith(MARKED),
-        **({"epsilons": tuple(e for e in TABLE_EPSILONS if e < epsilon)} if old_tables else {}),
+        **certificate_v1.epsilons_of(facts),
     )
-    return Certificate(facts=replace(facts, guarantee=promised))
+    return replace(certificate, facts=replace(facts, guarantee=promised))
 
 
 def _compare(what: str, claimed: Any, found: Any, *, rel: float = 1e-6) -> Check:
     return Check(what=what, claimed=claimed, found=found, agrees=_alike(claimed, found, rel))
-
-
-def _known(what: str, claimed: str, *known: str) -> Check:
-    """Check that a statement is one of those that are written."""
-    return Check(what=what, claimed=claimed, found=known[0], agrees=claimed in known)
 
 
 def _rows(certificate: Certificate, contents: Contents) -> list[Check]:
@@ -375,10 +357,18 @@ def _public_inputs(claimed: Any, names: Collection[str]) -> Check:
     return Check(what="public_inputs", claimed=claimed, found=wanted, agrees=agrees)
 
 
-def _told(from_data: Any) -> Check:
-    """Check that what came out is a share; it cannot be recomputed."""
-    fits = from_data is None or share(from_data) is not None
-    return Check(what="released.share_from_data", claimed=from_data, found="a share or null", agrees=fits)
+def _told(facts: CertificateFacts) -> Iterator[Check]:
+    """Check the form of what cannot be recomputed: what came out, and whether there is an identity."""
+    released = facts.released
+    fits = released.share_from_data is None or share(released.share_from_data) is not None
+    yield Check(what="released.share_from_data", claimed=released.share_from_data, found="a share or null", agrees=fits)
+    if facts.earlier is None:
+        names = [code.name for code in released.outcome]
+        fits = set(names) <= SENTENCES.keys()
+        yield Check(what="released.outcome", claimed=names, found="codes that are known", agrees=fits)
+        wanted = "none" if facts.randomness == "seeded" else "128 random bits"
+        fits = (facts.identity is None) == (wanted == "none")
+        yield Check(what="identity", claimed=facts.identity, found=wanted, agrees=fits)
 
 
 def _alike(claimed: Any, found: Any, rel: float) -> bool:
@@ -410,7 +400,7 @@ def _check_parts(certificate: Certificate, folder: Path) -> list[Check]:
         scan = scanned_parts(folder)
         rows = quietly(lambda: int(scan.select(pl.len()).collect().item()), unreadable())
         columns = quietly(lambda: scan.collect_schema().names(), unreadable())
-        checks.append(_compare("released.rows (in the parts)", released.rows, rows))
+        checks.append(_compare("released.rows (in the parts)", released.tables[0].rows, rows))
         checks.append(_compare("released.columns (in the parts)", released.columns, columns))
     return checks
 

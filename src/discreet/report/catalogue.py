@@ -13,7 +13,6 @@ from urllib.parse import quote
 from discreet._core.checks import choice
 from discreet._core.errors import FileProblem, ParameterError
 from discreet._core.formats import format_of
-from discreet._core.reading import first_wrong
 from discreet._core.text import harmless, sentence
 from discreet._core.version import __version__
 from discreet._core.writing import OWN, check_outputs, file_sha256, require_own, together
@@ -31,7 +30,6 @@ _HOLE = re.compile(r"{([\w.]+)(?:!(\w))?}")  # as in {name!h}: a value, and the 
 _WAYS: dict[str, Any] = {"s": str, "h": harmless, "q": quote, "p": lambda text: quote(text, safe="")}
 _MEDIA = {"parquet": "application/vnd.apache.parquet", "arrow": "application/vnd.apache.arrow.file"}
 _MEDIA |= {",": "text/csv", "\t": "text/tab-separated-values"}
-_UNVERIFIED: dict[str, Any] = {"created": (str,), "library": {"name": (str,), "version": (str,)}}
 
 
 def describe(
@@ -60,8 +58,6 @@ def describe(
     promise = Promise.read(where, data=path)
     if promise.disagreements:
         raise FileProblem(where, "its claims are not confirmed", "run discreet verify to see which claim is wrong")
-    if (wrong := first_wrong(promise.certificate.to_dict(), _UNVERIFIED, "")) is not None:
-        raise FileProblem(where, f"its field {wrong} is missing or of the wrong kind", "give the file that was written")
     for name, text in (("url", url), ("license", licence)):
         if text is not None and not _ADDRESS.fullmatch(text):
             raise ParameterError(f"{name} must be an address that starts with https:// or http://, got {text!r}")

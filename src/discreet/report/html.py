@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet._core.errors import DiscreetError, FileProblem, ParameterError
+from discreet._core.errors import FileProblem, ParameterError
 from discreet._core.page import rendered
 from discreet._core.text import about
 from discreet._core.writing import check_outputs, check_writable, require_own, together
@@ -26,6 +26,7 @@ from discreet.utility import compare
 from discreet.utility.columns import confidential_shares, shown
 from discreet.utility.comparison import disclosure_cells
 from discreet.utility.measures import Measured
+from discreet.wording import RANDOMNESS
 
 CONFIDENTIAL = "Confidential: contains numbers computed from the private data"
 """The banner of a report that shows the confidential table."""
@@ -153,13 +154,7 @@ def write_report(
     tables = promise.certificate.tables if promise.certificate.several else []
     files = [release / str(table.file) for table in tables] or [release]
     check_outputs([path], files)
-    try:
-        page = _public(promise, others, release, files, where)
-    except DiscreetError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError):
-        wrong = "a field of it is missing or of the wrong kind"
-        raise FileProblem(where, wrong, "give the certificate written beside the release") from None
+    page = _public(promise, others, release, files, where)
     if ledger is not None:
         page["ledger"] = InLedger.read(ledger, dataset, certificate=where, stamp=promise.certificate.facts.ledger)
     if data is not None:
@@ -179,8 +174,6 @@ def _public(
     facts, guarantee, n = promise.certificate.facts, promise.guarantee, promise.guarantee.n
     stated, group, protected = promise.mechanism.domain, guarantee.relation.group, guarantee.protected
     counts = facts.size is None
-    if None in (facts.created, facts.library.name, facts.library.version):
-        raise ValueError("who wrote the certificate, and when")
     rows, columns = released_columns(files, stated, counts=counts)
     together = joint((promise, *others))
     curves = Curves.of(promise, together)
@@ -198,7 +191,7 @@ def _public(
         "group": group,
         "added": promise.guarantee.relation.name == "add-remove",
         "unit": None if facts.unit is None else facts.unit.column,
-        "randomness": facts.randomness,
+        "randomness": RANDOMNESS.get(facts.randomness, facts.randomness),
         "made": f"{facts.created}, with {facts.library.name} {facts.library.version}",
         "attack": attack(curves),
         "profile": profile_picture(promise, curves),
@@ -215,8 +208,8 @@ def _public(
         "parameters": {key: fact(value) for key, value in promise.mechanism.parameters().items()},
         "protected": ", ".join(protected),
         "as_held": ", ".join(name for name in stated.names if protected and name not in protected),
-        "share": promise.stated.facts.guarantee.share_in_words,
-        "outcome": facts.released.outcome,
+        "share": promise.forecast,
+        "outcome": promise.certificate.outcome,
         "poor": promise.poor,
         "command": f"discreet verify {names[1]}" if several else f"discreet verify {names[0]} --data {names[1]}",
         "confidential": None,

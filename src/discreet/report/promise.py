@@ -15,7 +15,7 @@ from discreet.mechanisms import Contents, Mechanism
 from discreet.privacy import Guarantee, Profile, compose
 from discreet.privacy.guarantee import LEVELS, TradeOff, against_guessing, furthest
 from discreet.releases import Certificate, verify
-from discreet.releases.content import certified_release
+from discreet.releases.content import certified_release, utility_facts
 from discreet.releases.verification import SECONDS, Check, promised_now, within
 from discreet.report.charts import Chart, attack_chart, profile_chart
 
@@ -92,6 +92,11 @@ class Promise:
         return self.stated.poor
 
     @property
+    def forecast(self) -> str:
+        """What was known beforehand of the share that is not from the data, in words."""
+        return str(utility_facts(self.mechanism, self.guarantee.n)["share_in_words"])
+
+    @property
     def epsilon(self) -> float:
         """The certificate's epsilon; any one may be stated, since delta follows from it, but a model's is its own."""
         return self.stated.epsilon
@@ -153,17 +158,19 @@ class Promise:
     @property
     def verbatim(self) -> tuple[str, ...]:
         """The caveats about released values that are confidential values."""
-        return tuple(_sentence(caveat) for caveat in self.guarantee.caveats if "verbatim" in caveat)
+        return tuple(_sentence(caveat) for caveat in map(str, self.guarantee.caveats) if "verbatim" in caveat)
 
     @property
     def caveats(self) -> tuple[str, ...]:
         """All other caveats, those of the budget and the privacy unit among them."""
-        return tuple(_sentence(caveat) for caveat in self.stated.facts.guarantee.caveats if "verbatim" not in caveat)
+        return tuple(
+            _sentence(text) for text in map(str, self.stated.facts.guarantee.caveats) if "verbatim" not in text
+        )
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What it rests on."""
-        return tuple(_sentence(assumption) for assumption in self.guarantee.assumptions)
+        return tuple(_sentence(str(assumption)) for assumption in self.guarantee.assumptions)
 
 
 def epsilon_text(value: float) -> str:

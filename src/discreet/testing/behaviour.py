@@ -370,7 +370,7 @@ def _result(mechanism: Mechanism, table: Confidential[Counts], request: Request,
 
 def _public(released: Release, *, random_rows: bool) -> dict[str, Any]:
     document = {key: value for key, value in released.certificate.to_dict().items() if key != "created"}
-    drawn = {"outcome", "share_from_data", "pairs_measured", "merged_cells"} | ({"rows"} if random_rows else set())
+    drawn = {"outcome", "share_from_data", "pairs_measured", "merged_cells"} | ({"tables"} if random_rows else set())
     document["released"] = {key: value for key, value in document["released"].items() if key not in drawn}
     frame = released.records
     return {

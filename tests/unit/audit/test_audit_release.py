@@ -385,7 +385,7 @@ def forge(place: Path, table: pl.DataFrame) -> None:
     table.write_csv(place / "r.csv")
     certificate = place / "r.certificate.json"
     facts = json.loads(certificate.read_text())
-    facts["released"]["sha256"] = hashlib.sha256((place / "r.csv").read_bytes()).hexdigest()
+    facts["released"]["tables"][0]["sha256"] = hashlib.sha256((place / "r.csv").read_bytes()).hexdigest()
     certificate.write_text(json.dumps(facts))
 
 

@@ -20,7 +20,7 @@ from discreet.confidential import confidential, confidential_rows
 from discreet.confidential.public import public_table, with_public
 from discreet.domain import Category, Date, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.domain.column import Column
-from discreet.errors import DataError, NotPublic
+from discreet.errors import DataError, NotPublic, ParameterError
 from discreet.evolution import API, Resampling
 from discreet.mechanisms import REGISTRY, PrivateEvolution, SignedMeasure
 from discreet.releases import Certificate, verify
@@ -315,8 +315,11 @@ def test_certificates_without_public_inputs_are_verified_and_wrong_ones_are_not(
     made = discreet.release(TABLE, DOMAIN, mechanism="signed-measure", points=points, **request())
     facts = made.certificate.to_dict()
     assert made.certificate.to_dict()["public_inputs"].keys() == {"points"}
-    older = Certificate.from_dict({key: value for key, value in facts.items() if key != "public_inputs"})
-    assert all(check.agrees for check in verify(older))
+    with pytest.raises(ParameterError, match="public_inputs is missing"):
+        Certificate.from_dict({key: value for key, value in facts.items() if key != "public_inputs"})
+    older = Path(__file__).parents[2] / "golden" / "0.1.0" / "signed-measure-points.certificate.json"
+    assert "public_inputs" not in Certificate.read(older).to_dict()
+    assert [check.erratum for check in verify(older) if not check.agrees and check.erratum is None] == []
     for wrong in ({}, {"points": "0"}, {"points": None}, {"points": "g" * 64}, [], None, {"other": "0" * 64}):
         (tmp_path / "c.json").write_text(json.dumps({**facts, "public_inputs": wrong}))
         checks = verify(tmp_path / "c.json")
@@ -343,14 +346,14 @@ def test_a_cut_by_a_weak_generator_marks_the_release_for_good(rng: Any, tmp_path
     mechanism = REGISTRY["smoothed-histogram"](domain=SLOTTED, size=10, mixing=0.5)
     made = release(slotted(rng), mechanism=mechanism, accept={"poor-utility"})
     assert made.certificate.seeded
-    assert "rows of each unit" in made.certificate.to_dict()["randomness"]
-    assert made.certificate.to_dict()["guarantee"]["statement"].startswith("Seeded run, not for publication")
+    assert made.certificate.to_dict()["randomness"] == "seeded-cut"
+    assert made.certificate.statement.startswith("Seeded run, not for publication")
     assert "seeded: not for publication" in made.certificate.summary
     assert all(check.agrees for check in verify(made.certificate))
     again = Certificate.read(made.write(tmp_path / "r.csv").certificate_path or "")
     assert again.seeded
     both = release(slotted(rng), mechanism=mechanism, seed=2, accept={"poor-utility"})
-    assert both.certificate.to_dict()["randomness"].endswith("can undo the noise")
+    assert both.certificate.to_dict()["randomness"] == "seeded"
 
 
 def test_a_secure_cut_and_a_generator_that_cuts_nothing_do_not() -> None:

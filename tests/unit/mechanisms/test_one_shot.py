@@ -104,7 +104,7 @@ class OneShot(Mechanism):
         counts = 2 * len(self._sizes) + len(self._pairs) + 2 * self.rungs
         profile = law_named(self.noise).profile(self.scale, group=min(relation.group, n), counts=counts)
         return Guarantee.proved(
-            profile, relation=relation, n=n, theorem="a sketch", chosen="how many pairs are measured", caveats=()
+            profile, relation=relation, n=n, theorem="a sketch", chosen=("number-of-pairs",), caveats=()
         )
 
     def reading(self, y: CellCounts, *, n: int) -> Reading:

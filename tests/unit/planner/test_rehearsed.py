@@ -136,7 +136,7 @@ def test_a_rehearsal_is_a_release_of_the_reference() -> None:
         measured.append(sum(pair in mechanism.reading(y, n=N).outcome().pairs for pair in rehearsal.pairs))  # type: ignore[operator]
         told = mechanism.reading(y, n=N).outcome()
         assert told is not None
-        assert told.text == f"{measured[-1]} of 10 two-way tables were measured"
+        assert str(told.codes[0]) == f"{measured[-1]} of 10 two-way tables were measured"
     assert found.errors == pytest.approx(np.mean(errors, axis=0))
     assert found.measured is not None
     assert int(found.measured.sum()) == sum(measured)
@@ -151,7 +151,7 @@ def test_the_pairs_that_are_named_in_words_are_those_that_were_measured() -> Non
     assert named
     told = made.reading(y, n=N).outcome()
     assert told is not None
-    assert told.text.split(". ")[0] == f"{len(named)} of 5 two-way tables were measured: {', '.join(named)}"
+    assert str(told.codes[0]) == f"{len(named)} of 5 two-way tables were measured: {', '.join(named)}"
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])

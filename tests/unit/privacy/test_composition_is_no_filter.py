@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from discreet.privacy import ConstantProfile, Profile, compose
-from discreet.releases.promise import SHOWS
+from discreet.wording import SHOWS
 
 ROOT = Path(__file__).parents[3]
 Law = list[tuple[Fraction, Fraction]]  # the probabilities of each outcome under two neighbours

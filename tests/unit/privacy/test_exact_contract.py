@@ -469,7 +469,7 @@ class Bent(ConstantProfile):
 def test_what_breaks_the_shape_is_not_stated_as_exact(twin: type[ConstantProfile]) -> None:
     right, wrong = ConstantProfile(value=0.1), twin(value=0.1)
     promised = [
-        Guarantee.proved(profile, relation=Relation(), n=9, theorem="T1", chosen="nothing")
+        Guarantee.proved(profile, relation=Relation(), n=9, theorem="T1", chosen=("nothing",))
         for profile in (right, wrong)
     ]
     assert [guarantee.exact for guarantee in promised] == [True, False]

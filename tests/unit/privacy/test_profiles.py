@@ -81,7 +81,7 @@ def test_values_of_t1() -> None:
         assert guarantee.delta(epsilon) * 11_918_281 >= 119
     assert guarantee.theorem == "T1"
     assert guarantee.exact
-    assert any("verbatim" in caveat for caveat in guarantee.caveats)
+    assert any("verbatim" in str(caveat) for caveat in guarantee.caveats)
     half = PitmanYor(domain=UNIT, size=119, strength=1.0, discount=0.5).guarantee(n=CENSUS)
     assert half.delta(0.5) == pytest.approx((1.5 - 0.5 * math.exp(0.5)) * guarantee.delta(0.5), rel=1e-4)
     assert half.delta(50.0) == pytest.approx(0.5 * guarantee.delta(50.0), rel=1e-4)

@@ -169,9 +169,9 @@ def test_the_promise_is_asymptotic_and_names_no_measured_number() -> None:
         PseudoPosterior(PoissonMean(column="y")).guarantee(n=300)
     with pytest.raises(RelationNotSupported):
         mechanism.guarantee(Relation(name="add-remove"), n=300)
-    assert not any("exceed one" in caveat for caveat in promise.caveats)
+    assert not any("exceed one" in str(caveat) for caveat in promise.caveats)
     any_model = PseudoPosterior(poisson_model, sensitive=("y",), target_epsilon=5.0)
-    assert any("exceed one" in caveat for caveat in any_model.guarantee(n=300).caveats)
+    assert any("exceed one" in str(caveat) for caveat in any_model.guarantee(n=300).caveats)
     fitted = mechanism.calibrated_fit({"y": COUNTS}, rng=seeded(6))
     shown = repr(fitted) + repr(fitted.bounds) + repr(fitted.draws)
     assert not any(character.isdigit() for character in shown.replace("exact=True", ""))

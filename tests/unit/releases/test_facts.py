@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from discreet.errors import ParameterError
-from discreet.releases import Certificate, verify
-from discreet.releases.facts import CertificateFacts, FileFacts, LedgerFacts, LibraryFacts
+from discreet.releases import Certificate, facts, verify
+from discreet.releases.facts import CertificateFacts, LedgerFacts, LibraryFacts
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "golden"
@@ -48,7 +48,12 @@ def test_the_schema_and_the_page_are_those_of_the_fields() -> None:
     assert {*made.NAMES.values()} <= published["$defs"].keys()
     page = made.PAGE.read_text(encoding="utf-8")
     assert made.page(page) == page
-    assert page.count("by tools/certificate.py") == len(made.TABLES)
+    assert page.count("by tools/certificate.py") == len(made.TABLES) + 1
+    assert made.texts().keys() == {kind.__name__ for kind in vars(facts).values() if _is_part(kind)}
+
+
+def _is_part(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, facts.Facts) and kind is not facts.Facts
 
 
 def test_a_field_that_is_changed_or_added_changes_the_schema() -> None:
@@ -72,10 +77,14 @@ def test_a_field_that_is_changed_or_added_changes_the_schema() -> None:
         ({"unit": [SECRET]}, "unit"),
         ({"public_inputs": None}, "public_inputs"),
         ({"guarantee": {"epsilon": SECRET}}, "guarantee.epsilon"),
+        ({"library": 7}, "library"),
+        ({"library": {"version": [1]}}, "library.name"),
+        ({"guarantee": {**document()["guarantee"], "caveats": SECRET}}, "guarantee.caveats"),
+        ({"guarantee": {**document()["guarantee"], "caveats": [[SECRET]]}}, "guarantee.caveats[0].code"),
         ({"released": {"columns": [SECRET], "rows": None, "tables": []}}, "released.tables"),
         ({"released": {"columns": [SECRET], "rows": None, "tables": [SECRET]}}, "released.tables[0]"),
         ({"released": {"columns": [], "rows": 3, "partitions": 2}}, "released.partition_by"),
-        ({"released": {"columns": [], "rows": 3, "partitions": 2, "partition_by": None}}, "released.sha256"),
+        ({"released": {"columns": [], "rows": None}}, "released.tables[0].rows"),
     ],
 )
 def test_the_first_wrong_field_is_named_and_nothing_is_quoted(
@@ -92,34 +101,54 @@ def test_the_first_wrong_field_is_named_and_nothing_is_quoted(
     assert (check.what, check.agrees, check.found) == ("certificate", False, str(refused.value))
 
 
-@pytest.mark.parametrize("library", [7, None, [], {}, {"version": [1]}, {"name": "discreet", "version": 2}])
-def test_what_no_claim_rests_on_may_be_anything_and_stays(library: Any) -> None:
-    changed = {**document(), "library": library, "created": library}
+def test_what_version_1_has_besides_is_passed_over_and_kept() -> None:
+    changed = document()
+    changed["added later"] = {"any": ["thing"]}
+    for holder in (changed["guarantee"], changed["library"], changed["mechanism"], changed["relation"]):
+        holder["also"] = 1
     certificate = Certificate.from_dict(changed)
     assert certificate.to_dict() == changed
     assert all(check.agrees for check in verify(certificate))
-    assert certificate.facts.version == (library.get("version") if isinstance(library, dict) else None)
 
 
-def test_fields_that_are_unknown_or_missing_stay_so() -> None:
-    changed = document()
-    changed["added later"] = {"any": ["thing"]}
-    changed["guarantee"]["also"] = 1
-    del changed["created"], changed["released"]["outcome"]
-    certificate = Certificate.from_dict(changed)
-    assert certificate.to_dict() == changed
-    assert certificate.facts.guarantee.further == {"also": 1}
-    table = FileFacts(file="a.csv", rows=3, sha256="0" * 64)
-    assert certificate.holding([table]).to_dict()["released"] == {**changed["released"], **table.to_dict()}
+def coded() -> dict[str, Any]:
+    read: dict[str, Any] = json.loads((GOLDEN / "frozen-2" / "stability-histogram.certificate.json").read_text("utf-8"))
+    return read
+
+
+@pytest.mark.parametrize(
+    ("holder", "place"),
+    [
+        ((), "also"),
+        (("library",), "library.also"),
+        (("mechanism",), "mechanism.also"),
+        (("relation",), "relation.also"),
+        (("guarantee",), "guarantee.also"),
+        (("released",), "released.also"),
+        (("released", "tables", 0), "released.tables[0].also"),
+    ],
+)
+def test_a_field_of_version_2_that_is_not_known_was_written_later(holder: tuple[Any, ...], place: str) -> None:
+    changed = inner = coded()
+    for key in holder:
+        inner = inner[key]
+    inner["also"] = 1
+    with pytest.raises(ParameterError) as refused:
+        Certificate.from_dict(changed)
+    assert str(refused.value) == (
+        f"the certificate's field {place} was written by a later version of discreet. Update it"
+    )
 
 
 def test_the_fields_are_attributes() -> None:
-    facts = Certificate.from_dict(document()).facts
-    assert facts.library == LibraryFacts(name="discreet", version="0.2.0.dev0")
-    assert facts.unit is not None
-    assert facts.unit.max_records == facts.relation.group
-    assert facts == CertificateFacts.from_dict(facts.to_dict())
+    assert Certificate.from_dict(document()).facts.library == LibraryFacts(name="discreet", version="0.2.0.dev0")
+    old = Certificate.from_dict(document()).facts
+    assert old.unit is not None
+    assert old.unit.max_records == old.relation.group
+    held = Certificate.from_dict(coded()).facts
+    assert [code.to_dict() for code in held.guarantee.caveats] == coded()["guarantee"]["caveats"]
+    assert held == CertificateFacts.from_dict(held.to_dict())
     stamp = {"dataset": "ages", "entry": "0" * 12, "head": "1" * 64}
-    paid = replace(facts, ledger=LedgerFacts(**stamp))
+    paid = replace(held, ledger=LedgerFacts(**stamp))
     assert [*paid.to_dict()][-1] == "ledger"
     assert paid.to_dict()["ledger"] == stamp

@@ -245,10 +245,10 @@ def test_more_parts_than_records(tmp_path: Path) -> None:
 def test_the_hash_of_a_release_is_that_of_its_list(whole: Path) -> None:
     facts = json.loads((whole / "_certificate.json").read_text())
     listed = json.loads((whole / MANIFEST).read_text())
-    assert facts["released"]["file"] == MANIFEST
-    assert facts["released"]["sha256"] == hashlib.sha256((whole / MANIFEST).read_bytes()).hexdigest()
+    assert facts["released"]["tables"][0]["file"] == MANIFEST
+    assert facts["released"]["tables"][0]["sha256"] == hashlib.sha256((whole / MANIFEST).read_bytes()).hexdigest()
     assert facts["released"]["partitions"] == len(listed["parts"]) == 4
-    assert facts["released"]["rows"] == sum(part["rows"] for part in listed["parts"]) == 5000
+    assert facts["released"]["tables"][0]["rows"] == sum(part["rows"] for part in listed["parts"]) == 5000
     assert {part["file"]: part["sha256"] for part in listed["parts"]} == digests(whole)
     assert not [*Draft202012Validator(json.loads(SCHEMA.read_text())).iter_errors(facts)]
 
@@ -334,7 +334,7 @@ def relisted(folder: Path, change: Callable[[list[dict[str, Any]]], None]) -> No
     change(listed["parts"])
     (folder / MANIFEST).write_text(json.dumps(listed))
     facts = json.loads((folder / "_certificate.json").read_text())
-    facts["released"]["sha256"] = hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
+    facts["released"]["tables"][0]["sha256"] = hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
     (folder / "_certificate.json").write_text(json.dumps(facts))
 
 
@@ -377,7 +377,7 @@ def test_parts_of_two_releases_are_told_apart(tmp_path: Path) -> None:
         one["sha256"] = found[one["file"]]
     (tmp_path / "one" / MANIFEST).write_text(json.dumps(listed))
     facts = json.loads((tmp_path / "one" / "_certificate.json").read_text())
-    facts["released"]["sha256"] = hashlib.sha256((tmp_path / "one" / MANIFEST).read_bytes()).hexdigest()
+    facts["released"]["tables"][0]["sha256"] = hashlib.sha256((tmp_path / "one" / MANIFEST).read_bytes()).hexdigest()
     (tmp_path / "one" / "_certificate.json").write_text(json.dumps(facts))
     with pytest.raises(FileProblem, match=r"part-00000.parquet: it is from another release"):
         discreet.read(tmp_path / "one")

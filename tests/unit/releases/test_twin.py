@@ -17,7 +17,7 @@ from discreet.mechanisms import PerturbedHistogram, PrivateEvolution
 from discreet.mechanisms.base import twin_of
 from discreet.mechanisms.noisy_counts import NoisyReading
 from discreet.mechanisms.reading import Outcome
-from discreet.privacy import Budget
+from discreet.privacy import Budget, Code
 
 CELLS = Domain(columns={"cell": Category(categories=[str(i) for i in range(100)])})
 N = 2000
@@ -55,7 +55,7 @@ class Smuggled(NoisyReading):
         return super().estimates()._replace(counts=self.counts.astype(float))
 
     def outcome(self) -> Any:
-        return Outcome(f"the first cell has {self.counts[0]}", 1.0)
+        return Outcome((Code("first-cell", {"count": int(self.counts[0])}),), 1.0)
 
 
 def table() -> tuple[pl.DataFrame, np.ndarray]:
@@ -85,7 +85,7 @@ def test_a_kernel_that_keeps_the_counts_releases_nothing_of_them(tmp_path, form,
     found = np.array([released.get(str(i), 0) for i in range(100)])
     # Noise of scale 40 leaves a count as it is with probability 1/80: more than 15 of 100 have less than 1e-9.
     assert int((found == counts).sum()) <= 15
-    assert "first cell" not in made.certificate.to_json()
+    assert "first-cell" not in made.certificate.to_json()
 
 
 def test_the_twin_of_an_evolution_keeps_the_users_own_functions() -> None:

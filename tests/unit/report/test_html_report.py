@@ -272,7 +272,7 @@ def test_units_of_different_sizes_are_not_composed(folder: Path, tmp_path: Path)
 def test_a_claim_that_is_not_confirmed_is_said_first(folder: Path, tmp_path: Path) -> None:
     facts = json.loads((folder / "new.certificate.json").read_text(encoding="utf-8"))
     honest = facts["guarantee"]["delta"]
-    facts["guarantee"]["delta"], facts["guarantee"]["caveats"] = 1e-30, ["nothing to see"]
+    facts["guarantee"]["delta"], facts["guarantee"]["caveats"] = 1e-30, [{"code": "nothing-to-see"}]
     forged = tmp_path / "forged.json"
     forged.write_text(json.dumps(facts), encoding="utf-8")
     made = write_report(folder / "new.csv", tmp_path / "r.html", certificate=forged)

@@ -1,0 +1,148 @@
+"""Certificates of schema 1, and those of tables by version 0.1.0: read as today's facts, and what they say in words.
+
+Numbers are compared as those of today. Words may change from version to version, so that of the sentences it is asked
+only whether the numbers in them are those that are found now, and whether they say what is not proved.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from discreet._core.text import rounded_up
+from discreet.privacy import Code
+from discreet.releases.content import SEEDED
+from discreet.releases.facts import CertificateFacts
+from discreet.wording import NOT_FORMAL, RANDOMNESS, UNPROVED
+from discreet.wording import SEEDED as SEEDED_RUN
+
+_TABLE_EPSILONS = (0.1, 1.0, 10.0, 100.0)  # where it stated the profile of tables, below their epsilon
+_NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
+_ROUNDED, _NOISE = 0.01, 1e-6
+_SEEDED = "seeded: not for publication, since whoever knows or guesses the seed can repeat the draws"
+
+
+def is_earlier(document: Mapping[str, Any]) -> bool:
+    """Return whether a document is a certificate of schema 1, or of tables by version 0.1.0."""
+    return 1 in (document.get("discreet_certificate"), document.get("discreet_tables_certificate"))
+
+
+def read(document: Mapping[str, Any]) -> CertificateFacts:
+    """Return the facts of an earlier certificate, whose sentences are codes of themselves.
+
+    Raises ParameterError when a field is missing or of the wrong kind.
+    """
+    facts = {**document} if "discreet_certificate" in document else _of_tables(document)
+    guarantee, released = _mapping(facts.get("guarantee")), _mapping(facts.get("released"))
+    sentences_of = {key: guarantee[key] for key in ("assumptions", "caveats") if isinstance(guarantee.get(key), list)}
+    table = {key: released.get(key) for key in ("file", "rows", "sha256")}
+    outcome = [{"code": text} for text in [released.get("outcome")] if text is not None]
+    randomness = {text: code for code, text in RANDOMNESS.items()} | {_SEEDED: "seeded"}
+    changed = {
+        "public_inputs": {},
+        **facts,
+        "discreet_certificate": 2,
+        "guarantee": {**guarantee, **{key: [{"code": text} for text in texts] for key, texts in sentences_of.items()}},
+        "randomness": randomness.get(str(facts.get("randomness")), facts.get("randomness")),
+        "released": {"share_from_data": None, "tables": [table], **released, "outcome": outcome},
+    }
+    return replace(CertificateFacts.from_dict(_today(CertificateFacts, changed)), earlier=document)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _today(part: Any, document: Any) -> Any:
+    """Return a document without the fields that are not of today, here and inside."""
+    if isinstance(document, list):
+        return [_today(part, entry) for entry in document]
+    if part in (None, Code) or not isinstance(document, Mapping):
+        return document
+    rules = part.rules().items()
+    return {name: _today(rule["part"], document[name]) for name, rule in rules if name in document}
+
+
+def _of_tables(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a certificate of tables that version 0.1.0 wrote in the form that schema 1 had later."""
+    mechanism, domain, guarantee = (_mapping(document.get(key)) for key in ("mechanism", "domain", "guarantee"))
+    parameters = {key: value for key, value in mechanism.items() if key != "name"}
+    if mechanism.get("name") == "censored-posterior":
+        parameters.setdefault("size", None)
+    return {
+        **document,
+        "mechanism": {"name": mechanism.get("name"), "parameters": parameters},
+        "size": document.get("records") if parameters.get("size") is None else parameters["size"],
+        "unit": None,
+        "guarantee": {"delta": 0.0, **guarantee},
+        "released": {"columns": list(_mapping(domain.get("columns"))), "tables": document.get("tables")},
+    }
+
+
+# What such a certificate claims, beside what is found now.
+
+
+def is_oldest(facts: CertificateFacts) -> bool:
+    """Return whether version 0.1.0 wrote it, which had larger bounds and said less of what is not proved."""
+    return facts.earlier is not None and facts.library.version == "0.1.0"
+
+
+def epsilons_of(facts: CertificateFacts) -> dict[str, Any]:
+    """Return at which epsilons a certificate of tables by version 0.1.0 states its profile; nothing of others."""
+    if not is_oldest(facts) or facts.guarantee.epsilon_each is None:
+        return {}
+    return {"epsilons": tuple(e for e in _TABLE_EPSILONS if e < facts.guarantee.epsilon)}
+
+
+def still_holds(claim: str, claimed: Any, found: Any) -> bool:
+    """Return whether a claim of version 0.1.0 holds: a bound that is smaller now confirms the larger one.
+
+    Examples
+    --------
+    >>> still_holds("delta", 2e-9, 1e-9), still_holds("delta", 1e-9, 2e-9), still_holds("kind", "empirical", "proved")
+    (True, False, False)
+    """
+    if claim == "profile":
+        pairs = list(zip(claimed, found, strict=False))
+        return len(claimed) == len(found) == len(pairs) and all(
+            a[0] == b[0] and still_holds("delta", a[1], b[1]) for a, b in pairs
+        )
+    above, below = (math.inf if value is None else value for value in (claimed, found))
+    return claim in ("delta", "pure_epsilon") and above >= below * (1.0 - _NOISE)
+
+
+def sentences(facts: CertificateFacts, today: CertificateFacts, statement: str) -> Iterator[tuple[str, Any, Any, bool]]:
+    """Yield the claims that a certificate makes in words: its place, its text, that of today, and whether it holds.
+
+    ``today``, ``statement``: as it should be.
+    """
+    text, promised, oldest = _mapping(facts.earlier)["guarantee"].get("statement"), today.guarantee, is_oldest(facts)
+    stated = _numbers(" ".join([rounded_up(promised.epsilon, 6), rounded_up(promised.delta) * (promised.delta > 0.0)]))
+    stated += [float(today.relation.group)] * (today.relation.group > 1)
+    allowed = [*stated, *_numbers(statement), float(len(today.released.tables)), promised.epsilon_each or 0.0]
+    marks = [{"asymptotic": NOT_FORMAL, "empirical": UNPROVED * (not oldest)}.get(promised.kind, "")]
+    marks += [SEEDED_RUN] * (today.randomness in SEEDED)
+    holds = (
+        isinstance(text, str) and all(mark in text for mark in marks) and _same(_numbers(text), stated, allowed, _NOISE)
+    )
+    yield "guarantee.statement", text, statement, holds
+    unsaid = "epsilon-large" * (oldest and promised.epsilon_each is not None)
+    for key in ("assumptions", "caveats"):
+        claimed = list(map(str, getattr(facts.guarantee, key)))
+        texts = [str(code) for code in getattr(promised, key) if code.name != unsaid or str(code) in claimed]
+        numbers = _numbers(" ".join(texts))
+        holds = _same(_numbers(" ".join(claimed)), numbers, allowed + numbers, _ROUNDED)
+        yield f"guarantee.{key}", claimed, texts, holds and len(claimed) == len(texts)
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(number.replace(",", "")) for number in _NUMBER.findall(text)]
+
+
+def _same(numbers: list[float], needed: list[float], allowed: list[float], part: float) -> bool:
+    """Return whether all numbers are among those that are allowed, and all that are needed among them."""
+    pairs = [*((number, allowed) for number in numbers), *((number, numbers) for number in needed)]
+    return all(any(math.isclose(number, other, rel_tol=part) for other in others) for number, others in pairs)
