@@ -175,4 +175,4 @@ def __getattr__(name: str) -> Any:
     return _loaded(name)
 
 
-seal(globals())
+seal(globals(), Contents)

@@ -27,7 +27,7 @@ from discreet.ledger.store import MIGRATIONS
 from discreet.ledger.verification import holder, lease
 from discreet.mechanisms import PerturbedHistogram
 from discreet.privacy import Budget
-from discreet.releases.publication import promised, published
+from discreet.releases.publication import carry_out, offer_of
 
 DOMAIN = Domain(columns={"age": Integer(lower=0, upper=9)})
 AGES = pl.DataFrame({"age": [1, 2, 2, 7] * 250})
@@ -599,7 +599,7 @@ def mechanism(scale: float) -> PerturbedHistogram:
 
 def made_by(run: Run, closed: Confidential, made: PerturbedHistogram, rng: np.random.Generator) -> None:
     """Release with a run that was paid for by hand; that it meets the budget is for the ledger to see."""
-    published(run, closed, promised(made, replace(run.request, budget=None), 1000), rng=rng)
+    carry_out(run, closed, offer_of(made, replace(run.request, budget=None), 1000), rng=rng)
 
 
 def test_a_payment_is_for_what_was_reserved_and_for_one_release(place) -> None:

@@ -33,7 +33,7 @@ from discreet.mechanisms import (
 from discreet.mechanisms.base import NEIGHBOURS
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.releases import Release
-from discreet.releases.publication import promised, published
+from discreet.releases.publication import carry_out, offer_of
 
 N = 2000
 AGES = pl.DataFrame({"age": [i % 100 for i in range(N)]})
@@ -67,8 +67,8 @@ def request(
 
 def made_by(run: Run, closed: Confidential, mechanism: Mechanism) -> Release:
     """Release with a run that was paid for by hand; that it meets the budget is for the ledger to see."""
-    promise = promised(mechanism, replace(run.request, budget=None), public_size(closed))
-    return published(run, closed, promise, rng=secure())
+    promise = offer_of(mechanism, replace(run.request, budget=None), public_size(closed))
+    return carry_out(run, closed, promise, rng=secure())
 
 
 @pytest.mark.parametrize("currency", ["sums", "zcdp"])
