@@ -162,6 +162,8 @@ def release(
     refuse_same(data, reference, *parameters.values())
     declared = _domain_of(data, domain)
     made = _given(mechanism, declared, parameters, watch)
+    if parameters.get("tables") == 1:  # as without it
+        del parameters["tables"]
     if mechanism is None and "tables" in parameters:
         mechanism = next(name for name in first_names() if "tables" in parameter_names(named(name)))
     request = Request(

@@ -51,7 +51,7 @@ def read(release: Any, certificate: Certificate | str | os.PathLike[str] | None 
     >>> from discreet.domain import Domain, Integer
     >>> dice = Domain(columns={"eyes": Integer(lower=1, upper=6)})
     >>> rolls = pl.DataFrame({"eyes": [1, 2, 3, 4, 5, 6, 6, 6] * 100})
-    >>> made = discreet.release(rolls, dice, epsilon=1.0, size=400)
+    >>> made = discreet.release(rolls, dice, discreet.Budget(epsilon=1.0), size=400)
     >>> released = discreet.read(made.records, made.certificate)
     >>> share = released.estimate(["P(=6)"])["P(=6)"]
     >>> share.lower < 0.375 < share.upper

@@ -1,0 +1,299 @@
+"""The one door: few arguments, each where it belongs, and the same release whichever road leads to it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet import AddRemove, Budget, Checkpoint, Ledger, Output, Replacement, Unit, release, verify
+from discreet.confidential import confidential
+from discreet.domain import Boolean, Domain, Integer
+from discreet.errors import Infeasible, ParameterError, Refused, RelationNotSupported
+from discreet.mechanisms import PerturbedHistogram
+from discreet.planner.study import Wanted, plan_together
+from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
+from discreet.releases import Release
+
+N = 2000
+BUDGET = Budget(epsilon=1.0, delta=1e-6)
+AGE = Integer(lower=0, upper=9, nulls="category")
+DOMAIN = Domain(columns={"age": AGE, "member": Boolean(nulls="category")})
+ROWS = pl.DataFrame({"age": np.arange(N) % 10, "member": np.arange(N) % 3 == 0})
+PERSONS = ROWS.with_columns(person=pl.int_range(N) // 2)
+PERSON = Unit("person", max_records=2)
+WIDER = Domain(columns={**DOMAIN.columns, "age": Integer(lower=0, upper=10, nulls="category")})
+MADE = PerturbedHistogram(domain=DOMAIN, records=N, scale=5.0)
+VISITS = Domain(columns={"visits": Integer(lower=0, upper=60)})
+VISITED = pl.DataFrame({"visits": np.arange(30) % 10})
+MODEL = CensoredPosterior(PoissonMean(column="visits"), bound=1.0, grid={"mean": np.linspace(1.0, 50.0, 50)})
+
+
+def facts(made: Release) -> dict[str, Any]:
+    return dict(made.certificate.to_dict())
+
+
+def ledger_in(folder: Path) -> Ledger:
+    return Ledger.create(folder / "x.ledger", dataset="d", epsilon=10.0, delta=1e-3)
+
+
+def test_it_has_few_arguments() -> None:
+    assert len(inspect.signature(release).parameters) <= 15
+
+
+# -- arguments of earlier versions ------------------------------------------------------------------------------------
+
+
+def of_a_plan(folder: Path) -> dict[str, Any]:
+    """Declare a plan of one release in a ledger; return what its release is asked for."""
+    wanted = Wanted(name="a", domain=DOMAIN, records=N, size=50, mechanism="perturbed-histogram")
+    plan, ledger = plan_together([wanted], epsilon=1.0, delta=1e-6), ledger_in(folder)
+    ledger.declare(plan)
+    return {"budget": plan.parts[0].budget, "mechanism": "perturbed-histogram", "ledger": ledger.part("a")}
+
+
+MOVED: dict[str, tuple[Any, str, Callable[[Path], dict[str, Any]]]] = {
+    "epsilon": (1.0, "Budget(epsilon=", lambda _: {}),
+    "delta": (1e-6, "Budget(epsilon=..., delta=", lambda _: {}),
+    "max_records": (2, "unit=Unit(", lambda _: {"data": PERSONS, "unit": PERSON}),
+    "ignore_other_columns": (
+        True,
+        "accept={'other-columns'}",
+        lambda _: {"data": PERSONS, "accept": {"other-columns", "poor-utility"}},
+    ),
+    "accept_poor_utility": (True, "accept={'poor-utility'}", lambda _: {"accept": {"poor-utility"}}),
+    "records": (N, "relation=Replacement(records=", lambda _: {"relation": Replacement(records=N)}),
+    "part": ("a", "ledger=Ledger(...).part(", of_a_plan),
+    "checkpoint": (
+        "c",
+        "out=Output(checkpoint=",
+        lambda folder: {
+            "mechanism": "private-evolution", "steps": 1, "population": 5, "out": Output(checkpoint=folder / "c"),
+        },
+    ),
+    "certificate": (
+        "c.json", "certificate=", lambda folder: {"out": Output(folder / "o.csv", certificate=folder / "c.json")}
+    ),
+    "partitions": (2, "partitions=", lambda folder: {"out": Output(folder / "o", partitions=2)}),
+    "partition_by": (
+        "member",
+        "partition_by=",
+        lambda folder: {
+            "mechanism": "perturbed-histogram", "out": Output(folder / "o", partitions=1, partition_by="member")
+        },
+    ),
+    "workers": (2, "workers=", lambda folder: {"out": Output(folder / "o", partitions=2, workers=2)}),
+}  # fmt: skip
+"""Of each argument: a value, what the error says to write, and a request that writes it."""
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_an_argument_of_earlier_versions_says_where_it_is_now(name: str, tmp_path: Path) -> None:
+    value, written, now = MOVED[name]
+    asked: dict[str, Any] = {"data": ROWS, "domain": DOMAIN, "budget": BUDGET, "size": 50}
+    with pytest.raises(ParameterError) as found:
+        release(**asked, **{name: value})
+    assert name in str(found.value)
+    assert written in str(found.value)
+    assert list(tmp_path.iterdir()) == []
+    made = release(**{**asked, "accept": "poor-utility", **now(tmp_path)})
+    assert facts(made)["size"] == 50
+    assert all(check.agrees for check in verify(made.certificate))
+
+
+@pytest.mark.parametrize("name", ["form", "rng", "progress", "like", "info"])
+def test_what_is_no_argument_is_refused(name: str) -> None:
+    with pytest.raises(ParameterError, match=name):
+        release(ROWS, DOMAIN, BUDGET, size=50, **{name: None})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"budget": 1.0},
+        {"budget": (1.0, 1e-6)},
+        {"unit": "person"},
+        {"relation": "replacement"},
+        {"relation": "add-remove"},
+        {"relation": None},
+        {"watch": print},
+        {"ledger": 3},
+    ],
+    ids=str,
+)
+def test_what_stands_for_a_value_of_its_own_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match=next(iter(wrong)) + "|place"):
+        release(**{"data": ROWS, "domain": DOMAIN, "budget": BUDGET, "size": 50, **wrong})
+
+
+# -- a table that is closed -------------------------------------------------------------------------------------------
+
+
+def test_a_closed_table_has_its_own_domain_and_unit() -> None:
+    rows, persons = confidential(ROWS, DOMAIN), confidential(PERSONS, DOMAIN, unit=PERSON)
+    for closed, other in (
+        (rows, {"domain": WIDER}),
+        (rows, {"unit": PERSON}),
+        (persons, {"unit": Unit("age", max_records=2)}),
+    ):
+        with pytest.raises(ParameterError, match="closed table"):
+            release(closed, budget=BUDGET, size=50, **other)
+    for closed, same in ((rows, {}), (rows, {"domain": DOMAIN}), (persons, {}), (persons, {"unit": PERSON})):
+        made = facts(release(closed, budget=BUDGET, size=50, mechanism="perturbed-histogram", **same))
+        assert made["records"] == N
+        assert made["relation"]["group"] == (1 if closed is rows else 2)
+        assert made.get("unit") == (None if closed is rows else {"column": "person", "max_records": 2})
+
+
+def test_a_closed_table_gives_the_release_of_the_open_one() -> None:
+    asked: dict[str, Any] = {"budget": BUDGET, "size": 50, "mechanism": "dirichlet-multinomial", "seed": 3}
+    closed, opened = release(confidential(ROWS, DOMAIN), **asked), release(ROWS, DOMAIN, **asked)
+    assert closed.records.equals(opened.records)
+    assert facts(closed)["guarantee"] == facts(opened)["guarantee"]
+
+
+def test_a_closed_table_without_a_domain_or_of_another_number_is_refused() -> None:
+    with pytest.raises(ParameterError, match="domain"):
+        release(ROWS, budget=BUDGET, size=50)
+    with pytest.raises(ParameterError, match="1,999"):
+        release(
+            confidential(ROWS, DOMAIN), budget=BUDGET, size=50, mechanism="perturbed-histogram",
+            relation=Replacement(records=N - 1),
+        )  # fmt: skip
+
+
+# -- a mechanism that is given ----------------------------------------------------------------------------------------
+
+
+def test_a_mechanism_that_is_given_has_its_parameters_and_its_domain() -> None:
+    for wrong in ({"scale": 3.0}, {"sampling": "iid"}, {"tables": 3}):
+        with pytest.raises(ParameterError, match=next(iter(wrong))):
+            release(ROWS, DOMAIN, mechanism=MADE, size=50, **wrong)
+    with pytest.raises(ParameterError, match="another domain"):
+        release(ROWS, WIDER, mechanism=MADE, size=50)
+    with pytest.raises(ParameterError, match="size"):
+        release(ROWS, DOMAIN, mechanism=MADE)
+    with pytest.raises(RelationNotSupported):
+        release(ROWS, DOMAIN, mechanism=MADE, size=50, relation=AddRemove(records=N))
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_without_a_budget_the_certificate_states_what_an_object_costs(closed: bool) -> None:
+    table: tuple[Any, ...] = (confidential(ROWS, DOMAIN),) if closed else (ROWS, DOMAIN)
+    made, cost = release(*table, mechanism=MADE, size=50), MADE.guarantee(n=N)
+    assert made.certificate.epsilon <= cost.profile.pure == pytest.approx(0.4)
+    assert cost.delta(made.certificate.epsilon) == pytest.approx(made.certificate.delta)
+    assert all(check.agrees for check in verify(made.certificate))
+    asked = release(*table, budget=Budget(epsilon=2.0), mechanism=MADE, size=50).certificate
+    assert (asked.epsilon, asked.delta) == (2.0, 0.0)
+    with pytest.raises(Infeasible) as refused:
+        release(*table, budget=Budget(epsilon=0.1), mechanism=MADE, size=50)
+    assert refused.value.nearest["epsilon >="] == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("mechanism", [None, "perturbed-histogram", "marginals"])
+def test_without_a_budget_nothing_is_calibrated(mechanism: str | None) -> None:
+    for table in ((ROWS, DOMAIN), (confidential(ROWS, DOMAIN),)):
+        with pytest.raises(ParameterError, match="budget"):
+            release(*table, size=50, mechanism=mechanism)
+
+
+def test_a_ledger_pays_for_an_object(tmp_path: Path) -> None:
+    with ledger_in(tmp_path) as ledger:
+        with pytest.raises(ParameterError, match="budget"):  # what it costs follows from the number of records
+            release(ROWS, DOMAIN, mechanism=MADE, size=50, ledger=ledger)
+        assert ledger.status().spent == {"epsilon": 0.0, "delta": 0.0}
+        made = release(ROWS, DOMAIN, mechanism=MADE, size=50, ledger=ledger, relation=Replacement(records=N))
+        assert ledger.status().spent["epsilon"] == pytest.approx(made.certificate.epsilon)
+        release(confidential(ROWS, DOMAIN), mechanism=MADE, size=50, ledger=ledger)
+        assert ledger.status().spent["epsilon"] == pytest.approx(2 * made.certificate.epsilon)
+        release(ROWS, DOMAIN, Budget(epsilon=0.5), mechanism=MADE, size=50, ledger=ledger)
+        assert ledger.status().spent["epsilon"] == pytest.approx(2 * made.certificate.epsilon + 0.5)
+        assert ledger.verify() == []
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_model_goes_through_the_same_door(closed: bool, tmp_path: Path) -> None:
+    table: tuple[Any, ...] = (confidential(VISITED, VISITS),) if closed else (VISITED, VISITS)
+    free = release(*table, mechanism=MODEL)
+    assert [len(table) for table in free.records] == [30]
+    assert (free.certificate.epsilon, free.certificate.delta) == (2.0, 0.0)
+    with ledger_in(tmp_path) as ledger:
+        asked: dict[str, Any] = {} if closed else {"relation": Replacement(records=30)}
+        paid = release(*table, mechanism=MODEL, ledger=ledger, out=tmp_path / "out", **asked)
+        assert ledger.status().spent == {"epsilon": 2.0, "delta": 0.0}
+        assert ledger.verify([tmp_path / "out" / "certificate.json"]) == []
+        assert facts(paid)["ledger"]["entry"] == ledger.log()[-1]["entry"]
+        with pytest.raises(Refused):
+            release(*table, mechanism=MODEL, ledger=ledger, seed=1)
+    for wrong in ({"size": 3}, {"counts": True}, {"bound": 2.0}, {"relation": AddRemove(records=30)}):
+        with pytest.raises((ParameterError, RelationNotSupported)):
+            release(*table, mechanism=MODEL, **wrong)
+    assert len(pl.read_parquet(tmp_path / "out" / "table-01.parquet")) == 30
+
+
+# -- a mechanism that is chosen ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_under_add_remove_a_mechanism_is_chosen(closed: bool) -> None:
+    table: tuple[Any, ...] = (confidential(ROWS, DOMAIN),) if closed else (ROWS, DOMAIN)
+    made = release(*table, budget=BUDGET, size=50, relation=AddRemove(records=1900), accept={"poor-utility"})
+    assert facts(made)["relation"] == {"name": "add-remove", "group": 1}
+    assert facts(made)["records"] == 1900
+    assert facts(made)["mechanism"]["name"] in {"marginals", "private-evolution"}
+    assert all(check.agrees for check in verify(made.certificate))
+
+
+def test_several_tables_choose_their_mechanism_and_one_does_not() -> None:
+    asked: dict[str, Any] = {"size": 50, "accept": {"poor-utility"}, "seed": 1}
+    several = release(ROWS, DOMAIN, BUDGET, tables=3, **asked)
+    assert [len(table) for table in several.records] == [50] * 3
+    assert facts(several)["mechanism"]["name"] == "marginals"
+    one, plain = release(ROWS, DOMAIN, BUDGET, tables=1, **asked), release(ROWS, DOMAIN, BUDGET, **asked)
+    assert one.records.equals(plain.records)
+    assert facts(one)["mechanism"] == facts(plain)["mechanism"]
+    named = release(ROWS, DOMAIN, BUDGET, tables=1, mechanism="perturbed-histogram", **asked)
+    assert len(named.records) == 50
+    with pytest.raises(ParameterError, match="tables"):
+        release(ROWS, DOMAIN, BUDGET, tables=3, mechanism="perturbed-histogram", **asked)
+
+
+# -- values of their own ----------------------------------------------------------------------------------------------
+
+
+def test_what_is_accepted_is_a_code_or_several() -> None:
+    asked: dict[str, Any] = {"size": 50, "mechanism": "dirichlet-multinomial", "prior": 900.0}
+    for accept in ("poor-utility", ["poor-utility"], {"poor-utility", "empirical"}):
+        assert len(release(ROWS, DOMAIN, BUDGET, accept=accept, **asked).records) == 50
+    for unknown in ("poor", "poor_utility", {"instance"}, {"poor-utility", "all"}, [""]):
+        with pytest.raises(ParameterError, match="accept"):
+            release(ROWS, DOMAIN, BUDGET, accept=unknown, **asked)
+    with pytest.raises(ParameterError, match="accept"):
+        release(ROWS, DOMAIN, BUDGET, accept=3, **asked)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"partitions": 2}, {"workers": 2}, {"partition_by": "member"}, {"path": "o", "workers": 2},
+     {"path": "o", "partitions": 0}, {"path": "o", "partitions": 10_001}, {"path": "o", "partitions": 2, "workers": 0}],
+    ids=str,
+)  # fmt: skip
+def test_an_output_that_contradicts_itself_is_none(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError):
+        Output(**wrong)
+
+
+def test_an_output_of_one_path_is_the_path(tmp_path: Path) -> None:
+    for out in (tmp_path / "a.csv", Output(tmp_path / "b.csv")):
+        release(ROWS, DOMAIN, BUDGET, size=50, mechanism="perturbed-histogram", seed=1, out=out)
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    assert Output(checkpoint="c").checkpoint == Checkpoint("c")
+    with pytest.raises(ParameterError, match="one step"):
+        release(ROWS, DOMAIN, mechanism=MADE, size=50, out=Output(checkpoint=tmp_path / "c"))
+    assert len(release(ROWS, DOMAIN, BUDGET, size=50, mechanism="perturbed-histogram", out=Output()).records) == 50
