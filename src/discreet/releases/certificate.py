@@ -136,10 +136,10 @@ class Certificate:
     @property
     def paid_for(self) -> dict[str, Any]:
         """What a ledger keeps of the release."""
-        promised = self.facts.guarantee.to_dict()
+        promised = self.facts.guarantee
         return {
             "mechanism": self.facts.mechanism.to_dict(),
-            "guarantee": {key: promised[key] for key in ("epsilon", "delta", "kind", "theorem")}
+            "guarantee": {key: getattr(promised, key) for key in ("epsilon", "delta", "kind", "theorem")}
             | {"statement": self.statement},
             "records": self.facts.records,
             "size": self.facts.size,

@@ -85,6 +85,11 @@ def _of_tables(document: Mapping[str, Any]) -> dict[str, Any]:
 # What such a certificate claims, beside what is found now.
 
 
+def claims_of(facts: CertificateFacts) -> Mapping[str, Any]:
+    """Return the guarantee of an earlier certificate as it was read."""
+    return _mapping(_mapping(facts.earlier).get("guarantee"))
+
+
 def is_oldest(facts: CertificateFacts) -> bool:
     """Return whether version 0.1.0 wrote it, which had larger bounds and said less of what is not proved."""
     return facts.earlier is not None and facts.library.version == "0.1.0"
@@ -119,7 +124,7 @@ def sentences(facts: CertificateFacts, today: CertificateFacts, statement: str) 
 
     ``today``, ``statement``: as it should be.
     """
-    text, promised, oldest = _mapping(facts.earlier)["guarantee"].get("statement"), today.guarantee, is_oldest(facts)
+    text, promised, oldest = claims_of(facts).get("statement"), today.guarantee, is_oldest(facts)
     stated = _numbers(" ".join([rounded_up(promised.epsilon, 6), rounded_up(promised.delta) * (promised.delta > 0.0)]))
     stated += [float(today.relation.group)] * (today.relation.group > 1)
     allowed = [*stated, *_numbers(statement), float(len(today.released.tables)), promised.epsilon_each or 0.0]

@@ -308,8 +308,9 @@ def _promised(certificate: Certificate, mechanism: Mechanism, guarantee: Guarant
         for what, said, told_now, holds in certificate_v1.sentences(facts, found, stated.statement):
             yield Check(what=what, claimed=said, found=told_now, agrees=holds)
         forecast = utility_facts(mechanism, guarantee.n)
-        for key in sorted(set(forecast) & set(facts.earlier["guarantee"])):
-            what, said = f"guarantee.{key}", facts.earlier["guarantee"][key]
+        claims = certificate_v1.claims_of(facts)
+        for key in sorted(set(forecast) & set(claims)):
+            what, said = f"guarantee.{key}", claims[key]
             holds = _alike(said, forecast[key], 1e-6) or erratum_of(what, facts) is None
             yield Check(what=what, claimed=said, found="a forecast, not checked", agrees=holds)
 

@@ -230,7 +230,7 @@ def test_partial_synthesis_says_what_it_publishes() -> None:
     mechanism = CensoredPosterior(model, bound=2.0)
     promise = mechanism.guarantee(n=10)
     assert any("sex is published exactly" in str(caveat) for caveat in promise.caveats)
-    assert any("exact posterior sampling" in assumption for assumption in promise.assumptions)
+    assert any("exact posterior sampling" in str(assumption) for assumption in promise.assumptions)
     with pytest.raises(RelationNotSupported):
         mechanism.guarantee(Relation(name="add-remove"), n=10)
     assert mechanism.guarantee(n=10).kind == "empirical"
@@ -245,7 +245,7 @@ def test_under_add_remove_the_number_of_synthetic_records_is_public_and_said_to_
     sized = CensoredPosterior(PoissonMean(column="y"), bound=2.0, size=7, grid={"mean": THETAS}, tables=2)
     promise = sized.guarantee(relation, n=10)
     assert promise.epsilon(0.0) == pytest.approx(4.0)
-    assert any("size" in a or "number of synthetic records was chosen in public" in a for a in promise.assumptions)
+    assert any("number of synthetic records was chosen in public" in str(a) for a in promise.assumptions)
     for count in (0, 1, 11):
         columns = {"y": np.arange(count)}
         tables = sized.synthesise(sized.fit(columns, rng=seeded(0)), columns, rng=seeded(1))

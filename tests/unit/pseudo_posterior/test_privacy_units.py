@@ -97,7 +97,7 @@ def test_a_target_is_met_by_units() -> None:
     fitted = mechanism.calibrated_fit({"y": COUNTS, "house": HOUSES}, rng=seeded(5))
     assert 0.8 * 8.0 <= 1.1 * fitted.epsilon <= 8.0
     promise = mechanism.guarantee(n=100_000)
-    assert any("raised by 1.1 " in text.replace(",", " ") for text in promise.assumptions)
+    assert any("raised by 1.1 " in str(text).replace(",", " ") for text in promise.assumptions)
     assert any("privacy unit is all records with one value of house" in str(text) for text in promise.caveats)
 
 
