@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 import discreet
+from discreet import Budget, Unit
 from discreet.domain import Domain, Integer
 from discreet.errors import ParameterError
 from discreet.releases import Certificate, verify
@@ -140,10 +141,9 @@ def test_no_certificate_of_tables_with_a_false_value_is_confirmed() -> None:
 def test_no_certificate_of_units_with_a_false_value_is_confirmed(tmp_path: Path) -> None:
     table = pl.DataFrame({"age": np.arange(900) % 50, "person": np.arange(900) // 3})
     domain = Domain(columns={"age": Integer(lower=0, upper=99, cells=10, nulls="category")})
-    asked = {"epsilon": 2.0, "delta": 1e-3, "size": 50, "accept_poor_utility": True}
-    made = discreet.release(
-        table, domain, unit="person", max_records=4, mechanism="smoothed-histogram", out=tmp_path / "r.csv", **asked
-    )
+    asked = {"size": 50, "accept": {"poor-utility"}, "mechanism": "smoothed-histogram", "out": tmp_path / "r.csv"}
+    budget, unit = Budget(epsilon=2.0, delta=1e-3), Unit("person", max_records=4)
+    made = discreet.release(table, domain, budget, unit=unit, **asked)
     document = made.certificate.to_dict()
     assert document["randomness"] == "operating-system"
     assert survivors(document, tmp_path / "r.csv") == []

@@ -15,7 +15,7 @@ from discreet import AddRemove, Budget, Checkpoint, Ledger, Output, Replacement,
 from discreet.confidential import confidential
 from discreet.domain import Boolean, Domain, Integer
 from discreet.errors import Infeasible, ParameterError, Refused, RelationNotSupported
-from discreet.mechanisms import PerturbedHistogram
+from discreet.mechanisms import PerturbedHistogram, SmoothedHistogram
 from discreet.planner.study import Wanted, plan_together
 from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
 from discreet.releases import Release
@@ -206,7 +206,7 @@ def test_without_a_budget_nothing_is_calibrated(mechanism: str | None) -> None:
 def test_a_ledger_pays_for_an_object(tmp_path: Path) -> None:
     with ledger_in(tmp_path) as ledger:
         with pytest.raises(ParameterError, match="budget"):  # what it costs follows from the number of records
-            release(ROWS, DOMAIN, mechanism=MADE, size=50, ledger=ledger)
+            release(ROWS, DOMAIN, mechanism=SmoothedHistogram(domain=DOMAIN, size=50, mixing=0.9), ledger=ledger)
         assert ledger.status().spent == {"epsilon": 0.0, "delta": 0.0}
         made = release(ROWS, DOMAIN, mechanism=MADE, size=50, ledger=ledger, relation=Replacement(records=N))
         assert ledger.status().spent["epsilon"] == pytest.approx(made.certificate.epsilon)
