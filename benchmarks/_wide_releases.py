@@ -50,7 +50,7 @@ Release = Callable[[Job], np.ndarray]
 
 
 def ours(options: dict[str, Any]) -> Release:
-    """Low-order marginals in one vector of noise."""
+    """A mechanism of this package."""
     import polars as pl
 
     import discreet
@@ -68,7 +68,6 @@ def ours(options: dict[str, Any]) -> Release:
             delta=job.delta,
             relation=discreet.AddRemove(records=len(job.codes)),
             size=len(job.codes),
-            mechanism="marginals",
             **options,
         )
         return made.records.select(list(job.sizes)).to_numpy()
@@ -204,42 +203,55 @@ def concentrated(epsilon: float, delta: float) -> float:
 
 @dataclass(frozen=True)
 class Method:
-    """A mechanism: the environment it runs in, how it is made, its options, and how many seeds are enough."""
+    """A mechanism: its environment, how it is made, its options, how many seeds are enough, and on which tables."""
 
     environment: str
     make: Callable[[dict[str, Any]], Release]
     options: dict[str, Any]
     seeds: int = 5
     packages: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
 
 
 MBI = ("mbi", "jax")
+PEERS: dict[str, tuple[Callable[[dict[str, Any]], Release], tuple[str, ...]]] = {
+    "discreet": (ours, ("discreet",)),
+    "dpmm": (dpmm, ("dpmm", "opendp")),
+    "dpsynth": (dpsynth, ("dpsynth", "dp-accounting", *MBI)),
+    "opendp": (opendp, ("opendp", *MBI)),
+}
+
+
+def of(peer: str, seeds: int, *tables: str, **options: Any) -> Method:
+    """Return a mechanism of a package."""
+    make, packages = PEERS[peer]
+    return Method("own" if peer == "discreet" else peer, make, options, seeds, packages, tables)
+
+
 METHODS = {
     "records themselves (not private)": Method("own", themselves, {}, seeds=1),
     "bootstrap sample (not private)": Method("own", bootstrap, {}),
     "independent columns (not private)": Method("own", shuffled, {}),
     "independent columns": Method("own", noisy_columns, {}),
-    "discreet marginals": Method("own", ours, {}, packages=("discreet",)),
-    "dpmm MST": Method("dpmm", dpmm, {"kind": "MST"}, packages=("dpmm", "opendp")),
-    "dpsynth SWIFT": Method("dpsynth", dpsynth, {"kind": "SWIFT"}, packages=("dpsynth", "dp-accounting", *MBI)),
-    "dpsynth SWIFT, rare values merged": Method(
-        "dpsynth", dpsynth, {"kind": "SWIFT", "compress": True}, packages=("dpsynth", "dp-accounting", *MBI)
+    "discreet marginals": of("discreet", 5, mechanism="marginals"),
+    "discreet private evolution": of("discreet", 5, "small-6", mechanism="private-evolution", accept_poor_utility=True),
+    "discreet Dirichlet-multinomial": of(
+        "discreet", 5, "small-6", mechanism="dirichlet-multinomial", accept_poor_utility=True
     ),
-    "dpsynth MST": Method("dpsynth", dpsynth, {"kind": "MST"}, packages=("dpsynth", "dp-accounting", *MBI)),
-    "opendp MST": Method("opendp", opendp, {"kind": "MST"}, packages=("opendp", *MBI)),
-    "dpmm AIM, cut to 28 rounds and 1 MB": Method(
-        "dpmm", dpmm, {"kind": "AIM", "rounds": 28, "max_model_size": 1}, seeds=1, packages=("dpmm", "opendp")
+    "discreet hierarchical histogram": of(
+        "discreet", 5, "small-6", mechanism="hierarchical-histogram", sampling="stratified"
     ),
-    "dpmm AIM, defaults": Method("dpmm", dpmm, {"kind": "AIM"}, seeds=1, packages=("dpmm", "opendp")),
-    "dpsynth AIM": Method("dpsynth", dpsynth, {"kind": "AIM"}, seeds=1, packages=("dpsynth", "dp-accounting", *MBI)),
-    "opendp AIM, pairs": Method("opendp", opendp, {"kind": "AIM", "queries": 2}, seeds=1, packages=("opendp", *MBI)),
-    "opendp AIM": Method("opendp", opendp, {"kind": "AIM"}, seeds=1, packages=("opendp", *MBI)),
+    "dpmm MST": of("dpmm", 5, kind="MST"),
+    "dpsynth SWIFT": of("dpsynth", 5, kind="SWIFT"),
+    "dpsynth SWIFT, rare values merged": of("dpsynth", 5, kind="SWIFT", compress=True),
+    "dpsynth MST": of("dpsynth", 5, kind="MST"),
+    "opendp MST": of("opendp", 5, kind="MST"),
+    "dpmm AIM, cut to 28 rounds and 1 MB": of("dpmm", 1, kind="AIM", rounds=28, max_model_size=1),
+    "dpmm AIM, defaults": of("dpmm", 1, kind="AIM"),
+    "dpsynth AIM": of("dpsynth", 1, kind="AIM"),
+    "opendp AIM, pairs": of("opendp", 1, kind="AIM", queries=2),
+    "opendp AIM": of("opendp", 1, kind="AIM"),
 }
-
-
-def processor_seconds() -> float:
-    """Return user and system time of this process and of its children that have ended."""
-    return sum(os.times()[:4])
 
 
 def peak_megabytes() -> float:
@@ -253,19 +265,13 @@ def run(asked: dict[str, Any]) -> dict[str, Any]:
     """Run one job, and say what it took."""
     method = METHODS[asked["method"]]
     release = method.make(method.options)
-    imports = processor_seconds()
-    job = Job(
-        codes=np.load(asked["codes"]),
-        sizes=asked["sizes"],
-        ordered=tuple(asked["ordered"]),
-        epsilon=asked["epsilon"],
-        delta=asked["delta"],
-        seed=asked["seed"],
-    )
-    start, wall = processor_seconds(), time.perf_counter()
+    imports = sum(os.times()[:4])  # user and system time, with that of children that have ended
+    facts = {name: asked[name] for name in ("sizes", "epsilon", "delta", "seed")}
+    job = Job(codes=np.load(asked["codes"]), ordered=tuple(asked["ordered"]), **facts)
+    start, wall = sum(os.times()[:4]), time.perf_counter()
     made = release(job)
     took = {
-        "processor_s": processor_seconds() - start,
+        "processor_s": sum(os.times()[:4]) - start,
         "wall_s": time.perf_counter() - wall,
         "imports_s": imports,
         "peak_mb": peak_megabytes(),

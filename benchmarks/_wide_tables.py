@@ -8,11 +8,11 @@ the surveys; every one of them occurs, so that they are read from the files.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from _report import shared
+from _harness import data
 
 HELD_OUT = 0.2
 SPLIT_SEED = 20_261_122
@@ -53,15 +53,9 @@ class Coded:
 
     def cut(self, columns: int) -> Coded:
         """Return the first columns alone."""
-        names = list(self.sizes)[:columns]
-        return Coded(
-            codes=self.codes[:, :columns],
-            sizes={name: self.sizes[name] for name in names},
-            ordered=tuple(name for name in self.ordered if name in names),
-            target=self.target,
-            leaks=tuple(name for name in self.leaks if name in names),
-            regression=self.regression,
-        )
+        sizes = dict(list(self.sizes.items())[:columns])
+        ordered, leaks = (tuple(name for name in names if name in sizes) for names in (self.ordered, self.leaks))
+        return replace(self, codes=self.codes[:, :columns], sizes=sizes, ordered=ordered, leaks=leaks)
 
 
 def from_zero(name: str, size: int) -> tuple[pl.Expr, int]:
@@ -100,7 +94,7 @@ def adult() -> Coded:
     sizes = {"age": 85, "workclass": 9, "fnlwgt": 100, "education-num": 16, "marital-status": 7, "occupation": 15}
     sizes |= {"relationship": 6, "race": 5, "sex": 2, "capital-gain": 100, "capital-loss": 100}
     sizes |= {"hours-per-week": 99, "native-country": 42, "income>50K": 2}
-    frame = pl.read_parquet(shared("adult_coded_14.parquet"))
+    frame = data("adult_coded_14")
     codes, _ = coded(frame, {name: from_zero(name, size) for name, size in sizes.items()})
     return Coded(
         codes=codes,
@@ -115,7 +109,7 @@ def adult() -> Coded:
 def nist(records: int | None = None) -> Coded:
     """NIST's excerpts of the American Community Survey: 24 columns; 87,293 records, or the first in fewer cells."""
     income = INCOME if records is None else FEW_INCOMES
-    frame = pl.read_parquet(shared("nist_acs_excerpts.parquet"))
+    frame = data("nist_acs_excerpts")
     coding = {
         "SEX": or_null("SEX", 1, 2),
         "AGEP": from_zero("AGEP", 100),
@@ -161,7 +155,7 @@ def nist(records: int | None = None) -> Coded:
 
 def acs() -> Coded:
     """Persons of the American Community Survey 2024, 2,331,839 records, 14 columns; areas within their state."""
-    frame = pl.read_parquet(shared("acs2024_persons_income_49.parquet"))
+    frame = data("acs2024_persons_income_49")
     frame = frame.with_columns(PUMA=pl.col("STATE").cast(pl.String).str.zfill(2) + "-" + pl.col("PUMA"))
     coding = {
         "STATE": or_null("STATE", 1, 56),
@@ -199,14 +193,8 @@ def made(columns: int) -> Coded:
         totals = np.cumsum(rng.dirichlet(np.full(20, 0.3), size=12), axis=1)[classes]
         codes[:, j] = np.minimum((totals < rng.random(len(classes))[:, None]).sum(axis=1), 19)
     names = [f"c{j}" for j in range(columns)]
-    return Coded(
-        codes=codes,
-        sizes=dict.fromkeys(names, 20),
-        ordered=(),
-        target=("c0", 10),
-        leaks=(),
-        regression=tuple(names[:6]),
-    )
+    sizes, regression = dict.fromkeys(names, 20), tuple(names[:6])
+    return Coded(codes=codes, sizes=sizes, ordered=(), target=("c0", 10), leaks=(), regression=regression)
 
 
 TABLES: dict[str, Callable[[], Coded]] = {

@@ -12,21 +12,17 @@ Run: python benchmarks/mixture_sampler.py [--draws 1000] [--plain 100]
 
 from __future__ import annotations
 
-import argparse
 import os
-import sys
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 for name, value in (("OMP_NUM_THREADS", "1"), ("XLA_FLAGS", "--xla_force_host_platform_device_count=2")):
     os.environ.setdefault(name, value)
 
 import numpy as np  # noqa: E402
-from _report import save, show  # noqa: E402
-
-sys.path.append(str(Path(__file__).resolve().parent.parent / "experiments"))
+from _bench import save  # noqa: E402
+from _harness import options, show  # noqa: E402
 from pp22_application import MODEL, sample  # noqa: E402
 
 from discreet._core.random import seeded  # noqa: E402
@@ -60,8 +56,7 @@ def ours(columns: Any, draws: int) -> dict[str, float]:
     started, cpu = time.perf_counter(), time.process_time()
     sampler = mechanism.sampler(columns)
     made = sampler.draw(np.ones(sampler.count), rng=seeded(1))
-    found = measured(made.watched["fitted_mean[0]"], started, cpu, made.divergent, made.r_hat)
-    return {**found, "least_effective": made.effective}
+    return measured(made.watched["fitted_mean[0]"], started, cpu, made.divergent, made.r_hat, made.effective)
 
 
 def plain(columns: Any, iterations: int) -> dict[str, float]:
@@ -80,11 +75,12 @@ def plain(columns: Any, iterations: int) -> dict[str, float]:
         chains.run(jax.random.PRNGKey(1), data)
     watched = np.asarray(chains.get_samples(group_by_chain=True)["fitted_mean"], dtype=np.float64)
     divergent = float(np.asarray(chains.get_extra_fields()["diverging"]).mean())
-    found = measured(watched, started, cpu, divergent, r_hat(watched))
-    return {**found, "least_effective": found["effective"]}
+    return measured(watched, started, cpu, divergent, r_hat(watched))
 
 
-def measured(watched: Any, started: float, cpu: float, divergent: float, agreement: float) -> dict[str, float]:
+def measured(
+    watched: Any, started: float, cpu: float, divergent: float, agreement: float, least: float | None = None
+) -> dict[str, float]:
     seconds, used = time.perf_counter() - started, time.process_time() - cpu
     effective = effective_sample_size(watched)
     return {
@@ -95,14 +91,12 @@ def measured(watched: Any, started: float, cpu: float, divergent: float, agreeme
         "effective_a_cpu_second": effective / used,
         "r_hat": agreement,
         "divergent": divergent,
+        "least_effective": effective if least is None else least,
     }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--draws", type=int, default=1000)
-    parser.add_argument("--plain", type=int, default=100, help="iterations of a plain chain, warm-up included")
-    asked = parser.parse_args()
+    asked = options(__doc__, draws=(1000, 20), plain=(100, 4))
     columns = sample()
     mine = ours(columns, asked.draws)
     print(mine, flush=True)

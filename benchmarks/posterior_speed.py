@@ -9,20 +9,19 @@ Run: python benchmarks/posterior_speed.py [--tables 3]
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
-import time
 from typing import Any
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
 import numpy as np  # noqa: E402
-from _report import save, show  # noqa: E402
+from _bench import save, timed  # noqa: E402
+from _harness import cells_drawn, cells_held, options, show  # noqa: E402
 
 from discreet._core.random import seeded  # noqa: E402
-from discreet.domain import Counts, Domain, Integer  # noqa: E402
+from discreet.domain import Domain, Integer  # noqa: E402
 from discreet.inference.samplers import given_counts, given_records  # noqa: E402
 from discreet.mechanisms import HierarchicalHistogram, PerturbedHistogram, SmoothedHistogram  # noqa: E402
 
@@ -50,26 +49,15 @@ def seconds(name: str, domain: Domain, n: int, m: int, seed: int) -> float:
     """Return the processor's seconds for one posterior; ``m = 0``: of released counts."""
     rng, cells = seeded(seed), int(domain.size or 0)
     held = rng.multinomial(n, rng.dirichlet(np.full(cells, 0.5)))
-    mechanism, some = MADE[name](domain, n), np.flatnonzero(held)
-    output = mechanism.kernel(Counts(records=domain.unflat(some), frequencies=held[some]), rng=rng)
-    likelihood, alpha = mechanism.likelihood(), np.full(cells, 1.0 / cells)
-    if not m:
-        counts = mechanism.reading(output, n=n).estimates().counts
-        start = time.process_time()
-        given_counts(likelihood, alpha, n, counts, DRAWS, rng)
-        return time.process_time() - start
-    drawn = np.zeros(cells, dtype=np.int64)
-    for part in mechanism.reading(output, n=n).draw(m, rng=rng):
-        np.add.at(drawn, domain.flat(part), 1)
-    start = time.process_time()
-    given_records(likelihood, alpha, n, drawn, DRAWS, rng)
-    return time.process_time() - start
+    mechanism = MADE[name](domain, n)
+    reading = mechanism.reading(mechanism.kernel(cells_held(held, domain), rng=rng), n=n)
+    seen = cells_drawn(domain, reading.draw(m, rng=rng)) if m else reading.estimates().counts
+    given = given_records if m else given_counts
+    return timed(given, mechanism.likelihood(), np.full(cells, 1.0 / cells), n, seen, DRAWS, rng)[0]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--tables", type=int, default=3)
-    tables = parser.parse_args().tables
+    tables = options(__doc__, tables=(3, 1)).tables
     seconds("perturbed", LINES[25], 1000, 100, 0)  # loads what is loaded lazily
     rows, cases = [], []
     for name, domain, n, m, target in CASES:

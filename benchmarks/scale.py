@@ -19,20 +19,18 @@ together.
 ``raw`` is a group by of the values themselves. ``wide`` reads twelve columns of ten cells part by part, a tenth as many
 rows, and adds up the cells of all pairs, as ``marginals`` does. Both are for the smallest number of rows alone.
 
-``--count-only`` counts a tenth as many rows in one file, read ten times over as if it were ten files. ``--in-and-out``
-copies the figures of release_speed.py, run before: twelve million rows in and out, beside Polars and NumPy.
+``--count-only`` counts a tenth as many rows in one file, read ten times over as if it were ten files. The figures of
+release_speed.py, run before, are copied: twelve million rows in and out, beside Polars and NumPy.
 
 Results are added to those of earlier runs.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import resource
 import shutil
-import subprocess
 import sys
 import tempfile
 import threading
@@ -41,13 +39,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from _report import RESULTS, save, show
+from _bench import RESULTS, fresh, save
+from _harness import options, show, target
 
 LOWER, UPPER, CELLS = 0.0, 1000.0, 100
 WIDE = 12
 WARM = 1000
 PART = 1_000_000
-ENGINES = ("polars", "duckdb", "spark")
 RATIO_TARGET, MEMORY_TARGET = 1.5, 1.25
 
 
@@ -55,6 +53,7 @@ def table(folder: Path, rows: int) -> None:
     """Write both tables a part at a time."""
     import duckdb
 
+    folder.mkdir(exist_ok=True)
     names = ", ".join(f"CAST(floor(10 * random()) AS INTEGER) AS c{place}" for place in range(WIDE))
     connection = duckdb.connect()
     connection.execute("SELECT setseed(0.5)")
@@ -67,31 +66,27 @@ def spark() -> Any:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings = {"ui.enabled": "false", "ui.showConsoleProgress": "false", "sql.shuffle.partitions": "2"}
-    builder = SparkSession.builder.master("local[2]")
-    for name, value in settings.items():
-        builder = builder.config(f"spark.{name}", value)
+    builder = SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", "2")
+    for name in ("enabled", "showConsoleProgress"):
+        builder = builder.config(f"spark.ui.{name}", "false")
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 
 
 def opened(engine: str, folder: Path, name: str = "x") -> Any:
+    """Return a table; where a file says how often, as if there were as many files of it."""
+    times = folder / "times"
+    files = [str(folder / f"{name}.parquet")] * (int(times.read_text()) if times.exists() else 1)
     if engine == "polars":
         import polars as pl
 
-        return pl.scan_parquet(files(folder, name))
+        return pl.scan_parquet(files)
     if engine == "spark":
-        return spark().read.parquet(*files(folder, name))
+        return spark().read.parquet(*files)
     import duckdb
 
-    return duckdb.connect().read_parquet(files(folder, name))
-
-
-def files(folder: Path, name: str) -> list[str]:
-    """Return the file of a table, as often as it is to be read."""
-    times = folder / "times"
-    return [str(folder / f"{name}.parquet")] * (int(times.read_text()) if times.exists() else 1)
+    return duckdb.connect().read_parquet(files)
 
 
 def domain() -> Any:
@@ -186,11 +181,11 @@ def one(part: str, engine: str, folder: Path, rows: int) -> None:
     watch = Watch()
     start, busy = time.perf_counter(), processor()
     PARTS[part](engine, folder, rows)
-    times = {"seconds": time.perf_counter() - start, "processor": processor() - busy}
-    peaks = {"peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+    found = {"seconds": time.perf_counter() - start, "processor": processor() - busy}
+    found["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     if engine == "spark":
-        peaks["peak_mib_together"] = watch.peak()
-    print(json.dumps({**times, **peaks}))
+        found["peak_mib_together"] = watch.peak()
+    print(json.dumps(found))
     clear(folder)
     clear(folder / "warm")
 
@@ -251,18 +246,18 @@ class Watch:
 # -- all of them -------------------------------------------------------------------------------------------------------
 
 
-def measured(parts: list[str], engine: str, folder: Path, rows: int, repeats: int) -> dict[str, dict[str, float]]:
+def measured(parts: Any, engine: str, folder: Path, rows: int, repeats: int) -> dict[str, dict[str, float]]:
     """Return the least seconds and the largest peak of parts that take turns."""
-    found: dict[str, list[dict[str, float]]] = {part: [] for part in parts}
+    found: dict[str, list[dict[str, float]]] = {part.__name__: [] for part in parts}
     for _ in range(repeats):
-        for part in parts:
-            facts = ["--part", part, "--engine", engine, "--folder", str(folder), "--rows", str(rows)]
-            ran = subprocess.run([sys.executable, __file__, *facts], capture_output=True, text=True, check=False)
-            if ran.returncode:
-                raise SystemExit(ran.stderr)
-            found[part].append(json.loads(ran.stdout.splitlines()[-1]))
+        for part, runs in found.items():
+            facts = ["--part", part, "--engines", engine, "--folder", folder, "--rows", rows]
+            runs.append(fresh(__file__, *facts))
     best = {"seconds": min, "processor": min, "peak_mib": max, "peak_mib_together": max}
-    return {part: {name: best[name](run[name] for run in runs) for name in runs[0]} for part, runs in found.items()}
+    return {
+        part: {name: how(run[name] for run in runs) for name, how in best.items() if name in runs[0]}
+        for part, runs in found.items()
+    }
 
 
 def ratios(found: dict[str, dict[str, float]]) -> dict[str, float]:
@@ -276,27 +271,15 @@ def ratios(found: dict[str, dict[str, float]]) -> dict[str, float]:
 
 
 def kept() -> dict[str, Any]:
-    """Return the results of earlier runs."""
-    path = RESULTS / "scale.json"
-    result = json.loads(path.read_text()) if path.exists() else {}
-    return {name: result[name] for name in ("tables", "count_only", "in_and_out") if name in result}
-
-
-def main(sizes: list[int], engines: list[str], repeats: int, *, more: bool) -> None:
-    for rows in sizes:
-        with tempfile.TemporaryDirectory() as temporary:
-            folder = Path(temporary)
-            (folder / "warm").mkdir()
-            table(folder, rows)
-            table(folder / "warm", WARM)
-            for engine in engines:
-                parts = [part.__name__ for part in MAIN]
-                extra = [part.__name__ for part in MORE] if more and rows == min(sizes) and engine != "spark" else []
-                found = measured(parts, engine, folder, rows, repeats)
-                found |= measured(extra, engine, folder, rows, 1)
-                result = kept()
-                result.setdefault("tables", {}).setdefault(str(rows), {})[engine] = {**found, "ratios": ratios(found)}
-                report(result)
+    """Return the results of earlier runs, and what release_speed.py found."""
+    path = next((path for path in (target(RESULTS / "scale.json"), RESULTS / "scale.json") if path.exists()), None)
+    result = json.loads(path.read_text()) if path else {}
+    result = {name: result[name] for name in ("tables", "count_only") if name in result}
+    told = json.loads((RESULTS / "release_speed.json").read_text())
+    result["in_and_out"] = {"records": told["records"], "time_target": told["time_target"]}
+    for kind in ("time_ratio", "processor_ratio"):
+        result["in_and_out"][kind] = {name: one[kind] for name, one in told["commands"].items()}
+    return result
 
 
 def report(result: dict[str, Any]) -> None:
@@ -305,21 +288,22 @@ def report(result: dict[str, Any]) -> None:
     tables = dict(sorted(result.get("tables", {}).items(), key=lambda item: int(item[0])))
     for rows, engines in tables.items():
         for engine, found in engines.items():
-            for part, times in found.items():
-                if part != "ratios":
-                    name = f"{int(rows):,} {engine} {part}"
-                    lines.append((name, times["seconds"], times["processor"], times["peak_mib"]))
             told = found["ratios"]
+            lines += [
+                (f"{int(rows):,} {engine} {part}", times["seconds"], times["processor"], times["peak_mib"])
+                for part, times in found.items()
+                if part != "ratios"
+            ]
             lines.append(("  count / group by", told["count_seconds"], told["count_processor"], ""))
             lines.append(("  release / (group by + write)", told["release_seconds"], told["release_processor"], ""))
     show(("rows, engine, part", "seconds", "processor s", "peak MiB"), lines)
     claims: dict[str, Any] = {"ratio_target": RATIO_TARGET, "memory_target": MEMORY_TARGET}
     if len(tables) > 1:
         small, large = tables[next(iter(tables))], tables[next(reversed(tables))]
-        both = [engine for engine in large if engine in small]
-        claims["memory_ratio"] = {
-            engine: large[engine]["release"]["peak_mib"] / small[engine]["release"]["peak_mib"] for engine in both
+        peaks = {
+            name: [each[name]["release"]["peak_mib"] for each in (small, large)] for name in large if name in small
         }
+        claims["memory_ratio"] = {name: most / least for name, (least, most) in peaks.items()}
         claims["release_ratio"] = {engine: large[engine]["ratios"]["release_processor"] for engine in large}
         claims["met"] = max(claims["release_ratio"].values()) <= RATIO_TARGET
         claims["met"] &= max(claims["memory_ratio"].values()) <= MEMORY_TARGET
@@ -327,50 +311,39 @@ def report(result: dict[str, Any]) -> None:
     save("scale", {**result, "tables": tables, **claims})
 
 
-def count_only(rows: int, engines: list[str]) -> None:
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        (folder / "warm").mkdir()
-        table(folder, rows // 10)
-        table(folder / "warm", WARM)
-        (folder / "times").write_text("10")
-        for engine in engines:
-            found = measured(["group_by", "count"], engine, folder, rows, 1)
-            told = {
-                f"ratio_{kind}": found["count"][kind] / found["group_by"][kind] for kind in ("processor", "seconds")
-            }
-            result = kept()
-            result.setdefault("count_only", {"rows": rows, "from": "a file of a tenth as many, read ten times"})
-            result["count_only"][engine] = {**found, **told}
-            print(json.dumps(result["count_only"], indent=2))
-            report(result)
-
-
-def in_and_out() -> None:
-    told = json.loads((RESULTS / "release_speed.json").read_text())
-    found = {"records": told["records"], "time_target": told["time_target"]}
-    for kind in ("time_ratio", "processor_ratio"):
-        found[kind] = {name: one[kind] for name, one in told["commands"].items()}
-    report({**kept(), "in_and_out": found})
+def main() -> None:
+    engines = dict.fromkeys(("polars", "duckdb", "spark"))
+    facts = {"rows": ([10_000_000, 100_000_000], [100_000, 200_000]), "engines": engines, "repeats": (3, 1)}
+    asked = options(__doc__, **facts, without_more=False, count_only=int, part=str, folder=Path)
+    if asked.part:
+        one(asked.part, asked.engines[0], asked.folder, asked.rows[0])
+        return
+    for rows in [asked.count_only] if asked.count_only else asked.rows:
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary)
+            table(folder, rows // 10 if asked.count_only else rows)
+            table(folder / "warm", WARM)
+            if asked.count_only:
+                (folder / "times").write_text("10")
+            for engine in asked.engines:
+                result = kept()
+                if asked.count_only:
+                    result.setdefault("count_only", {"rows": rows, "from": "a file of a tenth as many, read ten times"})
+                    found: dict[str, Any] = measured(MAIN[:2], engine, folder, rows, 1)
+                    for kind in ("processor", "seconds"):
+                        found[f"ratio_{kind}"] = found["count"][kind] / found["group_by"][kind]
+                    result["count_only"][engine] = found
+                    print(json.dumps(result["count_only"], indent=2))
+                else:
+                    found = measured(MAIN, engine, folder, rows, asked.repeats)
+                    if not asked.without_more and rows == min(asked.rows) and engine != "spark":
+                        found |= measured(MORE, engine, folder, rows, 1)
+                    result.setdefault("tables", {}).setdefault(str(rows), {})[engine] = {
+                        **found,
+                        "ratios": ratios(found),
+                    }
+                report(result)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, nargs="+", default=[10_000_000, 100_000_000])
-    parser.add_argument("--engines", choices=ENGINES, nargs="+", default=list(ENGINES))
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--without-more", action="store_true", help="leave out raw and wide")
-    parser.add_argument("--count-only", type=int, metavar="ROWS")
-    parser.add_argument("--in-and-out", action="store_true", help="take over the figures of release_speed.py")
-    parser.add_argument("--part", choices=PARTS)
-    parser.add_argument("--engine", choices=ENGINES)
-    parser.add_argument("--folder", type=Path)
-    given = parser.parse_args()
-    if given.part:
-        one(given.part, given.engine, given.folder, given.rows[0])
-    elif given.count_only:
-        count_only(given.count_only, given.engines)
-    elif given.in_and_out:
-        in_and_out()
-    else:
-        main(given.rows, given.engines, given.repeats, more=not given.without_more)
+    main()

@@ -8,17 +8,16 @@ of three runs counts. A second pair shares half of its points, which a plain cal
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import ot
-from _report import save, show
+from _bench import in_turn, save
+from _harness import options, show
 
+from discreet._core.random import seeded
 from discreet.utility import transport_distance
-
-POINTS, RUNS = 5_000, 3
 
 
 def plain(x: Any, y: Any, p: Any, q: Any) -> float:
@@ -29,27 +28,20 @@ def ours(x: Any, y: Any, p: Any, q: Any) -> float:
     return transport_distance(x, y, x_weights=p, y_weights=q, norm="euclidean")
 
 
-def timed(call: Callable[..., float], *sample: Any) -> tuple[float, float]:
-    start = time.process_time()
-    value = call(*sample)
-    return time.process_time() - start, value
-
-
 def main() -> None:
-    rng = np.random.Generator(np.random.PCG64(1))
-    x, y = rng.random((POINTS, 2)), rng.random((POINTS, 2))
-    p, q = rng.integers(1, 100, POINTS), rng.integers(1, 100, POINTS)
-    half = np.concatenate((x[: POINTS // 2], y[POINTS // 2 :]))
-    cases = {"all points differ": (x, y, p, q), "half of them shared": (x, half, p, p)}
-    rows, kept = [], {}
-    for case, sample in cases.items():
-        runs = [(timed(plain, *sample), timed(ours, *sample)) for _ in range(RUNS)]
-        pot, mine = min(run[0][0] for run in runs), min(run[1][0] for run in runs)
-        gap = abs(runs[0][0][1] - runs[0][1][1])
-        rows.append((case, pot, mine, mine / pot, gap))
-        kept[case] = {"emd2_seconds": pot, "discreet_seconds": mine, "ratio": mine / pot, "difference": gap}
-    show(("points", "emd2 s", "discreet s", "ratio", "difference"), rows)
-    save("transport_speed", {"points": POINTS, "pot": ot.__version__, "cases": kept})
+    asked = options(__doc__, points=(5_000, 500), runs=3)
+    rng, points = seeded(1), asked.points
+    x, y = rng.random((points, 2)), rng.random((points, 2))
+    p, q = rng.integers(1, 100, points), rng.integers(1, 100, points)
+    half = np.concatenate((x[: points // 2], y[points // 2 :]))
+    cases = {}
+    for case, sample in {"all points differ": (x, y, p, q), "half of them shared": (x, half, p, p)}.items():
+        (pot, theirs), (mine, own) = in_turn(asked.runs, partial(plain, *sample), partial(ours, *sample))
+        gap = abs(theirs - own)
+        cases[case] = {"emd2_seconds": pot, "discreet_seconds": mine, "ratio": mine / pot, "difference": gap}
+    head = ("points", "emd2 s", "discreet s", "ratio", "difference")
+    show(head, [(case, *found.values()) for case, found in cases.items()])
+    save("transport_speed", {"points": points, "pot": ot.__version__, "cases": cases})
 
 
 if __name__ == "__main__":
