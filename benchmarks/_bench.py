@@ -21,7 +21,7 @@ import numpy as np
 
 RESULTS = Path(__file__).resolve().parent / "results"
 sys.path.append(str(RESULTS.parents[1] / "experiments"))
-from _harness import cells_held, data, decoded, target  # noqa: E402
+from _harness import cells_held, data, decoded, target, timed  # noqa: E402
 
 from discreet._core.random import secure, seeded  # noqa: E402
 from discreet.domain import Counts, Domain  # noqa: E402
@@ -45,13 +45,6 @@ def save(name: str, result: dict[str, Any]) -> None:
 def verdict(met: bool) -> str:
     """Say whether a claim holds."""
     return "met" if met else "NOT met"
-
-
-def timed(call: Callable[..., Any], *sample: Any) -> tuple[float, Any]:
-    """Return a call's processor seconds, and what it returns."""
-    start = time.process_time()
-    value = call(*sample)
-    return time.process_time() - start, value
 
 
 def in_turn(runs: int, *calls: Callable[[], Any]) -> list[tuple[float, Any]]:

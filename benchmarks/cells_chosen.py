@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from _bench import save, timed
-from _harness import counted, data, decoded, mean_and_error, options, show
+from _bench import save
+from _harness import counted, data, decoded, mean_and_error, options, show, timed
 
 from discreet._core.random import seeded
 from discreet.domain import Domain, Numeric

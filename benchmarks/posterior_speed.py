@@ -17,8 +17,8 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
 import numpy as np  # noqa: E402
-from _bench import save, timed  # noqa: E402
-from _harness import cells_drawn, cells_held, options, show  # noqa: E402
+from _bench import save  # noqa: E402
+from _harness import cells_drawn, cells_held, options, show, timed  # noqa: E402
 
 from discreet._core.random import seeded  # noqa: E402
 from discreet.domain import Domain, Integer  # noqa: E402

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 import ot
-from _bench import in_turn, save, timed
-from _harness import options, show
+from _bench import in_turn, save
+from _harness import options, show, timed
 from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
 

@@ -16,7 +16,8 @@ import argparse
 import csv
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,13 @@ def cells_drawn(domain: Domain, parts: Iterable[Records]) -> np.ndarray:
     return found
 
 
+def timed(call: Callable[..., Any], *sample: Any) -> tuple[float, Any]:
+    """Return a call's processor seconds, and what it returns."""
+    start = time.process_time()
+    value = call(*sample)
+    return time.process_time() - start, value
+
+
 # -- numbers ----------------------------------------------------------------------------------------------------------
 
 
@@ -162,9 +170,10 @@ def show(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         print("  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]))
 
 
-def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: int) -> list[str]:
-    """Return a table of texts as lines of Markdown; columns after some are set to the right."""
-    rule = "|" + "---|" * left + "--:|" * (len(head) - left)
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: int | Sequence[int]) -> list[str]:
+    """Return a table of texts as lines of Markdown; so many first columns, or those named, are set to the left."""
+    lefts = range(left) if isinstance(left, int) else left
+    rule = "|" + "".join("---|" if place in lefts else "--:|" for place in range(len(head)))
     return [f"| {' | '.join(head)} |", rule, *(f"| {' | '.join(row)} |" for row in rows)]
 
 
@@ -182,6 +191,15 @@ def write(path: Path, head: Iterable[str], rows: Iterable[Iterable[Any]]) -> Non
     print(f"written: {path.name}")
 
 
+def append(path: Path, head: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
+    """Add rows to a data file, which begins as a copy of the kept one."""
+    place = target(path)
+    if not place.exists():
+        place.write_text(path.read_text() if path.exists() else ",".join(head) + "\n")
+    with place.open("a", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([printed(cell) for cell in row] for row in rows)
+
+
 def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Write a page."""
     target(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -197,10 +215,35 @@ def texts(path: Path) -> list[list[str]]:
         return list(csv.reader(file))[1:]
 
 
-def renew(path: Path, head: Sequence[str], rows: list[list[Any]], order: Iterable[str]) -> list[list[Any]]:
-    """Write rows in the place of those with the same first cell; the others stay, in the order of first cells."""
-    places = list(order)
-    rows = [row for row in texts(path) if row[0] in places and row[0] not in {one[0] for one in rows}] + rows
-    rows.sort(key=lambda row: places.index(row[0]))
+def read(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a data file by the names of columns; what reads as a number is one."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return [{key: number(cell) for key, cell in row.items()} for row in csv.DictReader(file)]
+
+
+def number(cell: str) -> Any:
+    """Return a cell as a number, where it is one."""
+    try:
+        return float(cell)
+    except ValueError:
+        return cell
+
+
+def merged(old: list[list[str]], new: list[list[Any]], ran: Iterable[str], order: Iterable[str], by: int) -> list[Any]:
+    """Return rows in the place of what ran before under the same first cells, in the order of these."""
+
+    def key(row: Sequence[Any]) -> str:
+        return ", ".join(map(printed, row[:by]))
+
+    places, ran = list(order), set(ran)
+    return sorted(
+        [row for row in old if key(row) in places and key(row) not in ran] + new, key=lambda row: places.index(key(row))
+    )
+
+
+def renew(path: Path, head: Sequence[str], rows: list[list[Any]], order: Iterable[str], by: int = 1) -> list[list[Any]]:
+    """Write rows in the place of those with the same first cells, beside the others; return all."""
+    ran = {", ".join(map(printed, row[:by])) for row in rows}
+    rows = merged(texts(path), rows, ran, order, by)
     write(path, head, rows)
     return rows

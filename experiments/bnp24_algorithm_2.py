@@ -15,23 +15,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from _shared import write
+from _harness import HERE, line, options, write
 from scipy.special import gammaln
 
 from discreet._core.random import seeded
 from discreet.audit.guesses import clopper_pearson
-from discreet.domain import Category, Domain, Numeric
+from discreet.domain import Category, Domain
 from discreet.mechanisms import DirichletMultinomial, PitmanYor
 from discreet.privacy import Relation
 
-RESULTS = Path(__file__).resolve().parent / "results" / "bnp24_algorithm_2"
+RESULTS = HERE / "results" / "bnp24_algorithm_2"
 TABLES = RELEASES = NEIGHBOURS = 100  # K, L, J
 N, CELLS, WATCHED = 1000, 20, 2000
-LINE = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
 GRID = Domain(columns={"x": Category(categories=[f"c{c}" for c in range(CELLS)])})
 
 
@@ -138,7 +136,7 @@ def figure_row(number: int, table: int, ratios: Any, singular: Any) -> tuple[Any
 
 def exact_delta(setting: Figure, epsilon: float) -> float:
     """Return the exact delta of the release, for every table."""
-    mechanism = PitmanYor(domain=LINE, size=setting.size, strength=setting.theta, discount=setting.sigma)
+    mechanism = PitmanYor(domain=line(), size=setting.size, strength=setting.theta, discount=setting.sigma)
     return float(mechanism.guarantee(Relation(), n=N).delta(epsilon))
 
 
@@ -205,8 +203,8 @@ def slices() -> Iterator[tuple[str, Any]]:
 
 
 def main() -> None:
-    """Write the results."""
-    rows = [figure_row(number, table, *checked(number, table)) for number in FIGURES for table in range(TABLES)]
+    tables = options(__doc__, tables=(TABLES, 3)).tables
+    rows = [figure_row(number, table, *checked(number, table)) for number in FIGURES for table in range(tables)]
     head = ("figure", "table", "largest_log_ratio", "largest_log_inverse", "shares_beyond", "share_singular")
     write(RESULTS / "figures_1_4.csv", head, rows)
     known = ("largest_log_ratio", "share_beyond", "exact_delta", "seen", "seen_at_least")

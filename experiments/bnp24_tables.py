@@ -12,21 +12,20 @@ fewer than ten times are left out. Beside them stand the exact deltas of theorem
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from _harness import HERE, markdown, options, write, write_lines
 
 from discreet._core.random import seeded
 from discreet.audit.guesses import clopper_pearson
 from discreet.papers.bnp24 import proposition_4_2, theorem_4_1
 from discreet.privacy.instance import HeldTable, instance_readings
 
-RESULTS = Path(__file__).resolve().parent / "results" / "bnp24"
+RESULTS = HERE / "results" / "bnp24"
 N = 10_000
 TABLES = 4  # private tables a setting; the releases are shared among them
 SEED = 24
@@ -209,23 +208,13 @@ def recompute(number: int, setting: Setting) -> Iterator[dict[str, Any]]:
         read = [as_read(table, reading) for table in tables]
         for place, size in enumerate(setting.sizes):
             drawn = [releases(f, setting, size, N // TABLES, rng) for f in read]
+            facts: dict[str, Any] = {"size": size, "strength": setting.theta, "discount": setting.sigma}
             for epsilon, printed in setting.rows:
                 failed = [criterion_fails(f, setting, d, epsilon) for f, d in zip(read, drawn, strict=True)]
                 found = clopper_pearson(int(sum(f.sum() for f in failed)), sum(map(len, failed)))
-                ours = [
-                    instance_readings(
-                        HeldTable.pitman_yor(
-                            f, size=size, strength=setting.theta, discount=setting.sigma, filtered=setting.filtered
-                        ),
-                        epsilon,
-                    )
-                    for f in read
-                ]
-                exact = [
-                    proposition_4_2(f, epsilon, size=size, strength=setting.theta, discount=setting.sigma)
-                    for f in read
-                    if setting.filtered
-                ]
+                held = [HeldTable.pitman_yor(f, **facts, filtered=setting.filtered) for f in read]
+                ours = [instance_readings(table, epsilon) for table in held]
+                exact = [proposition_4_2(f, epsilon, **facts) for f in read if setting.filtered]
                 yield {
                     "table": number, "m": size, "epsilon": epsilon, "reading": reading,
                     "distinct": round(float(np.mean([len(f) for f in read])), 1),
@@ -247,32 +236,23 @@ def shown(value: Any) -> str:
     return "" if value == "" else f"{value:.3g}"
 
 
-def page(rows: list[dict[str, Any]]) -> str:
-    """Return the tables as a Markdown page."""
-    lines = [INTRO.rstrip()]
+def page(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the tables as a Markdown page."""
+    yield INTRO.rstrip()
+    head = ["m", "epsilon", "printed", *READINGS, *COLUMNS.values()]
     for number, setting in PRINTED.items():
-        what = "urn histogram" if setting.filtered else "whole release"
-        lines += [
-            "",
-            f"## Table {number}: {what}, n = {setting.n}, theta = {setting.theta:g}, sigma = {setting.sigma:g}",
-            "",
-            "| " + " | ".join(["m", "epsilon", "printed", *READINGS, *map(str, COLUMNS.values())]) + " |",
-            "|" + "---|" * (3 + len(READINGS) + len(COLUMNS)),
-        ]
+        what, body = "urn histogram" if setting.filtered else "whole release", []
         mine = [row for row in rows if row["table"] == number]
         for row in [r for r in mine if r["reading"] == READINGS[0]]:
-            same = {r["reading"]: r for r in mine if (r["m"], r["epsilon"]) == (row["m"], row["epsilon"])}
             cells = [
                 f"{shown(r['criterion'])} ({shown(r['least_table'])} to {shown(r['largest_table'])})"
-                for r in same.values()
+                for r in mine
+                if (r["m"], r["epsilon"]) == (row["m"], row["epsilon"])
             ]
             numbers = [shown(row[key]) for key in COLUMNS]
-            lines.append(
-                "| "
-                + " | ".join([str(row["m"]), f"{row['epsilon']:g}", shown(row["printed"]), *cells, *numbers])
-                + " |"
-            )
-    return "\n".join(lines) + "\n"
+            body.append([str(row["m"]), f"{row['epsilon']:g}", shown(row["printed"]), *cells, *numbers])
+        title = f"## Table {number}: {what}, n = {setting.n}, theta = {setting.theta:g}, sigma = {setting.sigma:g}"
+        yield from ("", title, "", *markdown(head, body, left=len(head)))
 
 
 def slices() -> Iterator[tuple[str, Any]]:
@@ -283,14 +263,10 @@ def slices() -> Iterator[tuple[str, Any]]:
 
 
 def main() -> None:
-    """Recompute all tables and write them."""
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    rows = [row for number, setting in PRINTED.items() for row in recompute(number, setting)]
-    with (RESULTS / "tables.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    (RESULTS / "tables.md").write_text(page(rows), encoding="utf-8")
+    tables = options(__doc__, tables=([*PRINTED], [3, 5])).tables
+    rows = [row for number in tables for row in recompute(number, PRINTED[number])]
+    write(RESULTS / "tables.csv", rows[0], (map(str, row.values()) for row in rows))  # with all digits
+    write_lines(RESULTS / "tables.md", page(rows))
 
 
 if __name__ == "__main__":

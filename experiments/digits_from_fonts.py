@@ -13,7 +13,6 @@ not a release. ``results/digits_from_fonts/digits.csv`` keeps some of the images
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -21,14 +20,14 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from _shared import write
+from _harness import HERE, options, write
 
 from discreet import release
 from discreet._core.random import seeded
 from discreet.domain import Category, Domain, Integer
 from discreet.evolution import Callables, measured_property
 
-RESULTS = Path(__file__).resolve().parent / "results" / "digits_from_fonts"
+RESULTS = HERE / "results" / "digits_from_fonts"
 SIDE, BLOCK, TOP = 8, 4, 16
 PIXELS = [f"pixel_{row}_{column}" for row in range(SIDE) for column in range(SIDE)]
 DIGITS = Domain(
@@ -144,22 +143,9 @@ def accuracy(trained_on: pl.DataFrame, tested_on: pl.DataFrame) -> float:
 
 def evolved(confidential: pl.DataFrame, epsilon: float, seed: int) -> pl.DataFrame:
     """Release 2,000 digits, delta 1e-4. Seeded, so for study only."""
-    released = release(
-        confidential,
-        DIGITS,
-        epsilon=epsilon,
-        delta=1e-4,
-        size=2000,
-        mechanism="private-evolution",
-        api=font_digits(),
-        variant="practical",
-        steps=6,
-        population=100,
-        threshold=3,
-        seed=seed,
-        accept_poor_utility=True,
-    )
-    return released.records
+    how: dict[str, Any] = {"variant": "practical", "steps": 6, "population": 100, "threshold": 3}
+    how |= {"mechanism": "private-evolution", "api": font_digits(), "accept_poor_utility": True}
+    return release(confidential, DIGITS, epsilon=epsilon, delta=1e-4, size=2000, seed=seed, **how).records
 
 
 def shown(kind: str, digits: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
@@ -179,10 +165,7 @@ def slices() -> Iterator[tuple[str, Any]]:
 
 def main() -> None:
     """Print what the generator does, and what its digits are worth before any confidential record has voted."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--pairs", type=int, default=1000)
-    arguments.add_argument("--releases", type=int, default=10)
-    chosen = arguments.parse_args()
+    chosen = options(__doc__, pairs=(1000, 30), releases=(10, 1))
     api = font_digits()
     confidential, aside = handwritten()
     print("Approaching digits of the fonts (public):")

@@ -27,12 +27,10 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import polars as pl
-from _shared import ROOT, write
+from _harness import HERE, data, options, write
 from digits_from_fonts import DIGITS, PIXELS, drawn, font_digits
 from digits_from_fonts import table as digits_frame
 from pe25_figures import Evolution, as_printed, mean_and_band
@@ -43,7 +41,7 @@ from discreet.evolution import API
 from discreet.evolution.api import in_blocks
 from discreet.privacy import Budget
 
-RESULTS = Path(__file__).resolve().parent / "results" / "pe25_images"
+RESULTS = HERE / "results" / "pe25_images"
 EPSILON, DELTA, SEED = 5.0, 1e-4, 34
 RECORDS, STEPS, FIXED_N = (100, 200, 300, 400, 500, 600, 1200), (1, 2, 4, 8, 12, 16, 20), 300
 SIDE, PRIVATE_CLASSES, COMPONENTS, SEEN, VARIATIONS = 14, (2, 4), 40, 20, 8
@@ -87,13 +85,9 @@ def digits() -> Study:
     return Study("digits", font_digits(), held, seen(aside), seen, 4)
 
 
-def fashion() -> Study | None:
-    """Return the study of pullovers and coats; None where the data are absent."""
-    path = ROOT.parent / "shared" / "data" / "fashion_mnist_t10k.parquet"
-    if not path.exists():
-        print("skipped: ../shared/data/fashion_mnist_t10k.parquet is not there")
-        return None
-    frame = pl.read_parquet(path)
+def fashion() -> Study:
+    """Return the study of pullovers and coats."""
+    frame = data("fashion_mnist_t10k")
     pixels = np.stack(frame["pixels"].to_list()).reshape(-1, SIDE, 2, SIDE, 2).mean(axis=(2, 4)).reshape(len(frame), -1)
     labels = frame["label"].to_numpy()
     private = np.isin(labels, PRIVATE_CLASSES)
@@ -213,23 +207,20 @@ def measure(study: Study) -> Iterator[Any]:
         subsets = [study.held.take(rng.permutation(len(study.held))[:n]) for _ in range(study.runs)]
         yield row(3, "private images", n, None, [frechet(study.seen(s), study.reference) for s in subsets])
         theory = made(study, n, math.ceil(math.log(n * EPSILON)))
-        options = {
+        ways = {
             "practical, T = log(n eps)": theory,
             "practical, T = 2 log(n eps)": made(study, n, math.ceil(2 * math.log(n * EPSILON))),
             "projection, T = log(n eps)": replace(theory, variant="projection"),
         }
-        for series, mechanism in options.items():
+        for series, mechanism in ways.items():
             yield row(3, series, n, mechanism, errors(study, mechanism, rng))
         print(f"{study.name}: n = {n:,} done", flush=True)
     for steps in STEPS:
         theory = made(study, FIXED_N, steps)
-        yield row(4, "practical", FIXED_N, theory, errors(study, theory, rng))
-        wide = replace(theory, population=10 * theory.population)
-        for series, other in (
-            ("practical, ten times n_s", wide),
-            ("projection", replace(theory, variant="projection")),
-        ):
-            yield row(4, series, FIXED_N, other, errors(study, other, rng))
+        wide, projected = replace(theory, population=10 * theory.population), replace(theory, variant="projection")
+        ways = {"practical": theory, "practical, ten times n_s": wide, "projection": projected}
+        for series, mechanism in ways.items():
+            yield row(4, series, FIXED_N, mechanism, errors(study, mechanism, rng))
 
 
 STALE = {"figures_3_4.csv": "the same seeds draw other populations since; it takes about ten minutes"}
@@ -242,9 +233,13 @@ def slices() -> Iterator[tuple[str, Any]]:
 
 
 def main() -> None:
-    """Measure and draw."""
-    studies = [study for study in (digits(), fashion()) if study is not None]
-    rows = [row for study in studies for row in measure(study)]
+    studies: dict[str, Callable[[], Study]] = {"digits": digits, "fashion": fashion}
+    rows: list[Any] = []
+    for name in options(__doc__, studies=(studies, ["digits"])).studies:
+        try:
+            rows += measure(studies[name]())
+        except SystemExit as absent:
+            print(absent)
     head = ("images", "figure", "series", "n", "steps", "population", "scale", "mean_frechet", "low_99", "high_99",
             "runs")  # fmt: skip
     write(RESULTS / "figures_3_4.csv", head, rows)

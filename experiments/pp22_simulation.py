@@ -10,19 +10,17 @@ concave in the mean and below 0, so its largest absolute value over draws is at 
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _shared import write
+from _harness import HERE, options, write
 from scipy.special import gammaln
 
 from discreet._core.random import seeded
 from discreet.pseudo_posterior import LinearWeights, PoissonMean, Truncated, Unweighted
 
-RESULTS = Path(__file__).resolve().parent / "results" / "pp22_simulation"
+RESULTS = HERE / "results" / "pp22_simulation"
 SIZES, REPLICATES, MEAN, MOST, DRAWS = (100, 400, 1600, 6400), 400, 100.0, 3.5, 1000
 SEED = 20260101
 MODEL = PoissonMean(column="y")
@@ -72,11 +70,8 @@ def slices() -> Iterator[tuple[str, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--replicates", type=int, default=REPLICATES)
-    replicates = parser.parse_args().replicates
-    rng = seeded(SEED)
-    rows, summary = [], []
+    replicates = options(__doc__, replicates=(REPLICATES, 20)).replicates
+    rng, rows, summary = seeded(SEED), [], []
     for n in SIZES:
         more, about = measured(n, replicates, rng)
         rows += more

@@ -11,25 +11,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import islice
-from pathlib import Path
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
-from _shared import mean_and_band, write
+from _harness import HERE, drawn, line, mean_and_band, options, write
 
 from discreet._core.random import seeded
-from discreet.domain import Counts, Domain, Numeric, Records
+from discreet.domain import Counts
 from discreet.mechanisms import PitmanYor
 from discreet.papers.py26 import dirichlet_process_rate, largest_size_theorem_2
 from discreet.utility import wasserstein_1d
 
-RESULTS = Path(__file__).resolve().parent / "results" / "py26_figure_1"
+RESULTS = HERE / "results" / "py26_figure_1"
 POPULATION = 1_000_000
 RECORDS = (10_000, 50_000, 75_000, 100_000, 200_000, 250_000, 500_000, 1_000_000)
 STRENGTHS = (1.0, 10.0, 100.0)
 EPSILON, DELTAS, RUNS, SEED = 2.0, (1e-2, 1e-3, 1e-4), 100, 26
-LINE = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
 
 
 def dyadic(k: Any) -> Any:
@@ -45,31 +43,31 @@ def size(regime: str, n: int, strength: float) -> int:
     return largest_size_theorem_2(EPSILON, float(regime), n=n, strength=strength)
 
 
-def distances(x: Counts, m: int, strength: float, rng: np.random.Generator) -> list[float]:
-    """Return the distance of each of the releases from the table."""
-    mechanism = PitmanYor(domain=LINE, size=m, strength=strength, discount=0.0)
-    held = x.records.columns[0]
-    found = []
-    for _ in range(RUNS):
-        drawn = Records.concatenate(mechanism.kernel(x, rng=rng)).columns[0]
-        found.append(wasserstein_1d(held, drawn, x_weights=x.frequencies))
-    return found
+REGIMES = (*map(str, DELTAS), "n / log n")
 
 
-def settings() -> Iterator[tuple[Any, ...]]:
+def settings(runs: int = RUNS) -> Iterator[tuple[Any, ...]]:
     """Yield a row for each number of records, strength and size."""
     rng = seeded(SEED)
     population = dyadic(rng.geometric(0.05, size=POPULATION).astype(np.float64))
     for n in RECORDS:
-        held = population if n == POPULATION else rng.choice(population, size=n, replace=False)
-        x = Counts.of_cells(held)
-        for strength in STRENGTHS:
-            for regime in (*map(str, DELTAS), "n / log n"):
-                m = size(regime, n, strength)
-                mean, low, high = mean_and_band(distances(x, m, strength, rng))
-                delta = PitmanYor(domain=LINE, size=m, strength=strength, discount=0.0).guarantee(n=n).delta(EPSILON)
-                rate = dirichlet_process_rate(n, m, 1)
-                yield strength, regime, n, m, float(delta), mean, low, high, float(rate), mean / rate
+        x = Counts.of_cells(population if n == POPULATION else rng.choice(population, size=n, replace=False))
+        held, weights = x.records.columns[0], {"x_weights": x.frequencies}
+        for strength, regime in product(STRENGTHS, REGIMES):
+            m = size(regime, n, strength)
+            mechanism = PitmanYor(domain=line(), size=m, strength=strength, discount=0.0)
+            found = [wasserstein_1d(held, drawn(mechanism, x, m, rng).columns[0], **weights) for _ in range(runs)]
+            band, rate = mean_and_band(found), dirichlet_process_rate(n, m, 1)
+            yield (
+                strength,
+                regime,
+                n,
+                m,
+                float(mechanism.guarantee(n=n).delta(EPSILON)),
+                *band,
+                float(rate),
+                band[0] / rate,
+            )
 
 
 WITHOUT_SLICE = {"slopes.csv": "it follows from figure_1.csv"}
@@ -82,15 +80,13 @@ def slices() -> Iterator[tuple[str, Any]]:
 
 
 def main() -> None:
-    rows = list(settings())
+    rows = list(settings(options(__doc__, runs=(RUNS, 2)).runs))
     head = ("strength", "regime", "n", "m", "exact_delta", "mean_w1", "low_99", "high_99", "rate_theorem_4", "ratio")
     write(RESULTS / "figure_1.csv", head, rows)
     slopes = []
-    for strength in STRENGTHS:
-        for regime in (*map(str, DELTAS), "n / log n"):
-            line = np.array([(r[2], r[5], r[8]) for r in rows if r[0] == strength and r[1] == regime])
-            n, mean, rate = np.log(line).T
-            slopes.append((strength, regime, float(np.polyfit(n, mean, 1)[0]), float(np.polyfit(n, rate, 1)[0])))
+    for strength, regime in product(STRENGTHS, REGIMES):
+        n, mean, rate = np.log([(r[2], r[5], r[8]) for r in rows if r[:2] == (strength, regime)]).T
+        slopes.append((strength, regime, float(np.polyfit(n, mean, 1)[0]), float(np.polyfit(n, rate, 1)[0])))
     write(RESULTS / "slopes.csv", ("strength", "regime", "measured", "theorem_4"), slopes)
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _shared import write
+from _harness import HERE, options, write
 from audit_power import SLOW, asked
 
 from discreet._core.random import seeded
@@ -33,7 +33,6 @@ from discreet.mechanisms import REGISTRY
 from discreet.planner.examined import Case, _sampler
 from discreet.privacy import DiscreteGaussianPair, DiscreteLaplacePair, compose
 
-HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "testers"
 SIGNIFICANCE = 1e-3
 RUNS, FEW, RELEASES = 8000, 1500, 1200
@@ -45,17 +44,17 @@ Outputs = Sequence[Hashable]
 
 
 def main() -> None:
-    rows = []
+    rows, few = [], options(__doc__, share=(1.0, 0.05)).share
     for name in REGISTRY:
         case = Case.of(name, **asked(name))
-        runs = FEW if name in SLOW else RUNS
+        runs = int(few * (FEW if name in SLOW else RUNS))
         found = []
         for x, y in case.pairs:
             one, other = (_sampler(case.claimed, table, x, y) for table in (x, y))
             found += tested([one(seeded(1), runs), other(seeded(2), runs)], asked(name)["delta"])
         rows += [[name, "mechanism", *row] for row in counted(found)]
     for name in RELEASED:
-        made = [[released(name, values) for _ in range(RELEASES)] for values in (["a"], ["b"])]
+        made = [[released(name, values) for _ in range(int(few * RELEASES))] for values in (["a"], ["b"])]
         rows += [[name, "release", *row] for row in counted(list(tested(made, 0.0)))]
     write(RESULTS / "testers.csv", ["mechanism", "through", "tester", "epsilon", "tests", "refuted"], rows)
     write(RESULTS / "compositions.csv", COMPOSED, compositions())
@@ -132,14 +131,8 @@ def released(name: str, values: list[str]) -> Hashable:
     from discreet.domain import Category, Domain
 
     domain = Domain(columns={"label": Category(categories=["a", "b", "c"])})
-    made = release(
-        pl.DataFrame({"label": values}),
-        domain,
-        epsilon=CLAIM,
-        size=1,
-        mechanism=name,
-        accept_poor_utility=True,
-    )
+    table = pl.DataFrame({"label": values})
+    made = release(table, domain, epsilon=CLAIM, size=1, mechanism=name, accept_poor_utility=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # one record is no sample of a population
         return tuple(made.table()["label"].to_list())
@@ -183,9 +176,8 @@ def compositions() -> list[list[Any]]:
         for epsilon in (0.5, 1.0, 2.0):
             low, high = (float(one.get_delta_for_epsilon(epsilon)) for one in bounds)
             delta = ours.delta(epsilon)
-            rows.append(
-                [name, epsilon, delta, low, high, "yes" if low <= delta + SMALL <= high * 1.01 + 2 * SMALL else "no"]
-            )
+            within = "yes" if low <= delta + SMALL <= high * 1.01 + 2 * SMALL else "no"
+            rows.append([name, epsilon, delta, low, high, within])
     return rows
 
 
