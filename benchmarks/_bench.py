@@ -3,8 +3,6 @@
 It is imported before the harness, since it puts that folder on the path.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import os

@@ -4,8 +4,6 @@ Run by scale.py: ``python _scale_parts.py PART ENGINE FOLDER ROWS``. One line of
 is not loaded: no module of the harness is.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -9,8 +9,6 @@ delta), and the number of records to make, which this comparison takes as public
 the mechanism's name says otherwise. No interpreter but our own has this package.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import math

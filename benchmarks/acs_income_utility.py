@@ -11,15 +11,13 @@ Run: python benchmarks/acs_income_utility.py [--seeds 500] [--full-seeds 20] [--
 The study repeats the 10,000-record comparison for other cells, rounding steps and midpoints.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from typing import Any
 
 import numpy as np
 import polars as pl
 from _bench import Incomes, save, verdict
-from _harness import decoded, mean_and_error, options, show
+from _harness import decoded, mean_and_error, script, show
 
 from discreet._core.random import seeded
 from discreet.domain import Domain, Numeric, Records
@@ -37,7 +35,7 @@ STUDY: list[dict[str, Any]] = [
 ]
 
 
-def study(table: Incomes, title: str, *, size: int, seeds: int, **cut: Any) -> list[dict[str, Any]]:
+def compared(table: Incomes, title: str, *, size: int, seeds: int, **cut: Any) -> list[dict[str, Any]]:
     """Print and return the W1 of releases by every mechanism, and of the two references."""
     domain = Domain(columns={"income": Numeric(lower=1, upper=3e6, spacing="log", **cut)})
     x, facts = table.counts(domain), {"domain": domain, "n": table.n, "size": size}
@@ -82,23 +80,19 @@ def study(table: Incomes, title: str, *, size: int, seeds: int, **cut: Any) -> l
     return rows
 
 
-def main() -> None:
-    asked = options(__doc__, seeds=(500, 5), full_seeds=(20, 2), study=False)
+@script(seeds=(500, 5), full_seeds=(20, 2), study=False)
+def main(seeds: int, full_seeds: int, study: bool) -> None:
     table = Incomes()
     print(f"{table.n:,} incomes, {BUDGET}; mean W1 in dollars, with standard errors")
     result: dict[str, Any] = {"records": table.n, "epsilon": BUDGET.epsilon, "delta": BUDGET.delta, "target": TARGET}
-    for size, seeds in ((SIZE, asked.seeds), (table.n, asked.full_seeds)):
-        result[f"size_{size}"] = study(table, "1,000 log cells", size=size, seeds=seeds, cells=1000)
+    for size, count in ((SIZE, seeds), (table.n, full_seeds)):
+        result[f"size_{size}"] = compared(table, "1,000 log cells", size=size, seeds=count, cells=1000)
     best = min(row["ratio"] for row in result[f"size_{SIZE}"] if row["private"])
     result["best_ratio"] = best
     print(f"\nbest ratio at {SIZE:,} records: {best:.3f}, target {TARGET}: {verdict(best <= TARGET)}")
-    if asked.study:
+    if study:
         result["study"] = {}
         for cut in STUDY:
             name = ", ".join(str(value) if key == "within" else f"{key} {value:g}" for key, value in cut.items())
-            result["study"][name] = study(table, name, size=SIZE, seeds=asked.seeds // 5, **cut)
+            result["study"][name] = compared(table, name, size=SIZE, seeds=seeds // 5, **cut)
     save("acs_income_utility", result)
-
-
-if __name__ == "__main__":
-    main()

@@ -4,17 +4,15 @@ A column of logarithms of positive incomes, its bounds declared and nothing else
 with the chosen cells, against that with the best of all powers of two of cells. The ratio is asked to be at most 1.3
 for ``dirichlet-multinomial`` at 1,000 records and at as many as the table has.
 
-    python benchmarks/cells_chosen.py [--table nist_acs_excerpts] [--column PINCP] [--records 29501] [--seeds 5] [--all]
+    python benchmarks/cells_chosen.py [--table NAME] [--column PINCP] [--records 29501] [--seeds 5] [--others]
 """
-
-from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
 import polars as pl
 from _bench import save
-from _harness import counted, data, decoded, mean_and_error, options, show, timed
+from _harness import counted, data, decoded, mean_and_error, script, show, timed
 
 from discreet._core.random import seeded
 from discreet.domain import Domain, Numeric
@@ -73,16 +71,16 @@ def measured(name: str, values: Any, budget: Budget, size: int, cells: int, seed
     return found
 
 
-def main() -> None:
-    facts: dict[str, Any] = {"table": "nist_acs_excerpts", "column": "PINCP", "records": (29_501, 3_000)}
-    asked = options(__doc__, **facts, epsilon=1.0, delta=1e-9, seeds=(5, 2), all=False)
-    incomes = data(asked.table, asked.column)[asked.column].drop_nulls()
-    values = np.log(incomes.filter(incomes > 0).sample(asked.records, seed=1).to_numpy().astype(np.float64))
-    budget = Budget(epsilon=asked.epsilon, delta=asked.delta)
+@script(table="nist_acs_excerpts", column="PINCP", records=(29_501, 3_000), epsilon=1.0, delta=1e-9, seeds=(5, 2),
+        others=False)  # fmt: skip
+def main(table: str, column: str, records: int, epsilon: float, delta: float, seeds: int, others: bool) -> None:
+    incomes = data(table, column)[column].drop_nulls()
+    values = np.log(incomes.filter(incomes > 0).sample(records, seed=1).to_numpy().astype(np.float64))
+    budget = Budget(epsilon=epsilon, delta=delta)
     found = [
-        against_a_search(name, values, budget, size, asked.seeds)
-        for size in (1000, asked.records)
-        for name in (ASKED + OTHERS if asked.all else ASKED)
+        against_a_search(name, values, budget, size, seeds)
+        for size in (1000, records)
+        for name in (ASKED + OTHERS if others else ASKED)
     ]
     possible = [r for r in found if r is not None]
     rows = [
@@ -92,7 +90,3 @@ def main() -> None:
     ]  # fmt: skip
     show(("mechanism", "size", "cells", "W1", "best cells", "its W1", "ratio", "s to choose"), rows)
     save("cells_chosen", {"target": TARGET, "rows": possible})
-
-
-if __name__ == "__main__":
-    main()

@@ -25,8 +25,6 @@ Claims:
 Run: DPSDA_HOME=... python benchmarks/evolution_side_by_side.py [--seeds 10] [--tables quakes towns disc stops]
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import subprocess
@@ -42,7 +40,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from _bench import Distances, save, verdict
-from _harness import counted, data, mean_and_error, options, show
+from _harness import counted, data, mean_and_error, script, show
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
@@ -338,20 +336,16 @@ def measured(table: Table) -> dict[str, Any]:
     return {**found, "claims": claims(table, warned=found["advice"]["warned"])}
 
 
-def main() -> None:
-    asked = options(__doc__, seeds=(10, 2), tables=dict.fromkeys(("quakes", "towns", "disc", "stops")))
+@script(seeds=(10, 2), tables=dict.fromkeys(("quakes", "towns", "disc", "stops")))
+def main(seeds: int, tables: list[str]) -> None:
     commit = public_checkout()
-    tables = [table(name, asked.seeds) for name in asked.tables]
+    made = [table(name, seeds) for name in tables]
     result: dict[str, Any] = {
         "epsilon": BUDGET.epsilon,
         "delta": BUDGET.delta,
         "size": SIZE,
         "dpsda": commit,
-        "seeds": asked.seeds,
-        "tables": {one.name: measured(one) for one in tables},
+        "seeds": seeds,
+        "tables": {one.name: measured(one) for one in made},
     }
     save("evolution_side_by_side", result)
-
-
-if __name__ == "__main__":
-    main()

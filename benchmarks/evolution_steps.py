@@ -7,13 +7,11 @@ as before, is asked to be at most 1.15.
     python benchmarks/evolution_steps.py [--table mpls_stops_points] [--columns long lat] [--records 1000] [--seeds 5]
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import polars as pl
 from _bench import save
-from _harness import counted, data, decoded, mean_and_error, options, show, timed
+from _harness import counted, data, decoded, mean_and_error, script, show, timed
 
 from discreet._core.random import seeded
 from discreet.domain import Domain, Numeric
@@ -58,22 +56,18 @@ def compared(points: pl.DataFrame, steps: list[int], seeds: int) -> dict[str, An
     return {"records": n, "seconds": seconds, "ratio": rows[-1]["ratio"], "rows": rows}
 
 
-def main() -> None:
-    facts: dict[str, Any] = {"table": "mpls_stops_points", "columns": ["long", "lat"], "records": ([1000], [300])}
-    asked = options(__doc__, **facts, steps=([0, 1, 2, 3, 4, 6, 8], [0, 1, 2]), seeds=(5, 2))
-    points = data(asked.table, *asked.columns).drop_nulls().select(x=asked.columns[0], y=asked.columns[1])
+@script(table="mpls_stops_points", columns=["long", "lat"], records=([1000], [300]),
+        steps=([0, 1, 2, 3, 4, 6, 8], [0, 1, 2]), seeds=(5, 2))  # fmt: skip
+def main(table: str, columns: list[str], records: list[int], steps: list[int], seeds: int) -> None:
+    points = data(table, *columns).drop_nulls().select(x=columns[0], y=columns[1])
     bounds = [(n, points[n].quantile(0.001), points[n].quantile(0.999)) for n in "xy"]
     points = points.filter(pl.all_horizontal(pl.col(n).is_between(low, high) for n, low, high in bounds))
     points = points.with_columns((pl.col(n) - low) / (high - low) for n, low, high in bounds)
-    found = [compared(points.sample(n, seed=1), asked.steps, asked.seeds) for n in asked.records]
-    for table in found:
+    found = [compared(points.sample(n, seed=1), steps, seeds) for n in records]
+    for one in found:
         rows = [(str(r["steps"]), str(r["population"]), f"{r['w1']:.4f} ± {r['error']:.4f}", f"{r['ratio']:.2f}")
-                for r in table["rows"]]  # fmt: skip
-        print(f"\n{table['records']:,} points; {table['seconds']:.1f} s of processor time to choose")
+                for r in one["rows"]]  # fmt: skip
+        print(f"\n{one['records']:,} points; {one['seconds']:.1f} s of processor time to choose")
         show(("steps", "population", "W1", "over the best"), rows)
-        print(f"default over the best: {table['ratio']:.2f} (asked: at most {TARGET})")
-    save("evolution_steps", {"target": TARGET, "seeds": asked.seeds, "tables": found})
-
-
-if __name__ == "__main__":
-    main()
+        print(f"default over the best: {one['ratio']:.2f} (asked: at most {TARGET})")
+    save("evolution_steps", {"target": TARGET, "seeds": seeds, "tables": found})

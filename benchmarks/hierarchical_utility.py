@@ -19,8 +19,6 @@ Run: python benchmarks/hierarchical_utility.py [--seeds 100] [--other-seeds 25]
 The other rows (linear cells, pure privacy, other projections) use fewer seeds.
 """
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
 from typing import Any
@@ -28,7 +26,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from _bench import Incomes, save, verdict
-from _harness import decoded, mean_and_error, options, show
+from _harness import decoded, mean_and_error, script, show
 from scipy.stats import binom
 
 from discreet._core.random import secure, seeded
@@ -90,40 +88,6 @@ def domain(cells: int, spacing: str, **facts: Any) -> Domain:
     return Domain(columns={"income": Numeric(lower=1, upper=3e6, cells=cells, spacing=spacing, **facts)})
 
 
-def main() -> None:
-    asked = options(__doc__, seeds=(100, 2), other_seeds=(25, 2))
-    table = Table(asked.seeds)
-    facts = {"n": table.n, "size": table.n}
-    print(f"{table.n:,} incomes, {BUDGET}, {CELLS:,} cells; mean W1 in dollars, with standard errors", flush=True)
-    chosen: dict[str, Any] = {}
-    for spacing, budget, seeds in (
-        ("log", BUDGET, asked.seeds),
-        ("linear", BUDGET, asked.other_seeds),
-        ("log", PURE, asked.other_seeds),
-    ):
-        ways = {how: (domain(CELLS, spacing), how) for how in ("iid", "stratified")}
-        if budget is BUDGET and spacing == "log":
-            ways["stratified, middles of cells"] = domain(CELLS, spacing, within="midpoint"), "stratified"
-        both = {
-            name: HierarchicalHistogram.calibrated(budget, domain=on, sampling=sampling, **facts)
-            for name, (on, sampling) in ways.items()
-        }
-        name = f"hierarchical, {CELLS:,} {spacing} cells, {'pure' if budget is PURE else 'delta 1e-9'}"
-        chosen[name] = both["iid"].parameters()
-        table.release(name, both["iid"], both, seeds)
-    for spacing in ("linear", "log"):
-        flat = {
-            p: PerturbedHistogram.calibrated(
-                BUDGET, domain=domain(1000, spacing), noise="gaussian", projection=p, **facts
-            )
-            for p in ("clip", "simplex", "w1")
-        }
-        clipped = flat.pop("clip")
-        table.release(f"flat, 1,000 {spacing} cells", clipped, {"clip": clipped}, asked.seeds)
-        table.release(f"flat, 1,000 {spacing} cells", clipped, flat, asked.other_seeds)
-    report(table, chosen)
-
-
 def report(table: Table, chosen: dict[str, Any]) -> None:
     """Print and keep the rows, and say which claims hold."""
     (reference,) = table.rows[EXACT]
@@ -156,5 +120,35 @@ def report(table: Table, chosen: dict[str, Any]) -> None:
     save("hierarchical_utility", {**facts, "seconds_per_seed": table.seconds, "rows": rows, "claims": told})
 
 
-if __name__ == "__main__":
-    main()
+@script(seeds=(100, 2), other_seeds=(25, 2))
+def main(seeds: int, other_seeds: int) -> None:
+    table = Table(seeds)
+    facts = {"n": table.n, "size": table.n}
+    print(f"{table.n:,} incomes, {BUDGET}, {CELLS:,} cells; mean W1 in dollars, with standard errors", flush=True)
+    chosen: dict[str, Any] = {}
+    for spacing, budget, count in (
+        ("log", BUDGET, seeds),
+        ("linear", BUDGET, other_seeds),
+        ("log", PURE, other_seeds),
+    ):
+        ways = {how: (domain(CELLS, spacing), how) for how in ("iid", "stratified")}
+        if budget is BUDGET and spacing == "log":
+            ways["stratified, middles of cells"] = domain(CELLS, spacing, within="midpoint"), "stratified"
+        both = {
+            name: HierarchicalHistogram.calibrated(budget, domain=on, sampling=sampling, **facts)
+            for name, (on, sampling) in ways.items()
+        }
+        name = f"hierarchical, {CELLS:,} {spacing} cells, {'pure' if budget is PURE else 'delta 1e-9'}"
+        chosen[name] = both["iid"].parameters()
+        table.release(name, both["iid"], both, count)
+    for spacing in ("linear", "log"):
+        flat = {
+            p: PerturbedHistogram.calibrated(
+                BUDGET, domain=domain(1000, spacing), noise="gaussian", projection=p, **facts
+            )
+            for p in ("clip", "simplex", "w1")
+        }
+        clipped = flat.pop("clip")
+        table.release(f"flat, 1,000 {spacing} cells", clipped, {"clip": clipped}, seeds)
+        table.release(f"flat, 1,000 {spacing} cells", clipped, flat, other_seeds)
+    report(table, chosen)

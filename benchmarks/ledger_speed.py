@@ -10,15 +10,13 @@ Claims, medians in one process:
 Run: python benchmarks/ledger_speed.py [--entries 10000]
 """
 
-from __future__ import annotations
-
 import sqlite3
 import tempfile
 import time
 from pathlib import Path
 
 from _bench import median_seconds, save
-from _harness import options, show
+from _harness import script, show
 
 from discreet import Ledger
 from discreet.ledger import Request
@@ -50,11 +48,11 @@ def bare(place: Path, size: int) -> float:
     return median_seconds(lambda: connection.execute("INSERT INTO t VALUES (?)", ("x" * size,)), REPEAT)
 
 
-def main() -> None:
-    asked = options(__doc__, entries=(10_000, 1_000))
+@script(entries=(10_000, 1_000))
+def main(entries: int) -> None:
     folder, rows = Path(tempfile.mkdtemp()), []
     reference = bare(folder / "bare", 700)
-    for count in (100, asked.entries):
+    for count in (100, entries):
         ledger = filled(folder / f"{count}", count)
         request = Request(budget=Budget(epsilon=1e-6))
         decision = median_seconds(lambda ledger=ledger, request=request: ledger.pay(request), REPEAT)
@@ -65,7 +63,3 @@ def main() -> None:
     show(header, rows)
     met = rows[-1][1] < DECISION_TARGET and rows[-1][3] < STATUS_TARGET and rows[-1][1] < 2 * rows[0][1] + 0.01
     save("ledger_speed", {"reference_seconds": reference, "header": header, "rows": rows, "met": met})
-
-
-if __name__ == "__main__":
-    main()

@@ -10,8 +10,6 @@ its whole time, as for ours. Seconds are those of the clock: other work on the m
 Run: python benchmarks/mixture_sampler.py [--draws 1000] [--plain 100]
 """
 
-from __future__ import annotations
-
 import os
 import time
 import warnings
@@ -22,7 +20,7 @@ for name, value in (("OMP_NUM_THREADS", "1"), ("XLA_FLAGS", "--xla_force_host_pl
 
 import numpy as np  # noqa: E402
 from _bench import save  # noqa: E402
-from _harness import options, show  # noqa: E402
+from _harness import script, show  # noqa: E402
 from pp22_application import MODEL, sample  # noqa: E402
 
 from discreet._core.random import seeded  # noqa: E402
@@ -59,7 +57,7 @@ def ours(columns: Any, draws: int) -> dict[str, float]:
     return measured(made.watched["fitted_mean[0]"], started, cpu, made.divergent, made.r_hat, made.effective)
 
 
-def plain(columns: Any, iterations: int) -> dict[str, float]:
+def numpyro_alone(columns: Any, iterations: int) -> dict[str, float]:
     import jax
     import jax.numpy as jnp
     from numpyro.infer import MCMC, NUTS
@@ -95,12 +93,12 @@ def measured(
     }
 
 
-def main() -> None:
-    asked = options(__doc__, draws=(1000, 20), plain=(100, 4))
+@script(draws=(1000, 20), plain=(100, 4))
+def main(draws: int, plain: int) -> None:
     columns = sample()
-    mine = ours(columns, asked.draws)
+    mine = ours(columns, draws)
     print(mine, flush=True)
-    other = plain(columns, asked.plain)
+    other = numpyro_alone(columns, plain)
     show(("run", *mine), [("ours", *mine.values()), ("plain", *other.values())])
     ratio = mine["effective_a_cpu_second"] / other["effective_a_cpu_second"]
     met = {
@@ -111,9 +109,5 @@ def main() -> None:
     }
     print(f"ratio of effective draws per second of the processor: {ratio:.3g}; "
           + ", ".join(f"{name} {'met' if good else 'MISSED'}" for name, good in met.items()))  # fmt: skip
-    save("mixture_sampler", {"draws": asked.draws, "plain_iterations": asked.plain, "ours": mine, "plain": other,
+    save("mixture_sampler", {"draws": draws, "plain_iterations": plain, "ours": mine, "plain": other,
                              "ratio_a_cpu_second": ratio, "met": met})  # fmt: skip
-
-
-if __name__ == "__main__":
-    main()

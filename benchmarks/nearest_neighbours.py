@@ -29,15 +29,13 @@ V        norm 1   norm 2   norm inf
 The rule in the code is a line in log V for each norm, within one coordinate of these, where the two differ little.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from _bench import in_turn, save
-from _harness import options, show
+from _harness import script, show
 from threadpoolctl import threadpool_limits
 
 from discreet._core.random import seeded
@@ -117,7 +115,7 @@ def against_brute_force(kind: str, d: int, method: str, counts: list[int]) -> di
     }
 
 
-def grid() -> list[tuple[Any, ...]]:
+def all_sizes() -> list[tuple[Any, ...]]:
     """Microseconds of processor time per point, by norm, candidates, coordinates and method."""
     rows = []
     for norm in (1.0, 2.0, np.inf):
@@ -137,18 +135,14 @@ def grid() -> list[tuple[Any, ...]]:
     return rows
 
 
-def main() -> None:
-    asked = options(__doc__, grid=False, counts=([1_000_000, 10_000, 40_000], [40_000, 1_000, 4_000]))
+@script(grid=False, counts=([1_000_000, 10_000, 40_000], [40_000, 1_000, 4_000]))
+def main(grid: bool, counts: list[int]) -> None:
     with threadpool_limits(1):
-        if asked.grid:
-            show(("norm", "candidates", "d", "tree", "blocks", "faster", "auto"), grid())
+        if grid:
+            show(("norm", "candidates", "d", "tree", "blocks", "faster", "auto"), all_sizes())
             return
-        found = [against_brute_force(*case, asked.counts) for case in CASES]
-    points, candidates, _ = asked.counts
+        found = [against_brute_force(*case, counts) for case in CASES]
+    points, candidates, _ = counts
     print(f"{points:,} points, {candidates:,} candidates\n")
     show([key.replace("_", " ") for key in found[0]], [tuple(one.values()) for one in found])
     save("nearest_neighbours", {"points": points, "candidates": candidates, "runs": found})
-
-
-if __name__ == "__main__":
-    main()

@@ -11,8 +11,6 @@ plainly with Polars all that is: the rows are then in memory already, and nothin
 Run: python benchmarks/partitions.py [--sizes 1000000 10000000] [--workers 1 2]
 """
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from _bench import fresh, save
-from _harness import options, show
+from _harness import script, show
 
 from discreet._core.random import seeded
 
@@ -101,13 +99,13 @@ def measured(size: int, workers: list[int], folder: Path) -> dict[str, Any]:
     return {"bytes": written, "manifest_bytes": (released / "_manifest.json").stat().st_size, "runs": runs}
 
 
-def main() -> None:
-    asked = options(__doc__, sizes=([1_000_000, 10_000_000], [200_000, 400_000]), workers=[1, 2])
+@script(sizes=([1_000_000, 10_000_000], [200_000, 400_000]), workers=[1, 2])
+def main(sizes: list[int], workers: list[int]) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         (folder / "people.toml").write_text(DOMAIN)
         people().write_parquet(folder / "people.parquet")
-        found = {str(size): measured(size, asked.workers, folder) for size in asked.sizes}
+        found = {str(size): measured(size, workers, folder) for size in sizes}
     rows: list[tuple[Any, ...]] = []
     for size, one in found.items():
         for name, run in one["runs"].items():
@@ -115,7 +113,7 @@ def main() -> None:
             ratio = run["processor"] / one["runs"]["plain"]["processor"]
             rows.append((f"{int(size):,} {name}", run["processor"], run["seconds"], ratio, peak or "-"))
     show(("", "processor s", "s", "times plain", "peak MiB"), rows)
-    first, last = (found[str(size)]["runs"] for size in (asked.sizes[0], asked.sizes[-1]))
+    first, last = (found[str(size)]["runs"] for size in (sizes[0], sizes[-1]))
     parts = [name for name in last if name.endswith("processes")]
     memory = max(last[name]["peak_bytes"] / first[name]["peak_bytes"] for name in parts)
     slower = max(last[name]["processor"] / last["one file"]["processor"] for name in parts)
@@ -125,7 +123,3 @@ def main() -> None:
     targets = {"memory_target": MEMORY_TARGET, "time_target": TIME_TARGET}
     ratios = {"memory_ratio": memory, "time_ratio": slower, "met": memory <= MEMORY_TARGET and slower <= TIME_TARGET}
     save("partitions", {"records": RECORDS, "part": PART, **targets, **ratios, "sizes": found})
-
-
-if __name__ == "__main__":
-    main()

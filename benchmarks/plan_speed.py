@@ -6,8 +6,6 @@ name. Asked for: a plan of a list of cells in less than a second; of ten columns
     python benchmarks/plan_speed.py [--repeats 3]
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -15,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from _bench import in_turn, save
-from _harness import options, show
+from _harness import script, show
 
 from discreet import release
 from discreet._core.random import seeded
@@ -45,16 +43,12 @@ def tasks() -> dict[str, Callable[[], Any]]:
     return {"release by name, 1,000 cells": named, **found}
 
 
-def main() -> None:
-    asked = options(__doc__, repeats=(3, 1))
+@script(repeats=(3, 1))
+def main(repeats: int) -> None:
     found = {}
     for name, task in tasks().items():
         task()  # loads the libraries
-        ((found[name], _),) = in_turn(asked.repeats, task)
+        ((found[name], _),) = in_turn(repeats, task)
     reference = next(iter(found.values()))
     show(("task", "s", "over the reference"), [(name, f"{s:.2f}", f"{s / reference:.1f}") for name, s in found.items()])
     save("plan_speed", {"reference": next(iter(found)), "seconds": found})
-
-
-if __name__ == "__main__":
-    main()

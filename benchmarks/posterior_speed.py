@@ -7,8 +7,6 @@ records as latent variables. Tables are drawn anew from a Dirichlet distribution
 Run: python benchmarks/posterior_speed.py [--tables 3]
 """
 
-from __future__ import annotations
-
 import os
 import statistics
 from typing import Any
@@ -18,7 +16,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 import numpy as np  # noqa: E402
 from _bench import save  # noqa: E402
-from _harness import cells_drawn, cells_held, options, show, timed  # noqa: E402
+from _harness import cells_drawn, cells_held, script, show, timed  # noqa: E402
 
 from discreet._core.random import seeded  # noqa: E402
 from discreet.domain import Domain, Integer  # noqa: E402
@@ -56,8 +54,8 @@ def seconds(name: str, domain: Domain, n: int, m: int, seed: int) -> float:
     return timed(given, mechanism.likelihood(), np.full(cells, 1.0 / cells), n, seen, DRAWS, rng)[0]
 
 
-def main() -> None:
-    tables = options(__doc__, tables=(3, 1)).tables
+@script(tables=(3, 1))
+def main(tables: int) -> None:
     seconds("perturbed", LINES[25], 1000, 100, 0)  # loads what is loaded lazily
     rows, cases = [], []
     for name, domain, n, m, target in CASES:
@@ -67,7 +65,3 @@ def main() -> None:
         rows.append((name, f"{domain.size:,}", f"{n:,}", str(m or "counts"), f"{found:.2f}", f"{target:g}"))
     show(("mechanism", "cells", "held", "released", "cpu s", "target"), rows)
     save("posterior_speed", {"draws": DRAWS, "tables": tables, "cases": cases})
-
-
-if __name__ == "__main__":
-    main()

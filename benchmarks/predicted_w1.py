@@ -9,15 +9,13 @@ itself: four of its steps are foreseen, with few candidates, whatever it will ta
     python benchmarks/predicted_w1.py [--seeds 5]
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 from _bench import save
-from _harness import data, mean_and_error, options, show
+from _harness import data, mean_and_error, script, show
 
 from discreet._core.random import seeded
 from discreet.confidential import confidential, reveal_to_custodian
@@ -69,6 +67,10 @@ SETTINGS = [
 ]
 
 
+Table = tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]
+"""The confidential part, the public one, and the columns."""
+
+
 def predicted(setting: Setting, table: Table, seeds: int) -> list[dict[str, Any]]:
     """Return, for each mechanism that is feasible and not mostly noise, what is predicted and what is measured."""
     own, public, columns = table
@@ -106,10 +108,6 @@ def measured(own: pl.DataFrame, domain: Domain, mechanism: Any, size: int, seed:
     return float(sum(column.wasserstein_scaled or 0.0 for column in found.columns))
 
 
-Table = tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]
-"""The confidential part, the public one, and the columns."""
-
-
 def acs() -> Table:
     """ACS 2024 persons, 48 states; the public table is the excerpts of 2018 and 2019 that NIST published."""
     files = (data(name, "PINCP", "AGEP", "SEX") for name in ("acs2024_persons_income_49", "nist_acs_excerpts"))
@@ -138,8 +136,8 @@ def adult() -> Table:
     return table.filter(pl.col("split") == "train"), table.filter(pl.col("split") == "test"), columns
 
 
-def main() -> None:
-    seeds = options(__doc__, seeds=(5, 2)).seeds
+@script(seeds=(5, 2))
+def main(seeds: int) -> None:
     tables = {"acs": acs(), "oulad": oulad(), "adult": adult()}
     result = [row for setting in SETTINGS for row in predicted(setting, tables[setting.table], seeds)]
     rows = []
@@ -152,7 +150,3 @@ def main() -> None:
         rows.append((name, str(len(off)), f"{np.median(off):.2f}", f"{off.max():.2f}", f"{np.mean(off <= TARGET):.0%}"))
     show(("", "predictions", "median factor", "largest factor", f"within {TARGET}"), rows)
     save("predicted_w1", {"target": TARGET, "settings": len(SETTINGS), "rows": result})
-
-
-if __name__ == "__main__":
-    main()

@@ -11,14 +11,12 @@ Claims, each measured in fresh processes, medians:
 Run: python benchmarks/privacy_speed.py [--repeat 5]
 """
 
-from __future__ import annotations
-
 import json
 import statistics
 from typing import Any
 
 from _bench import fresh, save, verdict
-from _harness import options, show
+from _harness import script, show
 
 N = 12_000_000
 CALL_TARGET, IMPORT_TARGET = 0.2, 0.15
@@ -83,8 +81,8 @@ def median(code: str, repeat: int) -> tuple[float, Any]:
     return statistics.median(seconds for seconds, _ in runs), runs[0][1]
 
 
-def main() -> None:
-    repeat = options(__doc__, repeat=(5, 1)).repeat
+@script(repeat=(5, 1))
+def main(repeat: int) -> None:
     found = {}
     for name, code in calls().items():
         seconds, answer = median(code, repeat)
@@ -105,7 +103,3 @@ def main() -> None:
     print(f"\nimport discreet above numpy: {extra:.4f} s, target {IMPORT_TARGET}: {verdict(extra < IMPORT_TARGET)}")
     targets = {"call_target": CALL_TARGET, "import_target": IMPORT_TARGET}
     save("privacy_speed", {"records": N, **targets, "calls": found, "imports": times, "import_above_numpy": extra})
-
-
-if __name__ == "__main__":
-    main()

@@ -10,8 +10,6 @@ have as many records as points, spread over the square, in one cluster, or all a
 many points.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +17,7 @@ from typing import Any
 import numpy as np
 import ot
 from _bench import in_turn, save
-from _harness import options, show, timed
+from _harness import script, show, timed
 from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
 
@@ -82,24 +80,20 @@ def compared(name: str, other: Callable[..., float], size: int, runs: int) -> tu
     return name, size, theirs, mine, mine / theirs, abs(value - distance)
 
 
-def main() -> None:
-    asked = options(__doc__, share=(1.0, 0.1))
+@script(share=(1.0, 0.1))
+def main(share: float) -> None:
     beside = [
-        compared("dense linear programme", dense, int(600 * asked.share), 1),
-        compared("ot.emd on all pairs", bipartite, int(2_000 * asked.share), 3),
+        compared("dense linear programme", dense, int(600 * share), 1),
+        compared("ot.emd on all pairs", bipartite, int(2_000 * share), 3),
     ]
     show(BESIDE, beside)
     print()
     sizes = []
     for points, dimensions, kind, total in SIZES:
-        sample = noisy(int(points * asked.share), kind, dimensions, total)
+        sample = noisy(int(points * share), kind, dimensions, total)
         seconds, found = timed(ours, *sample)
         sizes.append((kind, len(sample[0]), dimensions, float(sample[0].sum()), seconds, *found))
     show(ALONE, sizes)
     kept = {"beside": [dict(zip(BESIDE, row, strict=True)) for row in beside]}
     kept["sizes"] = [dict(zip(ALONE, row, strict=True)) for row in sizes]
     save("projection_speed", {"pot": ot.__version__, "noise": NOISE, **kept})
-
-
-if __name__ == "__main__":
-    main()

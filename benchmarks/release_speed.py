@@ -16,10 +16,8 @@ ChaCha20, it writes the column to the disk as the command does, and it hashes th
 
 Modules are compiled before anything is timed, as they are in an installed package.
 
-Run: python benchmarks/release_speed.py [--records 12000000] [--repeat 3] [--mechanism NAME ...]
+Run: python benchmarks/release_speed.py [--records 12000000] [--repeat 3] [--mechanisms NAME ...]
 """
-
-from __future__ import annotations
 
 import tempfile
 from pathlib import Path
@@ -28,7 +26,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from _bench import fresh, save, verdict
-from _harness import options, show
+from _harness import script, show
 
 from discreet._core.random import seeded
 
@@ -131,11 +129,10 @@ def measured(records: int, repeat: int, mechanisms: list[str], folder: Path) -> 
     return found
 
 
-def main() -> None:
-    asked = options(__doc__, records=(12_000_000, 200_000), repeat=(3, 1), mechanism=MECHANISMS)
-    records = asked.records
+@script(records=(12_000_000, 200_000), repeat=(3, 1), mechanisms=MECHANISMS)
+def main(records: int, repeat: int, mechanisms: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        found = measured(records, asked.repeat, asked.mechanism, Path(folder))
+        found = measured(records, repeat, mechanisms, Path(folder))
     best = {
         name: {kind: min(run[kind] for run in runs) for kind in ("seconds", "processor", "process")}
         for name, runs in found.items()
@@ -147,7 +144,7 @@ def main() -> None:
         ratios = one["process"], one["process"] / reference, one["processor"], one["processor"] / busy
         rows.append((f"the same, {said}, whole process", *ratios, "-", "-"))
     commands = {}
-    for mechanism in asked.mechanism:
+    for mechanism in mechanisms:
         seconds, processor = best[mechanism]["process"], best[mechanism]["processor"]
         peak = max(run["bytes"] for run in found[mechanism])
         memory, ok = peak / (8 * records), processor / busy <= TIME_TARGET and peak / (8 * records) < MEMORY_TARGET
@@ -162,7 +159,7 @@ def main() -> None:
             "met": ok,
             "runs": found[mechanism],
         }
-    print(f"{records:,} records of one column; the best of {asked.repeat}\n")
+    print(f"{records:,} records of one column; the best of {repeat}\n")
     show(("", "seconds", "ratio", "processor s", "ratio", "peak / column", "met"), rows)
     result: dict[str, Any] = {
         "records": records,
@@ -177,7 +174,3 @@ def main() -> None:
         "reference_runs": {name: runs for name, runs in found.items() if name.startswith("reference")},
     }
     save("release_speed", result)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Counting and releasing where the table is, beside what the engine does by itself, and the peak memory of both.
 
-    nice -n 10 python benchmarks/scale.py [--rows 10000000 100000000] [--engines polars duckdb spark] [--repeats 3]
+    nice -n 10 python benchmarks/scale.py [--sizes 10000000 100000000] [--engines polars duckdb spark] [--repeats 3]
     nice -n 10 python benchmarks/scale.py --count-only 1000000000
 
 Claims, on one column of numbers in a Parquet file that is made for the run, cut into 100 cells:
@@ -25,15 +25,13 @@ release_speed.py, run before, are copied: twelve million rows in and out, beside
 Results are added to those of earlier runs.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from _bench import RESULTS, fresh, save
-from _harness import options, show, target
+from _harness import script, show, target
 from _scale_parts import MAIN, MORE, WARM, table
 
 RATIO_TARGET, MEMORY_TARGET = 1.5, 1.25
@@ -103,20 +101,19 @@ def report(result: dict[str, Any]) -> None:
     save("scale", {**result, "tables": tables, **claims})
 
 
-def main() -> None:
-    engines = dict.fromkeys(("polars", "duckdb", "spark"))
-    facts = {"rows": ([10_000_000, 100_000_000], [100_000, 200_000]), "engines": engines, "repeats": (3, 1)}
-    asked = options(__doc__, **facts, without_more=False, count_only=int)
-    for rows in [asked.count_only] if asked.count_only else asked.rows:
+@script(sizes=([10_000_000, 100_000_000], [100_000, 200_000]), engines=dict.fromkeys(("polars", "duckdb", "spark")),
+        repeats=(3, 1), without_more=False, count_only=int)  # fmt: skip
+def main(sizes: list[int], engines: list[str], repeats: int, without_more: bool, count_only: int | None) -> None:
+    for rows in [count_only] if count_only else sizes:
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)
-            table(folder, rows // 10 if asked.count_only else rows)
+            table(folder, rows // 10 if count_only else rows)
             table(folder / "warm", WARM)
-            if asked.count_only:
+            if count_only:
                 (folder / "times").write_text("10")
-            for engine in asked.engines:
+            for engine in engines:
                 result = kept()
-                if asked.count_only:
+                if count_only:
                     result.setdefault("count_only", {"rows": rows, "from": "a file of a tenth as many, read ten times"})
                     found: dict[str, Any] = measured(MAIN[:2], engine, folder, rows, 1)
                     for kind in ("processor", "seconds"):
@@ -124,15 +121,11 @@ def main() -> None:
                     result["count_only"][engine] = found
                     print(json.dumps(result["count_only"], indent=2))
                 else:
-                    found = measured(MAIN, engine, folder, rows, asked.repeats)
-                    if not asked.without_more and rows == min(asked.rows) and engine != "spark":
+                    found = measured(MAIN, engine, folder, rows, repeats)
+                    if not without_more and rows == min(sizes) and engine != "spark":
                         found |= measured(MORE, engine, folder, rows, 1)
                     result.setdefault("tables", {}).setdefault(str(rows), {})[engine] = {
                         **found,
                         "ratios": ratios(found),
                     }
                 report(result)
-
-
-if __name__ == "__main__":
-    main()

@@ -13,15 +13,13 @@ hierarchical histogram is nearer than the signed measure on a grid.
 Run: python benchmarks/signed_measure.py [--seeds 5]
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
 import numpy as np
 import polars as pl
 from _bench import Distances, save, verdict
-from _harness import counted, data, mean_and_error, options, show
+from _harness import counted, data, mean_and_error, script, show
 
 from discreet._core.random import seeded
 from discreet.domain import Domain, Numeric
@@ -127,8 +125,8 @@ def around_points(table: Table, public: pl.DataFrame) -> None:
     table.resample("the public records alone, redrawn", public, 20_000)
 
 
-def main() -> None:
-    seeds = options(__doc__, seeds=(5, 2)).seeds
+@script(seeds=(5, 2))
+def main(seeds: int) -> None:
     stops = data("mpls_stops_points", "date", "lat", "long")
     january = pl.col("date").cast(pl.String).str.starts_with("2017-01")
     public = stops.filter(january).select("lat", "long")
@@ -156,7 +154,3 @@ def main() -> None:
         "claims": {name: {"value": v, "at_least": t, "met": v >= t} for name, (v, t) in claims.items()},
     }
     save("signed_measure", result)
-
-
-if __name__ == "__main__":
-    main()

@@ -10,8 +10,6 @@ of occupation by state shows what the threshold leaves where values are less rar
 Run: python benchmarks/unknown_labels.py [--repeat 3]
 """
 
-from __future__ import annotations
-
 import resource
 import statistics
 import tempfile
@@ -20,7 +18,7 @@ from typing import Any
 
 import polars as pl
 from _bench import fresh, save
-from _harness import data, options, show
+from _harness import data, script, show
 from release_speed import COMMAND
 
 MECHANISMS = ("stability-histogram", "stabilised-pitman-yor")
@@ -63,8 +61,8 @@ def measured(mechanism: str, table: Path, counted: pl.DataFrame, repeat: int) ->
     return {"runs": runs, "row": row}
 
 
-def main() -> None:
-    asked = options(__doc__, repeat=(3, 1))
+@script(repeat=(3, 1))
+def main(repeat: int) -> None:
     persons = data("acs2024_persons_income_49", "OCCP", "STATE", "PUMA").drop_nulls().with_columns(pl.all().cast(str))
     result: dict[str, Any] = {"time_target_seconds": TARGET, "tables": {}}
     rows: list[tuple[Any, ...]] = []
@@ -76,14 +74,10 @@ def main() -> None:
             facts["held_once"] = counted.filter(pl.col("held") == 1).height
             persons.select(columns).write_parquet(table)
             table.with_suffix(".toml").write_text("".join(f'[columns.{c}]\ntype = "open_labels"\n' for c in columns))
-            found = {mechanism: measured(mechanism, table, counted, asked.repeat) for mechanism in MECHANISMS}
+            found = {mechanism: measured(mechanism, table, counted, repeat) for mechanism in MECHANISMS}
             rows += [(f"{name}: {mechanism}", *one["row"].values()) for mechanism, one in found.items()]
             result["tables"][name] = {**facts, "mechanisms": found}
             print(f"{name}: " + ", ".join(f"{value:,} {what}" for what, value in facts.items()))
     print()
     show(("", *found[MECHANISMS[0]]["row"]), rows)
     save("unknown_labels", result)
-
-
-if __name__ == "__main__":
-    main()

@@ -7,10 +7,8 @@ memory is by how much the largest resident set of the process exceeds the one th
 call.
 """
 
-from __future__ import annotations
-
 from _bench import fresh, save
-from _harness import options, show
+from _harness import script, show
 
 METHODS = {
     "discreet": "from discreet.utility import wasserstein_1d as w1",
@@ -35,12 +33,12 @@ print(json.dumps({{"seconds": wall, "cpu_seconds": cpu, "extra_mib": peak() - be
 """
 
 
-def main() -> None:
-    asked = options(__doc__, points=([12_000_000, 1_000_000], [300_000, 20_000]))
+@script(points=([12_000_000, 1_000_000], [300_000, 20_000]))
+def main(points: list[int]) -> None:
     found = {}
     for name, imported in METHODS.items():
         try:
-            found[name] = fresh(SCRIPT.format(imported), *asked.points)
+            found[name] = fresh(SCRIPT.format(imported), *points)
             del found[name]["process"]
         except SystemExit as absent:
             print(f"{name}: skipped ({str(absent).strip().splitlines()[-1]})")
@@ -52,8 +50,4 @@ def main() -> None:
     faster, share = scipy["seconds"] / ours["seconds"], ours["extra_mib"] / scipy["extra_mib"]
     print(f"\n{faster:.1f} times faster than SciPy, {share:.0%} of its memory")
     ratios = {"times_faster_than_scipy": faster, "share_of_scipy_memory": share}
-    save("wasserstein_speed", {"points": asked.points, "methods": found, **ratios})
-
-
-if __name__ == "__main__":
-    main()
+    save("wasserstein_speed", {"points": points, "methods": found, **ratios})

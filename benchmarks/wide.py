@@ -31,8 +31,6 @@ Run: python benchmarks/wide.py [--tables NAME ...] [--only WORD ...] [--epsilons
 [--peers NAME=PATH ...] [--again]
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -45,7 +43,7 @@ from typing import Any
 
 import numpy as np
 from _bench import RESULTS, save
-from _harness import mean_and_error, options, show, target
+from _harness import mean_and_error, script, show, target
 from _wide_releases import METHODS
 from _wide_tables import TABLES, Coded
 
@@ -164,17 +162,19 @@ def released(
         return json.loads(out.strip().splitlines()[-1]), np.load(made)
 
 
-def wanted(asked: Any, peers: dict[str, str]) -> list[dict[str, Any]]:
+def wanted(
+    tables: list[str], only: list[str], epsilons: list[float], seeds: int, peers: dict[str, str]
+) -> list[dict[str, Any]]:
     """Return the runs that are asked for and can be made: cheapest mechanisms first, then table by table."""
     return [
         dict(zip(KEY, (table, name, epsilon, delta, seed), strict=True))
         for name, method in METHODS.items()
-        if method.environment in peers and all(word in name for word in asked.only)
-        for table in asked.tables
+        if method.environment in peers and all(word in name for word in only)
+        for table in tables
         if table in (method.tables or TABLES)
         for epsilon, delta in SETTINGS[table]
-        if epsilon in asked.epsilons
-        for seed in range(min(asked.seeds, method.seeds))
+        if epsilon in epsilons
+        for seed in range(min(seeds, method.seeds))
     ]
 
 
@@ -203,23 +203,20 @@ def with_error(sample: list[float]) -> str:
     return f"{mean:.4f}" if len(sample) == 1 else f"{mean:.4f} +- {error:.4f}"
 
 
-def main() -> None:
-    facts: dict[str, Any] = {"tables": (dict.fromkeys(TABLES), ["small-6"]), "only": ([""], ["discreet"])}
-    facts |= {"epsilons": [1.0, 0.3, 3.0], "seeds": (5, 1), "limit": 3600.0, "peers": [""], "again": False}
-    asked = options(__doc__, **facts)
-    peers = {"own": sys.executable} | dict(peer.split("=", 1) for peer in asked.peers if peer)
+@script(tables=(TABLES, ["small-6"]), only=([""], ["discreet"]), epsilons=[1.0, 0.3, 3.0], seeds=(5, 1), limit=3600.0,
+        peers=[""], again=False)  # fmt: skip
+def main(
+    tables: list[str], only: list[str], epsilons: list[float], seeds: int, limit: float, peers: list[str], again: bool
+) -> None:
+    pythons = {"own": sys.executable} | dict(peer.split("=", 1) for peer in peers if peer)
     runs, truths = Runs(), {}
-    for run in wanted(asked, peers):
-        if runs.has(run, asked.again):
+    for run in wanted(tables, only, epsilons, seeds, pythons):
+        if runs.has(run, again):
             continue
         truth = truths.get(run["table"]) or truths.setdefault(run["table"], Truth(TABLES[run["table"]]()))
-        took, codes = released(truth, run, peers[METHODS[run["method"]].environment], asked.limit)
+        took, codes = released(truth, run, pythons[METHODS[run["method"]].environment], limit)
         measures = {} if codes is None else {k: round(v, 6) for k, v in truth.measure(codes).items()}
         said = took.get("failed") or measures["two_way"]
         print(*(run[key] for key in KEY), said, took.get("processor_s", ""), flush=True)
         runs.add({**run, **measures, **took})
     present(runs.all())
-
-
-if __name__ == "__main__":
-    main()

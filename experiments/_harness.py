@@ -10,8 +10,6 @@ long, the experiment keeps a small file of rows that are quick, ``slice.csv``. F
 they are.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import sys
@@ -62,6 +60,21 @@ def options(text: str | None, /, **usual: Any) -> argparse.Namespace:
     if found.quick and found.out is None:
         found.out = Path(tempfile.mkdtemp(prefix="quick-"))
     return found
+
+
+def script(**usual: Any) -> Callable[[Callable[..., None]], Callable[[], None]]:
+    """Make a function the program of its file: it runs where the file does, and is given the options by their names."""
+
+    def made(main: Callable[..., None]) -> Callable[[], None]:
+        def run() -> None:
+            asked = options(sys.modules[main.__module__].__doc__, **usual)
+            main(**{name: getattr(asked, name) for name in usual})
+
+        if main.__module__ == "__main__":
+            run()
+        return run
+
+    return made
 
 
 def target(path: Path) -> Path:

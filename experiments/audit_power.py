@@ -11,15 +11,13 @@ For each mechanism, calibrated for epsilon 1 on tables of three records:
 Twins are examined at an error of 0.1 %, as the command does by default.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterable, Iterator
 from multiprocessing import Pool
 from typing import Any
 
 import numpy as np
-from _harness import HERE, options, renew, write
+from _harness import HERE, renew, script, write
 
 from discreet._core.random import seeded
 from discreet.audit.black_box import ERROR
@@ -97,15 +95,11 @@ def slices() -> Iterator[tuple[str, Any]]:
         yield "slice.csv", measured(name, **SLICE)
 
 
-def main() -> None:
-    only = options(__doc__, only=("", QUICK[0])).only
+@script(only=("", QUICK[0]))
+def main(only: str) -> None:
     names = sorted((name for name in REGISTRY if name.startswith(only)), key=lambda name: name not in SLOW)
     with Pool(2) as pool:
         for found in pool.imap_unordered(row, names):
             print(*found, flush=True)
             renew(RESULTS / "power.csv", HEAD, [found], REGISTRY)
     write(RESULTS / "slice.csv", HEAD, [measured(name, **SLICE) for name in QUICK])
-
-
-if __name__ == "__main__":
-    main()

@@ -11,14 +11,12 @@ each. It does not say how a held or released value is chosen: here, evenly among
 Beside each verdict stand the exact delta of the library's theorems, and what releases show of one pair of tables.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from _harness import HERE, line, options, write
+from _harness import HERE, line, script, write
 from scipy.special import gammaln
 
 from discreet._core.random import seeded
@@ -202,14 +200,10 @@ def slices() -> Iterator[tuple[str, Any]]:
         yield "verdicts.csv", row
 
 
-def main() -> None:
-    tables = options(__doc__, tables=(TABLES, 3)).tables
+@script(tables=(TABLES, 3))
+def main(tables: int) -> None:
     rows = [figure_row(number, table, *checked(number, table)) for number in FIGURES for table in range(tables)]
     head = ("figure", "table", "largest_log_ratio", "largest_log_inverse", "shares_beyond", "share_singular")
     write(RESULTS / "figures_1_4.csv", head, rows)
     known = ("largest_log_ratio", "share_beyond", "exact_delta", "seen", "seen_at_least")
     write(RESULTS / "verdicts.csv", ("what", "epsilon", "claimed_delta", *known), verdicts(rows))
-
-
-if __name__ == "__main__":
-    main()

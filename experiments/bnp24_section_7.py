@@ -9,8 +9,6 @@ Dirichlet process only; strength 2, epsilon 2.5, 25 bins. Both: 100 releases of 
 mechanisms the least that the thesis' conditions allow. Histograms and box plots are of one release each, the tables'.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -18,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from _harness import HERE, data, drawn, line, mean_and_band, options, write
+from _harness import HERE, data, drawn, line, mean_and_band, script, write
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer, Records
@@ -167,14 +165,15 @@ def slices() -> Iterator[tuple[str, Any]]:
         yield "boxes_7_10.csv", box(study, one)
 
 
-def main() -> None:
-    asked, rng = options(__doc__, runs=(RUNS, 2), table_runs=(TABLE_RUNS, 2)), seeded(SEED + 1)
+@script(runs=(RUNS, 2), table_runs=(TABLE_RUNS, 2))
+def main(runs: int, table_runs: int) -> None:
+    rng = seeded(SEED + 1)
     figures, releases = [], []
     for study in studies():
-        figures += figure(study, rng, asked.runs)
+        figures += figure(study, rng, runs)
         if study.doubled:  # what the doubling costs
-            figures += figure(replace(study, name=f"{study.name}, not doubled", doubled=False), rng, asked.runs)
-        releases += [(study, one) for one in compared(study, seeded(SEED + 2), asked.table_runs)]
+            figures += figure(replace(study, name=f"{study.name}, not doubled", doubled=False), rng, runs)
+        releases += [(study, one) for one in compared(study, seeded(SEED + 2), table_runs)]
         print(f"{study.name} done")
     head = ("study", "m", "mean_w1", "low_99", "high_99", "bootstrap_mean_w1", "exact_delta")
     write(RESULTS / "figures_5_8.csv", head, figures)
@@ -185,7 +184,3 @@ def main() -> None:
     write(RESULTS / "histograms_6_9.csv", head, [row for pair in releases for row in histogram(*pair)])
     head = ("study", "mechanism", "low", "q1", "median", "q3", "high", "outside")
     write(RESULTS / "boxes_7_10.csv", head, [box(*pair) for pair in releases])
-
-
-if __name__ == "__main__":
-    main()

@@ -10,15 +10,13 @@ three readings are recomputed: values held once are counted twice (as in its sec
 fewer than ten times are left out. Beside them stand the exact deltas of theorem T11 for the same tables.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
-from _harness import HERE, markdown, options, write, write_lines
+from _harness import HERE, markdown, script, write, write_lines
 
 from discreet._core.random import seeded
 from discreet.audit.guesses import clopper_pearson
@@ -262,12 +260,8 @@ def slices() -> Iterator[tuple[str, Any]]:
             yield "tables.csv", row.values()
 
 
-def main() -> None:
-    tables = options(__doc__, tables=([*PRINTED], [3, 5])).tables
+@script(tables=([*PRINTED], [3, 5]))
+def main(tables: list[Any]) -> None:
     rows = [row for number in tables for row in recompute(number, PRINTED[number])]
     write(RESULTS / "tables.csv", rows[0], (map(str, row.values()) for row in rows))  # with all digits
     write_lines(RESULTS / "tables.md", page(rows))
-
-
-if __name__ == "__main__":
-    main()

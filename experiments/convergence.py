@@ -8,14 +8,12 @@ least that the theorems take): 16 cells on a line and 4 x 4 in the plane, m = n 
 (strength 1): 40 x 40 points of the plane, m = n/10, so few that they stand for a continuous law.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from _harness import HERE, cells_held, drawn, mean_and_band, options, write
+from _harness import HERE, cells_held, drawn, mean_and_band, script, write
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
@@ -132,13 +130,9 @@ def slices() -> Iterator[tuple[str, Any]]:
             yield "convergence.csv", row
 
 
-def main() -> None:
-    few = options(__doc__, sizes=(len(DECADES), 2)).sizes
-    rows = [row for study in STUDIES for row in study.rows(few)]
+@script(sizes=(len(DECADES), 2))
+def main(sizes: int) -> None:
+    rows = [row for study in STUDIES for row in study.rows(sizes)]
     write(RESULTS / "convergence.csv", HEAD, rows)
     head = ("study", "theorem", "distance", "measured", "of the rate", "least mean/rate", "largest mean/rate")
     write(RESULTS / "slopes.csv", head, slopes(rows))
-
-
-if __name__ == "__main__":
-    main()

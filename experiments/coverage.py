@@ -10,13 +10,11 @@ between 93 % and 97 % in 96 of 100 cases a number, and in 100 of 100 within 3.3 
 quantiles that are unbiased for few draws (positions ``q (N + 1)``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from _harness import ANY, HERE, cells_drawn, cells_held, markdown, options, renew, timed, unevenness, write_lines
+from _harness import ANY, HERE, cells_drawn, cells_held, markdown, renew, script, timed, unevenness, write_lines
 
 from discreet._core.random import seeded
 from discreet.domain import Domain, Integer
@@ -147,16 +145,12 @@ def page(rows: list[list[Any]]) -> None:
     write_lines(RESULTS / "coverage.md", markdown(head, body, left=2))
 
 
-def main() -> None:
-    asked = options(__doc__, worlds=(500, 4), only="")
+@script(worlds=(500, 4), only="")
+def main(worlds: int, only: str) -> None:
     for name in ORDER:
-        if name.startswith(asked.only):
-            rows = measured(name, asked.worlds)
+        if name.startswith(only):
+            rows = measured(name, worlds)
             print(*(" ".join(map(str, row)) for row in rows), sep="\n", flush=True)
             page(renew(RESULTS / "coverage.csv", HEAD, rows, ORDER))
             if name in QUICK:
                 renew(RESULTS / "slice.csv", HEAD, measured(name, SLICE_WORLDS), ORDER)
-
-
-if __name__ == "__main__":
-    main()

@@ -11,14 +11,12 @@ state, which ranks with ties broken at random do not mind.
 Each world is analysed through the confidential counts, and as PY26 and BNP24 do, with the release taken for a sample.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import polars as pl
-from _harness import HERE, drawn, line, markdown, options, unevenness, write, write_lines
+from _harness import HERE, drawn, line, markdown, script, unevenness, write, write_lines
 
 from discreet._core.random import seeded
 from discreet.domain import Counts
@@ -78,8 +76,9 @@ def slices() -> Iterator[tuple[str, Any]]:
                 yield "slice.csv", [name, 0, analysis, functional, int(inside), rank, length]
 
 
-def main() -> None:
-    worlds, rows = options(__doc__, worlds=(500, 4)).worlds, []
+@script(worlds=(500, 4))
+def main(worlds: int) -> None:
+    rows = []
     for name, setting in WORLDS.items():
         found = np.array([one_world(*setting, seed_of(world)) for world in range(worlds)])
         for at, analysis in enumerate(ANALYSES):
@@ -100,7 +99,3 @@ def main() -> None:
     body = [(a, b, c, f"{d:.3f}", f"{e:.4f}", f"{f:.1f}") for a, b, c, _, d, e, f in rows]
     head = ["worlds", "analysis", "functional", "coverage", "mean length", "rank test"]
     write_lines(RESULTS / "coverage.md", [*text, *markdown(head, body, left=3)])
-
-
-if __name__ == "__main__":
-    main()

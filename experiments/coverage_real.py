@@ -15,8 +15,6 @@ The default prior was chosen on these twelve columns, and what counts as hidden 
 part in any choice.
 """
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections.abc import Iterator
@@ -29,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from _harness import HERE, cells_drawn, cells_held, data, markdown, merged, options, renew, target, write, write_lines
+from _harness import HERE, cells_drawn, cells_held, data, markdown, merged, renew, script, target, write, write_lines
 
 from discreet._core.random import seeded
 from discreet.domain import Domain, Integer, Numeric
@@ -291,20 +289,6 @@ def slices() -> Iterator[tuple[str, Any]]:
             yield "slice.csv", row
 
 
-def main() -> None:
-    asked = options(__doc__, releases=BLOCK, only=("", "marginals, counts"), processes=1, columns="first")
-    columns, table, lowest = SETS[asked.columns]
-    write(RESULTS / "slice.csv", HEAD, [row for _, row in slices()])
-    with ProcessPoolExecutor(asked.processes, get_context("spawn")) as pool:
-        for setting in SETTINGS:
-            if setting.method.startswith(asked.only):
-                blocks = [(name, k) for name in columns for k in range(math.ceil(asked.releases / BLOCK))]
-                made = list(zip(blocks, pool.map(setting.measured, *zip(*blocks, strict=True)), strict=True))
-                found = {name: np.concatenate([part for (of, _), part in made if of == name]) for name in columns}
-                renew(RESULTS / table, HEAD, [*setting.rows(found)], [one.key for one in SETTINGS], by=2)
-                page(RESULTS / lowest, setting, [*setting.low(found)])
-
-
 def page(path: Path, setting: Setting, rows: list[list[str]]) -> None:
     """Write the numbers that are held too seldom, those of other settings as they are there."""
     kept = target(path) if target(path).exists() else path
@@ -315,5 +299,15 @@ def page(path: Path, setting: Setting, rows: list[list[str]]) -> None:
     write_lines(path, [title, "", *markdown(LOW_HEAD, rows, left=(0, 2, 3))])
 
 
-if __name__ == "__main__":
-    main()
+@script(releases=BLOCK, only=("", "marginals, counts"), processes=1, columns="first")
+def main(releases: int, only: str, processes: int, columns: str) -> None:
+    columns, table, lowest = SETS[columns]
+    write(RESULTS / "slice.csv", HEAD, [row for _, row in slices()])
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        for setting in SETTINGS:
+            if setting.method.startswith(only):
+                blocks = [(name, k) for name in columns for k in range(math.ceil(releases / BLOCK))]
+                made = list(zip(blocks, pool.map(setting.measured, *zip(*blocks, strict=True)), strict=True))
+                found = {name: np.concatenate([part for (of, _), part in made if of == name]) for name in columns}
+                renew(RESULTS / table, HEAD, [*setting.rows(found)], [one.key for one in SETTINGS], by=2)
+                page(RESULTS / lowest, setting, [*setting.low(found)])

@@ -9,13 +9,11 @@ were measured: what was not, rests on conditional independence, and no interval 
     python experiments/coverage_wide.py                       # coverage.csv of all worlds so far
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from _harness import HERE, append, options, texts, write
+from _harness import HERE, append, script, texts, write
 from scipy.special import ndtr
 
 from discreet.domain import Counts, Domain, Integer, Records
@@ -153,9 +151,12 @@ def slices() -> Iterator[tuple[str, Any]]:
         yield "coverage.csv", row
 
 
-def main() -> None:
-    """Add worlds, or write the table."""
-    first, last = options(__doc__, worlds=([0, 0], [1000, 1001])).worlds
+WITHOUT_SLICE = {"worlds.csv": "a world takes some seconds; slice.csv is a small one"}
+
+
+@script(worlds=([0, 0], [1000, 1001]))
+def main(worlds: list[int]) -> None:
+    first, last = worlds
     for index in range(first, last):
         for setting in SETTINGS:
             append(RESULTS / "worlds.csv", HEAD, world(setting, index))
@@ -163,10 +164,3 @@ def main() -> None:
         write(RESULTS / "slice.csv", HEAD, world("workload", 0, records=1000, tables=2))
         head = ("setting", "number", "worlds", "value", "bias", "sd_of_estimates", "mean_length", "coverage")
         write(RESULTS / "coverage.csv", head, coverage())
-
-
-WITHOUT_SLICE = {"worlds.csv": "a world takes some seconds; slice.csv is a small one"}
-
-
-if __name__ == "__main__":
-    main()

@@ -11,15 +11,13 @@ two columns that identify it were measured.
 Needs ../shared/data, which is not part of the project.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 import numpy as np
 import polars as pl
-from _harness import HERE, append, data, options, texts, write
+from _harness import HERE, append, data, script, texts, write
 from coverage_wide import RECORDS, TABLES, Number, analysed, given, mean, slope
 
 from discreet.domain import Category, Domain, Integer
@@ -161,9 +159,12 @@ def slices() -> Iterator[tuple[str, Any]]:
         yield "coverage.csv", row
 
 
-def main() -> None:
-    """Add blocks, or write the table."""
-    first, last = options(__doc__, blocks=([0, 0], [1000, 1001])).blocks
+WITHOUT_SLICE = {"blocks.csv": "needs data that are not part of the project"}
+
+
+@script(blocks=([0, 0], [1000, 1001]))
+def main(blocks: list[int]) -> None:
+    first, last = blocks
     for number in range(first, last):
         for table in TABLES_OF:
             for epsilon in EPSILONS:
@@ -171,10 +172,3 @@ def main() -> None:
     if first == last:
         head = ("table", "epsilon", "number", "worlds", "coverage", "mean_error", "mean_length")
         write(RESULTS / "coverage.csv", head, coverage())
-
-
-WITHOUT_SLICE = {"blocks.csv": "needs data that are not part of the project"}
-
-
-if __name__ == "__main__":
-    main()

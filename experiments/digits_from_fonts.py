@@ -11,8 +11,6 @@ votes of the confidential records to mend. Parameters of the evolution were fixe
 not a release. ``results/digits_from_fonts/digits.csv`` keeps some of the images.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -20,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from _harness import HERE, options, write
+from _harness import HERE, script, write
 
 from discreet import release
 from discreet._core.random import seeded
@@ -163,16 +161,16 @@ def slices() -> Iterator[tuple[str, Any]]:
     return iter(())
 
 
-def main() -> None:
+@script(pairs=(1000, 30), releases=(10, 1))
+def main(pairs: int, releases: int) -> None:
     """Print what the generator does, and what its digits are worth before any confidential record has voted."""
-    chosen = options(__doc__, pairs=(1000, 30), releases=(10, 1))
     api = font_digits()
     confidential, aside = handwritten()
     print("Approaching digits of the fonts (public):")
-    print(measured_property(api, api.random(200, rng=seeded(1)), rng=seeded(2), pairs=chosen.pairs, steps=20))
+    print(measured_property(api, api.random(200, rng=seeded(1)), rng=seeded(2), pairs=pairs, steps=20))
     print("\nApproaching handwritten digits (confidential, were they not published):")
     targets = DIGITS.encode(confidential)
-    print(measured_property(api, targets, rng=seeded(3), pairs=chosen.pairs, steps=20))
+    print(measured_property(api, targets, rng=seeded(3), pairs=pairs, steps=20))
     fonts = drawn(2000, 4)
     evolution = evolved(confidential, 10.0, 0)
     head = ("kind", "digit", "place", *PIXELS)
@@ -181,10 +179,6 @@ def main() -> None:
     print(f"  among 2,000 digits of the fonts      {accuracy(fonts, aside):.3f}")
     print(f"  among {confidential.height:,} handwritten digits      {accuracy(confidential, aside):.3f}")
     for epsilon in (5.0, 10.0, 20.0):
-        shares = [accuracy(evolved(confidential, epsilon, seed), aside) for seed in range(chosen.releases)]
+        shares = [accuracy(evolved(confidential, epsilon, seed), aside) for seed in range(releases)]
         print(f"  among 2,000 evolved, epsilon {epsilon:<4g}    {np.mean(shares):.3f}", end=" ")
-        print(f"({chosen.releases} releases: {min(shares):.3f} to {max(shares):.3f})")
-
-
-if __name__ == "__main__":
-    main()
+        print(f"({releases} releases: {min(shares):.3f} to {max(shares):.3f})")

@@ -3,8 +3,6 @@
 Run ``python experiments/draw.py OUT [NAME ...]``. The gallery of the documentation shows them.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

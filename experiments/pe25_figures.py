@@ -13,8 +13,6 @@ exact sampler, which is slow when seeded. And in Figure 5 the evolution starts a
 paper's does: that API returns confidential records, so no guarantee holds for those runs.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -22,7 +20,7 @@ from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
-from _harness import HERE, options, read, write
+from _harness import HERE, read, script, write
 from scipy.stats import t as student
 
 from discreet._core.random import seeded
@@ -505,20 +503,17 @@ def slices() -> Iterator[tuple[str, Any]]:
         yield "verdicts.csv", row
 
 
-def main() -> None:
-    """Make the parts that are asked for."""
-    parts: dict[str, Any] = {"2": (figure_2, HEAD_2), "5": (figure_5, HEAD_5), "6": (figure_6, HEAD_6)}
-    parts |= {"7": (figure_7, HEAD_7), "verdicts": None}
-    asked = options(__doc__, parts=(parts, ["2", "verdicts"]), runs=(100, 2))
-    for name in asked.parts:
+PARTS: dict[str, Any] = {"2": (figure_2, HEAD_2), "5": (figure_5, HEAD_5), "6": (figure_6, HEAD_6)}
+PARTS |= {"7": (figure_7, HEAD_7), "verdicts": None}
+
+
+@script(parts=(PARTS, ["2", "verdicts"]), runs=(100, 2))
+def main(parts: list[str], runs: int) -> None:
+    for name in parts:
         if name == "verdicts":
             verdicts()
             continue
-        figure, head = parts[name]
-        write(RESULTS / f"figure_{name}.csv", head, figure(asked.runs))
+        figure, head = PARTS[name]
+        write(RESULTS / f"figure_{name}.csv", head, figure(runs))
         if name == "7":
             budgets()
-
-
-if __name__ == "__main__":
-    main()

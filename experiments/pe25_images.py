@@ -21,8 +21,6 @@ The reference is a set of private-class images that is disjoint from the private
 that no trend comes from the reference. The release enters by its exact probabilities, so that none comes from its size.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -30,7 +28,7 @@ from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
-from _harness import HERE, data, options, write
+from _harness import HERE, data, script, write
 from digits_from_fonts import DIGITS, PIXELS, drawn, font_digits
 from digits_from_fonts import table as digits_frame
 from pe25_figures import Evolution, as_printed, mean_and_band
@@ -232,18 +230,14 @@ def slices() -> Iterator[tuple[str, Any]]:
         yield "figures_3_4.csv", row
 
 
-def main() -> None:
-    studies: dict[str, Callable[[], Study]] = {"digits": digits, "fashion": fashion}
+@script(studies=({"digits": digits, "fashion": fashion}, ["digits"]))
+def main(studies: list[str]) -> None:
     rows: list[Any] = []
-    for name in options(__doc__, studies=(studies, ["digits"])).studies:
+    for name in studies:
         try:
-            rows += measure(studies[name]())
+            rows += measure(digits() if name == "digits" else fashion())
         except SystemExit as absent:
             print(absent)
     head = ("images", "figure", "series", "n", "steps", "population", "scale", "mean_frechet", "low_99", "high_99",
             "runs")  # fmt: skip
     write(RESULTS / "figures_3_4.csv", head, rows)
-
-
-if __name__ == "__main__":
-    main()

@@ -17,8 +17,6 @@ is solved for until the bound of its own posterior is that of the weighted one. 
 draws, so Table 2 is repeated with other seeds, from the unweighted posterior on.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -31,7 +29,7 @@ for name, value in (("OMP_NUM_THREADS", "1"), ("XLA_FLAGS", "--xla_force_host_pl
     os.environ.setdefault(name, value)
 
 import numpy as np  # noqa: E402
-from _harness import HERE, data, markdown, options, write, write_lines  # noqa: E402
+from _harness import HERE, data, markdown, script, write, write_lines  # noqa: E402
 from scipy.stats import t as student  # noqa: E402
 
 from discreet._core.random import seeded  # noqa: E402
@@ -109,12 +107,11 @@ def measured(
 class Fits:
     """The fits of one table with one seed, each kept in a file."""
 
-    def __init__(self, asked: Any, columns: dict[str, Any], seed: int) -> None:
+    def __init__(self, how: dict[str, int], columns: dict[str, Any], seed: int) -> None:
         self.seed, self.columns = seed, columns
-        self.folder = RESULTS / "fits" / f"{asked.warm_up}-{asked.draws}-{asked.chains}" / f"seed-{seed}"
+        self.folder = RESULTS / "fits" / "{warm_up}-{draws}-{chains}".format(**how) / f"seed-{seed}"
         self.folder.mkdir(parents=True, exist_ok=True)
-        how = {name: getattr(asked, name) for name in ("draws", "warm_up", "chains", "chain_method")}
-        self.mechanism = PseudoPosterior(MODEL, tables=TABLES, **how)
+        self.mechanism = PseudoPosterior(MODEL, tables=TABLES, chain_method="parallel", **how)
         self.sampler = self.mechanism.sampler(columns)
         self.first = self._unweighted()
         self.risks = _extremes(self.sampler, self.first, np.ones(self.sampler.count))
@@ -237,26 +234,6 @@ def slices() -> Iterator[tuple[str, Any]]:
         yield "slice.csv", row
 
 
-def main() -> None:
-    usual: dict[str, Any] = {"draws": (300, 10), "warm_up": (300, 10), "chains": 2, "chain_method": "parallel"}
-    asked = options(__doc__, **usual, seeds=(3, 2))
-    columns = sample()
-    fits = Fits(asked, columns, 0)
-    whole = fits.kept("Unweighted", Unweighted(), 2)
-    weighted = fits.weighted()
-    repeated = [weighted, *(Fits(asked, columns, seed).weighted() for seed in range(1, asked.seeds))]
-    exponential = [
-        fits.matched(f"EM {c:g} {g:g}", one["lipschitz"], 30 + i)
-        for i, ((c, g), one) in enumerate(zip(CONFIGURATIONS, weighted, strict=True))
-    ]
-    counted = fits.kept("Countweighted", CountWeights(column="Income", radius=0.4), 50)  # 20 % of income either way
-    truth = of_the_data(columns)
-    write(RESULTS / "slice.csv", ("configuration", "sum_of_weights", "lipschitz"), before_any_chain(columns))
-    tabulate([whole, *weighted, *exponential, counted], weighted, exponential, truth)
-    seeds(repeated)
-    write_lines(RESULTS / "README.md", page(asked, repeated, weighted, exponential, truth))
-
-
 def tabulate(results: Any, weighted: Any, exponential: Any, truth: Any) -> None:
     """Write Table 2, the fits, and the curves of the figures."""
     rows = []
@@ -288,7 +265,7 @@ def median(result: Any) -> float:
     return float(np.median(result["statistics"]["q90"]))
 
 
-def seeds(repeated: Any) -> None:
+def repetitions(repeated: Any) -> None:
     """Write the repetitions of Table 2."""
     rows = []
     for seed, fits in enumerate(repeated):
@@ -299,7 +276,7 @@ def seeds(repeated: Any) -> None:
     write(RESULTS / "table_2_seeds.csv", ("configuration", "seed", "part", "lipschitz"), rows)
 
 
-def page(asked: Any, repeated: Any, weighted: Any, exponential: Any, truth: Any) -> Iterator[str]:
+def page(how: dict[str, int], repeated: Any, weighted: Any, exponential: Any, truth: Any) -> Iterator[str]:
     """Yield in words what the repetitions of Table 2 and Figure 7 show."""
     keys = ("lipschitz", "by_chain", "by_quarter", "before_refit")
     bounds, chains, quarters, before = (np.array([[one[key] for one in fits] for fits in repeated]) for key in keys)
@@ -315,8 +292,8 @@ def page(asked: Any, repeated: Any, weighted: Any, exponential: Any, truth: Any)
     yield from (
         "# Family income of a Consumer Expenditure sample (PP22, section 5)",
         "",
-        f"Made by `experiments/pp22_application.py` with {asked.chains} chains of {asked.draws} draws after "
-        f"{asked.warm_up}; what differs from the paper is said there. {converged(repeated, exponential)}",
+        f"Made by `experiments/pp22_application.py` with {how['chains']} chains of {how['draws']} draws after "
+        f"{how['warm_up']}; what differs from the paper is said there. {converged(repeated, exponential)}",
         "",
         f"## Table 2, {len(repeated)} times",
         "",
@@ -377,5 +354,20 @@ def neighbours(name: str, other: str, a: Any, b: Any) -> str:
     return f"{said}: {'the same order' if mean > 0 else 'the other order'}, beyond Monte Carlo error."
 
 
-if __name__ == "__main__":
-    main()
+@script(draws=(300, 10), warm_up=(300, 10), chains=2, seeds=(3, 2))
+def main(draws: int, warm_up: int, chains: int, seeds: int) -> None:
+    columns, how = sample(), {"draws": draws, "warm_up": warm_up, "chains": chains}
+    fits = Fits(how, columns, 0)
+    whole = fits.kept("Unweighted", Unweighted(), 2)
+    weighted = fits.weighted()
+    repeated = [weighted, *(Fits(how, columns, seed).weighted() for seed in range(1, seeds))]
+    exponential = [
+        fits.matched(f"EM {c:g} {g:g}", one["lipschitz"], 30 + i)
+        for i, ((c, g), one) in enumerate(zip(CONFIGURATIONS, weighted, strict=True))
+    ]
+    counted = fits.kept("Countweighted", CountWeights(column="Income", radius=0.4), 50)  # 20 % of income either way
+    truth = of_the_data(columns)
+    write(RESULTS / "slice.csv", ("configuration", "sum_of_weights", "lipschitz"), before_any_chain(columns))
+    tabulate([whole, *weighted, *exponential, counted], weighted, exponential, truth)
+    repetitions(repeated)
+    write_lines(RESULTS / "README.md", page(how, repeated, weighted, exponential, truth))

@@ -2,7 +2,7 @@
 
 Data and model are those of ``pp22_application.py``. A replication is one process, from weights to synthetic tables:
 
-    python experiments/pp22_matched.py --replication 0 [--all]
+    python experiments/pp22_matched.py --replication 0 [--every]
 
 Weights come from the unweighted posterior, whose chains are long: two were run, and each serves ten replications.
 All other chains and all tables are a replication's own.
@@ -18,8 +18,6 @@ its own. All replications are of the same table, so a fit of one replication may
 used once in a configuration. The chains of an unweighted posterior took eleven minutes of one core, any other fit two
 and a half.
 """
-
-from __future__ import annotations
 
 import json
 import math
@@ -37,7 +35,7 @@ for name, value in (
     os.environ.setdefault(name, value)
 
 import numpy as np  # noqa: E402
-from _harness import HERE, markdown, mean_and_error, options, read, write, write_lines  # noqa: E402
+from _harness import HERE, markdown, mean_and_error, read, script, write, write_lines  # noqa: E402
 from pp22_application import CONFIGURATIONS, INCOME, MODEL, sample  # noqa: E402
 from scipy.optimize import linear_sum_assignment  # noqa: E402
 
@@ -295,19 +293,15 @@ def with_error(values: Any) -> str:
     return f"{mean:.3g}" if len(values) < 2 else f"{mean:.3g} ± {error:.2g}"
 
 
-def main() -> None:
-    asked = options(__doc__, replication=int, all=False)
+@script(replication=int, every=False)
+def main(replication: int | None, every: bool) -> None:
     restore()
-    if asked.replication is None:
+    if replication is None:
         summary()
         return
-    one = Replication(asked.replication, sample())
-    for of in (MAIN[:1], MAIN, CONFIGURATIONS if asked.all else ()):
+    one = Replication(replication, sample())
+    for of in (MAIN[:1], MAIN, CONFIGURATIONS if every else ()):
         for c, g in of:
             one.fitted(f"DP {c:g} {g:g}", LinearWeights(c=c, g=g), 10 + CONFIGURATIONS.index((c, g)))
         for c, g in of:
             one.matched(c, g)
-
-
-if __name__ == "__main__":
-    main()

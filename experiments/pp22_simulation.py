@@ -8,13 +8,11 @@ here Gamma(0.01, 0.0001) and 1,000 draws. Everything is in closed form given the
 concave in the mean and below 0, so its largest absolute value over draws is at the smallest or the largest of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from _harness import HERE, options, write
+from _harness import HERE, script, write
 from scipy.special import gammaln
 
 from discreet._core.random import seeded
@@ -69,8 +67,8 @@ def slices() -> Iterator[tuple[str, Any]]:
     yield from (("summary.csv", row) for row in summary)
 
 
-def main() -> None:
-    replicates = options(__doc__, replicates=(REPLICATES, 20)).replicates
+@script(replicates=(REPLICATES, 20))
+def main(replicates: int) -> None:
     rng, rows, summary = seeded(SEED), [], []
     for n in SIZES:
         more, about = measured(n, replicates, rng)
@@ -81,7 +79,3 @@ def main() -> None:
     write(RESULTS / "replicates.csv", ("n", "replicate", "form", "lipschitz", "mean", "share_dropped"), rows)
     head = ("n", "form", "least", "median", "largest", "range", "mean_of_means", "sd_of_means", "share_dropped")
     write(RESULTS / "summary.csv", head, summary)
-
-
-if __name__ == "__main__":
-    main()

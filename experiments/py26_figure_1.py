@@ -7,15 +7,13 @@ population of 1,000,000, of which n records are held; strength 1, 10, 100; epsil
 size by Theorem 2; and m = n / log n; the mean of 100 releases with a 99 % band. Added: the rates of Theorem 4.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from itertools import islice, product
 from typing import Any
 
 import numpy as np
-from _harness import HERE, drawn, line, mean_and_band, options, write
+from _harness import HERE, drawn, line, mean_and_band, script, write
 
 from discreet._core.random import seeded
 from discreet.domain import Counts
@@ -79,8 +77,9 @@ def slices() -> Iterator[tuple[str, Any]]:
         yield "figure_1.csv", row
 
 
-def main() -> None:
-    rows = list(settings(options(__doc__, runs=(RUNS, 2)).runs))
+@script(runs=(RUNS, 2))
+def main(runs: int) -> None:
+    rows = list(settings(runs))
     head = ("strength", "regime", "n", "m", "exact_delta", "mean_w1", "low_99", "high_99", "rate_theorem_4", "ratio")
     write(RESULTS / "figure_1.csv", head, rows)
     slopes = []
@@ -88,7 +87,3 @@ def main() -> None:
         n, mean, rate = np.log([(r[2], r[5], r[8]) for r in rows if r[:2] == (strength, regime)]).T
         slopes.append((strength, regime, float(np.polyfit(n, mean, 1)[0]), float(np.polyfit(n, rate, 1)[0])))
     write(RESULTS / "slopes.csv", ("strength", "regime", "measured", "theorem_4"), slopes)
-
-
-if __name__ == "__main__":
-    main()

@@ -7,15 +7,13 @@ measure, epsilon 2, 300 bins, 119 records released, 100 runs. The histograms get
 then mixed with the uniform law. Added: the size that this n and delta = 1e-5 allow, and what else the budget allows.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
-from _harness import HERE, cells_held, data, drawn, line, mean_and_band, options, write
+from _harness import HERE, cells_held, data, drawn, line, mean_and_band, script, write
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Records
@@ -146,21 +144,6 @@ def slices() -> Iterator[tuple[str, Any]]:
     yield from (("figure_3.csv", one) for one in each_run(row, found))
 
 
-def main() -> None:
-    study = Study(options(__doc__, runs=(RUNS, 3)).runs)
-    head = ("mechanism", "size", "delta", "mean", "sd", "q1", "median", "q3", "kde_l2", "w1", "low_99", "high_99")
-    rows: list[tuple[Any, ...]] = [study.held()]
-    runs, pictures = [], {}
-    for row, found, first in study:
-        rows.append(row)
-        runs += each_run(row, found)
-        pictures[row[0], row[1]] = first
-        print(f"{row[0]}, {row[1]:,} records: mean W1 {row[9]:.5f}")
-    write(RESULTS / "table_1.csv", head, rows)
-    write(RESULTS / "figure_3.csv", ("mechanism", "size", "delta", "run", "w1"), runs)
-    write(RESULTS / "figure_2.csv", ("scaled_log_income", "confidential", *SHOWN), densities(study, pictures))
-
-
 def densities(study: Study, pictures: dict[tuple[str, int], Any]) -> Iterator[tuple[Any, ...]]:
     """Yield Figure 2: densities of the confidential records and of one release each, all of one bandwidth."""
     from scipy.stats import gaussian_kde
@@ -174,5 +157,17 @@ def densities(study: Study, pictures: dict[tuple[str, int], Any]) -> Iterator[tu
     yield from zip(grid.tolist(), *(curve.tolist() for curve in curves), strict=True)
 
 
-if __name__ == "__main__":
-    main()
+@script(runs=(RUNS, 3))
+def main(runs: int) -> None:
+    study = Study(runs)
+    head = ("mechanism", "size", "delta", "mean", "sd", "q1", "median", "q3", "kde_l2", "w1", "low_99", "high_99")
+    rows: list[tuple[Any, ...]] = [study.held()]
+    distances, pictures = [], {}
+    for row, found, first in study:
+        rows.append(row)
+        distances += each_run(row, found)
+        pictures[row[0], row[1]] = first
+        print(f"{row[0]}, {row[1]:,} records: mean W1 {row[9]:.5f}")
+    write(RESULTS / "table_1.csv", head, rows)
+    write(RESULTS / "figure_3.csv", ("mechanism", "size", "delta", "run", "w1"), distances)
+    write(RESULTS / "figure_2.csv", ("scaled_log_income", "confidential", *SHOWN), densities(study, pictures))

@@ -17,8 +17,6 @@ draws. The direct smoothed histogram is not private.
 Each method is a line of ``METHODS``: a name and a function from a world and a seed to a posterior.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -26,7 +24,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from _harness import ANY, HERE, cells_held, drawn, line, markdown, options, renew, write_lines
+from _harness import ANY, HERE, cells_held, drawn, line, markdown, renew, script, write_lines
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
@@ -201,15 +199,6 @@ HEAD = ["method", "functional", "replicates", "bias", "rmse", "coverage", "lengt
         "paper_bias", "paper_rmse", "paper_coverage", "paper_length"]  # fmt: skip
 
 
-def main() -> None:
-    asked = options(__doc__, only=("", "release"), replicates=(500, 3))
-    for name in METHODS:
-        if name.startswith(asked.only):
-            rows = [row for replicates in (20, asked.replicates) for row in rows_of(name, replicates)]
-            print(*rows[-1], flush=True)
-            page(renew(RESULTS / "table_2.csv", HEAD, rows, METHODS))
-
-
 def page(rows: list[list[Any]]) -> None:
     """Write the rows as a table in Markdown."""
     body = []
@@ -222,5 +211,10 @@ def page(rows: list[list[Any]]) -> None:
     write_lines(RESULTS / "table_2.md", markdown(head, body, left=2))
 
 
-if __name__ == "__main__":
-    main()
+@script(only=("", "release"), replicates=(500, 3))
+def main(only: str, replicates: int) -> None:
+    for name in METHODS:
+        if name.startswith(only):
+            rows = [row for replicates in (20, replicates) for row in rows_of(name, replicates)]
+            print(*rows[-1], flush=True)
+            page(renew(RESULTS / "table_2.csv", HEAD, rows, METHODS))

@@ -5,14 +5,12 @@ text names no population for Figures 2 and 3, and no epsilons for Figure 1. Here
 distribution with mean 5 and standard deviation 1.5 on 1..9: its most probable element is the middle one, as there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
 import numpy as np
-from _harness import HERE, options, write
+from _harness import HERE, script, write
 
 from discreet._core.random import seeded
 from discreet.domain import Domain, Integer
@@ -110,16 +108,13 @@ def slices() -> Iterator[tuple[str, Any]]:
     yield from (("promised.csv", row) for row in islice(promised(), 16))
 
 
-def main() -> None:
-    tables = drawn_tables(options(__doc__, tables=(TABLES, 1000)).tables)
+@script(tables=(TABLES, 1000))
+def main(tables: int) -> None:
+    drawn = drawn_tables(tables)
     write(RESULTS / "figure_1.csv", ("epsilon", "smallest_count", "q_least", "q_published"), figure_1())
-    write(RESULTS / "figure_2.csv", ("letter", "population", "data_specific", "reveal_or_obscure"), figure_2(tables))
+    write(RESULTS / "figure_2.csv", ("letter", "population", "data_specific", "reveal_or_obscure"), figure_2(drawn))
     head = ("epsilon", "laplace_formula", "laplace_simulated", "reveal_or_obscure_worst", "reveal_or_obscure",
             "data_specific", "data_specific_published")  # fmt: skip
-    write(RESULTS / "figure_3.csv", head, figure_3(tables))
+    write(RESULTS / "figure_3.csv", head, figure_3(drawn))
     head = ("n", "k", "epsilon", "published_epsilon", "published_mean_q", "least_epsilon", "least_mean_q", "roo_q")
     write(RESULTS / "promised.csv", head, promised())
-
-
-if __name__ == "__main__":
-    main()

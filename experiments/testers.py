@@ -15,8 +15,6 @@ Compositions are compared with dp-accounting: each composed delta must lie betwe
 pessimistic one, but for 1 % and 1e-12.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -24,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _harness import HERE, options, write
+from _harness import HERE, script, write
 from audit_power import SLOW, asked
 
 from discreet._core.random import seeded
@@ -41,27 +39,6 @@ RELEASED = ("smoothed-histogram", "dirichlet-multinomial", "perturbed-histogram"
 WITHOUT_SLICE = {"testers.csv": "needs other libraries, of which one draws without a seed"}
 
 Outputs = Sequence[Hashable]
-
-
-def main() -> None:
-    rows, few = [], options(__doc__, share=(1.0, 0.05)).share
-    for name in REGISTRY:
-        case = Case.of(name, **asked(name))
-        runs = int(few * (FEW if name in SLOW else RUNS))
-        found = []
-        for x, y in case.pairs:
-            one, other = (_sampler(case.claimed, table, x, y) for table in (x, y))
-            found += tested([one(seeded(1), runs), other(seeded(2), runs)], asked(name)["delta"])
-        rows += [[name, "mechanism", *row] for row in counted(found)]
-    for name in RELEASED:
-        made = [[released(name, values) for _ in range(int(few * RELEASES))] for values in (["a"], ["b"])]
-        rows += [[name, "release", *row] for row in counted(list(tested(made, 0.0)))]
-    write(RESULTS / "testers.csv", ["mechanism", "through", "tester", "epsilon", "tests", "refuted"], rows)
-    write(RESULTS / "compositions.csv", COMPOSED, compositions())
-    wrong = [row for row in rows if row[3] == CLAIM and row[5]]
-    inside = all(row[-1] == "yes" for row in compositions())
-    print("refuted at the claim:", wrong or "nothing", "- compositions within their bounds:", inside)
-    raise SystemExit(bool(wrong) or not inside)
 
 
 # -- testers ----------------------------------------------------------------------------------------------------------
@@ -187,5 +164,23 @@ def slices() -> Iterator[tuple[str, Any]]:
         yield "compositions.csv", [None if isinstance(x, float) and x < 1e6 * SMALL else x for x in row]
 
 
-if __name__ == "__main__":
-    main()
+@script(share=(1.0, 0.05))
+def main(share: float) -> None:
+    rows = []
+    for name in REGISTRY:
+        case = Case.of(name, **asked(name))
+        runs = int(share * (FEW if name in SLOW else RUNS))
+        found = []
+        for x, y in case.pairs:
+            one, other = (_sampler(case.claimed, table, x, y) for table in (x, y))
+            found += tested([one(seeded(1), runs), other(seeded(2), runs)], asked(name)["delta"])
+        rows += [[name, "mechanism", *row] for row in counted(found)]
+    for name in RELEASED:
+        made = [[released(name, values) for _ in range(int(share * RELEASES))] for values in (["a"], ["b"])]
+        rows += [[name, "release", *row] for row in counted(list(tested(made, 0.0)))]
+    write(RESULTS / "testers.csv", ["mechanism", "through", "tester", "epsilon", "tests", "refuted"], rows)
+    write(RESULTS / "compositions.csv", COMPOSED, compositions())
+    wrong = [row for row in rows if row[3] == CLAIM and row[5]]
+    inside = all(row[-1] == "yes" for row in compositions())
+    print("refuted at the claim:", wrong or "nothing", "- compositions within their bounds:", inside)
+    raise SystemExit(bool(wrong) or not inside)
