@@ -6,8 +6,6 @@ W1 to the confidential table of at most 1.15 times that of bootstrap samples of 
 with its standard error). Full-size releases are reported beside the bootstrap of that size.
 
 "cells only" is not private: it resamples the exact cell counts. It shows what the cells cost, the rest is privacy.
-
-Run: python benchmarks/acs_income_utility.py [--seeds 500] [--full-seeds 20] [--study]
 The study repeats the 10,000-record comparison for other cells, rounding steps and midpoints.
 """
 

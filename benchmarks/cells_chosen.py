@@ -3,8 +3,6 @@
 A column of logarithms of positive incomes, its bounds declared and nothing else. For each mechanism, the W1 of releases
 with the chosen cells, against that with the best of all powers of two of cells. The ratio is asked to be at most 1.3
 for ``dirichlet-multinomial`` at 1,000 records and at as many as the table has.
-
-    python benchmarks/cells_chosen.py [--table NAME] [--column PINCP] [--records 29501] [--seeds 5] [--others]
 """
 
 from typing import Any

@@ -3,8 +3,6 @@
 Points in the plane, their box declared; exact Wasserstein-1 distance (sum of the coordinates' shares of the box) of
 1,000 released records. The ratio of the default to the best number of steps in the list, with the theory's population
 as before, is asked to be at most 1.15.
-
-    python benchmarks/evolution_steps.py [--table mpls_stops_points] [--columns long lat] [--records 1000] [--seeds 5]
 """
 
 from typing import Any

@@ -14,8 +14,6 @@ deviations, exact for the bootstrap (all ratios are to it) and, given the noisy 
 both.
 
 Both draw exact noise as a release does, so results repeat up to their standard errors, not to the last digit.
-
-Run: python benchmarks/hierarchical_utility.py [--seeds 100] [--other-seeds 25]
 The other rows (linear cells, pure privacy, other projections) use fewer seeds.
 """
 

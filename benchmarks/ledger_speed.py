@@ -6,8 +6,6 @@ Claims, medians in one process:
   same run: one durable append of a row of the same size to a table of SQLite by itself;
 - the status takes less than a second;
 - neither depends on the number of entries by more than a factor of two: the same at 100 entries.
-
-Run: python benchmarks/ledger_speed.py [--entries 10000]
 """
 
 import sqlite3

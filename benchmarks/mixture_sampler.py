@@ -6,8 +6,6 @@ draws per second are at least 3 times those of a plain run. The plain run is the
 appendix B with the label summed out by NumPyro's own mixture: plain design, default start, default NUTS. It is given
 ``--plain`` iterations in all, since a full run takes hours; its effective draws per second are those of its draws over
 its whole time, as for ours. Seconds are those of the clock: other work on the machine counts; processor seconds do not.
-
-Run: python benchmarks/mixture_sampler.py [--draws 1000] [--plain 100]
 """
 
 import os

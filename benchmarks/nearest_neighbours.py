@@ -1,6 +1,4 @@
 """Nearest of 10,000 candidates to each of 1,000,000 points: beside scikit-learn's brute force, and tree against blocks.
-
-Run: python benchmarks/nearest_neighbours.py
 or, to choose anew where a tree pays: python benchmarks/nearest_neighbours.py --grid
 
 Points and candidates are standard normal, the worst case of a tree in many coordinates; "near a plane" means 64

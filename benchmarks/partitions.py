@@ -7,8 +7,6 @@ Claims, on a table of five columns (51,200 cells) and parts of a million records
 
 What a worker is sent (counts, key, domain) is shown, and how many times the processor time of writing the same rows
 plainly with Polars all that is: the rows are then in memory already, and nothing is drawn.
-
-Run: python benchmarks/partitions.py [--sizes 1000000 10000000] [--workers 1 2]
 """
 
 import tempfile

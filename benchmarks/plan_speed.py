@@ -2,8 +2,6 @@
 
 The reference is counting 29,501 records and drawing as many from 1,000 cells by ``perturbed-histogram``, asked for by
 name. Asked for: a plan of a list of cells in less than a second; of ten columns of 1,000 cells in less than two.
-
-    python benchmarks/plan_speed.py [--repeats 3]
 """
 
 from collections.abc import Callable

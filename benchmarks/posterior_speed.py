@@ -3,8 +3,6 @@
 Targets: counts of 1,000 cells in a second, records of 100 cells in five, of 5 x 10 x 60 cells in ten, whatever the
 number of confidential records. PY26 (section 4.1) states about six minutes for 1,000 draws at n = 10,000, with all n
 records as latent variables. Tables are drawn anew from a Dirichlet distribution of 0.5 a cell.
-
-Run: python benchmarks/posterior_speed.py [--tables 3]
 """
 
 import os

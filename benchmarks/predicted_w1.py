@@ -5,8 +5,6 @@ table like it (an earlier year, another state, other courses). The plan sees the
 public numbers only. Every mechanism that the plan calls feasible, with at most a fifth of its records from prior or
 noise alone, is then run, and its W1 measured with the library's own ``compare``. Private evolution is counted by
 itself: four of its steps are foreseen, with few candidates, whatever it will take.
-
-    python benchmarks/predicted_w1.py [--seeds 5]
 """
 
 from dataclasses import dataclass

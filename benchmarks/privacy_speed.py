@@ -7,8 +7,6 @@ Claims, each measured in fresh processes, medians:
   "cold" includes the loading of scipy.special, which the library delays until a call needs it. Reference in the same
   run: dp-accounting builds one Gaussian privacy-loss distribution and reads one delta from it, after import;
 - ``import discreet`` takes less than 0.15 s more than ``import numpy``.
-
-Run: python benchmarks/privacy_speed.py [--repeat 5]
 """
 
 import json

@@ -1,7 +1,5 @@
 """Projection of noisy histograms in bounded-Lipschitz distance, beside general solvers; and the sizes aimed at.
 
-Run: python benchmarks/projection_speed.py
-
 Against the dense linear programme (scipy's HiGHS, a row for each pair of 600 points) and against POT's ``ot.emd`` on
 all pairs of a supply and a deficit of 2,000 points, from the points to the result, in turn, on the clock of the
 processor; the least of three runs counts (of one, for the dense programme). Then 10,000 points in the plane, a million

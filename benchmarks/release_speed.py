@@ -15,8 +15,6 @@ start, the column written as uncompressed Parquet. The other does by hand what t
 ChaCha20, it writes the column to the disk as the command does, and it hashes the file.
 
 Modules are compiled before anything is timed, as they are in an installed package.
-
-Run: python benchmarks/release_speed.py [--records 12000000] [--repeat 3] [--mechanisms NAME ...]
 """
 
 import tempfile

@@ -9,8 +9,6 @@ those of the other months are counted.
 Claims, for the exact distance: on the square root of ``n epsilon / 16`` cells per side, the signed measure is at least
 1.2 times nearer than the same noisy counts projected onto the simplex, and 1.6 times nearer than clipped ones; the
 hierarchical histogram is nearer than the signed measure on a grid.
-
-Run: python benchmarks/signed_measure.py [--seeds 5]
 """
 
 import math

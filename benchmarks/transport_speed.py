@@ -1,7 +1,5 @@
 """Exact optimal transport of two weighted samples of 5,000 points in the plane, beside POT's own ``ot.emd2``.
 
-Run: python benchmarks/transport_speed.py
-
 Both are timed from the points to the distance, cost matrix included, in turn, on the clock of the processor; the least
 of three runs counts. A second pair shares half of its points, which a plain call does not notice.
 """

@@ -6,8 +6,6 @@ area (PUMA) as three open columns, which together have 454,288 different values,
 Claims: ``discreet release`` with each of the two mechanisms for open labels writes as many records as the table has in
 under a minute on two cores, the whole process counted; and no value of a single person is among them. The coarser table
 of occupation by state shows what the threshold leaves where values are less rare.
-
-Run: python benchmarks/unknown_labels.py [--repeat 3]
 """
 
 import resource

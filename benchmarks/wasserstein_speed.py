@@ -1,7 +1,5 @@
 """Exact Wasserstein-1 distance of 12,000,000 against 1,000,000 points: time and memory, beside SciPy and POT.
 
-Run: python benchmarks/wasserstein_speed.py
-
 Each method runs in a process of its own. Times are the least of three calls, on the clock and of the processor. The
 memory is by how much the largest resident set of the process exceeds the one that held the two samples before the first
 call.

@@ -26,9 +26,6 @@ A peer runs in an environment of its own; without its interpreter it is skipped:
 A run that is in results/wide.json is not repeated, so that the comparison can be stopped and taken up again; the
 cheapest mechanisms come first. ``--only`` takes words that a mechanism's name has to contain. Mechanisms of cells,
 and private evolution beside them, are run on six columns of the small table alone: the others have too many cells.
-
-Run: python benchmarks/wide.py [--tables NAME ...] [--only WORD ...] [--epsilons 1] [--seeds 5] [--limit 3600]
-[--peers NAME=PATH ...] [--again]
 """
 
 import json

@@ -27,7 +27,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from _harness import HERE, cells_drawn, cells_held, data, markdown, merged, renew, script, target, write, write_lines
+from _harness import (
+    HERE,
+    cells_drawn,
+    cells_held,
+    data,
+    markdown,
+    merged,
+    read,
+    renew,
+    script,
+    target,
+    write,
+    write_lines,
+)
 
 from discreet._core.random import seeded
 from discreet.domain import Domain, Integer, Numeric
@@ -55,62 +68,20 @@ class Column:
     tail: float
 
 
-ADULT, NIST, PERSONS = "adult", "nist_acs_excerpts", "acs2024_persons_income_49"
-ALONE, SURVEY = "acs2024_ca_living_alone_income", "ce_hornby_hu_5571"
-SCORES, STOPS = "oulad_scores", "mpls_stops_points"
-FIRST = {
-    "income, living alone": Column(
-        ALONE, "PINCP_from_HINCP", Numeric(lower=0, upper=400_000, cells=60), 50_000, 100_000
-    ),
-    "income, log cells": Column(NIST, "PINCP", Numeric(lower=100, upper=1e6, cells=60, spacing="log"), 30_000, 100_000),
-    "wages, groups": Column(PERSONS, "WAGP", Integer(lower=0, upper=299_999, cells=60), 20_000, 100_000),
-    "income, expenditure survey": Column(SURVEY, "Income", Numeric(lower=0, upper=400_000, cells=50), 40_000, 150_000),
-    "expenditure": Column(
-        SURVEY, "Expenditure", Numeric(lower=100, upper=80_000, cells=50, spacing="log"), 7_000, 20_000
-    ),
-    "capital gain": Column(ADULT, "capital_gain", Numeric(lower=0, upper=100_000, cells=40), 0, 5_000),
-    "sampling weight": Column(ADULT, "fnlwgt", Numeric(lower=0, upper=600_000, cells=30), 180_000, 300_000),
-    "age": Column(ADULT, "age", Integer(lower=17, upper=90), 37, 60),
-    "hours": Column(ADULT, "hours_per_week", Integer(lower=1, upper=99), 40, 50),
-    "score": Column(SCORES, "score", Integer(lower=0, upper=100), 80, 90),
-    "poverty ratio, groups": Column(NIST, "POVPIP", Integer(lower=0, upper=501, cells=50), 400, 500),
-    "latitude": Column(STOPS, "lat", Numeric(lower=44.88, upper=45.06, cells=40), 44.975, 45.0),
-}
-FURTHER = {
-    "age of persons": Column(PERSONS, "AGEP", Integer(lower=0, upper=99), 40, 65),
-    "weekly hours": Column(PERSONS, "WKHP", Integer(lower=0, upper=99), 39, 45),
-    "person weight": Column(PERSONS, "PWGTP", Integer(lower=0, upper=400, cells=50), 80, 150),
-    "children": Column(NIST, "NOC", Integer(lower=0, upper=10), 0, 2),
-    "household": Column(NIST, "NPF", Integer(lower=2, upper=20), 3, 5),
-    "income decile": Column(NIST, "PINCP_DECILE", Integer(lower=0, upper=9), 4, 7),
-    "capital loss": Column(ADULT, "capital_loss", Numeric(lower=0, upper=5_000, cells=50), 0, 1_800),
-    "education": Column(ADULT, "education_num", Integer(lower=1, upper=16), 9, 12),
-    "age, living alone": Column(ALONE, "AGEP", Integer(lower=0, upper=99), 60, 80),
-    "day of submission": Column(SCORES, "date_submitted", Integer(lower=-20, upper=300, cells=64), 120, 220),
-    "weight of assessment": Column(SCORES, "weight", Numeric(lower=0, upper=100, cells=50), 10, 20),
-    "longitude": Column(STOPS, "long", Numeric(lower=-93.33, upper=-93.2, cells=40), -93.27, -93.24),
-    "schooling": Column(PERSONS, "SCHL", Integer(lower=1, upper=24), 19, 21),
-    "density": Column(NIST, "DENSITY", Numeric(lower=1, upper=100_000, cells=50, spacing="log"), 1_000, 5_000),
-    "age, all": Column(NIST, "AGEP", Integer(lower=0, upper=99), 40, 65),
-    "age, expenditure survey": Column(SURVEY, "Age", Integer(lower=0, upper=99), 50, 70),
-}
-UNSEEN = {
-    "weight, living alone": Column(ALONE, "PWGTP", Integer(lower=0, upper=600, cells=60), 80, 200),
-    "schooling, living alone": Column(ALONE, "SCHL", Integer(lower=1, upper=24), 20, 21),
-    "income, persons": Column(PERSONS, "PINCP", Numeric(lower=0, upper=500_000, cells=80), 40_000, 150_000),
-    "income, even cells": Column(NIST, "PINCP", Numeric(lower=0, upper=1e6, cells=64), 30_000, 100_000),
-    "expenditure, even cells": Column(
-        SURVEY, "Expenditure", Numeric(lower=0, upper=200_000, cells=100), 10_000, 30_000
-    ),
-    "education, expenditure survey": Column(SURVEY, "Educ", Integer(lower=0, upper=16), 12, 14),
-    "household weight": Column(NIST, "WGTP", Integer(lower=0, upper=1_000, cells=50), 80, 200),
-    "occupation": Column(PERSONS, "OCCP", Integer(lower=0, upper=9_999, cells=100), 4_000, 9_000),
-}
-COLUMNS = FIRST | FURTHER | UNSEEN
+def declared(row: dict[str, Any]) -> Any:
+    """Return the declaration of a column."""
+    cells = int(row["cells"]) if row["cells"] else None
+    if row["kind"] == "integer":
+        return Integer(lower=int(row["lower"]), upper=int(row["upper"]), cells=cells)
+    return Numeric(lower=row["lower"], upper=row["upper"], cells=cells, spacing=row["spacing"])
+
+
+ROWS = read(HERE / "columns.csv")
+COLUMNS = {r["column"]: Column(r["file"], r["name"], declared(r), r["middle"], r["tail"]) for r in ROWS}
 SETS = {
-    "first": (FIRST, "coverage_real.csv", "below_90.md"),
-    "further": (FURTHER, "further.csv", "further_below_90.md"),
-    "unseen": (UNSEEN, "unseen.csv", "unseen_below_90.md"),
+    "first": ("coverage_real.csv", "below_90.md"),
+    "further": ("further.csv", "further_below_90.md"),
+    "unseen": ("unseen.csv", "unseen_below_90.md"),
 }
 METHODS = (
     "perturbed-histogram, counts",
@@ -276,7 +247,7 @@ HEAD = ("method", "epsilon", "about", "releases", "without_bounds", "with_bounds
         "least_of", "length_by_whole_tables")  # fmt: skip
 LOW, LOW_HEAD = 0.9, ("method", "epsilon", "about", "number", "releases", "%")
 WITHOUT_SLICE = dict.fromkeys(
-    (table for _, table, _ in SETS.values()), "a row needs all releases; slice.csv has rows of two"
+    (table for table, _ in SETS.values()), "a row needs all releases; slice.csv has rows of two"
 )
 
 
@@ -301,13 +272,14 @@ def page(path: Path, setting: Setting, rows: list[list[str]]) -> None:
 
 @script(releases=BLOCK, only=("", "marginals, counts"), processes=1, columns="first")
 def main(releases: int, only: str, processes: int, columns: str) -> None:
-    columns, table, lowest = SETS[columns]
+    table, lowest = SETS[columns]
+    names = [row["column"] for row in ROWS if row["set"] == columns]
     write(RESULTS / "slice.csv", HEAD, [row for _, row in slices()])
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         for setting in SETTINGS:
             if setting.method.startswith(only):
-                blocks = [(name, k) for name in columns for k in range(math.ceil(releases / BLOCK))]
+                blocks = [(name, k) for name in names for k in range(math.ceil(releases / BLOCK))]
                 made = list(zip(blocks, pool.map(setting.measured, *zip(*blocks, strict=True)), strict=True))
-                found = {name: np.concatenate([part for (of, _), part in made if of == name]) for name in columns}
+                found = {name: np.concatenate([part for (of, _), part in made if of == name]) for name in names}
                 renew(RESULTS / table, HEAD, [*setting.rows(found)], [one.key for one in SETTINGS], by=2)
                 page(RESULTS / lowest, setting, [*setting.low(found)])

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from _harness import ANY, HERE, cells_held, drawn, line, markdown, renew, script, write_lines
+from _harness import ANY, HERE, cells_held, drawn, line, markdown, read, renew, script, write_lines
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
@@ -43,30 +43,8 @@ CELLS = Domain(columns={"x": Numeric(lower=-0.005, upper=1.005, cells=BINS)})
 ALPHA = np.full(BINS, STRENGTH / BINS)
 
 PAPER = {  # bias, root mean square error, coverage, length of the interval
-    "posterior-predictive release": {
-        "mean": (0.0018, 0.0125, 1.00, 0.0525),
-        "q50": (0.0017, 0.0156, 1.00, 0.0665),
-        "q25": (0.0008, 0.0110, 0.85, 0.0389),
-        "q75": (-0.0058, 0.0285, 1.00, 0.1382),
-        "P(>0.75)": (0.0004, 0.0162, 1.00, 0.0709),
-    },
-    "direct perturbed histogram": {
-        "mean": (-0.0010, 0.0055, 1.00, 0.0264),
-        "q50": (0.0031, 0.0105, 1.00, 0.0683),
-        "q25": (-0.0097, 0.0109, 1.00, 0.0613),
-        "q75": (-0.0042, 0.0135, 1.00, 0.0832),
-        "P(>0.75)": (-0.0024, 0.0069, 1.00, 0.0660),
-    },
-    "direct smoothed histogram": {
-        "mean": (-0.0009, 0.0054, 1.00, 0.0254),
-        "q50": (0.0035, 0.0104, 1.00, 0.0678),
-        "q25": (-0.0099, 0.0110, 1.00, 0.0602),
-        "q75": (-0.0040, 0.0136, 1.00, 0.0810),
-        "P(>0.75)": (-0.0021, 0.0071, 1.00, 0.0663),
-    },
+    (row.pop("method"), row.pop("functional")): list(row.values()) for row in read(HERE / "printed" / "py26_table2.csv")
 }
-
-
 Method = Callable[[Any, int], Posterior]
 """From a world, which is how often each grid point is held, and a seed to a posterior."""
 
@@ -176,7 +154,7 @@ def rows_of(name: str, replicates: int) -> list[list[Any]]:
         mean, lower, upper = found[:, at].T
         error, covered = mean - true, (lower <= true + 1e-9) & (true <= upper + 1e-9)
         numbers = error.mean(), math.sqrt((error**2).mean()), covered.mean(), (upper - lower).mean()
-        paper = PAPER[printed][functional] if printed else [""] * 4
+        paper = PAPER[printed, functional] if printed else [""] * 4
         rows.append([name, functional, replicates, *map(float, numbers), *speed, *paper])
     return rows
 
