@@ -35,9 +35,9 @@ def save(name: str, result: dict[str, Any]) -> None:
         "python": platform.python_version(),
         **{package: importlib.metadata.version(package) for package in packages},
     }
-    text = json.dumps({"benchmark": name, "measured_on": measured_on, **result}, indent=2) + "\n"
-    target(RESULTS / f"{name}.json").write_text(text)
-    print(f"\nwritten: {name}.json")
+    path = target(RESULTS / f"{name}.json")
+    path.write_text(json.dumps({"benchmark": name, "measured_on": measured_on, **result}, indent=2) + "\n")
+    print(f"\nwritten: {path}")
 
 
 def verdict(met: bool) -> str:

@@ -32,7 +32,6 @@ import sys
 import time
 import warnings
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -226,26 +225,15 @@ def public_checkout() -> str:
     return found.stdout.strip() or "unknown"
 
 
-def settings(table: Table) -> list[PrivateEvolution]:
-    """Return what both implementations are run with."""
-    facts: dict[str, Any] = {"domain": table.domain(), "n": table.n, "api": table.api, "variant": "projection"}
-    return [PrivateEvolution.calibrated(BUDGET, steps=steps, nearest=1, **facts) for steps in STEPS]
-
-
 def evolutions(table: Table, made: PrivateEvolution) -> None:
     """Release by evolution: the public implementation's and ours, at the same settings."""
     label, x = f"T {made.steps}, n_s {made.population}", counted(table.points, domain=made.domain)
     for name, noise in ((PUBLIC, made.scale), (f"{PUBLIC}, its noise", made.scale / np.sqrt(2.0))):
         public = PublicImplementation(made.api, steps=made.steps, population=made.population, noise=noise)
-        table.measure(f"{label}: {name}", partial(released_by, public, x))
+        table.measure(f"{label}: {name}", lambda seed, public=public: np.stack(public(x, rng=seeded(seed)).columns, 1))
     table.release(f"{label}: {PRACTICAL}", replace(made, variant="practical", sampling="iid"))
     table.release(f"{label}: {PROJECTION}", replace(made, sampling="iid"))
     table.release(f"{label}: {PROJECTION}, stratified", replace(made, sampling="stratified"))
-
-
-def released_by(public: PublicImplementation, x: Counts, seed: int) -> np.ndarray:
-    """Return the positions of one release of the public implementation."""
-    return np.column_stack(public(x, rng=seeded(seed)).columns)
 
 
 def others(table: Table) -> None:
@@ -325,10 +313,12 @@ def measured(table: Table) -> dict[str, Any]:
     """Return all that is measured of a table."""
     print(f"{table.name}: {table.n:,} records, {BUDGET}, {SIZE:,} released", flush=True)
     others(table)
-    usual = PrivateEvolution.calibrated(BUDGET, domain=table.domain(), n=table.n, api=table.api)
+    facts: dict[str, Any] = {"domain": table.domain(), "n": table.n, "api": table.api}
+    usual = PrivateEvolution.calibrated(BUDGET, **facts)
     print(usual.announcement(), flush=True)
     table.release(DEFAULT, usual)
-    equal = settings(table)
+    facts |= {"variant": "projection", "nearest": 1}
+    equal = [PrivateEvolution.calibrated(BUDGET, steps=steps, **facts) for steps in STEPS]
     for evolution in equal:
         evolutions(table, evolution)
     found = {"records": table.n, "advice": advice(table, usual), "default": usual.parameters()}

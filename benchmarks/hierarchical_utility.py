@@ -13,8 +13,8 @@ deviations, exact for the bootstrap (all ratios are to it) and, given the noisy 
 *mean over draws*, whose standard errors are those of the noise alone. The claim for independent records is judged by
 both.
 
-Both draw exact noise as a release does, so results repeat up to their standard errors, not to the last digit.
-The other rows (linear cells, pure privacy, other projections) use fewer seeds.
+Both draw exact noise as a release does, so results repeat up to their standard errors, not to the last digit. The
+other rows (linear cells, pure privacy, other projections) use fewer seeds.
 """
 
 import time

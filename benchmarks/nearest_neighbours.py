@@ -1,5 +1,4 @@
 """Nearest of 10,000 candidates to each of 1,000,000 points: beside scikit-learn's brute force, and tree against blocks.
-or, to choose anew where a tree pays: python benchmarks/nearest_neighbours.py --grid
 
 Points and candidates are standard normal, the worst case of a tree in many coordinates; "near a plane" means 64
 coordinates that are random linear images of 3. scikit-learn answers the first 40,000 points, whose time is scaled
@@ -11,7 +10,7 @@ takes: no method that measures every distance that way can take less. Where FAIS
 faiss-cpu``), its flat index answers too, with one thread. It is no method of the library: its answers are right up to
 single precision only, and to find out which of them rounding decided takes a second, slower search for two neighbours.
 
-What the grid gave, as the most coordinates at which the tree took less processor time (AMD EPYC with AVX-512, one
+What ``--grid`` gave, as the most coordinates at which the tree took less processor time (AMD EPYC with AVX-512, one
 core, normal points; 1, 2, 3, 4, 5, 6, 8, 10, 12 and 16 tried):
 
 =======  =======  =======  ========

@@ -187,17 +187,12 @@ def present(runs: list[dict[str, Any]]) -> None:
             if not done:
                 rows += [(name, run["failed"][:30], *[""] * 7) for run in of_it[:1]]
                 continue
-            cells = [with_error([run[key] for run in done]) for key in shown]
+            means = [mean_and_error([run[key] for run in done]) for key in shown]
+            cells = [f"{mean:.4f}" + (f" +- {error:.4f}" if len(done) > 1 else "") for mean, error in means]
             cost = [float(np.mean([run[key] for run in done])) for key in ("processor_s", "peak_mb")]
             rows.append((name, *cells, *cost, str(len(done))))
         print("\n{}: epsilon {:g}, delta {:g}".format(*setting))
         show(("", "two-way", "largest", "three-way", "AUC", "regression", "proc. s", "MB", "runs"), rows)
-
-
-def with_error(sample: list[float]) -> str:
-    """Return a mean and its standard error."""
-    mean, error = mean_and_error(sample)
-    return f"{mean:.4f}" if len(sample) == 1 else f"{mean:.4f} +- {error:.4f}"
 
 
 @script(tables=(TABLES, ["small-6"]), only=([""], ["discreet"]), epsilons=[1.0, 0.3, 3.0], seeds=(5, 1), limit=3600.0,

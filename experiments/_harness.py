@@ -2,12 +2,11 @@
 
 Pictures are drawn from the data files by ``pictures``: see ``draw.py``.
 
-Every experiment with results has a function ``slices``, which computes some rows of its data files anew in a few
-seconds, in the same way and with the same seeds as the whole: pairs of a file's name and a row of it, ``ANY`` where a
-cell differs from run to run. A test compares them with the files that are kept. Where a row of the whole takes too
-long, the experiment keeps a small file of rows that are quick, ``slice.csv``. Files without a slice are named in
-``WITHOUT_SLICE``, with the reason. Files that are to be made again, where that takes long, are named in ``STALE`` until
-they are.
+An experiment with results has a function ``slices``, which computes some rows of its data files anew in a few seconds,
+in the same way and with the same seeds as the whole: rows by a file's name, ``ANY`` where a cell differs from run to
+run. A test compares them with the files that are kept. Where a row of the whole takes too long, the experiment keeps a
+small file of rows that are quick, ``slice.csv``. Files without a slice are named in ``WITHOUT_SLICE``, with the reason.
+Files that are to be made again, where that takes long, are named in ``STALE`` until they are.
 """
 
 import argparse
@@ -53,7 +52,7 @@ def options(text: str | None, /, **usual: Any) -> argparse.Namespace:
             how = {"nargs": "+", "choices": list(value), "default": list(value), "metavar": "NAME"}
         elif isinstance(value, list):
             how = {"nargs": "+", "type": type(value[0]), "default": value}
-        parser.add_argument(f"--{name.replace('_', '-')}", **how)
+        parser.add_argument(f"--{name.replace('_', '-')}", **how, help=f"usually {how.get('default', 'not given')}")
     if "--quick" in sys.argv:
         parser.set_defaults(**{name: pair[1] for name, pair in usual.items() if isinstance(pair, tuple)})
     found = parser.parse_args(namespace=_asked)
@@ -201,7 +200,7 @@ def write(path: Path, head: Iterable[str], rows: Iterable[Iterable[Any]]) -> Non
         out = csv.writer(file, lineterminator="\n")
         out.writerow(head)
         out.writerows([printed(cell) for cell in row] for row in rows)
-    print(f"written: {path.name}")
+    print(f"written: {target(path)}")
 
 
 def append(path: Path, head: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
@@ -216,7 +215,7 @@ def append(path: Path, head: Iterable[str], rows: Iterable[Iterable[Any]]) -> No
 def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Write a page."""
     target(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print(f"written: {path.name}")
+    print(f"written: {target(path)}")
 
 
 def texts(path: Path) -> list[list[str]]:

@@ -12,7 +12,7 @@ Twins are examined at an error of 0.1 %, as the command does by default.
 """
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from multiprocessing import Pool
 from typing import Any
 
@@ -89,10 +89,9 @@ def row(name: str) -> list[Any]:
     return measured(name, runs=OTHER_RUNS.get(name, RUNS), right=20 if name in SLOW else RIGHT)
 
 
-def slices() -> Iterator[tuple[str, Any]]:
-    """Yield rows of few runs of the quick mechanisms."""
-    for name in QUICK:
-        yield "slice.csv", measured(name, **SLICE)
+def slices() -> dict[str, Any]:
+    """Return rows of few runs of the quick mechanisms."""
+    return {"slice.csv": [measured(name, **SLICE) for name in QUICK]}
 
 
 @script(only=("", QUICK[0]))
@@ -102,4 +101,4 @@ def main(only: str) -> None:
         for found in pool.imap_unordered(row, names):
             print(*found, flush=True)
             renew(RESULTS / "power.csv", HEAD, [found], REGISTRY)
-    write(RESULTS / "slice.csv", HEAD, [measured(name, **SLICE) for name in QUICK])
+    write(RESULTS / "slice.csv", HEAD, slices()["slice.csv"])

@@ -192,12 +192,10 @@ def on_cells_verdicts() -> Iterator[tuple[Any, ...]]:
         yield (what, epsilon, claimed, float(ratios.max()), float(np.mean(ratios > epsilon)), true, "", "")
 
 
-def slices() -> Iterator[tuple[str, Any]]:
+def slices() -> dict[str, Any]:
     """Compute anew one private table of each figure, and the mechanisms on cells."""
-    for number in FIGURES:
-        yield "figures_1_4.csv", figure_row(number, 0, *checked(number, 0))
-    for row in on_cells_verdicts():
-        yield "verdicts.csv", row
+    figures = [figure_row(number, 0, *checked(number, 0)) for number in FIGURES]
+    return {"figures_1_4.csv": figures, "verdicts.csv": on_cells_verdicts()}
 
 
 @script(tables=(TABLES, 3))

@@ -154,15 +154,13 @@ def box(study: Study, one: Release) -> tuple[Any, ...]:
     return study.name, one.row[1], ends[0], low, middle, high, ends[1], float(1 - len(inside) / len(one.values))
 
 
-def slices() -> Iterator[tuple[str, Any]]:
-    """Yield the first size of Figure 5 and the first rows of Table 7."""
+def slices() -> dict[str, Any]:
+    """Return the first size of Figure 5 and the first rows of Table 7."""
     study = studies()[0]
-    for row in islice(figure(study, seeded(SEED + 1)), 1):
-        yield "figures_5_8.csv", row
-    for one in islice(compared(study, seeded(SEED + 2)), 2):
-        yield "tables_7_8.csv", one.row
-        yield from (("histograms_6_9.csv", row) for row in histogram(study, one))
-        yield "boxes_7_10.csv", box(study, one)
+    some = list(islice(compared(study, seeded(SEED + 2)), 2))
+    found = {"figures_5_8.csv": islice(figure(study, seeded(SEED + 1)), 1), "tables_7_8.csv": [one.row for one in some]}
+    found["histograms_6_9.csv"] = [row for one in some for row in histogram(study, one)]
+    return found | {"boxes_7_10.csv": [box(study, one) for one in some]}
 
 
 @script(runs=(RUNS, 2), table_runs=(TABLE_RUNS, 2))
@@ -177,7 +175,7 @@ def main(runs: int, table_runs: int) -> None:
         print(f"{study.name} done")
     head = ("study", "m", "mean_w1", "low_99", "high_99", "bootstrap_mean_w1", "exact_delta")
     write(RESULTS / "figures_5_8.csv", head, figures)
-    head = ("study", "mechanism", "parameter", "mean", "sd", "q1", "median", "q3", "l2", f"mean_l2_of_{TABLE_RUNS}",
+    head = ("study", "mechanism", "parameter", "mean", "sd", "q1", "median", "q3", "l2", f"mean_l2_of_{table_runs}",
             "mean_w1")  # fmt: skip
     write(RESULTS / "tables_7_8.csv", head, [one.row for _, one in releases])
     head = ("study", "mechanism", "bin", "bins", "share")

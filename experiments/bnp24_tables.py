@@ -178,11 +178,9 @@ def page(rows: list[dict[str, Any]]) -> Iterator[str]:
         yield from ("", title, "", *markdown(head, body, left=len(head)))
 
 
-def slices() -> Iterator[tuple[str, Any]]:
-    """Yield the first rows of a table of whole releases and of one of the urn histogram."""
-    for number in (3, 5):
-        for row in islice(recompute(number, PRINTED[number]), 2):
-            yield "tables.csv", row.values()
+def slices() -> dict[str, Any]:
+    """Return the first rows of a table of whole releases and of one of the urn histogram."""
+    return {"tables.csv": [row.values() for number in (3, 5) for row in islice(recompute(number, PRINTED[number]), 2)]}
 
 
 @script(tables=([*PRINTED], [3, 5]))

@@ -123,11 +123,9 @@ def slopes(rows: list[list[Any]]) -> Iterator[list[Any]]:
 WITHOUT_SLICE = {"slopes.csv": "computed from all rows of convergence.csv"}
 
 
-def slices() -> Iterator[tuple[str, Any]]:
-    """Yield the rows of the fewest records of three studies."""
-    for study in (STUDIES[0], STUDIES[1], STUDIES[-1]):
-        for row in study.rows(1):
-            yield "convergence.csv", row
+def slices() -> dict[str, Any]:
+    """Return the rows of the fewest records of three studies."""
+    return {"convergence.csv": [row for study in (STUDIES[0], STUDIES[1], STUDIES[-1]) for row in study.rows(1)]}
 
 
 @script(sizes=(len(DECADES), 2))

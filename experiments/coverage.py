@@ -10,11 +10,11 @@ between 93 % and 97 % in 96 of 100 cases a number, and in 100 of 100 within 3.3 
 quantiles that are unbiased for few draws (positions ``q (N + 1)``).
 """
 
-from collections.abc import Iterator
+import time
 from typing import Any
 
 import numpy as np
-from _harness import ANY, HERE, cells_drawn, cells_held, markdown, renew, script, timed, unevenness, write_lines
+from _harness import ANY, HERE, cells_drawn, cells_held, markdown, renew, script, unevenness, write_lines
 
 from discreet._core.random import seeded
 from discreet.domain import Domain, Integer
@@ -104,22 +104,19 @@ def posterior(mechanism: Any, form: str, released: np.ndarray, rng: np.random.Ge
     return (masses / masses.sum(axis=1, keepdims=True)) @ weights(mechanism)
 
 
-def worlds_of(mechanism: Any, form: str, worlds: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return the truth of each world, and the draws."""
-    pairs = [release(mechanism, form, rng) for _ in range(worlds)]
-    truth, released = (np.stack(part) for part in zip(*pairs, strict=True))
-    return truth, np.stack([posterior(mechanism, form, seen, rng) for seen in released])
-
-
 def measured(name: str, worlds: int) -> list[list[Any]]:
     """Return the rows of a method."""
     mechanism, form = (COUNTS | RECORDS)[name], "counts" if name in COUNTS else "records"
-    seconds, (truth, draws) = timed(worlds_of, mechanism, form, worlds, seeded(20_000 + ORDER.index(name)))
+    start, rng = time.process_time(), seeded(20_000 + ORDER.index(name))
+    pairs = [release(mechanism, form, rng) for _ in range(worlds)]
+    truth, released = (np.stack(part) for part in zip(*pairs, strict=True))
+    draws = np.stack([posterior(mechanism, form, seen, rng) for seen in released])
+    seconds = (time.process_time() - start) / worlds
     low, high = np.quantile(draws, [0.025, 0.975], axis=1, method="weibull")
     inside, length = ((low <= truth) & (truth <= high)).mean(axis=0), (high - low).mean(axis=0)
     ranks = (draws < truth[:, None, :]).mean(axis=1)
     return [
-        [name, functional, worlds, float(inside[j]), float(length[j]), unevenness(ranks[:, j]), seconds / worlds]
+        [name, functional, worlds, float(inside[j]), float(length[j]), unevenness(ranks[:, j]), seconds]
         for j, functional in enumerate(functionals(mechanism.domain.size))
     ]
 
@@ -130,11 +127,9 @@ SLICE_WORLDS = 3
 WITHOUT_SLICE = {"coverage.csv": "a row needs 500 worlds; slice.csv has rows of a few"}
 
 
-def slices() -> Iterator[tuple[str, Any]]:
-    """Yield the rows of a few worlds of the quick methods."""
-    for name in QUICK:
-        for row in measured(name, SLICE_WORLDS):
-            yield "slice.csv", [*row[:-1], ANY]
+def slices() -> dict[str, Any]:
+    """Return the rows of a few worlds of the quick methods."""
+    return {"slice.csv": [[*row[:-1], ANY] for name in QUICK for row in measured(name, SLICE_WORLDS)]}
 
 
 def page(rows: list[list[Any]]) -> None:

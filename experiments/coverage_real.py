@@ -251,13 +251,10 @@ WITHOUT_SLICE = dict.fromkeys(
 )
 
 
-def slices() -> Iterator[tuple[str, Any]]:
-    """Yield the rows of two releases of one column, for each method."""
-    name = "sampling weight"
-    for method in METHODS:
-        setting = Setting(method, 1.0, False)
-        for row in setting.rows({name: setting.measured(name, 0, 2)}):
-            yield "slice.csv", row
+def slices() -> dict[str, Any]:
+    """Return the rows of two releases of one column, for each method."""
+    name, each = "sampling weight", [Setting(method, 1.0, False) for method in METHODS]
+    return {"slice.csv": [row for one in each for row in one.rows({name: one.measured(name, 0, 2)})]}
 
 
 def page(path: Path, setting: Setting, rows: list[list[str]]) -> None:
@@ -274,7 +271,7 @@ def page(path: Path, setting: Setting, rows: list[list[str]]) -> None:
 def main(releases: int, only: str, processes: int, columns: str) -> None:
     table, lowest = SETS[columns]
     names = [row["column"] for row in ROWS if row["set"] == columns]
-    write(RESULTS / "slice.csv", HEAD, [row for _, row in slices()])
+    write(RESULTS / "slice.csv", HEAD, slices()["slice.csv"])
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         for setting in SETTINGS:
             if setting.method.startswith(only):

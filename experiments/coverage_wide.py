@@ -143,12 +143,9 @@ def coverage() -> Iterator[list[Any]]:
             yield [setting, number.name, len(kept), value, bias, sd, float((upper - lower).mean()), covered]
 
 
-def slices() -> Iterator[tuple[str, Any]]:
+def slices() -> dict[str, Any]:
     """Compute a small world anew, and all of the table of coverage."""
-    for row in world("workload", 0, records=1000, tables=2):
-        yield "slice.csv", row
-    for row in coverage():
-        yield "coverage.csv", row
+    return {"slice.csv": world("workload", 0, records=1000, tables=2), "coverage.csv": coverage()}
 
 
 WITHOUT_SLICE = {"worlds.csv": "a world takes some seconds; slice.csv is a small one"}

@@ -153,10 +153,9 @@ def coverage() -> Iterator[list[Any]]:
                     yield [table, epsilon, number.name, int(count), held / count, errors / count, lengths / count]
 
 
-def slices() -> Iterator[tuple[str, Any]]:
+def slices() -> dict[str, Any]:
     """Compute the table of coverage anew."""
-    for row in coverage():
-        yield "coverage.csv", row
+    return {"coverage.csv": coverage()}
 
 
 WITHOUT_SLICE = {"blocks.csv": "needs data that are not part of the project"}

@@ -156,11 +156,6 @@ def shown(kind: str, digits: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
 WITHOUT_SLICE = {"digits.csv": "pixels of a font differ with the version of the program that renders it"}
 
 
-def slices() -> Iterator[tuple[str, Any]]:
-    """Yield nothing."""
-    return iter(())
-
-
 @script(pairs=(1000, 30), releases=(10, 1))
 def main(pairs: int, releases: int) -> None:
     """Print what the generator does, and what its digits are worth before any confidential record has voted."""

@@ -225,13 +225,10 @@ def before_any_chain(columns: dict[str, Any]) -> list[tuple[str, float, float]]:
     ]
 
 
-def slices() -> Iterator[tuple[str, Any]]:
-    """Yield what is computed of the data alone, and what the chains start from."""
+def slices() -> dict[str, Any]:
+    """Return what is computed of the data alone, and what the chains start from."""
     columns = sample()
-    for row in by_level("Data", of_the_data(columns)):
-        yield "figures_5_to_7.csv", row
-    for row in before_any_chain(columns):
-        yield "slice.csv", row
+    return {"figures_5_to_7.csv": by_level("Data", of_the_data(columns)), "slice.csv": before_any_chain(columns)}
 
 
 def tabulate(results: Any, weighted: Any, exponential: Any, truth: Any) -> None:

@@ -23,7 +23,6 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator
 from typing import Any
 
 for name, value in (
@@ -218,11 +217,6 @@ MEASURES = {
     "group_means": "means of groups, scale of the model",
 }
 KEPT = ("replication", "name", "draws", "weight", "lipschitz", "effective", "r_hat", "seconds")
-
-
-def slices() -> Iterator[tuple[str, Any]]:
-    """Yield nothing: whatever is kept needs chains."""
-    return iter(())
 
 
 def held() -> list[dict[str, Any]]:

@@ -8,7 +8,6 @@ here Gamma(0.01, 0.0001) and 1,000 draws. Everything is in closed form given the
 concave in the mean and below 0, so its largest absolute value over draws is at the smallest or the largest of them.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -60,11 +59,10 @@ def measured(n: int, replicates: int, rng: Any) -> tuple[list[tuple[Any, ...]], 
     return [(n, r, name, *values) for r, one_ in enumerate(found) for name, values in one_.items()], summary
 
 
-def slices() -> Iterator[tuple[str, Any]]:
-    """Yield the smallest samples."""
+def slices() -> dict[str, Any]:
+    """Return the smallest samples."""
     rows, summary = measured(SIZES[0], REPLICATES, seeded(SEED))
-    yield from (("replicates.csv", row) for row in rows)
-    yield from (("summary.csv", row) for row in summary)
+    return {"replicates.csv": rows, "summary.csv": summary}
 
 
 @script(replicates=(REPLICATES, 20))

@@ -46,7 +46,7 @@ def releases(x: Counts, cells: Counts, size: int, delta: float, rng: np.random.G
     plain = {"domain": CELLS, "n": n, "projection": "clip", "sampling": "iid"}
     gaussian = PerturbedHistogram.calibrated(budget, **plain, noise="gaussian")
     process = PitmanYor(domain=LINE, size=size, strength=STRENGTH, discount=0.0)
-    mixing = least_mixing(n, size)
+    mixing = BINS / (n * math.expm1(EPSILON / size) + BINS)  # draws of the smoothed histogram alone are private
 
     def smoothed() -> Any:
         shares = (1 - mixing) * gaussian.probabilities(gaussian.kernel(cells, rng=rng)) + mixing / BINS
@@ -57,12 +57,6 @@ def releases(x: Counts, cells: Counts, size: int, delta: float, rng: np.random.G
         "smoothed": smoothed,
         "dirichlet-process": lambda: drawn(process, x, size, rng).columns[0],
     }
-
-
-def least_mixing(n: int, size: int) -> float:
-    """Return the mixing weight at which ``size`` draws of the smoothed histogram alone are epsilon-private."""
-    step = n * math.expm1(EPSILON / size)
-    return BINS / (step + BINS)
 
 
 def further(x: Counts, cells: Counts, rng: np.random.Generator) -> dict[str, Release]:
@@ -135,13 +129,11 @@ SHOWN = ("perturbed", "smoothed", "dirichlet-process")  # in Figure 2
 WITHOUT_SLICE = {"figure_2.csv": "it needs the releases of all mechanisms, half a minute"}
 
 
-def slices() -> Iterator[tuple[str, Any]]:
-    """Yield the confidential records' row, and the first mechanism's."""
+def slices() -> dict[str, Any]:
+    """Return the confidential records' row, and the first mechanism's."""
     study = Study()
-    yield "table_1.csv", study.held()
     row, found, _ = next(iter(study))
-    yield "table_1.csv", row
-    yield from (("figure_3.csv", one) for one in each_run(row, found))
+    return {"table_1.csv": [study.held(), row], "figure_3.csv": each_run(row, found)}
 
 
 def densities(study: Study, pictures: dict[tuple[str, int], Any]) -> Iterator[tuple[Any, ...]]:

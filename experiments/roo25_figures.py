@@ -99,13 +99,15 @@ def drawn_tables(count: int = TABLES) -> Any:
     return seeded(SEED).multinomial(N, population(), size=count)
 
 
-def slices() -> Iterator[tuple[str, Any]]:
-    """Yield Figures 1 and 2, one epsilon of Figure 3, and what is promised on the small universes."""
+def slices() -> dict[str, Any]:
+    """Return Figures 1 and 2, one epsilon of Figure 3, and what is promised on the small universes."""
     tables = drawn_tables()
-    yield from (("figure_1.csv", row) for row in figure_1())
-    yield from (("figure_2.csv", row) for row in figure_2(tables))
-    yield "figure_3.csv", next(figure_3(tables))
-    yield from (("promised.csv", row) for row in islice(promised(), 16))
+    figures = {
+        "figure_1.csv": figure_1(),
+        "figure_2.csv": figure_2(tables),
+        "figure_3.csv": islice(figure_3(tables), 1),
+    }
+    return figures | {"promised.csv": islice(promised(), 16)}
 
 
 @script(tables=(TABLES, 1000))
