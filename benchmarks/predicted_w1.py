@@ -30,8 +30,6 @@ EVOLUTION = "private-evolution"
 
 @dataclass(frozen=True)
 class Setting:
-    """One request of the plan."""
-
     table: str
     column: str
     epsilon: float

@@ -74,7 +74,6 @@ def calls() -> dict[str, str]:
 
 
 def median(code: str, repeat: int) -> tuple[float, Any]:
-    """Return the median seconds of fresh processes, and an answer."""
     runs = [fresh(code) for _ in range(repeat)]
     return statistics.median(seconds for seconds, _ in runs), runs[0][1]
 

@@ -57,14 +57,15 @@ seconds = time.perf_counter() - start
 print(json.dumps({"bytes": held("VmHWM") - before, "seconds": seconds, "processor": time.process_time()}))
 """
 
-# The reference: count with Polars, resample with NumPy.
+# The reference: count with Polars, resample with NumPy; then written, and with a secure generator, synced and hashed.
 REFERENCE = """
-import json, sys, time
+import hashlib, json, os, sys, time
+start = time.perf_counter()
 import numpy as np, polars as pl
-from discreet._core.random import seeded
-path, size = sys.argv[1], int(sys.argv[2])
-rng = seeded(1)
-start, busy = time.perf_counter(), time.process_time()
+from discreet._core.random import secure, seeded
+path, size, out, how = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
+rng = secure() if how == "secure" else seeded(1)
+began, busy = time.perf_counter(), time.process_time()
 counted = pl.scan_parquet(path).group_by("income").len().collect()
 grouped = time.perf_counter()
 values, frequencies = counted["income"].to_numpy(), counted["len"].to_numpy()
@@ -72,28 +73,17 @@ draws = np.repeat(values, rng.multinomial(size, frequencies / frequencies.sum())
 repeated = time.perf_counter()
 rng.shuffle(draws)
 end, busy = time.perf_counter(), time.process_time() - busy
-print(json.dumps({"seconds": end - start, "processor": busy, "group_by": grouped - start, "shuffle": end - repeated}))
-"""
-
-# The same, written, in a process whose start counts; and with a secure generator, synced and hashed.
-REFERENCE_WRITTEN = """
-import hashlib, json, os, sys, time
-start = time.perf_counter()
-import numpy as np, polars as pl
-from discreet._core.random import secure, seeded
-path, size, out, safe = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4] == "secure"
-rng = secure() if safe else seeded(1)
-counted = pl.scan_parquet(path).group_by("income").len().collect()
-values, frequencies = counted["income"].to_numpy(), counted["len"].to_numpy()
-draws = np.repeat(values, rng.multinomial(size, frequencies / frequencies.sum()))
-rng.shuffle(draws)
-packed = {"compression_level": 1} if safe else {"compression": "uncompressed"}
+if how == "alone":
+    times = {"seconds": end - began, "processor": busy, "group_by": grouped - began, "shuffle": end - repeated}
+    print(json.dumps(times))
+    sys.exit()
+packed = {"compression_level": 1} if how == "secure" else {"compression": "uncompressed"}
 with open(out, "wb") as file:
     pl.DataFrame({"income": draws}).write_parquet(file, **packed)
-    if safe:
+    if how == "secure":
         file.flush()
         os.fsync(file.fileno())
-if safe:
+if how == "secure":
     with open(out, "rb") as file:
         hashlib.file_digest(file, "sha256")
 print(json.dumps({"seconds": time.perf_counter() - start, "processor": time.process_time()}))
@@ -112,8 +102,8 @@ def measured(records: int, repeat: int, mechanisms: list[str], folder: Path) -> 
     declared.write_text(DOMAIN)
     incomes(records).write_parquet(data)
     facts = ["--domain", declared, "--epsilon", "2", "--delta", "1e-9", "--size", records, "--out", out, "--json"]
-    runs = {"reference": [REFERENCE, data, records]}
-    runs |= {f"reference, {how}": [REFERENCE_WRITTEN, data, records, out, how] for how in ("written", "secure")}
+    hows = {"reference": "alone", "reference, written": "written", "reference, secure": "secure"}
+    runs: dict[str, list[Any]] = {name: [REFERENCE, data, records, out, how] for name, how in hows.items()}
     runs |= {name: [COMMAND, "release", data, *facts, "--mechanism", name] for name in mechanisms}
     compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in runs}

@@ -73,7 +73,6 @@ def kept() -> dict[str, Any]:
 
 
 def report(result: dict[str, Any]) -> None:
-    """Print and keep everything, and what is claimed of it."""
     lines: list[tuple[Any, ...]] = []
     tables = dict(sorted(result.get("tables", {}).items(), key=lambda item: int(item[0])))
     for rows, engines in tables.items():

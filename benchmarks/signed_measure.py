@@ -32,7 +32,6 @@ TREE = "hierarchical, iid"
 
 
 def domain(cells: int | None) -> Domain:
-    """Declare positions."""
     return Domain(columns={name: Numeric(lower=low, upper=high, cells=cells) for name, (low, high) in BOX.items()})
 
 
@@ -60,7 +59,6 @@ class Table:
         self.resample("bootstrap", frame, 10_000)
 
     def distances(self, released: pl.DataFrame) -> dict[str, float]:
-        """Return both distances of a release."""
         points = scaled(released)
         (a, p), (b, q) = boxes(self.points), boxes(points)
         sliced = sliced_wasserstein(self.points, points, rng=seeded(1), directions=50).value
@@ -72,12 +70,10 @@ class Table:
             self.found.keep(name, frame[seeded(first + seed).integers(frame.height, size=self.n)])
 
     def release(self, ways: dict[str, Any]) -> None:
-        """Keep the distances of releases; one set of noisy counts is finished in every way named."""
         x = counted(self.frame, domain=next(iter(ways.values())).domain)
         self.found.release(x, ways, self.n, self.seeds)
 
     def summary(self) -> list[dict[str, Any]]:
-        """Print and return the means, and their ratios to the hierarchical histogram's."""
         rows, body = [], []
         for name, found in self.found.rows.items():
             row: dict[str, Any] = {"release": name, "seeds": self.seeds, "seconds": self.found.mean(name, "seconds")}

@@ -106,7 +106,6 @@ class Truth:
         return float(roc_auc_score(test[:, column] >= least, model.predict_proba(test[:, kept])[:, 1]))
 
     def measure(self, codes: np.ndarray) -> dict[str, float]:
-        """Return every measure of a release."""
         found = {}
         for name, subsets in self.ways.items():
             shapes = [(list(s), tuple(self.sizes[j] for j in s)) for s in subsets]
@@ -122,7 +121,6 @@ class Runs:
     """Runs that were made, kept in the result file."""
 
     def all(self) -> list[dict[str, Any]]:
-        """Return the runs that the file has now."""
         path = target(RESULTS / "wide.json")
         return json.loads(path.read_text())["runs"] if path.exists() else []
 
@@ -176,7 +174,6 @@ def wanted(
 
 
 def present(runs: list[dict[str, Any]]) -> None:
-    """Print one table of means for each setting."""
     shown = ("two_way", "largest_two_way", "three_way", "area_under_curve", "regression")
     for setting in dict.fromkeys((run["table"], run["epsilon"], run["delta"]) for run in runs):
         here = [run for run in runs if (run["table"], run["epsilon"], run["delta"]) == setting]

@@ -159,10 +159,11 @@ def mean_and_error(values: Any) -> tuple[float, float]:
     return float(values.mean()), error
 
 
-def mean_and_band(values: Any) -> tuple[float, float, float]:
-    """Return the mean of independent runs and its 99 % confidence interval."""
+def mean_and_band(values: Any, wide: float = BAND) -> tuple[float, float, float]:
+    """Return the mean of independent runs and its 99 % confidence interval; none for a single run."""
     mean, error = mean_and_error(values)
-    return mean, mean - BAND * error, mean + BAND * error
+    error = error if len(values) > 1 else 0.0
+    return mean, mean - wide * error, mean + wide * error
 
 
 def unevenness(ranks: Any, bins: int = 10) -> float:

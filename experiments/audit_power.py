@@ -1,7 +1,5 @@
 """What ``discreet audit mechanism`` catches: broken twins of every mechanism, and right ones that it must leave alone.
 
-Run ``python experiments/audit_power.py [--only NAME]``; it writes ``experiments/results/audit_power/``.
-
 For each mechanism, calibrated for epsilon 1 on tables of three records:
 
 - the nearest twin (calibrated for 1.1, 1.3, 1.6, 2, 4 or 10 times the budget) that the black box says it catches with
@@ -57,12 +55,10 @@ SLICE = {"runs": 200, "twins": 2, "right": 3}
 
 
 def asked(name: str) -> dict[str, Any]:
-    """Return what is asked of a mechanism."""
     return {key: value for key, value in {**USUAL, **OWN.get(name, {})}.items() if value is not None}
 
 
 def measured(name: str, *, runs: int = RUNS, twins: int = TWINS, right: int = RIGHT) -> list[Any]:
-    """Return a row."""
     request = asked(name)
     found = examined(name, **request, runs=runs, seed=_seed(name, 0), listed=name not in LONG)
     case = Case.of(name, **request)
@@ -85,7 +81,6 @@ def _seed(name: str, number: int) -> int:
 
 
 def row(name: str) -> list[Any]:
-    """Return a row of the whole."""
     return measured(name, runs=OTHER_RUNS.get(name, RUNS), right=20 if name in SLOW else RIGHT)
 
 

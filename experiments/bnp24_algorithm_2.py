@@ -1,12 +1,10 @@
 """Algorithm 2 of BNP24 (density-ratio check): Figures 1 to 4, and what the check misses.
 
-Run ``python experiments/bnp24_algorithm_2.py``; it writes ``experiments/results/bnp24_algorithm_2/`` in about a minute.
-
-The check draws K private tables, L releases from each and J neighbours for each release. It lists the ratios of the
-release's density under the table to that under the neighbour, and their inverses. An epsilon passes if no ratio, or
-few, exceed e^epsilon. The thesis takes J = K = L = 100, n = 1,000, tables of the Pitman-Yor process itself, and
-neighbours whose last record is replaced by another held value, a value of the release or a new one, a third of the time
-each. It does not say how a held or released value is chosen: here, evenly among the distinct ones.
+It takes about a minute. The check draws K private tables, L releases from each and J neighbours for each release. It
+lists the ratios of the release's density under the table to that under the neighbour, and their inverses. An epsilon
+passes if no ratio, or few, exceed e^epsilon. The thesis takes J = K = L = 100, n = 1,000, tables of the Pitman-Yor
+process itself, and neighbours whose last record is replaced by another held value, a value of the release or a new one,
+a third of the time each. It does not say how a held or released value is chosen: here, evenly among the distinct ones.
 
 Beside each verdict stand the exact delta of the library's theorems, and what releases show of one pair of tables.
 """
@@ -125,7 +123,6 @@ def checked(number: int, table: int) -> tuple[Any, Any]:
 
 
 def figure_row(number: int, table: int, ratios: Any, singular: Any) -> tuple[Any, ...]:
-    """Return a row of ``figures_1_4.csv``."""
     setting = FIGURES[number]
     beyond = [float(np.mean(np.abs(ratios) > epsilon)) for epsilon in setting.epsilons]
     shares = ";".join(f"{share:.6g}" for share in beyond)
@@ -133,7 +130,6 @@ def figure_row(number: int, table: int, ratios: Any, singular: Any) -> tuple[Any
 
 
 def exact_delta(setting: Figure, epsilon: float) -> float:
-    """Return the exact delta of the release, for every table."""
     mechanism = PitmanYor(domain=line(), size=setting.size, strength=setting.theta, discount=setting.sigma)
     return float(mechanism.guarantee(Relation(), n=N).delta(epsilon))
 

@@ -1,12 +1,11 @@
 """Section 7 of BNP24: Figures 5 to 10, Tables 7 and 8, on open data in place of INVALSI scores and California incomes.
 
-Run ``python experiments/bnp24_section_7.py``; it writes ``experiments/results/bnp24_section_7/`` in a few minutes.
-
-7.1: 39,374 exam scores (a random part of OULAD), divided by 100; strength by empirical Bayes; epsilon 4.2, 10 bins.
-7.2: 44,816 positive personal incomes (a random part of 49 states), scaled logarithms, values held once doubled for the
-Dirichlet process only; strength 2, epsilon 2.5, 25 bins. Both: 100 releases of each size for Figures 5 and 8; 5,000 and
-2,000 records for the tables, histograms (Figures 6 and 9) and box plots (Figures 7 and 10), parameters of the other
-mechanisms the least that the thesis' conditions allow. Histograms and box plots are of one release each, the tables'.
+It takes a few minutes. 7.1: 39,374 exam scores (a random part of OULAD), divided by 100; strength by empirical Bayes;
+epsilon 4.2, 10 bins. 7.2: 44,816 positive personal incomes (a random part of 49 states), scaled logarithms, values held
+once doubled for the Dirichlet process only; strength 2, epsilon 2.5, 25 bins. Both: 100 releases of each size for
+Figures 5 and 8; 5,000 and 2,000 records for the tables, histograms (Figures 6 and 9) and box plots (Figures 7 and 10),
+parameters of the other mechanisms the least that the thesis' conditions allow. Histograms and box plots are of one
+release each, the tables'.
 """
 
 import math

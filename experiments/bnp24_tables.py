@@ -1,13 +1,12 @@
 """Tables 1 to 6 and 9 to 12 of BNP24 (thesis, 2024): printed, recomputed, and what the releases really reveal.
 
-Run ``python experiments/bnp24_tables.py``; it writes ``experiments/results/bnp24/`` in about a minute.
-
-Each cell of the tables is the probability, estimated with N = 10,000 releases, that the **thesis criterion** fails: the
-density ratio must stay within ``[e^-eps, e^eps]`` for all neighbours at once, among them ones chosen after the release
-(Theorem 4.1; for the urn histogram, Proposition 4.2). The private data were drawn from the Pitman-Yor process itself.
-The theorem needs every value to be held twice or more, which such data are not; the text does not say what was done, so
-three readings are recomputed: values held once are counted twice (as in its section 7.2), left out, or all values held
-fewer than ten times are left out. Beside them stand the exact deltas of theorem T11 for the same tables.
+It takes about a minute. Each cell of the tables is the probability, estimated with N = 10,000 releases, that the
+**thesis criterion** fails: the density ratio must stay within ``[e^-eps, e^eps]`` for all neighbours at once, among
+them ones chosen after the release (Theorem 4.1; for the urn histogram, Proposition 4.2). The private data were drawn
+from the Pitman-Yor process itself. The theorem needs every value to be held twice or more, which such data are not; the
+text does not say what was done, so three readings are recomputed: values held once are counted twice (as in its section
+7.2), left out, or all values held fewer than ten times are left out. Beside them stand the exact deltas of theorem T11
+for the same tables.
 """
 
 import math
@@ -84,7 +83,6 @@ def as_read(frequencies: Any, reading: str) -> Any:
 
 
 def releases(frequencies: Any, setting: Setting, size: int, count: int, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Return how often held and new values are drawn."""
     j, theta, sigma = len(frequencies), setting.theta, setting.sigma
     gammas = rng.standard_gamma(np.tile(np.append(frequencies - sigma, theta + j * sigma), (count, 1)))
     drawn = rng.multinomial(size, gammas / gammas.sum(axis=1, keepdims=True))
@@ -155,12 +153,10 @@ def recompute(number: int, setting: Setting) -> Iterator[dict[str, Any]]:
 
 
 def shown(value: Any) -> str:
-    """Write a probability with three digits."""
     return "" if value == "" else f"{value:.3g}"
 
 
 def page(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the tables as a Markdown page."""
     yield (RESULTS / "intro.md").read_text(encoding="utf-8").rstrip()
     head = ["m", "epsilon", "printed", *READINGS, *COLUMNS.values()]
     for number, setting in PRINTED.items():

@@ -1,11 +1,10 @@
 """How fast releases come near the population: PY26 Theorems 3 and 4, BNP24 Proposition 5.3, in one and two dimensions.
 
-Run ``python experiments/convergence.py``; it writes ``experiments/results/convergence/`` in a few minutes.
-
-Neither paper has such a study. Tables of n records are drawn from a law on cells, fresh in every run, and released; the
-distance is that of the release from the law itself, as in the theorems. Dirichlet-multinomial (prior 2 a cell, the
-least that the theorems take): 16 cells on a line and 4 x 4 in the plane, m = n and m = n/10. Dirichlet process
-(strength 1): 40 x 40 points of the plane, m = n/10, so few that they stand for a continuous law.
+It takes a few minutes. Neither paper has such a study. Tables of n records are drawn from a law on cells, fresh in
+every run, and released; the distance is that of the release from the law itself, as in the theorems.
+Dirichlet-multinomial (prior 2 a cell, the least that the theorems take): 16 cells on a line and 4 x 4 in the plane, m =
+n and m = n/10. Dirichlet process (strength 1): 40 x 40 points of the plane, m = n/10, so few that they stand for a
+continuous law.
 """
 
 from collections.abc import Callable, Iterator

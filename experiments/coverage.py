@@ -1,7 +1,5 @@
 """Calibration of the mechanism-aware posteriors: coverage of 95 % intervals and ranks over simulated worlds.
 
-Run ``python experiments/coverage.py [--worlds 500] [--only START]``; it writes ``experiments/results/coverage/``.
-
 A world: cell probabilities ``p`` drawn from the prior (Dirichlet, strength 4, 16 cells; 32 for records along a tree, 6
 for the W1 projection), 400 confidential records of ``p``, one release, 200 posterior draws. If and only if the
 posterior is right, the rank of the truth among independent draws is uniform, whatever the functional, and 95 %
@@ -74,7 +72,6 @@ ORDER = [*COUNTS][:4] + [*RECORDS][:8] + [*COUNTS][4:] + [*RECORDS][8:]
 
 
 def functionals(cells: int) -> dict[str, np.ndarray]:
-    """Return what is estimated, as weights of the cells."""
     values, upper = np.arange(1.0, cells + 1), 3 * cells // 4
     return {"mean": values, f"P(>{upper})": (values > upper) * 1.0, "P(=3)": (values == 3) * 1.0}
 
@@ -105,7 +102,6 @@ def posterior(mechanism: Any, form: str, released: np.ndarray, rng: np.random.Ge
 
 
 def measured(name: str, worlds: int) -> list[list[Any]]:
-    """Return the rows of a method."""
     mechanism, form = (COUNTS | RECORDS)[name], "counts" if name in COUNTS else "records"
     start, rng = time.process_time(), seeded(20_000 + ORDER.index(name))
     pairs = [release(mechanism, form, rng) for _ in range(worlds)]
@@ -133,7 +129,6 @@ def slices() -> dict[str, Any]:
 
 
 def page(rows: list[list[Any]]) -> None:
-    """Write the rows as a table in Markdown."""
     tests = "rank test (chi-square, 9 df; 99.9 %: 27.9)"
     head = ("method", "functional", "worlds", "coverage of 95 %", "mean length", tests)
     body = [(*map(str, r[:3]), f"{float(r[3]):.3f}", f"{float(r[4]):.4f}", f"{float(r[5]):.1f}") for r in rows]

@@ -1,7 +1,5 @@
 """Calibration of the process posteriors: coverage of 95 % intervals and ranks over simulated worlds.
 
-Run ``python experiments/coverage_process.py [--worlds 500]``; it writes ``experiments/results/coverage_process/``.
-
 A world: confidential records from a Pitman-Yor urn (so from a distribution drawn from the prior), the population given
 them (one draw of its exact posterior, which is the same joint law), a release that continues the urn, and a posterior
 of 500 draws given the release alone. If and only if the posterior is right, the rank of the truth among the draws is
@@ -60,7 +58,6 @@ def one_world(strength: float, discount: float, n: int, m: int, seed: int) -> li
 
 
 def seed_of(world: int) -> int:
-    """Return the seed of a world."""
     return 7919 * world + 11
 
 

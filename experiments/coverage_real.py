@@ -69,7 +69,6 @@ class Column:
 
 
 def declared(row: dict[str, Any]) -> Any:
-    """Return the declaration of a column."""
     cells = int(row["cells"]) if row["cells"] else None
     if row["kind"] == "integer":
         return Integer(lower=int(row["lower"]), upper=int(row["upper"]), cells=cells)
@@ -116,7 +115,6 @@ def numbers(name: str) -> list[str]:
 
 
 def truth(values: np.ndarray, name: str) -> list[float]:
-    """Return the numbers of sorted values."""
     column = COLUMNS[name]
     quantiles = [float(values[math.ceil(q * len(values) - 1e-9) - 1]) for q in QUANTILES.values()]
     return [values.mean(), values.std(), *quantiles, (values <= column.middle).mean(), (values > column.tail).mean()]
@@ -258,7 +256,6 @@ def slices() -> dict[str, Any]:
 
 
 def page(path: Path, setting: Setting, rows: list[list[str]]) -> None:
-    """Write the numbers that are held too seldom, those of other settings as they are there."""
     kept = target(path) if target(path).exists() else path
     lines = kept.read_text(encoding="utf-8").splitlines()[4:] if kept.exists() else []
     old = [line.strip("| ").split(" | ") for line in lines]

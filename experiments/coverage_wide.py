@@ -103,7 +103,6 @@ def truth() -> dict[str, float]:
 
 
 def world(setting: str, index: int, *, records: int = RECORDS, tables: int = TABLES) -> list[list[Any]]:
-    """Return the intervals of a world, a row a number."""
     rng = np.random.default_rng([index, list(SETTINGS).index(setting)])
     x, budget = population(records, rng), Budget(epsilon=1.0, delta=1e-6)
     mechanism = Marginals.calibrated(budget, domain=DOMAIN, n=records, tables=tables, workload=SETTINGS[setting])

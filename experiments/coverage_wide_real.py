@@ -62,7 +62,6 @@ ORDERED = ("age", "education", "hours", "income")
 
 
 def of(column: int) -> Any:
-    """Return the mean of a column."""
     return mean(lambda x: x[:, column])
 
 

@@ -51,7 +51,6 @@ def font_digits(*, variations: int = 8) -> Callables:
 
 
 def drawn(count: int, seed: int) -> pl.DataFrame:
-    """Draw digits from fonts."""
     rng = seeded(seed)
     digits = rng.integers(10, size=count)
     return table(np.stack([glyph(int(digit), rng) for digit in digits]), digits)
@@ -74,7 +73,6 @@ def glyph(digit: int, rng: np.random.Generator) -> np.ndarray:
 
 @lru_cache(maxsize=256)
 def face(name: str, size: int) -> object:
-    """Load a font that comes with matplotlib."""
     import matplotlib as mpl
     from PIL import ImageFont
 
@@ -115,7 +113,6 @@ def pixels_and_label(frame: pl.DataFrame) -> np.ndarray:
 
 
 def table(images: np.ndarray, digits: np.ndarray) -> pl.DataFrame:
-    """Return images and their digits as a frame of the domain."""
     whole = np.clip(np.rint(images), 0, TOP).astype(np.int64).reshape(len(images), -1)
     return pl.DataFrame(whole, schema=PIXELS).with_columns(digit=pl.Series(digits))
 

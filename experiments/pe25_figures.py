@@ -20,7 +20,7 @@ from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
-from _harness import HERE, read, script, write
+from _harness import HERE, mean_and_band, read, script, write
 from scipy.stats import t as student
 
 from discreet._core.random import seeded
@@ -70,17 +70,14 @@ class StartedAt(Ball):
 
 
 def records(points: Any) -> Records:
-    """Return points as records."""
     return Records(columns=tuple(np.ascontiguousarray(line) for line in np.asarray(points).T))
 
 
 def table(points: Any) -> Counts:
-    """Return points as a table, once each."""
     return Counts(records=records(points), frequencies=np.ones(len(points), dtype=np.int64))
 
 
 def space(d: int, cells: int | None = None) -> Domain:
-    """Return the cube around the unit ball."""
     return Domain(columns={f"x{i}": Numeric(lower=-1.0, upper=1.0, cells=cells) for i in range(d)})
 
 
@@ -117,32 +114,22 @@ def distance(x: Any, y: Any, weights: Any = None) -> float:
     return transport_distance(x, y, y_weights=weights, norm="euclidean")
 
 
-def steps_of(mechanism: Evolution, held: Any, rng: np.random.Generator) -> list[Any]:
-    """Return what the steps release."""
-    return list(mechanism.kernel(table(held), rng=rng))
-
-
 def population(mechanism: Evolution, step: Any, rng: np.random.Generator) -> Any:
     """Return the population that a step's votes lead to: n_s records."""
     parts = mechanism.reading([step], n=mechanism.records).draw(mechanism.population, rng=rng)
     return np.stack(Records.concatenate(parts).columns, axis=1)
 
 
-def law_error(mechanism: Evolution, step: Any, held: Any) -> float:
-    """Return the distance of the probabilities that records are drawn with: the error without the last sampling."""
-    weights = mechanism.probabilities(step)
-    some = np.flatnonzero(weights)
-    return distance(held, np.stack(step.candidates.columns, axis=1)[some], weights[some])
-
-
 def last_errors(mechanism: Evolution, tables: list[Any], rng: np.random.Generator, laws: int = 0) -> Any:
     """Return the errors of the last populations, and of the probabilities in the first ``laws`` runs."""
     found, law = [], []
     for run, held in enumerate(tables):
-        last = steps_of(mechanism, held, rng)[-1]
+        last = list(mechanism.kernel(table(held), rng=rng))[-1]
         found.append(distance(held, population(mechanism, last, rng)))
-        if run < laws:
-            law.append(law_error(mechanism, last, held))
+        if run < laws:  # the probabilities that records are drawn with: the error without the last sampling
+            weights = mechanism.probabilities(last)
+            some = np.flatnonzero(weights)
+            law.append(distance(held, np.stack(last.candidates.columns, axis=1)[some], weights[some]))
     return np.array(found), float(np.mean(law)) if law else math.nan
 
 
@@ -179,12 +166,9 @@ def tree_errors(tables: list[Any], rng: np.random.Generator, *, epsilon: float =
     return np.array(found)
 
 
-def mean_and_band(values: Any) -> tuple[float, float, float]:
-    """Return the mean of independent runs and its 99 % confidence interval by Student's t; none for a single run."""
-    values = np.asarray(values, dtype=np.float64)
-    mean, runs = float(values.mean()), len(values)
-    wide = float(student.ppf(0.995, runs - 1) * values.std(ddof=1) / math.sqrt(runs)) if runs > 1 else 0.0
-    return mean, mean - wide, mean + wide
+def student_band(values: Any) -> tuple[float, float, float]:
+    """Return the mean of independent runs and its 99 % confidence interval by Student's t."""
+    return mean_and_band(values, float(student.ppf(0.995, max(len(values) - 1, 1))))
 
 
 # -- Figure 2: steps and population -----------------------------------------------------------------------------------
@@ -198,7 +182,7 @@ def figure_2(runs: int) -> Iterator[Any]:
     """Yield errors of the last population by the number of steps, and by its size."""
 
     def row(panel: str, series: str, n: int, steps: int, size: int, scale: float, found: Any, law: float) -> Any:
-        return (panel, series, n, steps, size, scale, *mean_and_band(found), law, len(found))
+        return (panel, series, n, steps, size, scale, *student_band(found), law, len(found))
 
     def evolved(panel: str, series: str, made: Evolution, tables: list[Any]) -> Any:
         facts = made.records, made.steps, made.population, made.scale
@@ -234,7 +218,7 @@ def figure_2(runs: int) -> Iterator[Any]:
 def trajectory(mechanism: Evolution, held: Any, start: Any, rng: np.random.Generator) -> tuple[list[float], int]:
     """Return the errors of some of the populations, and how many steps released no vote."""
     made = replace(mechanism, api=StartedAt(domain=mechanism.domain, alpha=mechanism.api.alpha, start=start))
-    steps = steps_of(made, held, rng)
+    steps = list(made.kernel(table(held), rng=rng))
     points = [start if t == 0 else population(made, steps[t - 1], rng) for t in SHOWN]
     return [distance(held, p) for p in points], sum(not step.votes.any() for step in steps)
 
@@ -253,10 +237,10 @@ def figure_5(runs: int) -> Iterator[Any]:
         found = np.array([trajectory(mechanism, *pair, rng)[0] for pair in zip(tables, starts, strict=True)])
         worst = worst_case(mechanism, float(found[:, 0].mean()))
         for t, errors in zip(SHOWN, found.T, strict=True):
-            yield ("uniform" if uniformly else "shrunk", shrink, t, *mean_and_band(errors), worst[t], runs)
+            yield ("uniform" if uniformly else "shrunk", shrink, t, *student_band(errors), worst[t], runs)
         print(f"figure 5: beta = {shrink:g} done", flush=True)
     sampled = floor(tables, mechanism.population, rng)
-    yield ("floor", math.nan, 0, *mean_and_band(sampled), math.nan, runs)
+    yield ("floor", math.nan, 0, *student_band(sampled), math.nan, runs)
 
 
 def worst_case(mechanism: Evolution, start: float) -> dict[int, float]:
@@ -291,7 +275,7 @@ def figure_6(runs: int) -> Iterator[Any]:
         found["hierarchical histogram"] = tree_errors(fewer, rng, epsilon=epsilon), math.nan
         for series, (errors, law) in found.items():
             facts = (panel, series, d, epsilon, made.steps, made.population, made.scale)
-            yield (*facts, *mean_and_band(errors), law, len(errors))
+            yield (*facts, *student_band(errors), law, len(errors))
         print(f"figure 6: d = {d}, epsilon = {epsilon:g} done", flush=True)
 
 
@@ -306,7 +290,6 @@ def budget_of(name: str, made: Evolution) -> tuple[Any, ...]:
 
 
 def options_7(n: int) -> dict[str, Evolution]:
-    """Return the mechanisms of Figure 7."""
     gaussian = evolution(n)
     size = theorem_population(gaussian.scale / n, dimension=2, variations=gaussian.api.variations_each())
     same = {"steps": gaussian.steps, "api": gaussian.api, "population": size, "noise": "laplace"}
@@ -342,22 +325,18 @@ def figure_7(runs: int) -> Iterator[Any]:
                 ran = [trajectory(made, held, uniform(size, rng), rng) for held in tables]
                 empty = sum(count for _, count in ran) / (some * steps)
                 for t, found in zip(SHOWN, np.array([errors for errors, _ in ran]).T, strict=True):
-                    yield (n, radius, name, t, *mean_and_band(found), empty, some)
+                    yield (n, radius, name, t, *student_band(found), empty, some)
             else:
-                yield (n, radius, name, steps, *mean_and_band(last_errors(made, tables, rng)[0]), math.nan, some)
+                yield (n, radius, name, steps, *student_band(last_errors(made, tables, rng)[0]), math.nan, some)
         rng = seeded(SEED + 77)
         tables = [uniform(n, rng, radius=radius) for _ in range(few)]
         for name, found in (("floor", floor(tables, size, rng)), ("hierarchical histogram", tree_errors(tables, rng))):
-            yield (n, radius, name, steps, *mean_and_band(found), math.nan, few)
+            yield (n, radius, name, steps, *student_band(found), math.nan, few)
         print(f"figure 7: n = {n:,}, radius {radius:g} done", flush=True)
 
 
-def budgets() -> None:
-    """Write what the mechanisms of Figure 7 spend."""
-    head = ("n", "series", "scale", "threshold", "steps", "population", "delta_of_one_step_at_epsilon_1",
-            "delta_of_all_steps_at_epsilon_1", "epsilon_of_all_steps_at_delta_1e-4")  # fmt: skip
-    spent = [budget_of(name, made) for n in (1000, 5000) for name, made in options_7(n).items()]
-    write(RESULTS / "figure_7_budget.csv", head, spent)
+HEAD_BUDGET = ("n", "series", "scale", "threshold", "steps", "population", "delta_of_one_step_at_epsilon_1",
+               "delta_of_all_steps_at_epsilon_1", "epsilon_of_all_steps_at_delta_1e-4")  # fmt: skip
 
 
 # -- verdicts ---------------------------------------------------------------------------------------------------------
@@ -369,7 +348,6 @@ def judgements() -> list[tuple[str, ...]]:
 
 
 def verdicts() -> None:
-    """Write the judgements."""
     rows = judgements()
     write(RESULTS / "verdicts.csv", ("figure", "claim", "rule", "verdict", "numbers"), rows)
     for figure, claim, _, verdict, numbers in rows:
@@ -377,12 +355,10 @@ def verdicts() -> None:
 
 
 def judged(holds: list[bool]) -> str:
-    """Return confirmed, partly or refuted."""
     return "confirmed" if all(holds) else "partly" if any(holds) else "refuted"
 
 
 def on_parameters() -> list[tuple[str, ...]]:
-    """Judge Figure 2."""
     rows, out = read(RESULTS / "figure_2.csv"), []
     none = {r["n"]: r for r in rows if r["series"] == "no step"}
     for panel, axis, claim in (
@@ -418,7 +394,6 @@ def on_parameters() -> list[tuple[str, ...]]:
 
 
 def on_starts() -> list[tuple[str, ...]]:
-    """Judge Figure 5."""
     rows = read(RESULTS / "figure_5.csv")
 
     def line(shrink: float) -> list[float]:
@@ -446,7 +421,6 @@ def on_starts() -> list[tuple[str, ...]]:
 
 
 def on_dimension_and_epsilon() -> list[tuple[str, ...]]:
-    """Judge Figure 6."""
     rows, out = read(RESULTS / "figure_6.csv"), []
     for panel, axis, sign, claim in (("dimension", "d", 1, "error grows with the dimension"),
                                      ("epsilon", "epsilon", -1, "error falls as epsilon grows")):  # fmt: skip
@@ -463,7 +437,6 @@ def on_dimension_and_epsilon() -> list[tuple[str, ...]]:
 
 
 def on_noise() -> list[tuple[str, ...]]:
-    """Judge Figure 7."""
     rows, out = read(RESULTS / "figure_7.csv"), []
     spent = {(r["n"], r["series"]): r for r in read(RESULTS / "figure_7_budget.csv")}
     claims = (
@@ -513,4 +486,5 @@ def main(parts: list[str], runs: int) -> None:
         figure, head = PARTS[name]
         write(RESULTS / f"figure_{name}.csv", head, figure(runs))
         if name == "7":
-            budgets()
+            spent = [budget_of(series, made) for n in (1000, 5000) for series, made in options_7(n).items()]
+            write(RESULTS / "figure_7_budget.csv", HEAD_BUDGET, spent)

@@ -31,7 +31,7 @@ import numpy as np
 from _harness import HERE, data, script, write
 from digits_from_fonts import DIGITS, PIXELS, drawn, font_digits
 from digits_from_fonts import table as digits_frame
-from pe25_figures import Evolution, as_printed, mean_and_band
+from pe25_figures import Evolution, as_printed, student_band
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer, Records
@@ -72,7 +72,6 @@ def seen_by(public: Any, top: float) -> Callable[[Records], Any]:
 
 
 def digits() -> Study:
-    """Return the study of handwritten digits."""
     from sklearn.datasets import load_digits
 
     found = load_digits()
@@ -84,7 +83,6 @@ def digits() -> Study:
 
 
 def fashion() -> Study:
-    """Return the study of pullovers and coats."""
     frame = data("fashion_mnist_t10k")
     pixels = np.stack(frame["pixels"].to_list()).reshape(-1, SIDE, 2, SIDE, 2).mean(axis=(2, 4)).reshape(len(frame), -1)
     labels = frame["label"].to_numpy()
@@ -152,7 +150,6 @@ class Blends(API):
 
 
 def images(points: Any) -> Records:
-    """Return pixels as records."""
     return Records(columns=tuple(np.clip(np.rint(points), 0, 255).astype(np.int64).T))
 
 
@@ -192,12 +189,11 @@ def levels(study: Study, rng: np.random.Generator) -> list[tuple[str, Any]]:
 
 
 def measure(study: Study) -> Iterator[Any]:
-    """Yield the rows of both figures."""
     rng = seeded(SEED)
 
     def row(figure: int, series: str, n: int, mechanism: Evolution | None, found: Any) -> Any:
         facts = (mechanism.steps, mechanism.population, mechanism.scale) if mechanism else (0, 0, math.nan)
-        return (study.name, figure, series, n, *facts, *mean_and_band(found), len(found))
+        return (study.name, figure, series, n, *facts, *student_band(found), len(found))
 
     for series, found in levels(study, rng):
         yield row(0, series, len(study.held), None, found)

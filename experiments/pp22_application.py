@@ -72,7 +72,6 @@ MODEL = MixtureRegression(
 
 
 def sample() -> dict[str, Any]:
-    """Return the columns, categories as codes."""
     table = data("ce_hornby_hu_5571")
     columns = {name: table[name].to_numpy() for name in ("Age", "Income")}
     for name in ("Urban", "Tenure", "Educ", "Marital"):
@@ -83,7 +82,6 @@ def sample() -> dict[str, Any]:
 def measured(
     name: str, mechanism: PseudoPosterior, made: Any, columns: Any, seconds: float, rng: Any
 ) -> dict[str, Any]:
-    """Return what is kept of a fit."""
     values = [table["Income"] for table in mechanism.synthesise(made, columns, rng=rng)]
     across = {
         what: across_tables(values, statistic, rng=rng, resamples=RESAMPLES, size=len(LEVELS)).tolist()
@@ -159,7 +157,6 @@ class Fits:
         return found
 
     def weighted(self) -> list[dict[str, Any]]:
-        """Return the six configurations of Table 2."""
         return [
             self.kept(f"DP {c:g} {g:g}", LinearWeights(c=c, g=g), 10 + i) for i, (c, g) in enumerate(CONFIGURATIONS)
         ]
@@ -232,7 +229,6 @@ def slices() -> dict[str, Any]:
 
 
 def tabulate(results: Any, weighted: Any, exponential: Any, truth: Any) -> None:
-    """Write Table 2, the fits, and the curves of the figures."""
     rows = []
     for name, paper, one, other in zip(NAMES, PAPER, weighted, exponential, strict=True):
         bound, first = one["lipschitz"], weighted[0]["lipschitz"]
@@ -253,17 +249,14 @@ def tabulate(results: Any, weighted: Any, exponential: Any, truth: Any) -> None:
 
 
 def by_level(name: str, values: Any) -> list[Any]:
-    """Return the rows of a distribution."""
     return [(name, float(level), *(values[what][i] for what in STATISTICS)) for i, level in enumerate(LEVELS)]
 
 
 def median(result: Any) -> float:
-    """Return the median of the distribution of the 90th percentile."""
     return float(np.median(result["statistics"]["q90"]))
 
 
 def repetitions(repeated: Any) -> None:
-    """Write the repetitions of Table 2."""
     rows = []
     for seed, fits in enumerate(repeated):
         for name, one in zip(NAMES, fits, strict=True):

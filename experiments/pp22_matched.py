@@ -220,7 +220,6 @@ KEPT = ("replication", "name", "draws", "weight", "lipschitz", "effective", "r_h
 
 
 def held() -> list[dict[str, Any]]:
-    """Return all fits that there are."""
     return [{"weight": 1.0, **json.loads(path.read_text())} for path in sorted(FITS.glob("replication-*/*.json"))]
 
 
@@ -243,8 +242,11 @@ def summary() -> None:
         pairs = paired(held(), c, g)
         bounds = [f"{np.mean([one['lipschitz'] for one in side]):.2f}" for side in zip(*pairs, strict=True)]
         for measure, words in MEASURES.items() if pairs else ():
-            ours, theirs = (np.array([away(one, measure, truth) for one in side]) for side in zip(*pairs, strict=True))
-            means = f"{ours.mean():.4g}", f"{theirs.mean():.4g}", with_error(ours - theirs)
+            sides = [np.array([one[measure] for one in side]) for side in zip(*pairs, strict=True)]
+            ours, theirs = (np.abs(side - truth) if measure == "q90" else side for side in sides)
+            mean, error = mean_and_error(ours - theirs)
+            difference = f"{mean:.3g}" if len(pairs) < 2 else f"{mean:.3g} ± {error:.2g}"
+            means = f"{ours.mean():.4g}", f"{theirs.mean():.4g}", difference
             body.append((f"({c:g}, {g:g})", str(len(pairs)), *bounds, words, *means))
     head = ("configuration", "pairs", "bound, weighted", "exponential", "measure", "weighted", "exponential",
             "difference")  # fmt: skip
@@ -271,20 +273,8 @@ def paired(fits: list[dict[str, Any]], c: float, g: float) -> list[tuple[Any, An
 
 
 def unmatched(fits: list[dict[str, Any]], c: float, g: float) -> list[dict[str, Any]]:
-    """Return the weighted fits that are left over."""
     taken = [ours["replication"] for ours, _ in paired(fits, c, g)]
     return [one for one in fits if one["name"] == f"DP {c:g} {g:g}" and one["replication"] not in taken]
-
-
-def away(one: dict[str, Any], measure: str, truth: float) -> float:
-    """Return how far the tables of a fit are from the data."""
-    return abs(one[measure] - truth) if measure == "q90" else float(one[measure])
-
-
-def with_error(values: Any) -> str:
-    """Return a mean over replications and its standard error."""
-    mean, error = mean_and_error(values)
-    return f"{mean:.3g}" if len(values) < 2 else f"{mean:.3g} ± {error:.2g}"
 
 
 @script(replication=int, every=False)

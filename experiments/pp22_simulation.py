@@ -1,11 +1,10 @@
 """PP22 section 4.4, Figures 1 and 2: local Lipschitz bounds of Poisson samples, and what their weighting costs.
 
-Run ``python experiments/pp22_simulation.py``; it writes ``experiments/results/pp22_simulation/`` in about five seconds.
-
-The paper: y ~ Poisson(100), n = 100, 400, 1,600 and 6,400, R = 400 samples each; unweighted, linearly weighted (c = 1,
-g = 0), and weighted with weights dropped above M = 3.5. It prints neither the prior nor the number of posterior draws:
-here Gamma(0.01, 0.0001) and 1,000 draws. Everything is in closed form given the draws: a Poisson log-probability is
-concave in the mean and below 0, so its largest absolute value over draws is at the smallest or the largest of them.
+It takes about five seconds. The paper: y ~ Poisson(100), n = 100, 400, 1,600 and 6,400, R = 400 samples each;
+unweighted, linearly weighted (c = 1, g = 0), and weighted with weights dropped above M = 3.5. It prints neither the
+prior nor the number of posterior draws: here Gamma(0.01, 0.0001) and 1,000 draws. Everything is in closed form given
+the draws: a Poisson log-probability is concave in the mean and below 0, so its largest absolute value over draws is at
+the smallest or the largest of them.
 """
 
 from typing import Any

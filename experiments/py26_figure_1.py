@@ -1,10 +1,9 @@
 """Figure 1 of PY26: Wasserstein-1 distance of Dirichlet process releases as the table grows, beside the theory.
 
-Run ``python experiments/py26_figure_1.py``; it writes ``experiments/results/py26_figure_1/`` in a few minutes.
-
-Settings as printed (section 4.2, C.2): records T(G), G geometric with success probability 0.05, T the dyadic map; a
-population of 1,000,000, of which n records are held; strength 1, 10, 100; epsilon 2 with delta 1e-2, 1e-3, 1e-4, the
-size by Theorem 2; and m = n / log n; the mean of 100 releases with a 99 % band. Added: the rates of Theorem 4.
+It takes a few minutes. Settings as printed (section 4.2, C.2): records T(G), G geometric with success probability 0.05,
+T the dyadic map; a population of 1,000,000, of which n records are held; strength 1, 10, 100; epsilon 2 with delta
+1e-2, 1e-3, 1e-4, the size by Theorem 2; and m = n / log n; the mean of 100 releases with a 99 % band. Added: the rates
+of Theorem 4.
 """
 
 import math

@@ -1,10 +1,9 @@
 """Section 4.3 of PY26 (Table 1, Figures 2 and 3) on personal incomes of 49 states in place of California's.
 
-Run ``python experiments/py26_section_4_3.py``; it writes ``experiments/results/py26_section_4_3/`` in a few minutes.
-
-As printed: incomes that are missing or not positive left out, logarithms scaled to [0, 1], strength 1, uniform base
-measure, epsilon 2, 300 bins, 119 records released, 100 runs. The histograms get Gaussian noise; the smoothed one is
-then mixed with the uniform law. Added: the size that this n and delta = 1e-5 allow, and what else the budget allows.
+It takes a few minutes. As printed: incomes that are missing or not positive left out, logarithms scaled to [0, 1],
+strength 1, uniform base measure, epsilon 2, 300 bins, 119 records released, 100 runs. The histograms get Gaussian
+noise; the smoothed one is then mixed with the uniform law. Added: the size that this n and delta = 1e-5 allow, and what
+else the budget allows.
 """
 
 import math
@@ -121,7 +120,6 @@ class Study:
 
 
 def each_run(row: tuple[Any, ...], found: list[float]) -> list[tuple[Any, ...]]:
-    """Return the rows of Figure 3."""
     return [(*row[:3], run, value) for run, value in enumerate(found)]
 
 

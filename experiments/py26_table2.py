@@ -1,13 +1,10 @@
 """PY26 Table 2: what an analyst concludes from a release, over repeated worlds whose truth is known.
 
-Run ``python experiments/py26_table2.py [--only START] [--replicates 500]``; it writes
-``experiments/results/py26_table2/`` in some minutes.
-
-The paper: n = 2,000 confidential observations on a regular grid in [0, 1] with two-component beta weights; a release;
-1,000 posterior draws; 20 replicates. It does not print the mixture or the released size. We take 101 grid points,
-weights 0.7 Beta(2, 6) + 0.3 Beta(7, 3), strength 1, and m = 350, which give intervals as long as the printed ones; and
-m = 2,000 besides. 20 replicates cannot tell a coverage of 95 % from one of 85 %, so there are 500 too: their standard
-error is 1 %.
+It takes some minutes. The paper: n = 2,000 confidential observations on a regular grid in [0, 1] with two-component
+beta weights; a release; 1,000 posterior draws; 20 replicates. It does not print the mixture or the released size. We
+take 101 grid points, weights 0.7 Beta(2, 6) + 0.3 Beta(7, 3), strength 1, and m = 350, which give intervals as long as
+the printed ones; and m = 2,000 besides. 20 replicates cannot tell a coverage of 95 % from one of 85 %, so there are 500
+too: their standard error is 1 %.
 
 For the histograms: 25 bins, Laplace noise of scale 2 (epsilon 1), which the paper does not print either, and a
 Dirichlet process within the bins too, as in the paper's own sampler; besides, what 350 records released from the noisy
@@ -50,7 +47,6 @@ Method = Callable[[Any, int], Posterior]
 
 
 def population() -> Any:
-    """Return the grid's probabilities."""
     from scipy.stats import beta
 
     weights = 0.7 * beta.pdf(GRID, 2, 6) + 0.3 * beta.pdf(GRID, 7, 3)
@@ -115,7 +111,6 @@ def shaped(masses: Any, rng: np.random.Generator) -> Posterior:
 
 
 def binned(world: Any) -> Any:
-    """Return how many values are in each bin."""
     return np.bincount(CELLS.columns["x"].encode(GRID), weights=world, minlength=BINS).astype(np.int64)
 
 
@@ -176,7 +171,6 @@ HEAD = ["method", "functional", "replicates", "bias", "rmse", "coverage", "lengt
 
 
 def page(rows: list[list[Any]]) -> None:
-    """Write the rows as a table in Markdown."""
     body = []
     for row in rows:
         printed = [f"{float(cell):.4f}" if cell != "" else "" for cell in row[9:]]

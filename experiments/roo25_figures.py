@@ -27,7 +27,6 @@ SEED = 25
 
 
 def population() -> Any:
-    """Return the population of Figures 2 and 3."""
     weights = np.exp(-0.5 * ((np.arange(1, K + 1) - 5) / 1.5) ** 2)
     return weights / weights.sum()
 
@@ -58,7 +57,6 @@ def distance(error: Any) -> float:
 
 
 def figure_1() -> list[tuple[Any, ...]]:
-    """Return the schedule at every smallest count, the paper's and the least."""
     pairs = [(epsilon, schedule(epsilon).tolist(), schedule(epsilon, "published").tolist()) for epsilon in FIGURE_1]
     return [(epsilon, i, least[i], published[i]) for epsilon, least, published in pairs for i in range(N // K + 1)]
 
@@ -95,7 +93,6 @@ def promised() -> Iterator[tuple[Any, ...]]:
 
 
 def drawn_tables(count: int = TABLES) -> Any:
-    """Return the tables of Figures 2 and 3."""
     return seeded(SEED).multinomial(N, population(), size=count)
 
 

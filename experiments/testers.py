@@ -84,17 +84,13 @@ def drawn_from(*sides: Any) -> Callable[[Any], float]:
 
 
 class Here:
-    """A pool of no other process."""
-
     _processes = 1
 
     def imap_unordered(self, function: Callable[[Any], Any], items: Any) -> Any:
-        """Apply a function to all items."""
         return map(function, items)
 
 
 def counted(found: Sequence[tuple[str, float, bool]]) -> list[list[Any]]:
-    """Return by tester and epsilon how many tests there were, and how many refuted."""
     kinds = sorted({(tester, -epsilon) for tester, epsilon, _ in found})
     of = {(t, e): [refuted for tester, epsilon, refuted in found if (tester, -epsilon) == (t, e)] for t, e in kinds}
     return [[tester, -epsilon, len(of[tester, epsilon]), sum(of[tester, epsilon])] for tester, epsilon in kinds]
