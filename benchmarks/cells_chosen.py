@@ -22,14 +22,8 @@ from discreet.utility import wasserstein_1d
 
 POWERS = range(2, 11)
 ASKED = ("dirichlet-multinomial",)
-OTHERS = (
-    "smoothed-histogram",
-    "subsampled-randomised-response",
-    "data-specific-reveal-or-obscure",
-    "perturbed-histogram",
-    "gaussian-smoothed-histogram",
-    "hierarchical-histogram",
-)
+OTHERS = ("smoothed-histogram", "subsampled-randomised-response", "data-specific-reveal-or-obscure",
+          "perturbed-histogram", "gaussian-smoothed-histogram", "hierarchical-histogram")  # fmt: skip
 TARGET = 1.3
 
 

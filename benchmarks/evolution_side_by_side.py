@@ -154,13 +154,8 @@ class PublicImplementation:
         self._rng, self._data, fold = rng, Data, self.api.variations_each() - 1
         rows = x.records.take(np.repeat(np.arange(len(x.records)), x.frequencies))
         table = self._as_data(rows)
-        population = PEPopulation(
-            api=self,
-            histogram_threshold=0,
-            initial_variation_api_fold=fold,
-            next_variation_api_fold=fold,
-            keep_selected=True,
-        )
+        folds = dict.fromkeys(("initial_variation_api_fold", "next_variation_api_fold"), fold)
+        population = PEPopulation(api=self, histogram_threshold=0, keep_selected=True, **folds)
         votes = NearestNeighbors(embedding=self, mode="L2", lookahead_degree=0, backend="sklearn")
         run = PE(priv_data=table, population=population, histogram=votes)
         schedule = [self.population] * self.steps + [SIZE]
@@ -323,12 +318,5 @@ def measured(table: Table) -> dict[str, Any]:
 def main(seeds: int, tables: list[str]) -> None:
     commit = public_checkout()
     made = [table(name, seeds) for name in tables]
-    result: dict[str, Any] = {
-        "epsilon": BUDGET.epsilon,
-        "delta": BUDGET.delta,
-        "size": SIZE,
-        "dpsda": commit,
-        "seeds": seeds,
-        "tables": {one.name: measured(one) for one in made},
-    }
-    save("evolution_side_by_side", result)
+    facts = {"epsilon": BUDGET.epsilon, "delta": BUDGET.delta, "size": SIZE, "dpsda": commit, "seeds": seeds}
+    save("evolution_side_by_side", {**facts, "tables": {one.name: measured(one) for one in made}})

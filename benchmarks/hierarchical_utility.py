@@ -122,11 +122,7 @@ def main(seeds: int, other_seeds: int) -> None:
     facts = {"n": table.n, "size": table.n}
     print(f"{table.n:,} incomes, {BUDGET}, {CELLS:,} cells; mean W1 in dollars, with standard errors", flush=True)
     chosen: dict[str, Any] = {}
-    for spacing, budget, count in (
-        ("log", BUDGET, seeds),
-        ("linear", BUDGET, other_seeds),
-        ("log", PURE, other_seeds),
-    ):
+    for spacing, budget, count in (("log", BUDGET, seeds), ("linear", BUDGET, other_seeds), ("log", PURE, other_seeds)):
         ways = {how: (domain(CELLS, spacing), how) for how in ("iid", "stratified")}
         if budget is BUDGET and spacing == "log":
             ways["stratified, middles of cells"] = domain(CELLS, spacing, within="midpoint"), "stratified"

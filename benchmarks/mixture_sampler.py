@@ -13,17 +13,17 @@ import time
 import warnings
 from typing import Any
 
-for name, value in (("OMP_NUM_THREADS", "1"), ("XLA_FLAGS", "--xla_force_host_platform_device_count=2")):
-    os.environ.setdefault(name, value)
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
 
-import numpy as np  # noqa: E402
-from _bench import save  # noqa: E402
-from _harness import script, show  # noqa: E402
-from pp22_application import MODEL, sample  # noqa: E402
+import numpy as np
+from _bench import save
+from _harness import script, show
+from pp22_application import MODEL, sample
 
-from discreet._core.random import seeded  # noqa: E402
-from discreet.inference.summary import effective_sample_size, r_hat  # noqa: E402
-from discreet.pseudo_posterior import PseudoPosterior  # noqa: E402
+from discreet._core.random import seeded
+from discreet.inference.summary import effective_sample_size, r_hat
+from discreet.pseudo_posterior import PseudoPosterior
 
 MINUTES, EFFECTIVE, RATIO, AGREEMENT = 10.0, 400.0, 3.0, 1.05
 

@@ -9,17 +9,17 @@ import os
 import statistics
 from typing import Any
 
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(name, "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import numpy as np  # noqa: E402
-from _bench import save  # noqa: E402
-from _harness import cells_drawn, cells_held, script, show, timed  # noqa: E402
+import numpy as np
+from _bench import save
+from _harness import cells_drawn, cells_held, script, show, timed
 
-from discreet._core.random import seeded  # noqa: E402
-from discreet.domain import Domain, Integer  # noqa: E402
-from discreet.inference.samplers import given_counts, given_records  # noqa: E402
-from discreet.mechanisms import HierarchicalHistogram, PerturbedHistogram, SmoothedHistogram  # noqa: E402
+from discreet._core.random import seeded
+from discreet.domain import Domain, Integer
+from discreet.inference.samplers import given_counts, given_records
+from discreet.mechanisms import HierarchicalHistogram, PerturbedHistogram, SmoothedHistogram
 
 DRAWS = 1000
 LINES = {k: Domain(columns={"x": Integer(lower=1, upper=k)}) for k in (25, 100, 1000)}

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from _bench import RESULTS, fresh, save
-from _harness import script, show, target
+from _harness import newest, script, show
 from _scale_parts import MAIN, MORE, WARM, table
 
 RATIO_TARGET, MEMORY_TARGET = 1.5, 1.25
@@ -62,8 +62,8 @@ def ratios(found: dict[str, dict[str, float]]) -> dict[str, float]:
 
 def kept() -> dict[str, Any]:
     """Return the results of earlier runs, and what release_speed.py found."""
-    path = next((path for path in (target(RESULTS / "scale.json"), RESULTS / "scale.json") if path.exists()), None)
-    result = json.loads(path.read_text()) if path else {}
+    path = newest(RESULTS / "scale.json")
+    result = json.loads(path.read_text()) if path.exists() else {}
     result = {name: result[name] for name in ("tables", "count_only") if name in result}
     told = json.loads((RESULTS / "release_speed.json").read_text())
     result["in_and_out"] = {"records": told["records"], "time_target": told["time_target"]}

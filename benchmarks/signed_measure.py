@@ -140,11 +140,7 @@ def main(seeds: int) -> None:
     }
     for name, (value, least) in claims.items():
         print(f"{name}: {value:.2f}, at least {least}: {verdict(value >= least)}")
-    result: dict[str, Any] = {
-        "epsilon": BUDGET.epsilon,
-        "delta": BUDGET.delta,
-        "stops": {"records": table.n, "rows": first},
-        "after_january": {"records": later.n, "public_records": public.height, "rows": second},
-        "claims": {name: {"value": v, "at_least": t, "met": v >= t} for name, (v, t) in claims.items()},
-    }
-    save("signed_measure", result)
+    after = {"records": later.n, "public_records": public.height, "rows": second}
+    told = {name: {"value": v, "at_least": t, "met": v >= t} for name, (v, t) in claims.items()}
+    facts = {"epsilon": BUDGET.epsilon, "delta": BUDGET.delta, "stops": {"records": table.n, "rows": first}}
+    save("signed_measure", {**facts, "after_january": after, "claims": told})

@@ -20,10 +20,7 @@ from _harness import data, script, show
 from release_speed import COMMAND
 
 MECHANISMS = ("stability-histogram", "stabilised-pitman-yor")
-TABLES = {
-    "occupation, state, area": ("OCCP", "STATE", "PUMA"),
-    "occupation, state": ("OCCP", "STATE"),
-}
+TABLES = {"occupation, state, area": ("OCCP", "STATE", "PUMA"), "occupation, state": ("OCCP", "STATE")}
 TARGET = 60.0
 INVENTED = "new_category_"
 

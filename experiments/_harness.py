@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.domain import Counts, Domain, Records
+from discreet.domain import Counts, Domain, Numeric, Records
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -30,9 +30,6 @@ ANY = None
 """A cell of a slice that is not compared: a time."""
 
 _asked = argparse.Namespace(out=None)
-
-
-# -- options ----------------------------------------------------------------------------------------------------------
 
 
 def options(text: str | None, /, **usual: Any) -> argparse.Namespace:
@@ -83,9 +80,6 @@ def target(path: Path) -> Path:
     return path
 
 
-# -- data and releases ------------------------------------------------------------------------------------------------
-
-
 def shared(name: str) -> Path:
     """Return the path of a shared data file, or leave with a message where it is absent."""
     path = ROOT.parent / "shared" / "data" / name
@@ -101,8 +95,6 @@ def data(name: str, *columns: str) -> pl.DataFrame:
 
 def line(cells: int | None = None) -> Domain:
     """Declare numbers from 0 to 1."""
-    from discreet.domain import Numeric
-
     return Domain(columns={"x": Numeric(lower=0.0, upper=1.0, cells=cells)})
 
 
@@ -149,9 +141,6 @@ def timed(call: Callable[..., Any], *sample: Any) -> tuple[float, Any]:
     return time.process_time() - start, value
 
 
-# -- numbers ----------------------------------------------------------------------------------------------------------
-
-
 def mean_and_error(values: Any) -> tuple[float, float]:
     """Return the mean of independent runs and its standard error; not a number for one run."""
     values = np.asarray(values, dtype=np.float64)
@@ -170,9 +159,6 @@ def unevenness(ranks: Any, bins: int = 10) -> float:
     """Return the chi-square statistic of ranks that are uniform if a posterior is right."""
     found = np.bincount(np.minimum((np.asarray(ranks) * bins).astype(int), bins - 1), minlength=bins)
     return float(((found - len(ranks) / bins) ** 2 / (len(ranks) / bins)).sum())
-
-
-# -- tables and files -------------------------------------------------------------------------------------------------
 
 
 def show(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -219,12 +205,16 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
     print(f"written: {target(path)}")
 
 
+def newest(path: Path) -> Path:
+    """Return where a result is read again: in the folder that was asked for, if it is there yet."""
+    return target(path) if target(path).exists() else path
+
+
 def texts(path: Path) -> list[list[str]]:
     """Return the rows of a data file as they are written; none where there is no file yet."""
-    path = target(path) if target(path).exists() else path
-    if not path.exists():
+    if not newest(path).exists():
         return []
-    with path.open(newline="", encoding="utf-8") as file:
+    with newest(path).open(newline="", encoding="utf-8") as file:
         return list(csv.reader(file))[1:]
 
 

@@ -171,9 +171,6 @@ def student_band(values: Any) -> tuple[float, float, float]:
     return mean_and_band(values, float(student.ppf(0.995, max(len(values) - 1, 1))))
 
 
-# -- Figure 2: steps and population -----------------------------------------------------------------------------------
-
-
 HEAD_2 = ("panel", "series", "n", "steps", "population", "scale", "mean_w1", "low_99", "high_99", "mean_w1_of_law",
           "runs")  # fmt: skip
 
@@ -212,9 +209,6 @@ def figure_2(runs: int) -> Iterator[Any]:
         print(f"figure 2: n = {n:,} done", flush=True)
 
 
-# -- Figure 5: where the evolution starts -----------------------------------------------------------------------------
-
-
 def trajectory(mechanism: Evolution, held: Any, start: Any, rng: np.random.Generator) -> tuple[list[float], int]:
     """Return the errors of some of the populations, and how many steps released no vote."""
     made = replace(mechanism, api=StartedAt(domain=mechanism.domain, alpha=mechanism.api.alpha, start=start))
@@ -251,9 +245,6 @@ def worst_case(mechanism: Evolution, start: float) -> dict[int, float]:
     return {t: predicted_error(t, start=start, **facts) for t in SHOWN}
 
 
-# -- Figure 6: dimension and epsilon ----------------------------------------------------------------------------------
-
-
 HEAD_6 = ("panel", "series", "d", "epsilon", "steps", "population", "scale", "mean_w1", "low_99", "high_99",
           "mean_w1_of_law", "runs")  # fmt: skip
 
@@ -277,9 +268,6 @@ def figure_6(runs: int) -> Iterator[Any]:
             facts = (panel, series, d, epsilon, made.steps, made.population, made.scale)
             yield (*facts, *student_band(errors), law, len(errors))
         print(f"figure 6: d = {d}, epsilon = {epsilon:g} done", flush=True)
-
-
-# -- Figure 7: Gaussian noise against Laplace noise with a threshold --------------------------------------------------
 
 
 def budget_of(name: str, made: Evolution) -> tuple[Any, ...]:
@@ -337,9 +325,6 @@ def figure_7(runs: int) -> Iterator[Any]:
 
 HEAD_BUDGET = ("n", "series", "scale", "threshold", "steps", "population", "delta_of_one_step_at_epsilon_1",
                "delta_of_all_steps_at_epsilon_1", "epsilon_of_all_steps_at_delta_1e-4")  # fmt: skip
-
-
-# -- verdicts ---------------------------------------------------------------------------------------------------------
 
 
 def judgements() -> list[tuple[str, ...]]:

@@ -25,15 +25,15 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-for name, value in (("OMP_NUM_THREADS", "1"), ("XLA_FLAGS", "--xla_force_host_platform_device_count=2")):
-    os.environ.setdefault(name, value)
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
 
-import numpy as np  # noqa: E402
-from _harness import HERE, data, markdown, script, write, write_lines  # noqa: E402
-from scipy.stats import t as student  # noqa: E402
+import numpy as np
+from _harness import HERE, data, markdown, script, write, write_lines
+from scipy.stats import t as student
 
-from discreet._core.random import seeded  # noqa: E402
-from discreet.pseudo_posterior import (  # noqa: E402
+from discreet._core.random import seeded
+from discreet.pseudo_posterior import (
     Design,
     LinearWeights,
     MixtureRegression,
@@ -43,10 +43,10 @@ from discreet.pseudo_posterior import (  # noqa: E402
     Unweighted,
     across_tables,
 )
-from discreet.pseudo_posterior.pseudo import _extremes  # noqa: E402
-from discreet.pseudo_posterior.risk_frontier import resampled  # noqa: E402
-from discreet.pseudo_posterior.sampler import PosteriorDraws  # noqa: E402
-from discreet.pseudo_posterior.weights import CountWeights, Scaled  # noqa: E402
+from discreet.pseudo_posterior.pseudo import _extremes
+from discreet.pseudo_posterior.risk_frontier import resampled
+from discreet.pseudo_posterior.sampler import PosteriorDraws
+from discreet.pseudo_posterior.weights import CountWeights, Scaled
 
 RESULTS = HERE / "results" / "pp22_application"
 CONFIGURATIONS = ((0.7, 0.0), (0.6, 0.0), (0.6, -0.1), (0.5, 0.0), (0.5, -0.1), (0.5, -0.3))
@@ -56,50 +56,16 @@ MATCH, REFITS = 0.03, 5  # relative difference of bounds that counts as equal; r
 LEVELS = (np.arange(200) + 0.5) / 200
 STATISTICS = {"mean": np.mean, "q90": lambda values: np.quantile(values, 0.9)}
 INCOME = Response(column="Income", transform="asinh", scale=1000.0, centre=4.5, unit=0.5, lower=-2e5, upper=2e6)
-MODEL = MixtureRegression(
-    response=INCOME,
-    design=Design(
-        predictors=(
-            Predictor(column="Age", edges=(25.0, 35.0, 50.0, 65.0)),
-            Predictor(column="Urban", categories=2),
-            Predictor(column="Tenure", categories=5),
-            Predictor(column="Educ", categories=8),
-            Predictor(column="Marital", categories=5),
-        )
-    ),
-    clusters=10,
-)
+CATEGORIES = {"Urban": 2, "Tenure": 5, "Educ": 8, "Marital": 5}
+AGE = Predictor(column="Age", edges=(25.0, 35.0, 50.0, 65.0))
+OTHERS = (Predictor(column=name, categories=count) for name, count in CATEGORIES.items())
+MODEL = MixtureRegression(response=INCOME, design=Design(predictors=(AGE, *OTHERS)), clusters=10)
 
 
 def sample() -> dict[str, Any]:
     table = data("ce_hornby_hu_5571")
-    columns = {name: table[name].to_numpy() for name in ("Age", "Income")}
-    for name in ("Urban", "Tenure", "Educ", "Marital"):
-        columns[name] = np.unique(table[name].to_numpy(), return_inverse=True)[1]
-    return {**columns, "Income": columns["Income"].astype(np.float64)}
-
-
-def measured(
-    name: str, mechanism: PseudoPosterior, made: Any, columns: Any, seconds: float, rng: Any
-) -> dict[str, Any]:
-    values = [table["Income"] for table in mechanism.synthesise(made, columns, rng=rng)]
-    across = {
-        what: across_tables(values, statistic, rng=rng, resamples=RESAMPLES, size=len(LEVELS)).tolist()
-        for what, statistic in STATISTICS.items()
-    }
-    return {
-        "name": name,
-        "lipschitz": made.lipschitz,
-        "epsilon": made.epsilon,
-        "bounds": np.quantile(made.bounds.by_record, [0.0, *LEVELS, 1.0]).tolist(),
-        "weights": np.quantile(made.weights, [0.0, *LEVELS, 1.0]).tolist(),
-        "share_dropped": float((made.weights == 0).mean()),
-        "r_hat": made.draws.r_hat,
-        "effective": made.draws.effective,
-        "divergent": made.draws.divergent,
-        "seconds": seconds,
-        "statistics": across,
-    }
+    codes = {name: np.unique(table[name].to_numpy(), return_inverse=True)[1] for name in CATEGORIES}
+    return {"Age": table["Age"].to_numpy(), "Income": table["Income"].to_numpy().astype(np.float64), **codes}
 
 
 class Fits:
@@ -136,8 +102,23 @@ class Fits:
         started = time.perf_counter()
         rng = seeded(1000 * self.seed + number)
         made = self.mechanism.refit(self.sampler, self.first, self.risks, weighting, rng=rng, check=False)
+        seconds = time.perf_counter() - started
+        values = [table["Income"] for table in self.mechanism.synthesise(made, self.columns, rng=rng)]
         result = {
-            **measured(name, self.mechanism, made, self.columns, time.perf_counter() - started, rng),
+            "name": name,
+            "lipschitz": made.lipschitz,
+            "epsilon": made.epsilon,
+            "bounds": np.quantile(made.bounds.by_record, [0.0, *LEVELS, 1.0]).tolist(),
+            "weights": np.quantile(made.weights, [0.0, *LEVELS, 1.0]).tolist(),
+            "share_dropped": float((made.weights == 0).mean()),
+            "r_hat": made.draws.r_hat,
+            "effective": made.draws.effective,
+            "divergent": made.draws.divergent,
+            "seconds": seconds,
+            "statistics": {
+                what: across_tables(values, statistic, rng=rng, resamples=RESAMPLES, size=len(LEVELS)).tolist()
+                for what, statistic in STATISTICS.items()
+            },
             "before_refit": float((made.weights * self.risks.by_record).max()),
             "by_chain": self._bounds(made, np.arange(len(made.draws)).reshape(self.mechanism.chains, -1)),
             "by_quarter": self._bounds(made, np.arange(len(made.draws)).reshape(-1, 4).T),

@@ -25,27 +25,24 @@ import os
 import time
 from typing import Any
 
-for name, value in (
-    ("OMP_NUM_THREADS", "1"),
-    ("OPENBLAS_NUM_THREADS", "1"),
-    ("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"),
-    ("JAX_PLATFORMS", "cpu"),
-):
-    os.environ.setdefault(name, value)
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
-import numpy as np  # noqa: E402
-from _harness import HERE, markdown, mean_and_error, read, script, write, write_lines  # noqa: E402
-from pp22_application import CONFIGURATIONS, INCOME, MODEL, sample  # noqa: E402
-from scipy.optimize import linear_sum_assignment  # noqa: E402
+import numpy as np
+from _harness import HERE, markdown, mean_and_error, read, script, write, write_lines
+from pp22_application import CONFIGURATIONS, INCOME, MODEL, sample
+from scipy.optimize import linear_sum_assignment
 
-from discreet._core.lazy import jnp  # noqa: E402
-from discreet._core.random import seeded  # noqa: E402
-from discreet.pseudo_posterior import LinearWeights, PseudoPosterior, Unweighted  # noqa: E402
-from discreet.pseudo_posterior.likelihood import quiet, rows  # noqa: E402
-from discreet.pseudo_posterior.pseudo import PseudoFit, Risks, _extremes  # noqa: E402
-from discreet.pseudo_posterior.sampler import PosteriorDraws, _Run  # noqa: E402
-from discreet.pseudo_posterior.weights import Scaled, Weighting  # noqa: E402
-from discreet.utility.distances import ks_distance, wasserstein_1d  # noqa: E402
+from discreet._core.lazy import jnp
+from discreet._core.random import seeded
+from discreet.pseudo_posterior import LinearWeights, PseudoPosterior, Unweighted
+from discreet.pseudo_posterior.likelihood import quiet, rows
+from discreet.pseudo_posterior.pseudo import PseudoFit, Risks, _extremes
+from discreet.pseudo_posterior.sampler import PosteriorDraws, _Run
+from discreet.pseudo_posterior.weights import Scaled, Weighting
+from discreet.utility.distances import ks_distance, wasserstein_1d
 
 RESULTS = HERE / "results" / "pp22_matched"
 FITS = RESULTS / "fits"

@@ -22,11 +22,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from _harness import HERE, script, write
 from audit_power import SLOW, asked
 
+from discreet import release
 from discreet._core.random import seeded
 from discreet.audit.black_box import _Ratio
+from discreet.domain import Category, Domain
 from discreet.mechanisms import REGISTRY
 from discreet.planner.examined import Case, _sampler
 from discreet.privacy import DiscreteGaussianPair, DiscreteLaplacePair, compose
@@ -39,9 +42,6 @@ RELEASED = ("smoothed-histogram", "dirichlet-multinomial", "perturbed-histogram"
 WITHOUT_SLICE = {"testers.csv": "needs other libraries, of which one draws without a seed"}
 
 Outputs = Sequence[Hashable]
-
-
-# -- testers ----------------------------------------------------------------------------------------------------------
 
 
 def tested(outputs: Sequence[Outputs], delta: float) -> Iterator[tuple[str, float, bool]]:
@@ -98,11 +98,6 @@ def counted(found: Sequence[tuple[str, float, bool]]) -> list[list[Any]]:
 
 def released(name: str, values: list[str]) -> Hashable:
     """Return the records of a release of a table of one column, from a dataframe on."""
-    import polars as pl
-
-    from discreet import release
-    from discreet.domain import Category, Domain
-
     domain = Domain(columns={"label": Category(categories=["a", "b", "c"])})
     table = pl.DataFrame({"label": values})
     made = release(table, domain, epsilon=CLAIM, size=1, mechanism=name, accept_poor_utility=True)
@@ -110,8 +105,6 @@ def released(name: str, values: list[str]) -> Hashable:
         warnings.simplefilter("ignore")  # one record is no sample of a population
         return tuple(made.table()["label"].to_list())
 
-
-# -- compositions -----------------------------------------------------------------------------------------------------
 
 INTERVAL, SMALL = 1e-4, 1e-12
 COMPOSED = ["releases", "epsilon", "delta", "optimistic", "pessimistic", "within"]
