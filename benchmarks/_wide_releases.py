@@ -56,15 +56,10 @@ def ours(options: dict[str, Any]) -> Release:
             name: Integer(lower=0, upper=size - 1) if name in job.ordered else Category(categories=list(range(size)))
             for name, size in job.sizes.items()
         }
-        made = discreet.release(
-            pl.DataFrame(job.by_column()),
-            Domain(columns=columns),
-            epsilon=job.epsilon,
-            delta=job.delta,
-            relation=discreet.AddRemove(records=len(job.codes)),
-            size=len(job.codes),
-            **options,
-        )
+        facts = {"epsilon": job.epsilon, "delta": job.delta, "size": len(job.codes), **options}
+        if options["mechanism"] == "marginals":  # the others protect a record's replacement
+            facts["relation"] = discreet.AddRemove(records=len(job.codes))
+        made = discreet.release(pl.DataFrame(job.by_column()), Domain(columns=columns), **facts)
         return made.records.select(list(job.sizes)).to_numpy()
 
     return release
@@ -220,13 +215,10 @@ METHODS = {
     "independent columns (not private)": Method("own", shuffled, {}),
     "independent columns": Method("own", noisy_columns, {}),
     "discreet marginals": of("discreet", 5, mechanism="marginals"),
-    "discreet private evolution": of("discreet", 5, "small-6", mechanism="private-evolution", accept_poor_utility=True),
-    "discreet Dirichlet-multinomial": of(
-        "discreet", 5, "small-6", mechanism="dirichlet-multinomial", accept_poor_utility=True
-    ),
-    "discreet hierarchical histogram": of(
-        "discreet", 5, "small-6", mechanism="hierarchical-histogram", sampling="stratified"
-    ),
+    **{
+        f"discreet {name}": of("discreet", 5, "small-6", mechanism=name, accept_poor_utility=True)
+        for name in ("dirichlet-multinomial", "private-evolution", "hierarchical-histogram")
+    },
     "dpmm MST": of("dpmm", 5, kind="MST"),
     "dpsynth SWIFT": of("dpsynth", 5, kind="SWIFT"),
     "dpsynth SWIFT, rare values merged": of("dpsynth", 5, kind="SWIFT", compress=True),

@@ -24,8 +24,9 @@ A peer runs in an environment of its own; without its interpreter it is skipped:
     python benchmarks/wide.py --peers dpmm=dpmm/bin/python opendp=odp/bin/python dpsynth=dps/bin/python
 
 A run that is in results/wide.json is not repeated, so that the comparison can be stopped and taken up again; the
-cheapest mechanisms come first. ``--only`` takes words that a mechanism's name has to contain. Mechanisms of cells,
-and private evolution beside them, are run on six columns of the small table alone: the others have too many cells.
+cheapest mechanisms come first. ``--only`` takes words that a mechanism's name has to contain. Mechanisms of cells
+and private evolution protect a record's replacement, and are run on six columns of the small table alone: the others
+have too many cells.
 """
 
 import json
