@@ -37,7 +37,7 @@ def save(name: str, result: dict[str, Any]) -> None:
     }
     path = target(RESULTS / f"{name}.json")
     path.write_text(json.dumps({"benchmark": name, "measured_on": measured_on, **result}, indent=2) + "\n")
-    print(f"\nwritten: {path}")
+    print(f"\nmeasured on: {', '.join(f'{what} {value}' for what, value in measured_on.items())}\nwritten: {path}")
 
 
 def verdict(met: bool) -> str:

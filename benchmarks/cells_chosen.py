@@ -55,7 +55,7 @@ def measured(name: str, values: Any, budget: Budget, size: int, cells: int, seed
         mechanism = named(name).calibrated(budget, domain=domain, n=len(values), size=size)
     except DiscreetError:
         return None
-    x, found = counted(pl.DataFrame({"x": values}), domain=domain), []
+    x, found = counted(pl.DataFrame({"x": values}), domain), []
     for seed in range(seeds):
         rng = seeded(seed)
         released = decoded(mechanism, mechanism.kernel(x, rng=rng), x.n, size, rng)

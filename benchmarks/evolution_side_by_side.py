@@ -104,7 +104,7 @@ class Table:
 
     def release(self, name: str, mechanism: Any) -> None:
         self.unchecked = True
-        x = counted(self.points, domain=mechanism.domain)
+        x = counted(self.points, mechanism.domain)
         self.found.release(x, {name: mechanism}, SIZE, self.seeds)
 
 
@@ -216,7 +216,7 @@ def public_checkout() -> str:
 
 def evolutions(table: Table, made: PrivateEvolution) -> None:
     """Release by evolution: the public implementation's and ours, at the same settings."""
-    label, x = f"T {made.steps}, n_s {made.population}", counted(table.points, domain=made.domain)
+    label, x = f"T {made.steps}, n_s {made.population}", counted(table.points, made.domain)
     for name, noise in ((PUBLIC, made.scale), (f"{PUBLIC}, its noise", made.scale / np.sqrt(2.0))):
         public = PublicImplementation(made.api, steps=made.steps, population=made.population, noise=noise)
         table.measure(f"{label}: {name}", lambda seed, public=public: np.stack(public(x, rng=seeded(seed)).columns, 1))

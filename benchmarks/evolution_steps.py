@@ -27,7 +27,7 @@ VARIATIONS = 13  # of the default API, the record itself included
 
 def measured(made: PrivateEvolution, points: pl.DataFrame, seeds: int) -> tuple[float, float]:
     """Return the mean distance of releases, and its standard error."""
-    x, found = counted(points, domain=made.domain), []
+    x, found = counted(points, made.domain), []
     for seed in range(seeds):
         rng = seeded(seed)
         released = decoded(made, made.kernel(x, rng=rng), x.n, SIZE, rng)

@@ -70,7 +70,7 @@ class Table:
             self.found.keep(name, frame[seeded(first + seed).integers(frame.height, size=self.n)])
 
     def release(self, ways: dict[str, Any]) -> None:
-        x = counted(self.frame, domain=next(iter(ways.values())).domain)
+        x = counted(self.frame, next(iter(ways.values())).domain)
         self.found.release(x, ways, self.n, self.seeds)
 
     def summary(self) -> list[dict[str, Any]]:

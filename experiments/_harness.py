@@ -98,11 +98,10 @@ def line(cells: int | None = None) -> Domain:
     return Domain(columns={"x": Numeric(lower=0.0, upper=1.0, cells=cells)})
 
 
-def counted(rows: Any, frequencies: Any = None, *, domain: Domain | None = None) -> Counts:
-    """Count equal records: rows of a frame on a domain, or of an array; each stands for as many as it says."""
-    columns = rows.T if domain is None else domain.encode(rows).columns
-    held, where = np.unique(np.column_stack(list(columns)), axis=0, return_inverse=True)
-    totals = np.bincount(where.ravel(), weights=frequencies).astype(np.int64)
+def counted(frame: pl.DataFrame, domain: Domain) -> Counts:
+    """Count equal records of a frame on a domain."""
+    columns = domain.encode(frame).columns
+    held, totals = np.unique(np.column_stack(columns), axis=0, return_counts=True)
     codes = tuple(part.astype(column.dtype) for part, column in zip(held.T, columns, strict=True))
     return Counts(records=Records(columns=codes), frequencies=totals)
 
@@ -114,10 +113,9 @@ def cells_held(frequencies: Any, domain: Domain | None = None) -> Counts:
     return Counts(records=records, frequencies=np.asarray(frequencies)[held].astype(np.int64))
 
 
-def drawn(mechanism: Any, x: Counts, size: int, rng: Any, *, noise: Any = None) -> Records:
-    """Release a table by a mechanism: so many records, by the same generator as the noise unless it has its own."""
-    output = mechanism.kernel(x, rng=rng if noise is None else noise)
-    return Records.concatenate(mechanism.reading(output, n=x.n).draw(size, rng=rng))
+def drawn(mechanism: Any, x: Counts, size: int, rng: Any) -> Records:
+    """Release a table by a mechanism: so many records."""
+    return Records.concatenate(mechanism.reading(mechanism.kernel(x, rng=rng), n=x.n).draw(size, rng=rng))
 
 
 def decoded(mechanism: Any, output: Any, n: int, size: int, rng: Any) -> pl.DataFrame:
@@ -232,21 +230,20 @@ def number(cell: str) -> Any:
         return cell
 
 
+def key(row: Sequence[Any], by: int) -> str:
+    """Return a row's first cells in one text."""
+    return ", ".join(map(printed, row[:by]))
+
+
 def merged(old: list[list[str]], new: list[list[Any]], ran: Iterable[str], order: Iterable[str], by: int) -> list[Any]:
     """Return rows in the place of what ran before under the same first cells, in the order of these."""
-
-    def key(row: Sequence[Any]) -> str:
-        return ", ".join(map(printed, row[:by]))
-
     places, ran = list(order), set(ran)
-    return sorted(
-        [row for row in old if key(row) in places and key(row) not in ran] + new, key=lambda row: places.index(key(row))
-    )
+    rows = [row for row in old if key(row, by) in places and key(row, by) not in ran] + new
+    return sorted(rows, key=lambda row: places.index(key(row, by)))
 
 
 def renew(path: Path, head: Sequence[str], rows: list[list[Any]], order: Iterable[str], by: int = 1) -> list[list[Any]]:
     """Write rows in the place of those with the same first cells, beside the others; return all."""
-    ran = {", ".join(map(printed, row[:by])) for row in rows}
-    rows = merged(texts(path), rows, ran, order, by)
+    rows = merged(texts(path), rows, {key(row, by) for row in rows}, order, by)
     write(path, head, rows)
     return rows
