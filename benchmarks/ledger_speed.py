@@ -6,21 +6,15 @@ Claims, medians in one process:
   same run: one durable append of a row of the same size to a table of SQLite by itself;
 - the status takes less than a second;
 - neither depends on the number of entries by more than a factor of two: the same at 100 entries.
-
-Run: python benchmarks/ledger_speed.py [--entries 10000]
 """
 
-from __future__ import annotations
-
-import argparse
 import sqlite3
-import statistics
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-from _report import save, show
+from _bench import median_seconds, save
+from _harness import script, show
 
 from discreet import Ledger
 from discreet.ledger import Request
@@ -28,16 +22,6 @@ from discreet.privacy import Budget
 
 DECISION_TARGET, STATUS_TARGET = 0.05, 1.0
 REPEAT = 30
-
-
-def median(act: Callable[[], object]) -> float:
-    """Return the median seconds of an act."""
-    seconds = []
-    for _ in range(REPEAT):
-        start = time.perf_counter()
-        act()
-        seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds)
 
 
 def filled(place: Path, entries: int) -> Ledger:
@@ -54,37 +38,26 @@ def filled(place: Path, entries: int) -> Ledger:
     return ledger
 
 
-def bare(place: Path, size: int) -> Callable[[], object]:
-    """Return the append of a row to a database of its own."""
+def bare(place: Path, size: int) -> float:
+    """Return the median seconds of appending a row to a database of its own."""
     connection = sqlite3.connect(place, isolation_level=None)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("CREATE TABLE t (body TEXT)")
-    return lambda: connection.execute("INSERT INTO t VALUES (?)", ("x" * size,))
+    for said in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "CREATE TABLE t (body TEXT)"):
+        connection.execute(said)
+    return median_seconds(lambda: connection.execute("INSERT INTO t VALUES (?)", ("x" * size,)), REPEAT)
 
 
-def main() -> None:
-    """Measure, show and keep."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--entries", type=int, default=10_000)
-    entries = parser.parse_args().entries
-    folder = Path(tempfile.mkdtemp())
-    rows = []
-    reference = median(bare(folder / "bare", 700))
+@script(entries=(10_000, 1_000))
+def main(entries: int) -> None:
+    folder, rows = Path(tempfile.mkdtemp()), []
+    reference = bare(folder / "bare", 700)
     for count in (100, entries):
         ledger = filled(folder / f"{count}", count)
-        decision, status = (
-            median(lambda held=ledger: held.pay(Request(budget=Budget(epsilon=1e-6)))),
-            median(ledger.status),
-        )
-        start = time.perf_counter()
+        request = Request(budget=Budget(epsilon=1e-6))
+        decision = median_seconds(lambda ledger=ledger, request=request: ledger.pay(request), REPEAT)
+        status, start = median_seconds(ledger.status, REPEAT), time.perf_counter()
         assert ledger.verify() == []
         rows.append((count, decision, decision / reference, status, time.perf_counter() - start))
     header = ("entries", "decision, s", "times an append alone", "status, s", "verify, s")
     show(header, rows)
     met = rows[-1][1] < DECISION_TARGET and rows[-1][3] < STATUS_TARGET and rows[-1][1] < 2 * rows[0][1] + 0.01
     save("ledger_speed", {"reference_seconds": reference, "header": header, "rows": rows, "met": met})
-
-
-if __name__ == "__main__":
-    main()

@@ -6,32 +6,24 @@ draws per second are at least 3 times those of a plain run. The plain run is the
 appendix B with the label summed out by NumPyro's own mixture: plain design, default start, default NUTS. It is given
 ``--plain`` iterations in all, since a full run takes hours; its effective draws per second are those of its draws over
 its whole time, as for ours. Seconds are those of the clock: other work on the machine counts; processor seconds do not.
-
-Run: python benchmarks/mixture_sampler.py [--draws 1000] [--plain 100]
 """
 
-from __future__ import annotations
-
-import argparse
 import os
-import sys
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
-for name, value in (("OMP_NUM_THREADS", "1"), ("XLA_FLAGS", "--xla_force_host_platform_device_count=2")):
-    os.environ.setdefault(name, value)
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
 
-import numpy as np  # noqa: E402
-from _report import save, show  # noqa: E402
+import numpy as np
+from _bench import save
+from _harness import script, show
+from pp22_application import MODEL, sample
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "experiments"))
-from pp22_application import MODEL, sample  # noqa: E402
-
-from discreet._core.random import seeded  # noqa: E402
-from discreet.inference.summary import effective_sample_size, r_hat  # noqa: E402
-from discreet.pseudo_posterior import PseudoPosterior  # noqa: E402
+from discreet._core.random import seeded
+from discreet.inference.summary import effective_sample_size, r_hat
+from discreet.pseudo_posterior import PseudoPosterior
 
 MINUTES, EFFECTIVE, RATIO, AGREEMENT = 10.0, 400.0, 3.0, 1.05
 
@@ -60,11 +52,10 @@ def ours(columns: Any, draws: int) -> dict[str, float]:
     started, cpu = time.perf_counter(), time.process_time()
     sampler = mechanism.sampler(columns)
     made = sampler.draw(np.ones(sampler.count), rng=seeded(1))
-    found = measured(made.watched["fitted_mean[0]"], started, cpu, made.divergent, made.r_hat)
-    return {**found, "least_effective": made.effective}
+    return measured(made.watched["fitted_mean[0]"], started, cpu, made.divergent, made.r_hat, made.effective)
 
 
-def plain(columns: Any, iterations: int) -> dict[str, float]:
+def numpyro_alone(columns: Any, iterations: int) -> dict[str, float]:
     import jax
     import jax.numpy as jnp
     from numpyro.infer import MCMC, NUTS
@@ -80,11 +71,12 @@ def plain(columns: Any, iterations: int) -> dict[str, float]:
         chains.run(jax.random.PRNGKey(1), data)
     watched = np.asarray(chains.get_samples(group_by_chain=True)["fitted_mean"], dtype=np.float64)
     divergent = float(np.asarray(chains.get_extra_fields()["diverging"]).mean())
-    found = measured(watched, started, cpu, divergent, r_hat(watched))
-    return {**found, "least_effective": found["effective"]}
+    return measured(watched, started, cpu, divergent, r_hat(watched))
 
 
-def measured(watched: Any, started: float, cpu: float, divergent: float, agreement: float) -> dict[str, float]:
+def measured(
+    watched: Any, started: float, cpu: float, divergent: float, agreement: float, least: float | None = None
+) -> dict[str, float]:
     seconds, used = time.perf_counter() - started, time.process_time() - cpu
     effective = effective_sample_size(watched)
     return {
@@ -95,18 +87,16 @@ def measured(watched: Any, started: float, cpu: float, divergent: float, agreeme
         "effective_a_cpu_second": effective / used,
         "r_hat": agreement,
         "divergent": divergent,
+        "least_effective": effective if least is None else least,
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--draws", type=int, default=1000)
-    parser.add_argument("--plain", type=int, default=100, help="iterations of a plain chain, warm-up included")
-    asked = parser.parse_args()
+@script(draws=(1000, 20), plain=(100, 4))
+def main(draws: int, plain: int) -> None:
     columns = sample()
-    mine = ours(columns, asked.draws)
+    mine = ours(columns, draws)
     print(mine, flush=True)
-    other = plain(columns, asked.plain)
+    other = numpyro_alone(columns, plain)
     show(("run", *mine), [("ours", *mine.values()), ("plain", *other.values())])
     ratio = mine["effective_a_cpu_second"] / other["effective_a_cpu_second"]
     met = {
@@ -117,9 +107,5 @@ def main() -> None:
     }
     print(f"ratio of effective draws per second of the processor: {ratio:.3g}; "
           + ", ".join(f"{name} {'met' if good else 'MISSED'}" for name, good in met.items()))  # fmt: skip
-    save("mixture_sampler", {"draws": asked.draws, "plain_iterations": asked.plain, "ours": mine, "plain": other,
+    save("mixture_sampler", {"draws": draws, "plain_iterations": plain, "ours": mine, "plain": other,
                              "ratio_a_cpu_second": ratio, "met": met})  # fmt: skip
-
-
-if __name__ == "__main__":
-    main()

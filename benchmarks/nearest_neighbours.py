@@ -1,8 +1,5 @@
 """Nearest of 10,000 candidates to each of 1,000,000 points: beside scikit-learn's brute force, and tree against blocks.
 
-Run: python benchmarks/nearest_neighbours.py
-or, to choose anew where a tree pays: python benchmarks/nearest_neighbours.py --grid
-
 Points and candidates are standard normal, the worst case of a tree in many coordinates; "near a plane" means 64
 coordinates that are random linear images of 3. scikit-learn answers the first 40,000 points, whose time is scaled
 linearly to all; for these the two answers have to agree, but for points that rounding decides, which are counted and
@@ -13,7 +10,7 @@ takes: no method that measures every distance that way can take less. Where FAIS
 faiss-cpu``), its flat index answers too, with one thread. It is no method of the library: its answers are right up to
 single precision only, and to find out which of them rounding decided takes a second, slower search for two neighbours.
 
-What the grid gave, as the most coordinates at which the tree took less processor time (AMD EPYC with AVX-512, one
+What ``--grid`` gave, as the most coordinates at which the tree took less processor time (AMD EPYC with AVX-512, one
 core, normal points; 1, 2, 3, 4, 5, 6, 8, 10, 12 and 16 tried):
 
 =======  =======  =======  ========
@@ -29,21 +26,20 @@ V        norm 1   norm 2   norm inf
 The rule in the code is a line in log V for each norm, within one coordinate of these, where the two differ little.
 """
 
-from __future__ import annotations
-
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _report import save, show
+from _bench import in_turn, save
+from _harness import script, show
 from threadpoolctl import threadpool_limits
 
 from discreet._core.random import seeded
 from discreet.evolution.neighbours import NearestCandidates
 
-POINTS, CANDIDATES, ASKED = 1_000_000, 10_000, 40_000
+CASES = [("normal", 2, "auto"), ("normal", 8, "auto"), ("normal", 64, "auto"), ("near a plane", 64, "auto"),
+         ("near a plane", 64, "tree")]  # fmt: skip
 
 
 def timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
@@ -52,11 +48,10 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
     return result, time.perf_counter() - start, time.process_time() - cpu
 
 
-def normal(d: int, count: int, seed: int) -> np.ndarray:
-    return seeded(seed).standard_normal((count, d))
-
-
-def near_a_plane(d: int, count: int, seed: int) -> np.ndarray:
+def points_of(kind: str, d: int, count: int, seed: int) -> np.ndarray:
+    """Return standard normal points, or images of points of three coordinates."""
+    if kind == "normal":
+        return seeded(seed).standard_normal((count, d))
     return seeded(seed).standard_normal((count, 3)) @ seeded(0).standard_normal((3, d))
 
 
@@ -79,65 +74,57 @@ def faiss_seconds(points: np.ndarray, candidates: np.ndarray) -> float:
     index = faiss.IndexFlatL2(candidates.shape[1])
     index.add(candidates.astype(np.float32))
     asked = points.astype(np.float32)
-    return min(timed(lambda: index.search(asked, 1))[2] for _ in range(3))
+    return in_turn(3, lambda: index.search(asked, 1))[0][0]
 
 
-def against_brute_force() -> list[dict[str, Any]]:
+def against_brute_force(kind: str, d: int, method: str, counts: list[int]) -> dict[str, Any]:
+    """Return the seconds of both methods, and how they answer."""
     from sklearn.neighbors import NearestNeighbors
 
-    found = []
-    for kind, make, d, method in (
-        ("normal", normal, 2, "auto"),
-        ("normal", normal, 8, "auto"),
-        ("normal", normal, 64, "auto"),
-        ("near a plane", near_a_plane, 64, "auto"),
-        ("near a plane", near_a_plane, 64, "tree"),
-    ):
-        points, candidates = make(d, POINTS, 1), make(d, CANDIDATES, 2)
-        brute = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(candidates)
-        ours, theirs = [], []
-        for _ in range(3):
-            theirs.append(timed(lambda: brute.kneighbors(points[:ASKED], return_distance=False)[:, 0]))  # noqa: B023
-            ours.append(timed(lambda: NearestCandidates(candidates, method=method).nearest(points[:ASKED])))  # noqa: B023
-        whole = timed(lambda: NearestCandidates(candidates, method=method).nearest(points))  # noqa: B023
-        assert (whole[0][:ASKED] == ours[0][0]).all()
-        scale = POINTS / ASKED
-        by_faiss = faiss_seconds(points[:ASKED], candidates) * scale
-        left, right = points[:256].astype(np.float32), np.ascontiguousarray(candidates.T, dtype=np.float32)
-        held = left @ right
-        product = min(timed(lambda: np.matmul(left, right, out=held))[2] for _ in range(9)) * POINTS / len(left)  # noqa: B023
-        wall, cpu = min(one[1] for one in theirs) * scale, min(one[2] for one in theirs) * scale
-        found.append({
-            "points": kind,
-            "coordinates": d,
-            "method": NearestCandidates(candidates, method=method).method,
-            "sklearn_seconds_scaled": wall,
-            "sklearn_cpu_seconds_scaled": cpu,
-            "seconds": whole[1],
-            "cpu_seconds": whole[2],
-            "cpu_seconds_product_alone": product,
-            "faiss_cpu_seconds_scaled": by_faiss,
-            "cpu_ratio_of_the_million": cpu / whole[2],
-            "ratio": wall / scale / min(one[1] for one in ours),
-            "cpu_ratio": cpu / scale / min(one[2] for one in ours),
-            "decided_by_rounding": decided_by_rounding(points[:ASKED], candidates, ours[0][0], theirs[0][0]),
-        })  # fmt: skip
-    return found
+    count, few, asked = counts
+    points, candidates = points_of(kind, d, count, 1), points_of(kind, d, few, 2)
+    brute = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(candidates)
+    ours, theirs = [], []
+    for _ in range(3):
+        theirs.append(timed(lambda: brute.kneighbors(points[:asked], return_distance=False)[:, 0]))
+        ours.append(timed(lambda: NearestCandidates(candidates, method=method).nearest(points[:asked])))
+    whole, seconds, cpu_seconds = timed(lambda: NearestCandidates(candidates, method=method).nearest(points))
+    assert (whole[:asked] == ours[0][0]).all()
+    left, right = points[:256].astype(np.float32), np.ascontiguousarray(candidates.T, dtype=np.float32)
+    held, scale = left @ right, count / asked
+    ((product, _),) = in_turn(9, lambda: np.matmul(left, right, out=held))
+    wall, cpu = (min(one[i] for one in theirs) for i in (1, 2))
+    own_wall, own_cpu = (min(one[i] for one in ours) for i in (1, 2))
+    return {
+        "points": kind,
+        "coordinates": d,
+        "method": NearestCandidates(candidates, method=method).method,
+        "sklearn_seconds_scaled": wall * scale,
+        "sklearn_cpu_seconds_scaled": cpu * scale,
+        "seconds": seconds,
+        "cpu_seconds": cpu_seconds,
+        "cpu_seconds_product_alone": product * count / len(left),
+        "faiss_cpu_seconds_scaled": faiss_seconds(points[:asked], candidates) * scale,
+        "cpu_ratio_of_the_million": cpu * scale / cpu_seconds,
+        "ratio": wall / own_wall,
+        "cpu_ratio": cpu / own_cpu,
+        "decided_by_rounding": decided_by_rounding(points[:asked], candidates, ours[0][0], theirs[0][0]),
+    }
 
 
-def grid() -> list[tuple[Any, ...]]:
+def all_sizes() -> list[tuple[Any, ...]]:
     """Microseconds of processor time per point, by norm, candidates, coordinates and method."""
     rows = []
     for norm in (1.0, 2.0, np.inf):
         for count in (30, 100, 1_000, 10_000, 100_000):
             for d in (1, 2, 3, 4, 5, 6, 8, 10, 12, 16):
                 asked = max(100, min(20_000, int((4e7 if norm == 2.0 else 8e6) / count / d**0.5)))
-                points, candidates = normal(d, asked, 1), normal(d, count, 2)
+                points, candidates = points_of("normal", d, asked, 1), points_of("normal", d, count, 2)
                 taken = {}
                 for method in ("tree", "blocks"):
                     search = NearestCandidates(candidates, norm=norm, method=method)
-                    runs = [timed(lambda: search.nearest(points)) for _ in range(3)]  # noqa: B023
-                    taken[method] = min(run[2] for run in runs) / asked * 1e6
+                    ((least, _),) = in_turn(3, lambda: search.nearest(points))  # noqa: B023
+                    taken[method] = least / asked * 1e6
                 chosen = NearestCandidates(candidates, norm=norm).method
                 rows.append((f"{norm:g}", count, d, taken["tree"], taken["blocks"], min(taken, key=taken.get), chosen))
                 if d >= 6 and taken["tree"] > 4 * taken["blocks"]:
@@ -145,16 +132,14 @@ def grid() -> list[tuple[Any, ...]]:
     return rows
 
 
-def main() -> None:
+@script(grid=False, counts=([1_000_000, 10_000, 40_000], [40_000, 1_000, 4_000]))
+def main(grid: bool, counts: list[int]) -> None:
     with threadpool_limits(1):
-        if "--grid" in sys.argv:
-            show(("norm", "candidates", "d", "tree", "blocks", "faster", "auto"), grid())
+        if grid:
+            show(("norm", "candidates", "d", "tree", "blocks", "faster", "auto"), all_sizes())
             return
-        found = against_brute_force()
-    print(f"{POINTS:,} points, {CANDIDATES:,} candidates\n")
-    show(tuple(key.replace("_", " ") for key in found[0]), [tuple(one.values()) for one in found])
-    save("nearest_neighbours", {"points": POINTS, "candidates": CANDIDATES, "runs": found})
-
-
-if __name__ == "__main__":
-    main()
+        found = [against_brute_force(*case, counts) for case in CASES]
+    points, candidates, _ = counts
+    print(f"{points:,} points, {candidates:,} candidates\n")
+    show([key.replace("_", " ") for key in found[0]], [tuple(one.values()) for one in found])
+    save("nearest_neighbours", {"points": points, "candidates": candidates, "runs": found})

@@ -7,21 +7,18 @@ Claims, on a table of five columns (51,200 cells) and parts of a million records
 
 What a worker is sent (counts, key, domain) is shown, and how many times the processor time of writing the same rows
 plainly with Polars all that is: the rows are then in memory already, and nothing is drawn.
-
-Run: python benchmarks/partitions.py [--sizes 1000000 10000000] [--workers 1 2]
 """
 
-from __future__ import annotations
-
-import argparse
-import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from _report import save, show
+import numpy as np
+import polars as pl
+from _bench import fresh, save
+from _harness import script, show
+
+from discreet._core.random import seeded
 
 RECORDS, PART = 1_000_000, 1_000_000
 DOMAIN = """[columns]
@@ -32,7 +29,6 @@ employed = {type = "boolean"}
 income = {type = "numeric", lower = 1, upper = 3e6, cells = 8, spacing = "log"}
 """
 MEMORY_TARGET, TIME_TARGET = 1.25, 3.0
-
 # Runs in a fresh process: the release, with what it and its workers took.
 RELEASE = """
 import json, pickle, resource, sys, time
@@ -56,7 +52,6 @@ if __name__ == "__main__":
         **({"moved_bytes": moved[0]} if moved else {}),
     }))
 """
-
 # The reference: the same rows are in memory, and Polars writes them to as many files.
 PLAIN = """
 import json, sys, time
@@ -72,40 +67,10 @@ print(json.dumps({"processor": time.process_time() - began, "seconds": time.perf
 """
 
 
-def main() -> None:
-    options = argparse.ArgumentParser()
-    options.add_argument("--sizes", type=int, nargs="+", default=[1_000_000, 10_000_000])
-    options.add_argument("--workers", type=int, nargs="+", default=[1, 2])
-    asked = options.parse_args()
-    found: dict[str, dict[str, Any]] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        data, declared = Path(folder) / "people.parquet", Path(folder) / "people.toml"
-        declared.write_text(DOMAIN)
-        make_people(data)
-        for size in asked.sizes:
-            facts = [str(data), str(declared)]
-            runs = {"one file": fresh(RELEASE, folder, [*facts, f"{folder}/{size}.parquet", str(size), "0", "1"])}
-            for workers in asked.workers:
-                out = f"{folder}/{size}-{workers}"
-                parts = [str(-(-size // PART)), str(workers)]
-                runs[f"{workers} processes"] = fresh(RELEASE, folder, [*facts, out, str(size), *parts])
-            released = Path(folder) / f"{size}-{asked.workers[0]}"
-            runs["plain"] = fresh(PLAIN, folder, [str(released), f"{released}-plain"])
-            written = sum(file.stat().st_size for file in released.glob("*.parquet"))
-            manifest = (released / "_manifest.json").stat().st_size
-            found[str(size)] = {"bytes": written, "manifest_bytes": manifest, "runs": runs}
-    report(found, [str(size) for size in asked.sizes])
-
-
-def make_people(path: Path) -> None:
-    """Write a million people."""
-    import numpy as np
-    import polars as pl
-
-    from discreet._core.random import seeded
-
+def people() -> pl.DataFrame:
+    """Make a million people."""
     rng = seeded(2026)
-    pl.DataFrame(
+    return pl.DataFrame(
         {
             "age": np.clip(rng.normal(42.0, 20.0, RECORDS).astype(np.int64), 0, 99),
             "sex": pl.Series(["f", "m"])[rng.integers(0, 2, RECORDS)],
@@ -113,51 +78,46 @@ def make_people(path: Path) -> None:
             "employed": rng.random(RECORDS) < 0.6,
             "income": np.clip(np.exp(10.4 + 1.1 * rng.standard_normal(RECORDS)), 1.0, 3e6),
         }
-    ).write_parquet(path)
+    )
 
 
-def fresh(code: str, folder: str, arguments: list[str]) -> dict[str, Any]:
-    """Run code in a fresh process, from a file since its workers read it again; return its last line as JSON."""
-    script = Path(folder) / "run.py"
-    script.write_text(code)
-    ended = subprocess.run([sys.executable, str(script), *arguments], capture_output=True, text=True, check=False)
-    if ended.returncode:
-        raise SystemExit(ended.stderr)
-    made: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
-    return made
+def measured(size: int, workers: list[int], folder: Path) -> dict[str, Any]:
+    """Return what releases of a size take, in one file and in parts, and what is plainly written."""
+    release = folder / "run.py"  # a file, since workers read it again
+    release.write_text(RELEASE)
+    facts = [str(release), folder / "people.parquet", folder / "people.toml"]
+    runs = {"one file": fresh(*facts, folder / f"{size}.parquet", size, 0, 1)}
+    for count in workers:
+        runs[f"{count} processes"] = fresh(*facts, folder / f"{size}-{count}", size, -(-size // PART), count)
+    released = folder / f"{size}-{workers[0]}"
+    runs["plain"] = fresh(PLAIN, released, f"{released}-plain")
+    for run in runs.values():
+        del run["process"]
+    written = sum(file.stat().st_size for file in released.glob("*.parquet"))
+    return {"bytes": written, "manifest_bytes": (released / "_manifest.json").stat().st_size, "runs": runs}
 
 
-def report(found: dict[str, dict[str, Any]], sizes: list[str]) -> None:
-    """Print and keep times, memory and ratios."""
+@script(sizes=([1_000_000, 10_000_000], [200_000, 400_000]), workers=[1, 2])
+def main(sizes: list[int], workers: list[int]) -> None:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        (folder / "people.toml").write_text(DOMAIN)
+        people().write_parquet(folder / "people.parquet")
+        found = {str(size): measured(size, workers, folder) for size in sizes}
     rows: list[tuple[Any, ...]] = []
-    for size in sizes:
-        runs = found[size]["runs"]
-        for name, run in runs.items():
+    for size, one in found.items():
+        for name, run in one["runs"].items():
             peak = max(run.get("peak_bytes", 0), run.get("worker_peak_bytes", 0)) / 2**20
-            ratio = run["processor"] / runs["plain"]["processor"]
+            ratio = run["processor"] / one["runs"]["plain"]["processor"]
             rows.append((f"{int(size):,} {name}", run["processor"], run["seconds"], ratio, peak or "-"))
     show(("", "processor s", "s", "times plain", "peak MiB"), rows)
-    first, last = found[sizes[0]]["runs"], found[sizes[-1]]["runs"]
+    first, last = (found[str(size)]["runs"] for size in (sizes[0], sizes[-1]))
     parts = [name for name in last if name.endswith("processes")]
     memory = max(last[name]["peak_bytes"] / first[name]["peak_bytes"] for name in parts)
     slower = max(last[name]["processor"] / last["one file"]["processor"] for name in parts)
     print(
         f"\nmemory {memory:.2f} times (at most {MEMORY_TARGET}), processor {slower:.2f} times (at most {TIME_TARGET})"
     )
-    save(
-        "partitions",
-        {
-            "records": RECORDS,
-            "part": PART,
-            "memory_target": MEMORY_TARGET,
-            "time_target": TIME_TARGET,
-            "memory_ratio": memory,
-            "time_ratio": slower,
-            "met": memory <= MEMORY_TARGET and slower <= TIME_TARGET,
-            "sizes": found,
-        },
-    )
-
-
-if __name__ == "__main__":
-    main()
+    targets = {"memory_target": MEMORY_TARGET, "time_target": TIME_TARGET}
+    ratios = {"memory_ratio": memory, "time_ratio": slower, "met": memory <= MEMORY_TARGET and slower <= TIME_TARGET}
+    save("partitions", {"records": RECORDS, "part": PART, **targets, **ratios, "sizes": found})

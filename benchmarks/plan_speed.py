@@ -2,20 +2,16 @@
 
 The reference is counting 29,501 records and drawing as many from 1,000 cells by ``perturbed-histogram``, asked for by
 name. Asked for: a plan of a list of cells in less than a second; of ten columns of 1,000 cells in less than two.
-
-    python benchmarks/plan_speed.py [--repeats 3]
 """
 
-from __future__ import annotations
-
-import argparse
-import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import polars as pl
-from _report import save, show
+from _bench import in_turn, save
+from _harness import script, show
 
 from discreet import release
 from discreet._core.random import seeded
@@ -26,48 +22,31 @@ N = 29_501
 BUDGET: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-9}
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--repeats", type=int, default=3)
-    repeats = options.parse_args().repeats
-    lists = {cells: Domain(columns={"cell": Integer(lower=0, upper=cells - 1)}) for cells in (51, 100, 1000)}
-    wide = Domain(columns={f"c{i}": Integer(lower=0, upper=999) for i in range(10)})
-    tables = {cells: pl.DataFrame({"cell": seeded(1).binomial(cells - 1, 0.4, N).astype(np.int64)}) for cells in lists}
-    own = {"size": N, "seed": 1, **BUDGET}
-    tasks: dict[str, Callable[[], Any]] = {
-        "release by name, 1,000 cells": lambda: release(
-            tables[1000], lists[1000], mechanism="perturbed-histogram", **own
-        )
-    }
-    for cells, domain in lists.items():
+def tasks() -> dict[str, Callable[[], Any]]:
+    """Return what is timed, the reference first."""
+    own, found = {"size": N, "seed": 1, **BUDGET}, {}
+    for cells in (51, 100, 1000):
+        domain = Domain(columns={"cell": Integer(lower=0, upper=cells - 1)})
+        table = pl.DataFrame({"cell": seeded(1).binomial(cells - 1, 0.4, N).astype(np.int64)})
+        named = partial(release, table, domain, mechanism="perturbed-histogram", **own)
         for size in (1000, N):
-            tasks[f"plan, {cells:,} cells, {size:,} records"] = lambda d=domain, m=size: plan(  # type: ignore[misc]
-                d, records=N, size=m, largest_sizes=False, **BUDGET
-            )
-        tasks[f"plan with largest sizes and its table, {cells:,} cells"] = lambda d=domain: str(  # type: ignore[misc]
-            plan(d, records=N, **BUDGET)
-        )
-        tasks[f"release that chooses, {cells:,} cells"] = lambda c=cells: release(  # type: ignore[misc]
-            tables[c], lists[c], **own
-        )
-    tasks["plan, 10 columns of 1,000 cells, with what to do instead"] = lambda: str(
-        plan(wide, records=10_000, **BUDGET)
-    )
-    found = {name: _seconds(task, repeats) for name, task in tasks.items()}
+            few = partial(plan, domain, records=N, size=size, largest_sizes=False, **BUDGET)
+            found[f"plan, {cells:,} cells, {size:,} records"] = few
+        whole = partial(plan, domain, records=N, **BUDGET)
+        found[f"plan with largest sizes and its table, {cells:,} cells"] = lambda whole=whole: str(whole())
+        found[f"release that chooses, {cells:,} cells"] = partial(release, table, domain, **own)
+    wide = Domain(columns={f"c{i}": Integer(lower=0, upper=999) for i in range(10)})
+    instead = "plan, 10 columns of 1,000 cells, with what to do instead"
+    found[instead] = lambda: str(plan(wide, records=10_000, **BUDGET))
+    return {"release by name, 1,000 cells": named, **found}
+
+
+@script(repeats=(3, 1))
+def main(repeats: int) -> None:
+    found = {}
+    for name, task in tasks().items():
+        task()  # loads the libraries
+        ((found[name], _),) = in_turn(repeats, task)
     reference = next(iter(found.values()))
     show(("task", "s", "over the reference"), [(name, f"{s:.2f}", f"{s / reference:.1f}") for name, s in found.items()])
     save("plan_speed", {"reference": next(iter(found)), "seconds": found})
-
-
-def _seconds(task: Callable[[], Any], repeats: int) -> float:
-    task()  # loads the libraries
-    times = []
-    for _ in range(repeats):
-        started = time.process_time()
-        task()
-        times.append(time.process_time() - started)
-    return min(times)
-
-
-if __name__ == "__main__":
-    main()

@@ -3,28 +3,23 @@
 Targets: counts of 1,000 cells in a second, records of 100 cells in five, of 5 x 10 x 60 cells in ten, whatever the
 number of confidential records. PY26 (section 4.1) states about six minutes for 1,000 draws at n = 10,000, with all n
 records as latent variables. Tables are drawn anew from a Dirichlet distribution of 0.5 a cell.
-
-Run: python benchmarks/posterior_speed.py [--tables 3]
 """
 
-from __future__ import annotations
-
-import argparse
 import os
 import statistics
-import time
 from typing import Any
 
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(name, "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import numpy as np  # noqa: E402
-from _report import save, show  # noqa: E402
+import numpy as np
+from _bench import save
+from _harness import cells_drawn, cells_held, script, show, timed
 
-from discreet._core.random import seeded  # noqa: E402
-from discreet.domain import Counts, Domain, Integer  # noqa: E402
-from discreet.inference.samplers import given_counts, given_records  # noqa: E402
-from discreet.mechanisms import HierarchicalHistogram, PerturbedHistogram, SmoothedHistogram  # noqa: E402
+from discreet._core.random import seeded
+from discreet.domain import Domain, Integer
+from discreet.inference.samplers import given_counts, given_records
+from discreet.mechanisms import HierarchicalHistogram, PerturbedHistogram, SmoothedHistogram
 
 DRAWS = 1000
 LINES = {k: Domain(columns={"x": Integer(lower=1, upper=k)}) for k in (25, 100, 1000)}
@@ -50,26 +45,15 @@ def seconds(name: str, domain: Domain, n: int, m: int, seed: int) -> float:
     """Return the processor's seconds for one posterior; ``m = 0``: of released counts."""
     rng, cells = seeded(seed), int(domain.size or 0)
     held = rng.multinomial(n, rng.dirichlet(np.full(cells, 0.5)))
-    mechanism, some = MADE[name](domain, n), np.flatnonzero(held)
-    output = mechanism.kernel(Counts(records=domain.unflat(some), frequencies=held[some]), rng=rng)
-    likelihood, alpha = mechanism.likelihood(), np.full(cells, 1.0 / cells)
-    if not m:
-        counts = mechanism.reading(output, n=n).estimates().counts
-        start = time.process_time()
-        given_counts(likelihood, alpha, n, counts, DRAWS, rng)
-        return time.process_time() - start
-    drawn = np.zeros(cells, dtype=np.int64)
-    for part in mechanism.reading(output, n=n).draw(m, rng=rng):
-        np.add.at(drawn, domain.flat(part), 1)
-    start = time.process_time()
-    given_records(likelihood, alpha, n, drawn, DRAWS, rng)
-    return time.process_time() - start
+    mechanism = MADE[name](domain, n)
+    reading = mechanism.reading(mechanism.kernel(cells_held(held, domain), rng=rng), n=n)
+    seen = cells_drawn(domain, reading.draw(m, rng=rng)) if m else reading.estimates().counts
+    given = given_records if m else given_counts
+    return timed(given, mechanism.likelihood(), np.full(cells, 1.0 / cells), n, seen, DRAWS, rng)[0]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--tables", type=int, default=3)
-    tables = parser.parse_args().tables
+@script(tables=(3, 1))
+def main(tables: int) -> None:
     seconds("perturbed", LINES[25], 1000, 100, 0)  # loads what is loaded lazily
     rows, cases = [], []
     for name, domain, n, m, target in CASES:
@@ -79,7 +63,3 @@ def main() -> None:
         rows.append((name, f"{domain.size:,}", f"{n:,}", str(m or "counts"), f"{found:.2f}", f"{target:g}"))
     show(("mechanism", "cells", "held", "released", "cpu s", "target"), rows)
     save("posterior_speed", {"draws": DRAWS, "tables": tables, "cases": cases})
-
-
-if __name__ == "__main__":
-    main()

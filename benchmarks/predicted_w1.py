@@ -5,19 +5,15 @@ table like it (an earlier year, another state, other courses). The plan sees the
 public numbers only. Every mechanism that the plan calls feasible, with at most a fifth of its records from prior or
 noise alone, is then run, and its W1 measured with the library's own ``compare``. Private evolution is counted by
 itself: four of its steps are foreseen, with few candidates, whatever it will take.
-
-    python benchmarks/predicted_w1.py [--seeds 5]
 """
 
-from __future__ import annotations
-
-import argparse
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
-from _report import save, shared, show
+from _bench import save
+from _harness import data, mean_and_error, script, show
 
 from discreet._core.random import seeded
 from discreet.confidential import confidential, reveal_to_custodian
@@ -34,8 +30,6 @@ EVOLUTION = "private-evolution"
 
 @dataclass(frozen=True)
 class Setting:
-    """One request of the plan."""
-
     table: str
     column: str
     epsilon: float
@@ -69,76 +63,38 @@ SETTINGS = [
 ]
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--seeds", type=int, default=5)
-    seeds = options.parse_args().seeds
-    tables = {"acs": acs(), "oulad": oulad(), "adult": adult()}
-    result: list[dict[str, Any]] = []
-    for setting in SETTINGS:
-        own, public, columns = tables[setting.table]
-        names = setting.column.split(", ")
-        domain = Domain(columns={name: columns[name] for name in names})
-        own = own.select(names).drop_nulls()
-        if setting.records is not None:
-            own = own.sample(setting.records, seed=1)
-        reference = Reference.of(public.select(names).drop_nulls(), domain)
-        size = max(1, int(setting.share * len(own)))
-        made = plan(
-            domain,
-            records=len(own),
-            epsilon=setting.epsilon,
-            delta=setting.delta,
-            size=size,
-            sampling=setting.sampling,
-            reference=reference,
-            largest_sizes=False,
-        )
-        for option in made.feasible:
-            if (option.share_not_from_data or 0.0) > POOR_UTILITY or option.mechanism is None:
-                continue
-            measured = [_measured(own, domain, option.mechanism, size, seed) for seed in range(seeds)]
-            mean = float(np.mean(measured))
-            result.append(
-                {
-                    "table": setting.table,
-                    "columns": setting.column,
-                    "records": len(own),
-                    "size": size,
-                    "epsilon": setting.epsilon,
-                    "delta": setting.delta,
-                    "sampling": setting.sampling,
-                    "mechanism": option.name,
-                    "chosen": option.mechanism is made.best,
-                    "predicted": option.w1,
-                    "measured": mean,
-                    "standard_error": float(np.std(measured, ddof=1) / np.sqrt(seeds)),
-                    "ratio": (option.w1 or 0.0) / mean,
-                }
-            )
-            row = result[-1]
-            print(f"{row['table']:6} {row['columns']:15} {row['records']:>9,} {row['size']:>9,} eps {row['epsilon']:g} "
-                  f"delta {row['delta']:g} {row['sampling']:10} {row['mechanism']:26} {row['predicted']:.4g} "
-                  f"{mean:.4g} {row['ratio']:.2f}{' *' if row['chosen'] else ''}", flush=True)  # fmt: skip
-    report(result)
+Table = tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]
+"""The confidential part, the public one, and the columns."""
 
 
-def report(result: list[dict[str, Any]]) -> None:
-    """Print how far predictions are off, for the chosen mechanism and for all."""
+def predicted(setting: Setting, table: Table, seeds: int) -> list[dict[str, Any]]:
+    """Return, for each mechanism that is feasible and not mostly noise, what is predicted and what is measured."""
+    own, public, columns = table
+    names = setting.column.split(", ")
+    domain = Domain(columns={name: columns[name] for name in names})
+    own = own.select(names).drop_nulls()
+    if setting.records is not None:
+        own = own.sample(setting.records, seed=1)
+    size = max(1, int(setting.share * len(own)))
+    request: dict[str, Any] = {"epsilon": setting.epsilon, "delta": setting.delta, "sampling": setting.sampling}
+    reference = Reference.of(public.select(names).drop_nulls(), domain)
+    made = plan(domain, records=len(own), size=size, reference=reference, largest_sizes=False, **request)
+    facts = {"table": setting.table, "columns": setting.column, "records": len(own), "size": size, **request}
     rows = []
-    groups = {
-        "chosen by the plan": [r for r in result if r["chosen"]],
-        "all feasible, without evolution": [r for r in result if r["mechanism"] != EVOLUTION],
-        EVOLUTION: [r for r in result if r["mechanism"] == EVOLUTION],
-    }
-    for name, some in groups.items():
-        off = np.array([max(r["ratio"], 1.0 / r["ratio"]) for r in some])
-        rows.append((name, str(len(off)), f"{np.median(off):.2f}", f"{off.max():.2f}", f"{np.mean(off <= TARGET):.0%}"))
-    show(("", "predictions", "median factor", "largest factor", f"within {TARGET}"), rows)
-    save("predicted_w1", {"target": TARGET, "settings": len(SETTINGS), "rows": result})
+    for option in made.feasible:
+        if (option.share_not_from_data or 0.0) > POOR_UTILITY or option.mechanism is None:
+            continue
+        mean, error = mean_and_error([measured(own, domain, option.mechanism, size, seed) for seed in range(seeds)])
+        row = {**facts, "mechanism": option.name, "chosen": option.mechanism is made.best, "predicted": option.w1}
+        rows.append({**row, "measured": mean, "standard_error": error, "ratio": (option.w1 or 0.0) / mean})
+        print(f"{setting.table:6} {setting.column:15} {len(own):>9,} {size:>9,} eps {setting.epsilon:g} "
+              f"delta {setting.delta:g} {setting.sampling:10} {option.name:26} {option.w1:.4g} "
+              f"{mean:.4g} {rows[-1]['ratio']:.2f}{' *' if row['chosen'] else ''}", flush=True)  # fmt: skip
+    return rows
 
 
-def _measured(own: pl.DataFrame, domain: Domain, mechanism: Any, size: int, seed: int) -> float:
+def measured(own: pl.DataFrame, domain: Domain, mechanism: Any, size: int, seed: int) -> float:
+    """Return the W1 of one release by the library's own comparison."""
     closed = confidential(own, mechanism.domain)
     fixed = size if "size" not in mechanism.__dataclass_fields__ else None
     made = publish(closed, mechanism, size=fixed, rng=seeded(seed), accept_poor_utility=True)
@@ -148,45 +104,45 @@ def _measured(own: pl.DataFrame, domain: Domain, mechanism: Any, size: int, seed
     return float(sum(column.wasserstein_scaled or 0.0 for column in found.columns))
 
 
-def acs() -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
+def acs() -> Table:
     """ACS 2024 persons, 48 states; the public table is the excerpts of 2018 and 2019 that NIST published."""
-    own = pl.read_parquet(shared("acs2024_persons_income_49.parquet"), columns=["PINCP", "AGEP", "SEX"])
-    own = own.filter(pl.col("PINCP") > 0).select(
-        income=pl.col("PINCP").cast(pl.Float64), age="AGEP", sex=pl.col("SEX").cast(pl.String)
-    )
-    public = pl.read_parquet(shared("nist_acs_excerpts.parquet"), columns=["PINCP", "AGEP", "SEX"])
-    public = public.filter(pl.col("PINCP") > 0).select(
-        income=pl.col("PINCP").cast(pl.Float64), age="AGEP", sex=pl.col("SEX").cast(pl.String)
-    )
-    columns = {
-        "income": Numeric(lower=1, upper=3e6),
-        "age": Integer(lower=15, upper=99),
-        "sex": Category(categories=["1", "2"]),
-    }
-    return own, public, columns
+    files = (data(name, "PINCP", "AGEP", "SEX") for name in ("acs2024_persons_income_49", "nist_acs_excerpts"))
+    income, sex = pl.col("PINCP").cast(pl.Float64), pl.col("SEX").cast(pl.String)
+    own, public = (table.filter(pl.col("PINCP") > 0).select(income=income, age="AGEP", sex=sex) for table in files)
+    columns = {"income": Numeric(lower=1, upper=3e6), "age": Integer(lower=15, upper=99)}
+    return own, public, {**columns, "sex": Category(categories=["1", "2"])}
 
 
-def oulad() -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
+def oulad() -> Table:
     """Scores of 2014; those of 2013 play the public table."""
-    table = pl.read_parquet(shared("oulad_scores.parquet"), columns=["score", "gender", "code_presentation"])
+    table = data("oulad_scores", "score", "gender", "code_presentation")
     table = table.with_columns(pl.col("score").cast(pl.Int64), pl.col("gender").cast(pl.String))
     year = pl.col("code_presentation").cast(pl.String).str.slice(0, 4)
     columns = {"score": Integer(lower=0, upper=100), "gender": Category(categories=["F", "M"])}
     return table.filter(year == "2014"), table.filter(year == "2013"), columns
 
 
-def adult() -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
+def adult() -> Table:
     """The census extract's larger part; its published test part plays the public table."""
-    table = pl.read_parquet(shared("adult.parquet"))
+    table = data("adult")
     levels = ["Preschool", "1st-4th", "5th-6th", "7th-8th", "9th", "10th", "11th", "12th", "HS-grad", "Some-college",
               "Assoc-voc", "Assoc-acdm", "Bachelors", "Masters", "Prof-school", "Doctorate"]  # fmt: skip
-    columns = {
-        "age": Integer(lower=17, upper=90),
-        "hours_per_week": Integer(lower=1, upper=99),
-        "education": Category(categories=levels, ordered=True),
-    }
+    columns = {"age": Integer(lower=17, upper=90), "hours_per_week": Integer(lower=1, upper=99)}
+    columns["education"] = Category(categories=levels, ordered=True)
     return table.filter(pl.col("split") == "train"), table.filter(pl.col("split") == "test"), columns
 
 
-if __name__ == "__main__":
-    main()
+@script(seeds=(5, 2))
+def main(seeds: int) -> None:
+    tables = {"acs": acs(), "oulad": oulad(), "adult": adult()}
+    result = [row for setting in SETTINGS for row in predicted(setting, tables[setting.table], seeds)]
+    rows = []
+    for name, some in {
+        "chosen by the plan": [r for r in result if r["chosen"]],
+        "all feasible, without evolution": [r for r in result if r["mechanism"] != EVOLUTION],
+        EVOLUTION: [r for r in result if r["mechanism"] == EVOLUTION],
+    }.items():
+        off = np.array([max(r["ratio"], 1.0 / r["ratio"]) for r in some])
+        rows.append((name, str(len(off)), f"{np.median(off):.2f}", f"{off.max():.2f}", f"{np.mean(off <= TARGET):.0%}"))
+    show(("", "predictions", "median factor", "largest factor", f"within {TARGET}"), rows)
+    save("predicted_w1", {"target": TARGET, "settings": len(SETTINGS), "rows": result})

@@ -1,34 +1,40 @@
 """Projection of noisy histograms in bounded-Lipschitz distance, beside general solvers; and the sizes aimed at.
 
-Run: python benchmarks/projection_speed.py
-
 Against the dense linear programme (scipy's HiGHS, a row for each pair of 600 points) and against POT's ``ot.emd`` on
 all pairs of a supply and a deficit of 2,000 points, from the points to the result, in turn, on the clock of the
 processor; the least of three runs counts (of one, for the dense programme). Then 10,000 points in the plane, a million
 on a line and 100,000 in the plane, once each: seconds, and the gap that the certificate leaves. The noisy histograms
-have as many records as points, spread over the square, in one cluster, or all at one point.
+have as many records as points, spread over the square, in one cluster, or all at one point. A quick run has a tenth as
+many points.
 """
 
-from __future__ import annotations
-
 import math
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import ot
-from _report import save, show
+from _bench import in_turn, save
+from _harness import script, show, timed
 from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
 
+from discreet._core.random import seeded
 from discreet.mechanisms.bounded_lipschitz import bounded_lipschitz_projection
 
-RUNS, NOISE = 3, 5.0
+NOISE = 5.0
+BESIDE = ("beside", "points", "seconds", "discreet s", "ratio", "difference")
+ALONE = ("records", "points", "dimensions", "total", "seconds", "distance", "gap")
+SIZES = (
+    *((10_000, 2, kind, None) for kind in ("spread", "cluster", "point")),
+    *((1_000_000, 1, kind, 1.003) for kind in ("spread", "cluster")),
+    *((1_000_000, 1, "spread", total) for total in (0.997, 0.9, 0.5)),
+    (100_000, 2, "cluster", None),
+)
 
 
-def noisy(size: int, kind: str, dimensions: int, *, total: float | None = None) -> Any:
-    rng = np.random.Generator(np.random.PCG64(size))
+def noisy(size: int, kind: str, dimensions: int, total: float | None = None) -> Any:
+    rng = seeded(size)
     points = rng.random((size, dimensions))
     chances = np.exp(-((points - 0.3) ** 2).sum(axis=1) / 0.005) if kind == "cluster" else np.ones(size)
     if kind == "point":
@@ -66,42 +72,26 @@ def bipartite(masses: Any, points: Any) -> float:
     return math.sqrt(points.shape[1]) * (masses.sum() - 1.0) + float((plan * costs).sum() * supply.sum())
 
 
-def timed(call: Callable[..., Any], *sample: Any) -> tuple[float, Any]:
-    start = time.process_time()
-    value = call(*sample)
-    return time.process_time() - start, value
-
-
 def compared(name: str, other: Callable[..., float], size: int, runs: int) -> tuple[Any, ...]:
-    sample = noisy(size, "spread", 2, total=1.01)
-    pairs = [(timed(other, *sample), timed(ours, *sample)) for _ in range(runs)]
-    theirs, mine = min(pair[0][0] for pair in pairs), min(pair[1][0] for pair in pairs)
-    return name, size, theirs, mine, mine / theirs, abs(pairs[0][0][1] - pairs[0][1][1][0])
+    sample = noisy(size, "spread", 2, 1.01)
+    (theirs, value), (mine, (distance, _)) = in_turn(runs, lambda: other(*sample), lambda: ours(*sample))
+    return name, size, theirs, mine, mine / theirs, abs(value - distance)
 
 
-def main() -> None:
-    rows = [
-        compared("dense linear programme", dense, 600, 1),
-        compared("ot.emd on all pairs", bipartite, 2_000, RUNS),
+@script(share=(1.0, 0.1))
+def main(share: float) -> None:
+    beside = [
+        compared("dense linear programme", dense, int(600 * share), 1),
+        compared("ot.emd on all pairs", bipartite, int(2_000 * share), 3),
     ]
-    head = ("beside", "points", "seconds", "discreet s", "ratio", "difference")
-    show(head, rows)
+    show(BESIDE, beside)
     print()
-    targets = [(10_000, 2, kind, None) for kind in ("spread", "cluster", "point")]
-    targets += [(1_000_000, 1, kind, 1.003) for kind in ("spread", "cluster")]
-    targets += [(1_000_000, 1, "spread", total) for total in (0.997, 0.9, 0.5)]
-    targets += [(100_000, 2, "cluster", None)]
     sizes = []
-    for size, dimensions, kind, total in targets:
-        masses, points = noisy(size, kind, dimensions, total=total)
-        seconds, (distance, gap) = timed(ours, masses, points)
-        sizes.append((kind, size, dimensions, float(masses.sum()), seconds, distance, gap))
-    show(("records", "points", "dimensions", "total", "seconds", "distance", "gap"), sizes)
-    keys = ("records", "points", "dimensions", "total", "seconds", "distance", "gap")
-    kept = {"beside": [dict(zip(head, row, strict=True)) for row in rows]}
-    kept["sizes"] = [dict(zip(keys, row, strict=True)) for row in sizes]
+    for points, dimensions, kind, total in SIZES:
+        sample = noisy(int(points * share), kind, dimensions, total)
+        seconds, found = timed(ours, *sample)
+        sizes.append((kind, len(sample[0]), dimensions, float(sample[0].sum()), seconds, *found))
+    show(ALONE, sizes)
+    kept = {"beside": [dict(zip(BESIDE, row, strict=True)) for row in beside]}
+    kept["sizes"] = [dict(zip(ALONE, row, strict=True)) for row in sizes]
     save("projection_speed", {"pot": ot.__version__, "noise": NOISE, **kept})
-
-
-if __name__ == "__main__":
-    main()

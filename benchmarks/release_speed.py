@@ -15,26 +15,20 @@ start, the column written as uncompressed Parquet. The other does by hand what t
 ChaCha20, it writes the column to the disk as the command does, and it hashes the file.
 
 Modules are compiled before anything is timed, as they are in an installed package.
-
-Run: python benchmarks/release_speed.py [--records 12000000] [--repeat 3] [--mechanism NAME ...] [--profile]
 """
 
-from __future__ import annotations
-
-import argparse
-import contextlib
-import json
-import os
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
-from _report import save, show
+import numpy as np
+import polars as pl
+from _bench import fresh, save, verdict
+from _harness import script, show
 
-MECHANISMS = ("dirichlet-multinomial", "smoothed-histogram", "perturbed-histogram")
+from discreet._core.random import seeded
+
+MECHANISMS = ["dirichlet-multinomial", "smoothed-histogram", "perturbed-histogram"]
 DOMAIN = """[columns.income]
 type = "numeric"
 lower = 1
@@ -63,14 +57,15 @@ seconds = time.perf_counter() - start
 print(json.dumps({"bytes": held("VmHWM") - before, "seconds": seconds, "processor": time.process_time()}))
 """
 
-# The reference: count with Polars, resample with NumPy.
+# The reference: count with Polars, resample with NumPy; then written, and with a secure generator, synced and hashed.
 REFERENCE = """
-import json, sys, time
+import hashlib, json, os, sys, time
+start = time.perf_counter()
 import numpy as np, polars as pl
-from discreet._core.random import seeded
-path, size = sys.argv[1], int(sys.argv[2])
-rng = seeded(1)
-start, busy = time.perf_counter(), time.process_time()
+from discreet._core.random import secure, seeded
+path, size, out, how = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
+rng = secure() if how == "secure" else seeded(1)
+began, busy = time.perf_counter(), time.process_time()
 counted = pl.scan_parquet(path).group_by("income").len().collect()
 grouped = time.perf_counter()
 values, frequencies = counted["income"].to_numpy(), counted["len"].to_numpy()
@@ -78,160 +73,92 @@ draws = np.repeat(values, rng.multinomial(size, frequencies / frequencies.sum())
 repeated = time.perf_counter()
 rng.shuffle(draws)
 end, busy = time.perf_counter(), time.process_time() - busy
-print(json.dumps({"seconds": end - start, "processor": busy, "group_by": grouped - start, "shuffle": end - repeated}))
-"""
-
-# The same, written, in a process whose start counts; and with a secure generator, synced and hashed.
-REFERENCE_WRITTEN = """
-import hashlib, json, os, sys, time
-start = time.perf_counter()
-import numpy as np, polars as pl
-from discreet._core.random import secure, seeded
-path, size, out, safe = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4] == "secure"
-rng = secure() if safe else seeded(1)
-counted = pl.scan_parquet(path).group_by("income").len().collect()
-values, frequencies = counted["income"].to_numpy(), counted["len"].to_numpy()
-draws = np.repeat(values, rng.multinomial(size, frequencies / frequencies.sum()))
-rng.shuffle(draws)
-packed = {"compression_level": 1} if safe else {"compression": "uncompressed"}
+if how == "alone":
+    times = {"seconds": end - began, "processor": busy, "group_by": grouped - began, "shuffle": end - repeated}
+    print(json.dumps(times))
+    sys.exit()
+packed = {"compression_level": 1} if how == "secure" else {"compression": "uncompressed"}
 with open(out, "wb") as file:
     pl.DataFrame({"income": draws}).write_parquet(file, **packed)
-    if safe:
+    if how == "secure":
         file.flush()
         os.fsync(file.fileno())
-if safe:
+if how == "secure":
     with open(out, "rb") as file:
         hashlib.file_digest(file, "sha256")
 print(json.dumps({"seconds": time.perf_counter() - start, "processor": time.process_time()}))
 """
 
 
-def main() -> None:
-    options = argparse.ArgumentParser()
-    options.add_argument("--records", type=int, default=12_000_000)
-    options.add_argument("--repeat", type=int, default=3)
-    options.add_argument("--mechanism", nargs="+", default=MECHANISMS)
-    options.add_argument("--profile", action="store_true", help="print where the command's time goes, and stop")
-    asked = options.parse_args()
+def incomes(records: int) -> pl.DataFrame:
+    """Make lognormal incomes, rounded to ten dollars as surveys record them."""
+    found = np.exp(10.4 + 1.1 * seeded(2024).standard_normal(records))
+    return pl.DataFrame({"income": np.clip(10.0 * np.rint(found / 10.0), 1.0, 3e6)})
+
+
+def measured(records: int, repeat: int, mechanisms: list[str], folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return the runs of the references and of the command, which take turns, each in a fresh process."""
+    data, declared, out = (folder / name for name in ("incomes.parquet", "incomes.toml", "released.parquet"))
+    declared.write_text(DOMAIN)
+    incomes(records).write_parquet(data)
+    facts = ["--domain", declared, "--epsilon", "2", "--delta", "1e-9", "--size", records, "--out", out, "--json"]
+    hows = {"reference": "alone", "reference, written": "written", "reference, secure": "secure"}
+    runs: dict[str, list[Any]] = {name: [REFERENCE, data, records, out, how] for name, how in hows.items()}
+    runs |= {name: [COMMAND, "release", data, *facts, "--mechanism", name] for name in mechanisms}
+    compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in runs}
+    for turn in range(repeat + 1):
+        for name, called in runs.items():
+            for file in (out, out.with_suffix(".certificate.json")):
+                file.unlink(missing_ok=True)
+            run = fresh(*called, **compiled)
+            if turn:  # the first time, modules are compiled
+                found[name].append(run)
+    return found
+
+
+@script(records=(12_000_000, 200_000), repeat=(3, 1), mechanisms=MECHANISMS)
+def main(records: int, repeat: int, mechanisms: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        data, declared, out = (Path(folder) / name for name in ("incomes.parquet", "incomes.toml", "released.parquet"))
-        declared.write_text(DOMAIN)
-        make_incomes(data, asked.records)
-
-        def command(mechanism: str) -> list[str]:
-            facts = ["--domain", str(declared), "--epsilon", "2", "--delta", "1e-9", "--size", str(asked.records)]
-            return ["release", str(data), *facts, "--mechanism", mechanism, "--out", str(out), "--json"]
-
-        if asked.profile:
-            for mechanism in asked.mechanism:
-                profile(command(mechanism))
-            return
-        given, compiled = [str(data), str(asked.records)], Path(folder) / "compiled"
-        runs = {"reference": [REFERENCE, *given]}
-        runs |= {f"reference, {how}": [REFERENCE_WRITTEN, *given, str(out), how] for how in ("written", "secure")}
-        runs |= {mechanism: [COMMAND, *command(mechanism)] for mechanism in asked.mechanism}
-        found: dict[str, list[dict[str, Any]]] = {name: [] for name in runs}
-        for turn in range(asked.repeat + 1):  # interleaved, so that all meet the same machine
-            for name, code_and_arguments in runs.items():
-                for file in (out, out.with_suffix(".certificate.json")):
-                    file.unlink(missing_ok=True)
-                run = fresh(code_and_arguments, compiled)
-                if turn:  # the first time, modules are compiled
-                    found[name].append(run)
-    report(found, asked.records)
-
-
-def make_incomes(path: Path, records: int) -> None:
-    """Write lognormal incomes, rounded to ten dollars as surveys record them."""
-    import numpy as np
-    import polars as pl
-
-    from discreet._core.random import seeded
-
-    incomes = np.exp(10.4 + 1.1 * seeded(2024).standard_normal(records))
-    pl.DataFrame({"income": np.clip(10.0 * np.rint(incomes / 10.0), 1.0, 3e6)}).write_parquet(path)
-
-
-def fresh(code_and_arguments: list[str], compiled: Path) -> dict[str, Any]:
-    """Run code in a fresh process; return its last line as JSON, with the time of the whole process.
-
-    ``compiled``: where modules that were compiled are kept for the next process.
-    """
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    kept["PYTHONPYCACHEPREFIX"] = str(compiled)
-    start = time.perf_counter()
-    called = [sys.executable, "-c", *code_and_arguments]
-    ended = subprocess.run(called, capture_output=True, text=True, check=False, env=kept)
-    whole = time.perf_counter() - start
-    if ended.returncode:
-        raise SystemExit(ended.stderr)
-    return {**json.loads(ended.stdout.splitlines()[-1]), "process": whole}
-
-
-def profile(arguments: list[str]) -> None:
-    """Print where the command's own thread spends its time."""
-    import cProfile
-    import pstats
-
-    from discreet.cli import main as run
-
-    profiler = cProfile.Profile()
-    profiler.enable()
-    with contextlib.suppress(SystemExit):
-        run(arguments)
-    profiler.disable()
-    pstats.Stats(profiler).sort_stats("tottime").print_stats(25)
-
-
-def report(found: dict[str, list[dict[str, Any]]], records: int) -> None:
-    """Print and keep the best times and ratios."""
-
-    def best(kind: str, name: str) -> float:
-        return float(min(run[kind] for run in found[name]))
-
-    reference, busy = best("seconds", "reference"), best("processor", "reference")
-    column = 8 * records
+        found = measured(records, repeat, mechanisms, Path(folder))
+    best = {
+        name: {kind: min(run[kind] for run in runs) for kind in ("seconds", "processor", "process")}
+        for name, runs in found.items()
+    }
+    reference, busy = best["reference"]["seconds"], best["reference"]["processor"]
+    written, secure = best["reference, written"], best["reference, secure"]
     rows: list[tuple[Any, ...]] = [("polars group_by + numpy", reference, 1.0, busy, 1.0, "-", "-")]
-    others = {}
-    for how, said in (("written", "written"), ("secure", "secure, written")):
-        times = others[how] = best("process", f"reference, {how}"), best("processor", f"reference, {how}")
-        name = f"the same, {said}, whole process"
-        rows.append((name, times[0], times[0] / reference, times[1], times[1] / busy, "-", "-"))
+    for said, one in (("written", written), ("secure, written", secure)):
+        ratios = one["process"], one["process"] / reference, one["processor"], one["processor"] / busy
+        rows.append((f"the same, {said}, whole process", *ratios, "-", "-"))
+    commands = {}
+    for mechanism in mechanisms:
+        seconds, processor = best[mechanism]["process"], best[mechanism]["processor"]
+        peak = max(run["bytes"] for run in found[mechanism])
+        memory, ok = peak / (8 * records), processor / busy <= TIME_TARGET and peak / (8 * records) < MEMORY_TARGET
+        times = seconds, seconds / reference, processor, processor / busy
+        rows.append((f"discreet release, {mechanism}", *times, f"{memory:.2f}", verdict(ok)))
+        names = ("seconds", "time_ratio", "processor", "processor_ratio")
+        commands[mechanism] = {
+            **dict(zip(names, times, strict=True)),
+            "processor_ratio_secure": processor / secure["processor"],
+            "peak_bytes": peak,
+            "memory_ratio": memory,
+            "met": ok,
+            "runs": found[mechanism],
+        }
+    print(f"{records:,} records of one column; the best of {repeat}\n")
+    show(("", "seconds", "ratio", "processor s", "ratio", "peak / column", "met"), rows)
     result: dict[str, Any] = {
         "records": records,
         "time_target": TIME_TARGET,
         "memory_target": MEMORY_TARGET,
         "reference_seconds": reference,
         "reference_processor": busy,
-        "reference_written_processor": others["written"][1],
-        "reference_secure_seconds": others["secure"][0],
-        "reference_secure_processor": others["secure"][1],
-        "commands": {},
+        "reference_written_processor": written["processor"],
+        "reference_secure_seconds": secure["process"],
+        "reference_secure_processor": secure["processor"],
+        "commands": commands,
         "reference_runs": {name: runs for name, runs in found.items() if name.startswith("reference")},
     }
-    for mechanism, runs in found.items():
-        if mechanism.startswith("reference"):
-            continue
-        seconds, processor = best("process", mechanism), best("processor", mechanism)
-        peak = max(run["bytes"] for run in runs)
-        ok = processor / busy <= TIME_TARGET and peak / column < MEMORY_TARGET
-        times = seconds, seconds / reference, processor, processor / busy
-        rows.append((f"discreet release, {mechanism}", *times, f"{peak / column:.2f}", "yes" if ok else "NO"))
-        result["commands"][mechanism] = {
-            "seconds": seconds,
-            "time_ratio": seconds / reference,
-            "processor": processor,
-            "processor_ratio": processor / busy,
-            "processor_ratio_secure": processor / others["secure"][1],
-            "peak_bytes": peak,
-            "memory_ratio": peak / column,
-            "met": ok,
-            "runs": runs,
-        }
-    print(f"{records:,} records of one column; the best of {len(found['reference'])}\n")
-    show(("", "seconds", "ratio", "processor s", "ratio", "peak / column", "met"), rows)
     save("release_speed", result)
-
-
-if __name__ == "__main__":
-    main()

@@ -6,13 +6,8 @@ area (PUMA) as three open columns, which together have 454,288 different values,
 Claims: ``discreet release`` with each of the two mechanisms for open labels writes as many records as the table has in
 under a minute on two cores, the whole process counted; and no value of a single person is among them. The coarser table
 of occupation by state shows what the threshold leaves where values are less rare.
-
-Run: python benchmarks/unknown_labels.py [--repeat 3]
 """
 
-from __future__ import annotations
-
-import argparse
 import resource
 import statistics
 import tempfile
@@ -20,82 +15,64 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from _report import save, shared, show
-from release_speed import COMMAND, fresh
+from _bench import fresh, save
+from _harness import data, script, show
+from release_speed import COMMAND
 
 MECHANISMS = ("stability-histogram", "stabilised-pitman-yor")
-TABLES = {
-    "occupation, state, area": ("OCCP", "STATE", "PUMA"),
-    "occupation, state": ("OCCP", "STATE"),
-}
+TABLES = {"occupation, state, area": ("OCCP", "STATE", "PUMA"), "occupation, state": ("OCCP", "STATE")}
 TARGET = 60.0
 INVENTED = "new_category_"
 
 
-def main() -> None:
-    options = argparse.ArgumentParser()
-    options.add_argument("--repeat", type=int, default=3)
-    asked = options.parse_args()
-    persons = pl.read_parquet(shared("acs2024_persons_income_49.parquet"), columns=["OCCP", "STATE", "PUMA"])
-    persons = persons.drop_nulls().with_columns(pl.all().cast(pl.String))
-    result: dict[str, Any] = {"time_target_seconds": TARGET, "tables": {}}
-    rows: list[tuple[Any, ...]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        for table, columns in TABLES.items():
-            counted = persons.group_by(columns).len("held")
-            facts = {
-                "records": persons.height,
-                "distinct": counted.height,
-                "held_once": counted.filter(pl.col("held") == 1).height,
-            }
-            data, declared = Path(folder) / "persons.parquet", Path(folder) / "persons.toml"
-            persons.select(columns).write_parquet(data)
-            declared.write_text("".join(f'[columns.{name}]\ntype = "open_labels"\n' for name in columns))
-            found = {}
-            for mechanism in MECHANISMS:
-                found[mechanism] = measured(mechanism, data, declared, counted, asked.repeat)
-                rows.append((f"{table}: {mechanism}", *found[mechanism]["row"].values()))
-            result["tables"][table] = {**facts, "mechanisms": found}
-            print(f"{table}: " + ", ".join(f"{value:,} {name}" for name, value in facts.items()))
-    print()
-    show(("", *found[MECHANISMS[0]]["row"]), rows)
-    save("unknown_labels", result)
-
-
-def measured(mechanism: str, data: Path, declared: Path, counted: pl.DataFrame, repeat: int) -> dict[str, Any]:
+def measured(mechanism: str, table: Path, counted: pl.DataFrame, repeat: int) -> dict[str, Any]:
     """Release the table in fresh processes; return time and memory, and what the last release kept."""
-    out, size = data.with_name("released.parquet"), int(counted["held"].sum())
-    budget = ["--domain", str(declared), "--epsilon", "1", "--delta", "1e-9", "--size", str(size)]
-    command = ["release", str(data), *budget, "--mechanism", mechanism, "--out", str(out), "--json"]
+    out, size = table.with_name("released.parquet"), int(counted["held"].sum())
+    budget = ["--domain", table.with_suffix(".toml"), "--epsilon", "1", "--delta", "1e-9", "--size", size]
     runs = []
     for _ in range(repeat):
         out.unlink(missing_ok=True)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        run = fresh([COMMAND, *command])
+        run = fresh(COMMAND, "release", table, *budget, "--mechanism", mechanism, "--out", out, "--json")
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         runs.append({**run, "cpu": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime})
     released = pl.read_parquet(out)
-    columns = released.columns
-    real = released.filter(~pl.col(columns[0]).str.starts_with(INVENTED))
+    real = released.filter(~pl.col(released.columns[0]).str.starts_with(INVENTED))
     values = real.unique()
     assert released.height == size
     # What follows is about the confidential table: it belongs in a study, never beside a release.
-    kept = counted.join(values, on=columns, how="semi")
+    kept = counted.join(values, on=released.columns, how="semi")
     assert kept.height == values.height, "a value was released that nobody holds"
-    return {
-        "runs": runs,
-        "row": {
-            "seconds": statistics.median(run["process"] for run in runs),
-            "cpu seconds": statistics.median(run["cpu"] for run in runs),
-            "peak MiB": max(run["bytes"] for run in runs) / 2**20,
-            "values kept": kept.height,
-            "held once": kept.filter(pl.col("held") == 1).height,
-            "their records": float(kept["held"].sum() / size),
-            "real in release": real.height / size,
-            "values released": released.unique().height,
-        },
+    row = {
+        "seconds": statistics.median(run["process"] for run in runs),
+        "cpu seconds": statistics.median(run["cpu"] for run in runs),
+        "peak MiB": max(run["bytes"] for run in runs) / 2**20,
+        "values kept": kept.height,
+        "held once": kept.filter(pl.col("held") == 1).height,
+        "their records": float(kept["held"].sum() / size),
+        "real in release": real.height / size,
+        "values released": released.unique().height,
     }
+    return {"runs": runs, "row": row}
 
 
-if __name__ == "__main__":
-    main()
+@script(repeat=(3, 1))
+def main(repeat: int) -> None:
+    persons = data("acs2024_persons_income_49", "OCCP", "STATE", "PUMA").drop_nulls().with_columns(pl.all().cast(str))
+    result: dict[str, Any] = {"time_target_seconds": TARGET, "tables": {}}
+    rows: list[tuple[Any, ...]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / "persons.parquet"
+        for name, columns in TABLES.items():
+            counted = persons.group_by(columns).len("held")
+            facts = {"records": persons.height, "distinct": counted.height}
+            facts["held_once"] = counted.filter(pl.col("held") == 1).height
+            persons.select(columns).write_parquet(table)
+            table.with_suffix(".toml").write_text("".join(f'[columns.{c}]\ntype = "open_labels"\n' for c in columns))
+            found = {mechanism: measured(mechanism, table, counted, repeat) for mechanism in MECHANISMS}
+            rows += [(f"{name}: {mechanism}", *one["row"].values()) for mechanism, one in found.items()]
+            result["tables"][name] = {**facts, "mechanisms": found}
+            print(f"{name}: " + ", ".join(f"{value:,} {what}" for what, value in facts.items()))
+    print()
+    show(("", *found[MECHANISMS[0]]["row"]), rows)
+    save("unknown_labels", result)

@@ -21,18 +21,14 @@ A peer runs in an environment of its own; without its interpreter it is skipped:
     python3.11 -m venv odp && odp/bin/pip install 'opendp[mbi]==0.16.0'
     python3.12 -m venv dps && dps/bin/pip install 'jax[cpu]==0.10.2' mbi==2.0.0 dp-accounting==0.6.0 etils ... &&
         dps/bin/pip install --no-deps git+https://github.com/google/dpsynth@cf8075f
-    python benchmarks/wide.py --peer dpmm=dpmm/bin/python --peer opendp=odp/bin/python --peer dpsynth=dps/bin/python
+    python benchmarks/wide.py --peers dpmm=dpmm/bin/python opendp=odp/bin/python dpsynth=dps/bin/python
 
 A run that is in results/wide.json is not repeated, so that the comparison can be stopped and taken up again; the
-cheapest mechanisms come first. ``--only`` takes words that a mechanism's name has to contain.
-
-Run: python benchmarks/wide.py [--table NAME] [--only WORD] [--setting 1,1e-9] [--seeds 5] [--limit 3600]
-[--peer NAME=PATH] [--again]
+cheapest mechanisms come first. ``--only`` takes words that a mechanism's name has to contain. Mechanisms of cells
+and private evolution protect a record's replacement, and are run on six columns of the small table alone: the others
+have too many cells.
 """
 
-from __future__ import annotations
-
-import argparse
 import json
 import os
 import signal
@@ -44,7 +40,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _report import RESULTS, save, show
+from _bench import RESULTS, save
+from _harness import mean_and_error, script, show, target
 from _wide_releases import METHODS
 from _wide_tables import TABLES, Coded
 
@@ -110,12 +107,10 @@ class Truth:
         return float(roc_auc_score(test[:, column] >= least, model.predict_proba(test[:, kept])[:, 1]))
 
     def measure(self, codes: np.ndarray) -> dict[str, float]:
-        """Return every measure of a release."""
         found = {}
         for name, subsets in self.ways.items():
-            each = [
-                variation(self.seen[:, s], codes[:, s], tuple(self.sizes[j] for j in s)) for s in map(list, subsets)
-            ]
+            shapes = [(list(s), tuple(self.sizes[j] for j in s)) for s in subsets]
+            each = [variation(self.seen[:, s], codes[:, s], shape) for s, shape in shapes]
             found[name] = float(np.mean(each))
             if name == "two_way":
                 found["largest_two_way"] = float(np.max(each))
@@ -126,12 +121,9 @@ class Truth:
 class Runs:
     """Runs that were made, kept in the result file."""
 
-    def __init__(self) -> None:
-        self.path = RESULTS / "wide.json"
-
     def all(self) -> list[dict[str, Any]]:
-        """Return the runs that the file has now."""
-        return json.loads(self.path.read_text())["runs"] if self.path.exists() else []
+        path = target(RESULTS / "wide.json")
+        return json.loads(path.read_text())["runs"] if path.exists() else []
 
     def has(self, run: dict[str, Any], again: bool) -> bool:
         """Whether a run was made; with ``again``, whether it was and did not fail."""
@@ -166,26 +158,25 @@ def released(
         return json.loads(out.strip().splitlines()[-1]), np.load(made)
 
 
-def wanted(asked: argparse.Namespace, peers: dict[str, str]) -> list[dict[str, Any]]:
+def wanted(
+    tables: list[str], only: list[str], epsilons: list[float], seeds: int, peers: dict[str, str]
+) -> list[dict[str, Any]]:
     """Return the runs that are asked for and can be made: cheapest mechanisms first, then table by table."""
-    found = []
-    for name, method in METHODS.items():
-        if method.environment not in peers or not all(word in name for word in asked.only):
-            continue
-        for table in asked.table:
-            for epsilon, delta in SETTINGS[table]:
-                if asked.setting and (epsilon, delta) not in asked.setting:
-                    continue
-                seeds = range(min(asked.seeds, method.seeds))
-                found += [dict(zip(KEY, (table, name, epsilon, delta, seed), strict=True)) for seed in seeds]
-    return found
+    return [
+        dict(zip(KEY, (table, name, epsilon, delta, seed), strict=True))
+        for name, method in METHODS.items()
+        if method.environment in peers and all(word in name for word in only)
+        for table in tables
+        if table in (method.tables or TABLES)
+        for epsilon, delta in SETTINGS[table]
+        if epsilon in epsilons
+        for seed in range(min(seeds, method.seeds))
+    ]
 
 
 def present(runs: list[dict[str, Any]]) -> None:
-    """Print one table of means for each setting."""
     shown = ("two_way", "largest_two_way", "three_way", "area_under_curve", "regression")
-    settings = dict.fromkeys((run["table"], run["epsilon"], run["delta"]) for run in runs)
-    for setting in settings:
+    for setting in dict.fromkeys((run["table"], run["epsilon"], run["delta"]) for run in runs):
         here = [run for run in runs if (run["table"], run["epsilon"], run["delta"]) == setting]
         rows: list[tuple[Any, ...]] = []
         for name in METHODS:
@@ -194,55 +185,28 @@ def present(runs: list[dict[str, Any]]) -> None:
             if not done:
                 rows += [(name, run["failed"][:30], *[""] * 7) for run in of_it[:1]]
                 continue
-            cells = [with_error([run[key] for run in done]) for key in shown]
+            means = [mean_and_error([run[key] for run in done]) for key in shown]
+            cells = [f"{mean:.4f}" + (f" +- {error:.4f}" if len(done) > 1 else "") for mean, error in means]
             cost = [float(np.mean([run[key] for run in done])) for key in ("processor_s", "peak_mb")]
             rows.append((name, *cells, *cost, str(len(done))))
         print("\n{}: epsilon {:g}, delta {:g}".format(*setting))
         show(("", "two-way", "largest", "three-way", "AUC", "regression", "proc. s", "MB", "runs"), rows)
 
 
-def with_error(sample: list[float]) -> str:
-    """Return a mean and its standard error."""
-    if len(sample) == 1:
-        return f"{sample[0]:.4f}"
-    return f"{np.mean(sample):.4f} +- {np.std(sample, ddof=1) / np.sqrt(len(sample)):.4f}"
-
-
-def setting(text: str) -> tuple[float, float]:
-    """Read ``epsilon,delta``."""
-    epsilon, delta = text.split(",")
-    return float(epsilon), float(delta)
-
-
-def main() -> None:
-    """Make the runs that are missing, and show all."""
-    reader = argparse.ArgumentParser()
-    reader.add_argument("--table", action="append", choices=sorted(TABLES), help="all unless given")
-    reader.add_argument("--only", action="append", default=[], help="a word of the mechanism's name")
-    reader.add_argument("--setting", action="append", type=setting, help="EPSILON,DELTA; all unless given")
-    reader.add_argument("--seeds", type=int, default=5)
-    reader.add_argument("--limit", type=float, default=3600.0, help="seconds for one release")
-    reader.add_argument("--peer", action="append", default=[], help="NAME=INTERPRETER")
-    reader.add_argument("--again", action="store_true", help="repeat runs that failed")
-    asked = reader.parse_args()
-    asked.table = asked.table or list(TABLES)
-    peers = {"own": sys.executable} | dict(peer.split("=", 1) for peer in asked.peer)
+@script(tables=(TABLES, ["small-6"]), only=([""], ["discreet"]), epsilons=[1.0, 0.3, 3.0], seeds=(5, 1), limit=3600.0,
+        peers=[""], again=False)  # fmt: skip
+def main(
+    tables: list[str], only: list[str], epsilons: list[float], seeds: int, limit: float, peers: list[str], again: bool
+) -> None:
+    pythons = {"own": sys.executable} | dict(peer.split("=", 1) for peer in peers if peer)
     runs, truths = Runs(), {}
-    for run in wanted(asked, peers):
-        if runs.has(run, asked.again):
+    for run in wanted(tables, only, epsilons, seeds, pythons):
+        if runs.has(run, again):
             continue
         truth = truths.get(run["table"]) or truths.setdefault(run["table"], Truth(TABLES[run["table"]]()))
-        took, codes = released(truth, run, peers[METHODS[run["method"]].environment], asked.limit)
+        took, codes = released(truth, run, pythons[METHODS[run["method"]].environment], limit)
         measures = {} if codes is None else {k: round(v, 6) for k, v in truth.measure(codes).items()}
-        print(
-            *(run[key] for key in KEY),
-            took.get("failed") or measures["two_way"],
-            took.get("processor_s", ""),
-            flush=True,
-        )
+        said = took.get("failed") or measures["two_way"]
+        print(*(run[key] for key in KEY), said, took.get("processor_s", ""), flush=True)
         runs.add({**run, **measures, **took})
     present(runs.all())
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,5 @@
 """What ``discreet audit mechanism`` catches: broken twins of every mechanism, and right ones that it must leave alone.
 
-Run ``python experiments/audit_power.py [--only NAME]``; it writes ``experiments/results/audit_power/``.
-
 For each mechanism, calibrated for epsilon 1 on tables of three records:
 
 - the nearest twin (calibrated for 1.1, 1.3, 1.6, 2, 4 or 10 times the budget) that the black box says it catches with
@@ -11,18 +9,13 @@ For each mechanism, calibrated for epsilon 1 on tables of three records:
 Twins are examined at an error of 0.1 %, as the command does by default.
 """
 
-from __future__ import annotations
-
-import argparse
-import csv
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable
 from multiprocessing import Pool
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _shared import write
+from _harness import HERE, renew, script, write
 
 from discreet._core.random import seeded
 from discreet.audit.black_box import ERROR
@@ -30,7 +23,7 @@ from discreet.domain import Domain, Integer
 from discreet.mechanisms import REGISTRY
 from discreet.planner.examined import Case, examined
 
-RESULTS = Path(__file__).resolve().parent / "results" / "audit_power"
+RESULTS = HERE / "results" / "audit_power"
 HEAD = ["mechanism", "theorem", "delta", "runs", "exact_twin", "twin", "stated_power", "examinations", "caught",
         "right_examinations", "false_alarms"]  # fmt: skip
 ALARM = 0.05
@@ -62,30 +55,25 @@ SLICE = {"runs": 200, "twins": 2, "right": 3}
 
 
 def asked(name: str) -> dict[str, Any]:
-    """Return what is asked of a mechanism."""
     return {key: value for key, value in {**USUAL, **OWN.get(name, {})}.items() if value is not None}
 
 
 def measured(name: str, *, runs: int = RUNS, twins: int = TWINS, right: int = RIGHT) -> list[Any]:
-    """Return a row."""
     request = asked(name)
     found = examined(name, **request, runs=runs, seed=_seed(name, 0), listed=name not in LONG)
     case = Case.of(name, **request)
-    caught = 0
+
+    def alarms(made: Any, numbers: Iterable[int], **how: Any) -> int:
+        findings = (case.findings(made, rng=seeded(_seed(name, number)), **how) for number in numbers)
+        return sum(any(one.caught for one in found) for found in findings)
+
+    false = alarms(case.claimed, range(-1, -right - 1, -1), runs=100, error=ALARM)
+    twin = ("none", "none", 0, 0)
     if found.caught is not None:
-        twin = case.at(found.caught[0])
-        for number in range(1, twins + 1):
-            findings = case.findings(twin, rng=seeded(_seed(name, number)), runs=runs, error=ERROR)
-            caught += any(one.caught for one in findings)
-    alarms = 0
-    for number in range(1, right + 1):
-        findings = case.findings(case.claimed, rng=seeded(_seed(name, -number)), runs=100, error=ALARM)
-        alarms += any(one.caught for one in findings)
+        caught = alarms(case.at(found.caught[0]), range(1, twins + 1), runs=runs, error=ERROR)
+        twin = (*found.caught, twins, caught)
     exact = "not listed" if found.exact is None else (found.exact.caught or "none")
-    return [
-        name, case.guarantee.theorem, request["delta"], runs, exact,
-        *(("none", "none", 0) if found.caught is None else (*found.caught, twins)), caught, right, alarms,
-    ]  # fmt: skip
+    return [name, case.guarantee.theorem, request["delta"], runs, exact, *twin, right, false]
 
 
 def _seed(name: str, number: int) -> int:
@@ -93,33 +81,19 @@ def _seed(name: str, number: int) -> int:
 
 
 def row(name: str) -> list[Any]:
-    """Return a row of the whole."""
     return measured(name, runs=OTHER_RUNS.get(name, RUNS), right=20 if name in SLOW else RIGHT)
 
 
-def slices() -> Iterator[tuple[str, Any]]:
-    """Yield rows of few runs of the quick mechanisms."""
-    for name in QUICK:
-        yield "slice.csv", measured(name, **SLICE)
+def slices() -> dict[str, Any]:
+    """Return rows of few runs of the quick mechanisms."""
+    return {"slice.csv": [measured(name, **SLICE) for name in QUICK]}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--only", default="")
-    options = parser.parse_args()
-    names = sorted((name for name in REGISTRY if name.startswith(options.only)), key=lambda name: name not in SLOW)
-    path = RESULTS / "power.csv"
-    kept = {}
-    if path.exists():
-        with path.open(newline="") as file:
-            kept = {one[0]: one for one in list(csv.reader(file))[1:]}
+@script(only=("", QUICK[0]))
+def main(only: str) -> None:
+    names = sorted((name for name in REGISTRY if name.startswith(only)), key=lambda name: name not in SLOW)
     with Pool(2) as pool:
         for found in pool.imap_unordered(row, names):
             print(*found, flush=True)
-            kept[found[0]] = found
-            write(path, HEAD, [kept[name] for name in REGISTRY if name in kept])
-    write(RESULTS / "slice.csv", HEAD, [measured(name, **SLICE) for name in QUICK])
-
-
-if __name__ == "__main__":
-    main()
+            renew(RESULTS / "power.csv", HEAD, [found], REGISTRY)
+    write(RESULTS / "slice.csv", HEAD, slices()["slice.csv"])

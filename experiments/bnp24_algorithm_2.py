@@ -1,37 +1,31 @@
 """Algorithm 2 of BNP24 (density-ratio check): Figures 1 to 4, and what the check misses.
 
-Run ``python experiments/bnp24_algorithm_2.py``; it writes ``experiments/results/bnp24_algorithm_2/`` in about a minute.
-
-The check draws K private tables, L releases from each and J neighbours for each release. It lists the ratios of the
-release's density under the table to that under the neighbour, and their inverses. An epsilon passes if no ratio, or
-few, exceed e^epsilon. The thesis takes J = K = L = 100, n = 1,000, tables of the Pitman-Yor process itself, and
-neighbours whose last record is replaced by another held value, a value of the release or a new one, a third of the time
-each. It does not say how a held or released value is chosen: here, evenly among the distinct ones.
+It takes about a minute. The check draws K private tables, L releases from each and J neighbours for each release. It
+lists the ratios of the release's density under the table to that under the neighbour, and their inverses. An epsilon
+passes if no ratio, or few, exceed e^epsilon. The thesis takes J = K = L = 100, n = 1,000, tables of the Pitman-Yor
+process itself, and neighbours whose last record is replaced by another held value, a value of the release or a new one,
+a third of the time each. It does not say how a held or released value is chosen: here, evenly among the distinct ones.
 
 Beside each verdict stand the exact delta of the library's theorems, and what releases show of one pair of tables.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from _shared import write
+from _harness import HERE, line, script, write
 from scipy.special import gammaln
 
 from discreet._core.random import seeded
 from discreet.audit.guesses import clopper_pearson
-from discreet.domain import Category, Domain, Numeric
+from discreet.domain import Category, Domain
 from discreet.mechanisms import DirichletMultinomial, PitmanYor
 from discreet.privacy import Relation
 
-RESULTS = Path(__file__).resolve().parent / "results" / "bnp24_algorithm_2"
+RESULTS = HERE / "results" / "bnp24_algorithm_2"
 TABLES = RELEASES = NEIGHBOURS = 100  # K, L, J
 N, CELLS, WATCHED = 1000, 20, 2000
-LINE = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
 GRID = Domain(columns={"x": Category(categories=[f"c{c}" for c in range(CELLS)])})
 
 
@@ -129,7 +123,6 @@ def checked(number: int, table: int) -> tuple[Any, Any]:
 
 
 def figure_row(number: int, table: int, ratios: Any, singular: Any) -> tuple[Any, ...]:
-    """Return a row of ``figures_1_4.csv``."""
     setting = FIGURES[number]
     beyond = [float(np.mean(np.abs(ratios) > epsilon)) for epsilon in setting.epsilons]
     shares = ";".join(f"{share:.6g}" for share in beyond)
@@ -137,8 +130,7 @@ def figure_row(number: int, table: int, ratios: Any, singular: Any) -> tuple[Any
 
 
 def exact_delta(setting: Figure, epsilon: float) -> float:
-    """Return the exact delta of the release, for every table."""
-    mechanism = PitmanYor(domain=LINE, size=setting.size, strength=setting.theta, discount=setting.sigma)
+    mechanism = PitmanYor(domain=line(), size=setting.size, strength=setting.theta, discount=setting.sigma)
     return float(mechanism.guarantee(Relation(), n=N).delta(epsilon))
 
 
@@ -196,22 +188,16 @@ def on_cells_verdicts() -> Iterator[tuple[Any, ...]]:
         yield (what, epsilon, claimed, float(ratios.max()), float(np.mean(ratios > epsilon)), true, "", "")
 
 
-def slices() -> Iterator[tuple[str, Any]]:
+def slices() -> dict[str, Any]:
     """Compute anew one private table of each figure, and the mechanisms on cells."""
-    for number in FIGURES:
-        yield "figures_1_4.csv", figure_row(number, 0, *checked(number, 0))
-    for row in on_cells_verdicts():
-        yield "verdicts.csv", row
+    figures = [figure_row(number, 0, *checked(number, 0)) for number in FIGURES]
+    return {"figures_1_4.csv": figures, "verdicts.csv": on_cells_verdicts()}
 
 
-def main() -> None:
-    """Write the results."""
-    rows = [figure_row(number, table, *checked(number, table)) for number in FIGURES for table in range(TABLES)]
+@script(tables=(TABLES, 3))
+def main(tables: int) -> None:
+    rows = [figure_row(number, table, *checked(number, table)) for number in FIGURES for table in range(tables)]
     head = ("figure", "table", "largest_log_ratio", "largest_log_inverse", "shares_beyond", "share_singular")
     write(RESULTS / "figures_1_4.csv", head, rows)
     known = ("largest_log_ratio", "share_beyond", "exact_delta", "seen", "seen_at_least")
     write(RESULTS / "verdicts.csv", ("what", "epsilon", "claimed_delta", *known), verdicts(rows))
-
-
-if __name__ == "__main__":
-    main()

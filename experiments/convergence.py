@@ -1,22 +1,18 @@
 """How fast releases come near the population: PY26 Theorems 3 and 4, BNP24 Proposition 5.3, in one and two dimensions.
 
-Run ``python experiments/convergence.py``; it writes ``experiments/results/convergence/`` in a few minutes.
-
-Neither paper has such a study. Tables of n records are drawn from a law on cells, fresh in every run, and released; the
-distance is that of the release from the law itself, as in the theorems. Dirichlet-multinomial (prior 2 a cell, the
-least that the theorems take): 16 cells on a line and 4 x 4 in the plane, m = n and m = n/10. Dirichlet process
-(strength 1): 40 x 40 points of the plane, m = n/10, so few that they stand for a continuous law.
+It takes a few minutes. Neither paper has such a study. Tables of n records are drawn from a law on cells, fresh in
+every run, and released; the distance is that of the release from the law itself, as in the theorems.
+Dirichlet-multinomial (prior 2 a cell, the least that the theorems take): 16 cells on a line and 4 x 4 in the plane, m =
+n and m = n/10. Dirichlet process (strength 1): 40 x 40 points of the plane, m = n/10, so few that they stand for a
+continuous law.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _shared import mean_and_band, write
+from _harness import HERE, cells_held, drawn, mean_and_band, script, write
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
@@ -25,7 +21,7 @@ from discreet.papers.bnp24 import kolmogorov_smirnov_rate
 from discreet.papers.py26 import dirichlet_multinomial_rate, dirichlet_process_rate
 from discreet.utility import ks_distance, transport_distance, wasserstein_1d
 
-RESULTS = Path(__file__).resolve().parent / "results" / "convergence"
+RESULTS = HERE / "results" / "convergence"
 SEED = 53
 HEAD = ("study", "theorem", "distance", "d", "n", "m", "runs", "mean", "low", "high", "rate")
 
@@ -56,17 +52,16 @@ class Study:
     def release(self, n: int, m: int, rng: np.random.Generator) -> Any:
         """Draw a table of n records and return a release: how many of its records each point has, and points."""
         frequencies = rng.multinomial(n, self.law)
-        held = np.flatnonzero(frequencies)
         columns = [Numeric(lower=0.0, upper=1.0, cells=k if self.cells else None) for k in self.sides]
         domain = Domain(columns={f"x{i}": column for i, column in enumerate(columns)})
         if self.cells:
-            x = Counts(records=domain.unflat(held), frequencies=frequencies[held])
             made = DirichletMultinomial(domain=domain, size=m, prior=2.0)
-            drawn = Records.concatenate(made.kernel(x, rng=rng))
-            return self.points, np.bincount(domain.flat(drawn), minlength=len(frequencies))
+            released = drawn(made, cells_held(frequencies, domain), m, rng)
+            return self.points, np.bincount(domain.flat(released), minlength=len(frequencies))
+        held = np.flatnonzero(frequencies)
         x = Counts(records=Records(columns=tuple(self.points[held].T)), frequencies=frequencies[held])
-        drawn = Records.concatenate(PitmanYor(domain=domain, size=m, strength=1.0).kernel(x, rng=rng))
-        return np.unique(np.stack(drawn.columns, axis=1), axis=0, return_counts=True)
+        released = drawn(PitmanYor(domain=domain, size=m, strength=1.0), x, m, rng)
+        return np.unique(np.stack(released.columns, axis=1), axis=0, return_counts=True)
 
     @property
     def measured(self) -> dict[str, tuple[str, Callable[..., float], Callable[[float, float], float]]]:
@@ -80,9 +75,9 @@ class Study:
             found["KS"] = ("BNP24 Proposition 5.3", on_a_line(ks_distance), kolmogorov_smirnov_rate)
         return found
 
-    def rows(self, records: tuple[int, ...] | None = None) -> Iterator[list[Any]]:
-        """Yield the results for each number of records, each from a seed of its own."""
-        for n in records or self.records:
+    def rows(self, few: int | None = None) -> Iterator[list[Any]]:
+        """Yield the results for each number of records, or the first few, each from a seed of its own."""
+        for n in self.records[:few]:
             m, rng = round(self.share * n), seeded(SEED + n)
             drawn = [self.release(n, m, rng) for _ in range(self.runs)]
             for distance, (theorem, measure, rate) in self.measured.items():
@@ -105,19 +100,13 @@ def transported(x: Any, x_weights: Any, y: Any, y_weights: Any) -> float:
 
 
 DECADES = (1000, 3000, 10_000, 30_000, 100_000, 300_000)
+POINTS = (300, 600, 1000, 2000, 3000, 6000)
 STUDIES = (
     Study(name="cells of a line, m = n", sides=(16,), records=DECADES, share=1.0, runs=100),
     Study(name="cells of a line, m = n/10", sides=(16,), records=DECADES, share=0.1, runs=100),
     Study(name="cells of the plane, m = n", sides=(4, 4), records=DECADES, share=1.0, runs=100),
     Study(name="cells of the plane, m = n/10", sides=(4, 4), records=DECADES, share=0.1, runs=100),
-    Study(
-        name="points of the plane, m = n/10",
-        sides=(40, 40),
-        records=(300, 600, 1000, 2000, 3000, 6000),
-        share=0.1,
-        runs=30,
-        cells=False,
-    ),
+    Study(name="points of the plane, m = n/10", sides=(40, 40), records=POINTS, share=0.1, runs=30, cells=False),
 )
 
 
@@ -133,19 +122,14 @@ def slopes(rows: list[list[Any]]) -> Iterator[list[Any]]:
 WITHOUT_SLICE = {"slopes.csv": "computed from all rows of convergence.csv"}
 
 
-def slices() -> Iterator[tuple[str, Any]]:
-    """Yield the rows of the fewest records of three studies."""
-    for study in (STUDIES[0], STUDIES[1], STUDIES[-1]):
-        for row in study.rows(study.records[:1]):
-            yield "convergence.csv", row
+def slices() -> dict[str, Any]:
+    """Return the rows of the fewest records of three studies."""
+    return {"convergence.csv": [row for study in (STUDIES[0], STUDIES[1], STUDIES[-1]) for row in study.rows(1)]}
 
 
-def main() -> None:
-    rows = [row for study in STUDIES for row in study.rows()]
+@script(sizes=(len(DECADES), 2))
+def main(sizes: int) -> None:
+    rows = [row for study in STUDIES for row in study.rows(sizes)]
     write(RESULTS / "convergence.csv", HEAD, rows)
     head = ("study", "theorem", "distance", "measured", "of the rate", "least mean/rate", "largest mean/rate")
     write(RESULTS / "slopes.csv", head, slopes(rows))
-
-
-if __name__ == "__main__":
-    main()

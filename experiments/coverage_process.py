@@ -1,7 +1,5 @@
 """Calibration of the process posteriors: coverage of 95 % intervals and ranks over simulated worlds.
 
-Run ``python experiments/coverage_process.py [--worlds 500]``; it writes ``experiments/results/coverage_process/``.
-
 A world: confidential records from a Pitman-Yor urn (so from a distribution drawn from the prior), the population given
 them (one draw of its exact posterior, which is the same joint law), a release that continues the urn, and a posterior
 of 500 draws given the release alone. If and only if the posterior is right, the rank of the truth among the draws is
@@ -11,26 +9,22 @@ state, which ranks with ties broken at random do not mind.
 Each world is analysed through the confidential counts, and as PY26 and BNP24 do, with the release taken for a sample.
 """
 
-from __future__ import annotations
-
-import argparse
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _shared import ROOT, write
+import polars as pl
+from _harness import HERE, drawn, line, markdown, script, unevenness, write, write_lines
 
 from discreet._core.random import seeded
-from discreet.domain import Counts, Domain, Numeric, Records
+from discreet.domain import Counts
 from discreet.inference import process_posterior
 from discreet.mechanisms import PitmanYor
 
-RESULTS = Path(__file__).resolve().parent / "results" / "coverage_process"
-LINE = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
+RESULTS = HERE / "results" / "coverage_process"
+LINE = line()
 NAMES = ("mean", "q50", "P(>0.75)")
 ANALYSES = ("through the confidential counts", "as PY26: release taken for a sample")
-DRAWS, BINS = 500, 10
+DRAWS = 500
 WORLDS = {  # strength, discount, records held, records released
     "dirichlet-process, m = n/2": (1.0, 0.0, 1000, 500),
     "dirichlet-process, strength 10, m = n": (10.0, 0.0, 500, 500),
@@ -38,29 +32,18 @@ WORLDS = {  # strength, discount, records held, records released
 }
 
 
-def urn(held: Counts | None, size: int, strength: float, discount: float, rng: Any) -> Records:
-    """Continue an urn; from nothing when nothing is held."""
-    if held is None:
-        first = LINE.draw_base(1, rng)
-        rest = urn(Counts(records=first, frequencies=np.array([1])), size - 1, strength, discount, rng)
-        return Records.concatenate([first, rest])
-    mechanism = PitmanYor(domain=LINE, size=size, strength=strength, discount=discount)
-    return Records.concatenate(list(mechanism.kernel(held, rng=rng)))
-
-
 def one_world(strength: float, discount: float, n: int, m: int, seed: int) -> list[list[tuple[bool, float, float]]]:
     """Return, for each analysis and functional, whether the truth is covered, its rank and the interval's length."""
-    import polars as pl
+    rng, prior = seeded(seed), {"strength": strength, "discount": discount}
 
-    rng = seeded(seed)
-    held = urn(None, n, strength, discount, rng)
-    prior = {"strength": strength, "discount": discount}
-    population = process_posterior(pl.DataFrame({"x": held.columns[0]}), LINE, **prior, draws=1, seed=seed)
+    def urn(held: Any, size: int) -> Any:
+        return drawn(PitmanYor(domain=LINE, size=size, **prior), Counts.of_cells(held), size, rng).columns[0]
+
+    first = LINE.draw_base(1, rng).columns[0]
+    held = np.concatenate((first, urn(first, n - 1)))
+    population = process_posterior(pl.DataFrame({"x": held}), LINE, **prior, draws=1, seed=seed)
     truth = [population.evaluate(name)[0] for name in NAMES]
-    values, frequencies = np.unique(held.columns[0], return_counts=True)
-    counts = Counts(records=Records(columns=(values,)), frequencies=frequencies)
-    table = pl.DataFrame({"x": urn(counts, m, strength, discount, rng).columns[0]})
-    out = []
+    table, out = pl.DataFrame({"x": urn(held, m)}), []
     for records in (n, None):
         posterior = process_posterior(table, LINE, **prior, n=records, draws=DRAWS, seed=seed + 1)
         row = []
@@ -75,50 +58,44 @@ def one_world(strength: float, discount: float, n: int, m: int, seed: int) -> li
 
 
 def seed_of(world: int) -> int:
-    """Return the seed of a world."""
     return 7919 * world + 11
 
 
 WITHOUT_SLICE = {"coverage.csv": "it adds up 500 worlds; slice.csv has the first"}
 
 
-def slices() -> Iterator[tuple[str, Any]]:
-    """Yield what is added up, of the first world of each setting."""
-    for name, setting in WORLDS.items():
-        for analysis, row in zip(ANALYSES, one_world(*setting, seed_of(0)), strict=True):
-            for functional, (inside, rank, length) in zip(NAMES, row, strict=True):
-                yield "slice.csv", [name, 0, analysis, functional, int(inside), rank, length]
+def slices() -> dict[str, Any]:
+    """Return what is added up, of the first world of each setting."""
+    return {
+        "slice.csv": [
+            [name, 0, analysis, functional, int(inside), rank, length]
+            for name, setting in WORLDS.items()
+            for analysis, row in zip(ANALYSES, one_world(*setting, seed_of(0)), strict=True)
+            for functional, (inside, rank, length) in zip(NAMES, row, strict=True)
+        ]
+    }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--worlds", type=int, default=500)
-    worlds = parser.parse_args().worlds
+@script(worlds=(500, 4))
+def main(worlds: int) -> None:
     rows = []
     for name, setting in WORLDS.items():
         found = np.array([one_world(*setting, seed_of(world)) for world in range(worlds)])
         for at, analysis in enumerate(ANALYSES):
             for column, functional in enumerate(NAMES):
                 inside, ranks, lengths = found[:, at, column].T
-                bins = np.bincount(np.minimum((ranks * BINS).astype(int), BINS - 1), minlength=BINS)
-                uneven = float(((bins - worlds / BINS) ** 2 / (worlds / BINS)).sum())
-                rows.append([name, analysis, functional, worlds, float(inside.mean()), float(lengths.mean()), uneven])
+                numbers = float(inside.mean()), float(lengths.mean()), unevenness(ranks)
+                rows.append([name, analysis, functional, worlds, *numbers])
                 print(*rows[-1], flush=True)
     head = ["worlds", "analysis", "functional", "number", "coverage", "mean_length", "rank_chi2_9df"]
     write(RESULTS / "coverage.csv", head, rows)
     head = ["worlds", "world", "analysis", "functional", "covered", "rank", "length"]
-    write(RESULTS / "slice.csv", head, [row for _, row in slices()])
+    write(RESULTS / "slice.csv", head, slices()["slice.csv"])
     text = [
         "95 % intervals; the standard error of a coverage over 500 worlds is 1 %. Rank test: chi-square on 9 degrees",
         "of freedom, above 27.9 in one of 1,000 cases if the posterior is right.",
         "",
-        "| worlds | analysis | functional | coverage | mean length | rank test |",
-        "|---|---|---|--:|--:|--:|",
-        *(f"| {a} | {b} | {c} | {d:.3f} | {e:.4f} | {f:.1f} |" for a, b, c, _, d, e, f in rows),
     ]
-    (RESULTS / "coverage.md").write_text("\n".join(text) + "\n")
-    print(f"written: {(RESULTS / 'coverage.md').relative_to(ROOT)}")
-
-
-if __name__ == "__main__":
-    main()
+    body = [(a, b, c, f"{d:.3f}", f"{e:.4f}", f"{f:.1f}") for a, b, c, _, d, e, f in rows]
+    head = ["worlds", "analysis", "functional", "coverage", "mean length", "rank test"]
+    write_lines(RESULTS / "coverage.md", [*text, *markdown(head, body, left=3)])

@@ -5,20 +5,15 @@ delta 1e-6. Each world is a table, a release of 20 synthetic tables of as many r
 combining rule for fully synthetic tables. A number counts in a world only if all tables of two columns that identify it
 were measured: what was not, rests on conditional independence, and no interval is claimed.
 
-    python experiments/coverage_wide.py FIRST LAST   # worlds FIRST to LAST - 1 of each setting, added to worlds.csv
-    python experiments/coverage_wide.py              # coverage.csv of all worlds so far
+    python experiments/coverage_wide.py --worlds FIRST LAST   # worlds FIRST to LAST - 1, added to worlds.csv
+    python experiments/coverage_wide.py                       # coverage.csv of all worlds so far
 """
 
-from __future__ import annotations
-
-import csv
-import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from _shared import printed, write
+from _harness import HERE, append, script, texts, write
 from scipy.special import ndtr
 
 from discreet.domain import Counts, Domain, Integer, Records
@@ -28,17 +23,12 @@ from discreet.mechanisms.marginals import Marginals
 from discreet.mechanisms.measured_tables import MeasuredTables
 from discreet.privacy import Budget
 
-RESULTS = Path(__file__).resolve().parent / "results" / "coverage_wide"
+RESULTS = HERE / "results" / "coverage_wide"
 CELLS = (2, 2, 3, 4, 5, 6, 10, 20)
 DOMAIN = Domain(columns={f"c{i}": Integer(lower=0, upper=cells - 1) for i, cells in enumerate(CELLS)})
 RECORDS, TABLES = 5000, 20
-LOADINGS = np.array(
-    [[0.9, -0.3], [-0.8, 0.4], [0.7, 0.6], [0.2, 0.9], [0.9, 0.5], [-0.4, 0.9], [0.8, -0.5], [0.9, 0.4]]
-)
-SETTINGS = {
-    "all pairs": None,
-    "workload": ("c0*c6", "c3*c6", "c0*c3", "c6*c7", "c1*c4", "c2*c7"),
-}
+LOADINGS = np.array([[9, -3], [-8, 4], [7, 6], [2, 9], [9, 5], [-4, 9], [8, -5], [9, 4]]) / 10
+SETTINGS = {"all pairs": None, "workload": ("c0*c6", "c3*c6", "c0*c3", "c6*c7", "c1*c4", "c2*c7")}
 HEAD = ("setting", "world", "number", "measured", "estimate", "lower", "upper", "adjusted")
 
 
@@ -65,7 +55,7 @@ def mean(of: Any) -> Any:
     """The mean of a function of the records among those for which it is not NaN."""
 
     def estimated(x: np.ndarray) -> tuple[float, float]:
-        values = of(x)
+        values = of(x).astype(float)
         values = values[~np.isnan(values)]
         return float(values.mean()), float(values.var() / len(values))
 
@@ -91,12 +81,12 @@ def slope(y: int, of: tuple[int, ...]) -> Any:
 
 
 NUMBERS = (
-    Number("mean of c3", (), mean(lambda x: x[:, 3].astype(float))),
-    Number("mean of c6", (), mean(lambda x: x[:, 6].astype(float))),
-    Number("mean of c7", (), mean(lambda x: x[:, 7].astype(float))),
-    Number("P(c0 = 1)", (), mean(lambda x: x[:, 0] == 1.0)),
-    Number("P(c5 = 0)", (), mean(lambda x: (x[:, 5] == 0).astype(float))),
-    Number("P(c7 >= 10)", (), mean(lambda x: (x[:, 7] >= 10).astype(float))),
+    Number("mean of c3", (), mean(lambda x: x[:, 3])),
+    Number("mean of c6", (), mean(lambda x: x[:, 6])),
+    Number("mean of c7", (), mean(lambda x: x[:, 7])),
+    Number("P(c0 = 1)", (), mean(lambda x: x[:, 0] == 1)),
+    Number("P(c5 = 0)", (), mean(lambda x: x[:, 5] == 0)),
+    Number("P(c7 >= 10)", (), mean(lambda x: x[:, 7] >= 10)),
     Number("P(c4 >= 2 | c1 = 1)", ((1, 4),), mean(lambda x: given(x[:, 1] == 1, x[:, 4] >= 2))),
     Number("P(c6 = 0 | c3 = 0)", ((3, 6),), mean(lambda x: given(x[:, 3] == 0, x[:, 6] == 0))),
     Number("P(c2 = 2 | c7 >= 5)", ((2, 7),), mean(lambda x: given(x[:, 7] >= 5, x[:, 2] == 2))),
@@ -113,38 +103,33 @@ def truth() -> dict[str, float]:
 
 
 def world(setting: str, index: int, *, records: int = RECORDS, tables: int = TABLES) -> list[list[Any]]:
-    """Return the intervals of a world, a row a number."""
     rng = np.random.default_rng([index, list(SETTINGS).index(setting)])
-    x = population(records, rng)
-    held = Counts(records=Records(columns=tuple(x.T)), frequencies=np.ones(records, dtype=np.int64))
-    budget = Budget(epsilon=1.0, delta=1e-6)
+    x, budget = population(records, rng), Budget(epsilon=1.0, delta=1e-6)
     mechanism = Marginals.calibrated(budget, domain=DOMAIN, n=records, tables=tables, workload=SETTINGS[setting])
-    rows = []
-    for number, known, one in analysed(mechanism, held, NUMBERS, rng):
-        rows.append([setting, index, number.name, known, one.estimate, one.lower, one.upper, one.adjusted])
-    return rows
+    return [
+        [setting, index, number.name, known, one.estimate, one.lower, one.upper, one.adjusted]
+        for number, known, one in analysed(mechanism, x, NUMBERS, rng)
+    ]
 
 
 def analysed(
-    mechanism: Marginals, held: Counts, numbers: Sequence[Number], rng: np.random.Generator
+    mechanism: Marginals, x: np.ndarray, numbers: Sequence[Number], rng: np.random.Generator
 ) -> Iterator[tuple[Number, bool, Combined]]:
-    """Release a table as several, and yield each number, whether it was measured, and its combined estimate."""
+    """Release records as several tables, and yield each number, whether it was measured, and its combined estimate."""
+    n, held = len(x), Counts(records=Records(columns=tuple(x.T)), frequencies=np.ones(len(x), dtype=np.int64))
     released = mechanism.kernel(held, rng=rng)
     measured = {columns for columns, _ in MeasuredTables(mechanism, released).measured}
     found = []
     for _ in range(mechanism.tables or 1):
-        chunks = [chunk.columns for chunk in mechanism.reading(released, n=held.n).draw(held.n, rng=rng)]
-        made = np.concatenate([np.stack(columns, axis=1) for columns in chunks])
-        found.append([number.of(made) for number in numbers])
+        made = Records.concatenate(mechanism.reading(released, n=n).draw(n, rng=rng))
+        found.append([number.of(np.stack(made.columns, axis=1)) for number in numbers])
     for number, each in zip(numbers, np.array(found).transpose(1, 2, 0), strict=True):
-        yield number, measured.issuperset(number.pairs), combine(*each, kind="fully", size=held.n, n=held.n)
+        yield number, measured.issuperset(number.pairs), combine(*each, kind="fully", size=n, n=n)
 
 
 def coverage() -> Iterator[list[Any]]:
     """Yield, for each number, in how many worlds it was measured, and how often it was within its interval."""
-    true = truth()
-    with (RESULTS / "worlds.csv").open(newline="") as file:
-        rows = list(csv.reader(file))[1:]
+    true, rows = truth(), texts(RESULTS / "worlds.csv")
     for setting in SETTINGS:
         for number in NUMBERS:
             kept = [r for r in rows if r[0] == setting and r[2] == number.name and r[3] == "True"]
@@ -157,34 +142,21 @@ def coverage() -> Iterator[list[Any]]:
             yield [setting, number.name, len(kept), value, bias, sd, float((upper - lower).mean()), covered]
 
 
-def slices() -> Iterator[tuple[str, Any]]:
+def slices() -> dict[str, Any]:
     """Compute a small world anew, and all of the table of coverage."""
-    for row in world("workload", 0, records=1000, tables=2):
-        yield "slice.csv", row
-    for row in coverage():
-        yield "coverage.csv", row
-
-
-def main() -> None:
-    """Add worlds, or write the table."""
-    if len(sys.argv) == 3:
-        path = RESULTS / "worlds.csv"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            path.write_text(",".join(HEAD) + "\n")
-        for index in range(int(sys.argv[1]), int(sys.argv[2])):
-            for setting in SETTINGS:
-                with path.open("a", newline="") as file:
-                    rows = world(setting, index)
-                    csv.writer(file, lineterminator="\n").writerows([printed(cell) for cell in row] for row in rows)
-        return
-    write(RESULTS / "slice.csv", HEAD, world("workload", 0, records=1000, tables=2))
-    head = ("setting", "number", "worlds", "value", "bias", "sd_of_estimates", "mean_length", "coverage")
-    write(RESULTS / "coverage.csv", head, coverage())
+    return {"slice.csv": world("workload", 0, records=1000, tables=2), "coverage.csv": coverage()}
 
 
 WITHOUT_SLICE = {"worlds.csv": "a world takes some seconds; slice.csv is a small one"}
 
 
-if __name__ == "__main__":
-    main()
+@script(worlds=([0, 0], [1000, 1001]))
+def main(worlds: list[int]) -> None:
+    first, last = worlds
+    for index in range(first, last):
+        for setting in SETTINGS:
+            append(RESULTS / "worlds.csv", HEAD, world(setting, index))
+    if first == last:
+        write(RESULTS / "slice.csv", HEAD, world("workload", 0, records=1000, tables=2))
+        head = ("setting", "number", "worlds", "value", "bias", "sd_of_estimates", "mean_length", "coverage")
+        write(RESULTS / "coverage.csv", head, coverage())

@@ -5,38 +5,33 @@ delta 1e-6. Each world is a table, a release of 20 synthetic tables of as many r
 combining rule for fully synthetic tables. As in ``coverage_wide.py``, a number counts in a world only if all tables of
 two columns that identify it were measured.
 
-    python experiments/coverage_wide_real.py FIRST LAST   # blocks of ten worlds of each setting, added to blocks.csv
-    python experiments/coverage_wide_real.py              # coverage.csv of all blocks so far
+    python experiments/coverage_wide_real.py --blocks FIRST LAST   # each of ten worlds a setting, added to blocks.csv
+    python experiments/coverage_wide_real.py                       # coverage.csv of all blocks so far
 
 Needs ../shared/data, which is not part of the project.
 """
 
-from __future__ import annotations
-
-import csv
-import sys
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-from _shared import printed, shared, write
+from _harness import HERE, append, data, script, texts, write
 from coverage_wide import RECORDS, TABLES, Number, analysed, given, mean, slope
 
-from discreet.domain import Category, Counts, Domain, Integer, Records
+from discreet.domain import Category, Domain, Integer
 from discreet.mechanisms.marginals import Marginals
 from discreet.privacy import Budget
 
-RESULTS = Path(__file__).resolve().parent / "results" / "coverage_wide_real"
+RESULTS = HERE / "results" / "coverage_wide_real"
 EPSILONS, DELTA, BLOCK = (0.3, 1.0, 3.0), 1e-6, 10
 HEAD = ("table", "epsilon", "block", "number", "worlds", "held", "sum_of_errors", "sum_of_lengths")
 
 
 def adult() -> dict[str, Any]:
     """Return columns of Adult as codes: ages in fives from 17 on, hours in tens."""
-    kept = pl.read_parquet(shared("adult.parquet"))
+    kept = data("adult")
     return {
         "age": (kept["age"].to_numpy().astype(int) - 15) // 5,
         "education": kept["education_num"].to_numpy().astype(int) - 1,
@@ -47,7 +42,7 @@ def adult() -> dict[str, Any]:
 
 def persons() -> dict[str, Any]:
     """Return columns of the American Community Survey's excerpts as codes; nulls are a category of their own."""
-    kept = pl.read_parquet(shared("nist_acs_excerpts.parquet"))
+    kept = data("nist_acs_excerpts")
     return {
         "age": kept["AGEP"].to_numpy().astype(int) // 5,
         "education": kept["EDU"].fill_null(0).to_numpy().astype(int),
@@ -67,13 +62,12 @@ ORDERED = ("age", "education", "hours", "income")
 
 
 def of(column: int) -> Any:
-    """Return the values of a column."""
-    return mean(lambda x: x[:, column].astype(float))
+    return mean(lambda x: x[:, column])
 
 
-def share(column: int, value: int) -> Any:
-    """Return the share of a value."""
-    return mean(lambda x: (x[:, column] == value).astype(float))
+def share(column: int, least: int, most: int = 1000) -> Any:
+    """Return the share of the values between two."""
+    return mean(lambda x: (least <= x[:, column]) & (x[:, column] <= most))
 
 
 NUMBERS = {
@@ -82,10 +76,10 @@ NUMBERS = {
         Number("mean of age", (), of(0)),
         Number("mean of education", (), of(1)),
         Number("mean of hours", (), of(2)),
-        Number("P(age >= 60)", (), mean(lambda x: (x[:, 0] >= 9).astype(float))),
-        Number("P(hours >= 60)", (), mean(lambda x: (x[:, 2] >= 6).astype(float))),
-        Number("P(married)", (), share(3, 2)),
-        Number("P(income)", (), share(7, 1)),
+        Number("P(age >= 60)", (), share(0, 9)),
+        Number("P(hours >= 60)", (), share(2, 6)),
+        Number("P(married)", (), share(3, 2, 2)),
+        Number("P(income)", (), share(7, 1, 1)),
         Number("P(income | men)", ((6, 7),), mean(lambda x: given(x[:, 6] == 1, x[:, 7] == 1))),
         Number("P(income | married)", ((3, 7),), mean(lambda x: given(x[:, 3] == 2, x[:, 7] == 1))),
         Number("P(income | education >= 13)", ((1, 7),), mean(lambda x: given(x[:, 1] >= 12, x[:, 7] == 1))),
@@ -98,10 +92,10 @@ NUMBERS = {
         Number("mean of age", (), of(0)),
         Number("mean of education", (), of(1)),
         Number("mean of income", (), of(2)),
-        Number("P(age >= 65)", (), mean(lambda x: (x[:, 0] >= 13).astype(float))),
-        Number("P(women)", (), share(3, 1)),
-        Number("P(owner)", (), share(6, 1)),
-        Number("P(race 1)", (), share(5, 0)),
+        Number("P(age >= 65)", (), share(0, 13)),
+        Number("P(women)", (), share(3, 1, 1)),
+        Number("P(owner)", (), share(6, 1, 1)),
+        Number("P(race 1)", (), share(5, 0, 0)),
         Number("P(difficulty | age >= 65)", ((0, 7),), mean(lambda x: given(x[:, 0] >= 13, x[:, 7] == 0))),
         Number("P(income >= 8 | women)", ((2, 3),), mean(lambda x: given(x[:, 3] == 1, x[:, 2] >= 8))),
         Number("P(owner | age >= 65)", ((0, 6),), mean(lambda x: given(x[:, 0] >= 13, x[:, 6] == 1))),
@@ -129,16 +123,12 @@ def world(table: str, epsilon: float, index: int) -> list[tuple[bool, bool, floa
     """Return of each number whether it was measured and held, the estimate's error, and the interval's length."""
     rng = np.random.default_rng([index, list(TABLES_OF).index(table), EPSILONS.index(epsilon)])
     domain, everybody, true = population(table)
-    x = everybody[rng.integers(len(everybody), size=RECORDS)]
-    held = Counts(records=Records(columns=tuple(x.T)), frequencies=np.ones(RECORDS, dtype=np.int64))
-    mechanism = Marginals.calibrated(
-        Budget(epsilon=epsilon, delta=DELTA), domain=domain, n=RECORDS, tables=TABLES, workload=None
-    )
-    rows = []
-    for number, known, one in analysed(mechanism, held, NUMBERS[table], rng):
-        value = true[number.name]
-        rows.append((known, one.lower <= value <= one.upper, one.estimate - value, one.upper - one.lower))
-    return rows
+    x, budget = everybody[rng.integers(len(everybody), size=RECORDS)], Budget(epsilon=epsilon, delta=DELTA)
+    mechanism = Marginals.calibrated(budget, domain=domain, n=RECORDS, tables=TABLES, workload=None)
+    return [
+        (known, one.lower <= true[number.name] <= one.upper, one.estimate - true[number.name], one.upper - one.lower)
+        for number, known, one in analysed(mechanism, x, NUMBERS[table], rng)
+    ]
 
 
 def block(table: str, epsilon: float, number: int) -> Iterator[list[Any]]:
@@ -152,45 +142,31 @@ def block(table: str, epsilon: float, number: int) -> Iterator[list[Any]]:
 
 def coverage() -> Iterator[list[Any]]:
     """Yield, for each number, in how many worlds it was measured, and how often its interval held."""
-    with (RESULTS / "blocks.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = texts(RESULTS / "blocks.csv")
     for table, numbers in NUMBERS.items():
         for epsilon in EPSILONS:
             for number in numbers:
-                kept = [
-                    r for r in rows if (r["table"], r["epsilon"], r["number"]) == (table, f"{epsilon:g}", number.name)
-                ]
-                count, held, errors, lengths = (sum(float(r[name]) for r in kept) for name in HEAD[4:])
+                kept = [r for r in rows if (r[0], r[1], r[3]) == (table, f"{epsilon:g}", number.name)]
+                count, held, errors, lengths = (sum(float(r[place]) for r in kept) for place in range(4, 8))
                 if count:
                     yield [table, epsilon, number.name, int(count), held / count, errors / count, lengths / count]
 
 
-def slices() -> Iterator[tuple[str, Any]]:
+def slices() -> dict[str, Any]:
     """Compute the table of coverage anew."""
-    for row in coverage():
-        yield "coverage.csv", row
-
-
-def main() -> None:
-    """Add blocks, or write the table."""
-    if len(sys.argv) == 3:
-        path = RESULTS / "blocks.csv"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            path.write_text(",".join(HEAD) + "\n")
-        for number in range(int(sys.argv[1]), int(sys.argv[2])):
-            for table in TABLES_OF:
-                for epsilon in EPSILONS:
-                    rows = [[printed(cell) for cell in row] for row in block(table, epsilon, number)]
-                    with path.open("a", newline="") as file:
-                        csv.writer(file, lineterminator="\n").writerows(rows)
-        return
-    head = ("table", "epsilon", "number", "worlds", "coverage", "mean_error", "mean_length")
-    write(RESULTS / "coverage.csv", head, coverage())
+    return {"coverage.csv": coverage()}
 
 
 WITHOUT_SLICE = {"blocks.csv": "needs data that are not part of the project"}
 
 
-if __name__ == "__main__":
-    main()
+@script(blocks=([0, 0], [1000, 1001]))
+def main(blocks: list[int]) -> None:
+    first, last = blocks
+    for number in range(first, last):
+        for table in TABLES_OF:
+            for epsilon in EPSILONS:
+                append(RESULTS / "blocks.csv", HEAD, block(table, epsilon, number))
+    if first == last:
+        head = ("table", "epsilon", "number", "worlds", "coverage", "mean_error", "mean_length")
+        write(RESULTS / "coverage.csv", head, coverage())

@@ -11,9 +11,6 @@ votes of the confidential records to mend. Parameters of the evolution were fixe
 not a release. ``results/digits_from_fonts/digits.csv`` keeps some of the images.
 """
 
-from __future__ import annotations
-
-import argparse
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -21,14 +18,14 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from _shared import write
+from _harness import HERE, script, write
 
 from discreet import release
 from discreet._core.random import seeded
 from discreet.domain import Category, Domain, Integer
 from discreet.evolution import Callables, measured_property
 
-RESULTS = Path(__file__).resolve().parent / "results" / "digits_from_fonts"
+RESULTS = HERE / "results" / "digits_from_fonts"
 SIDE, BLOCK, TOP = 8, 4, 16
 PIXELS = [f"pixel_{row}_{column}" for row in range(SIDE) for column in range(SIDE)]
 DIGITS = Domain(
@@ -54,7 +51,6 @@ def font_digits(*, variations: int = 8) -> Callables:
 
 
 def drawn(count: int, seed: int) -> pl.DataFrame:
-    """Draw digits from fonts."""
     rng = seeded(seed)
     digits = rng.integers(10, size=count)
     return table(np.stack([glyph(int(digit), rng) for digit in digits]), digits)
@@ -77,7 +73,6 @@ def glyph(digit: int, rng: np.random.Generator) -> np.ndarray:
 
 @lru_cache(maxsize=256)
 def face(name: str, size: int) -> object:
-    """Load a font that comes with matplotlib."""
     import matplotlib as mpl
     from PIL import ImageFont
 
@@ -118,7 +113,6 @@ def pixels_and_label(frame: pl.DataFrame) -> np.ndarray:
 
 
 def table(images: np.ndarray, digits: np.ndarray) -> pl.DataFrame:
-    """Return images and their digits as a frame of the domain."""
     whole = np.clip(np.rint(images), 0, TOP).astype(np.int64).reshape(len(images), -1)
     return pl.DataFrame(whole, schema=PIXELS).with_columns(digit=pl.Series(digits))
 
@@ -144,22 +138,9 @@ def accuracy(trained_on: pl.DataFrame, tested_on: pl.DataFrame) -> float:
 
 def evolved(confidential: pl.DataFrame, epsilon: float, seed: int) -> pl.DataFrame:
     """Release 2,000 digits, delta 1e-4. Seeded, so for study only."""
-    released = release(
-        confidential,
-        DIGITS,
-        epsilon=epsilon,
-        delta=1e-4,
-        size=2000,
-        mechanism="private-evolution",
-        api=font_digits(),
-        variant="practical",
-        steps=6,
-        population=100,
-        threshold=3,
-        seed=seed,
-        accept_poor_utility=True,
-    )
-    return released.records
+    how: dict[str, Any] = {"variant": "practical", "steps": 6, "population": 100, "threshold": 3}
+    how |= {"mechanism": "private-evolution", "api": font_digits(), "accept_poor_utility": True}
+    return release(confidential, DIGITS, epsilon=epsilon, delta=1e-4, size=2000, seed=seed, **how).records
 
 
 def shown(kind: str, digits: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
@@ -172,24 +153,16 @@ def shown(kind: str, digits: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
 WITHOUT_SLICE = {"digits.csv": "pixels of a font differ with the version of the program that renders it"}
 
 
-def slices() -> Iterator[tuple[str, Any]]:
-    """Yield nothing."""
-    return iter(())
-
-
-def main() -> None:
+@script(pairs=(1000, 30), releases=(10, 1))
+def main(pairs: int, releases: int) -> None:
     """Print what the generator does, and what its digits are worth before any confidential record has voted."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--pairs", type=int, default=1000)
-    arguments.add_argument("--releases", type=int, default=10)
-    chosen = arguments.parse_args()
     api = font_digits()
     confidential, aside = handwritten()
     print("Approaching digits of the fonts (public):")
-    print(measured_property(api, api.random(200, rng=seeded(1)), rng=seeded(2), pairs=chosen.pairs, steps=20))
+    print(measured_property(api, api.random(200, rng=seeded(1)), rng=seeded(2), pairs=pairs, steps=20))
     print("\nApproaching handwritten digits (confidential, were they not published):")
     targets = DIGITS.encode(confidential)
-    print(measured_property(api, targets, rng=seeded(3), pairs=chosen.pairs, steps=20))
+    print(measured_property(api, targets, rng=seeded(3), pairs=pairs, steps=20))
     fonts = drawn(2000, 4)
     evolution = evolved(confidential, 10.0, 0)
     head = ("kind", "digit", "place", *PIXELS)
@@ -198,10 +171,6 @@ def main() -> None:
     print(f"  among 2,000 digits of the fonts      {accuracy(fonts, aside):.3f}")
     print(f"  among {confidential.height:,} handwritten digits      {accuracy(confidential, aside):.3f}")
     for epsilon in (5.0, 10.0, 20.0):
-        shares = [accuracy(evolved(confidential, epsilon, seed), aside) for seed in range(chosen.releases)]
+        shares = [accuracy(evolved(confidential, epsilon, seed), aside) for seed in range(releases)]
         print(f"  among 2,000 evolved, epsilon {epsilon:<4g}    {np.mean(shares):.3f}", end=" ")
-        print(f"({chosen.releases} releases: {min(shares):.3f} to {max(shares):.3f})")
-
-
-if __name__ == "__main__":
-    main()
+        print(f"({releases} releases: {min(shares):.3f} to {max(shares):.3f})")

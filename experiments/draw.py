@@ -3,8 +3,6 @@
 Run ``python experiments/draw.py OUT [NAME ...]``. The gallery of the documentation shows them.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -12,7 +10,6 @@ from pictures import draw, pictures
 
 
 def main() -> None:
-    """Write all pictures, or those that are named."""
     if len(sys.argv) < 2 or set(sys.argv[2:]) - set(pictures()):
         raise SystemExit(f"usage: python experiments/draw.py OUT [NAME ...]\nThe names are: {', '.join(pictures())}")
     print(f"written: {len(draw(Path(sys.argv[1]), sys.argv[2:]))} files")

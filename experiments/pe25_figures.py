@@ -1,7 +1,7 @@
 """Figures 2, 5, 6 and 7 of PE25: Private Evolution on the unit disc, beside what the paper leaves out.
 
 Run ``python experiments/pe25_figures.py``; it writes ``experiments/results/pe25_figures/`` in about half an hour of
-one core. ``python experiments/pe25_figures.py 5 verdicts`` makes some parts only; ``--runs 5`` takes fewer runs.
+one core. ``--parts 5 verdicts`` makes some parts only; ``--runs 5`` takes fewer runs.
 
 Settings as printed (section 6, appendices B and F): epsilon 1, delta 1e-4, the unit ball, private records uniform on
 its part with positive coordinates, ``T = 2 log(n epsilon)`` rounded up, the least noise for T steps, alpha and n_s of
@@ -13,19 +13,14 @@ exact sampler, which is slow when seeded. And in Figure 5 the evolution starts a
 paper's does: that API returns confidential records, so no guarantee holds for those runs.
 """
 
-from __future__ import annotations
-
-import argparse
-import csv
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _shared import write
+from _harness import HERE, mean_and_band, read, script, write
 from scipy.stats import t as student
 
 from discreet._core.random import seeded
@@ -38,7 +33,7 @@ from discreet.papers.pe25 import predicted_error, theorem_gamma, theorem_populat
 from discreet.privacy import Budget
 from discreet.utility import transport_distance
 
-RESULTS = Path(__file__).resolve().parent / "results" / "pe25_figures"
+RESULTS = HERE / "results" / "pe25_figures"
 DELTA, SEED = 1e-4, 25
 RECORDS = (250, 500, 1000, 2000)
 STEPS = (1, 2, 3, 4, 6, 8, 11, 14, 20, 28, 40)
@@ -50,9 +45,12 @@ TILT = 0.5  # radians
 OTHERS = (("practical", "stratified"), ("projection", "iid"), ("projection", "stratified"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Evolution(PrivateEvolution):
-    """Private Evolution with fast noise of nearly the same law: never for a release."""
+    """Private Evolution with fast noise of nearly the same law, and any first population: never for a release."""
+
+    def _first(self, rng: np.random.Generator) -> Records:
+        return records(self.api.start) if isinstance(self.api, StartedAt) else super()._first(rng)
 
     def _noisy(self, counts: Any, rng: np.random.Generator) -> Any:
         if self.noise == "gaussian":
@@ -70,22 +68,16 @@ class StartedAt(Ball):
 
     start: Any = field(repr=False)
 
-    def random(self, count: int, *, rng: np.random.Generator) -> Records:
-        return records(self.start)
-
 
 def records(points: Any) -> Records:
-    """Return points as records."""
     return Records(columns=tuple(np.ascontiguousarray(line) for line in np.asarray(points).T))
 
 
 def table(points: Any) -> Counts:
-    """Return points as a table, once each."""
     return Counts(records=records(points), frequencies=np.ones(len(points), dtype=np.int64))
 
 
 def space(d: int, cells: int | None = None) -> Domain:
-    """Return the cube around the unit ball."""
     return Domain(columns={f"x{i}": Numeric(lower=-1.0, upper=1.0, cells=cells) for i in range(d)})
 
 
@@ -122,34 +114,22 @@ def distance(x: Any, y: Any, weights: Any = None) -> float:
     return transport_distance(x, y, y_weights=weights, norm="euclidean")
 
 
-def steps_of(mechanism: Evolution, held: Any, rng: np.random.Generator) -> list[Any]:
-    """Return what the steps release."""
-    return list(mechanism.kernel(table(held), rng=rng))
-
-
 def population(mechanism: Evolution, step: Any, rng: np.random.Generator) -> Any:
     """Return the population that a step's votes lead to: n_s records."""
-    drawn = Records.concatenate(
-        list(mechanism.reading([step], n=mechanism.records).draw(mechanism.population, rng=rng))
-    )
-    return np.stack(drawn.columns, axis=1)
-
-
-def law_error(mechanism: Evolution, step: Any, held: Any) -> float:
-    """Return the distance of the probabilities that records are drawn with: the error without the last sampling."""
-    weights = mechanism.probabilities(step)
-    some = np.flatnonzero(weights)
-    return distance(held, np.stack(step.candidates.columns, axis=1)[some], weights[some])
+    parts = mechanism.reading([step], n=mechanism.records).draw(mechanism.population, rng=rng)
+    return np.stack(Records.concatenate(parts).columns, axis=1)
 
 
 def last_errors(mechanism: Evolution, tables: list[Any], rng: np.random.Generator, laws: int = 0) -> Any:
     """Return the errors of the last populations, and of the probabilities in the first ``laws`` runs."""
     found, law = [], []
     for run, held in enumerate(tables):
-        last = steps_of(mechanism, held, rng)[-1]
+        last = list(mechanism.kernel(table(held), rng=rng))[-1]
         found.append(distance(held, population(mechanism, last, rng)))
-        if run < laws:
-            law.append(law_error(mechanism, last, held))
+        if run < laws:  # the probabilities that records are drawn with: the error without the last sampling
+            weights = mechanism.probabilities(last)
+            some = np.flatnonzero(weights)
+            law.append(distance(held, np.stack(last.candidates.columns, axis=1)[some], weights[some]))
     return np.array(found), float(np.mean(law)) if law else math.nan
 
 
@@ -181,34 +161,29 @@ def tree_errors(tables: list[Any], rng: np.random.Generator, *, epsilon: float =
         codes = np.clip(np.floor((turned + 1) / 2 * cells), 0, cells - 1).astype(np.int64)
         exact = mechanism._counts(table(codes))
         noisy = exact + law_named(mechanism.noise).approximate(mechanism.scale, len(exact), rng=rng)
-        drawn = Records.concatenate(list(mechanism.reading(noisy, n=mechanism.records).draw(n, rng=rng)))
-        found.append(distance(turned, domain.decode(drawn, rng=rng).to_numpy()))
+        released = Records.concatenate(mechanism.reading(noisy, n=mechanism.records).draw(n, rng=rng))
+        found.append(distance(turned, domain.decode(released, rng=rng).to_numpy()))
     return np.array(found)
 
 
-def mean_and_band(values: Any) -> tuple[float, float, float]:
-    """Return the mean of independent runs and its 99 % confidence interval by Student's t; none for a single run."""
-    values = np.asarray(values, dtype=np.float64)
-    mean, runs = float(values.mean()), len(values)
-    wide = float(student.ppf(0.995, runs - 1) * values.std(ddof=1) / math.sqrt(runs)) if runs > 1 else 0.0
-    return mean, mean - wide, mean + wide
+def student_band(values: Any) -> tuple[float, float, float]:
+    """Return the mean of independent runs and its 99 % confidence interval by Student's t."""
+    return mean_and_band(values, float(student.ppf(0.995, max(len(values) - 1, 1))))
 
 
-# -- Figure 2: steps and population -----------------------------------------------------------------------------------
+HEAD_2 = ("panel", "series", "n", "steps", "population", "scale", "mean_w1", "low_99", "high_99", "mean_w1_of_law",
+          "runs")  # fmt: skip
 
 
-def figure_2(runs: int) -> None:
-    """Error of the last population by the number of steps, and by its size."""
-    head = ("panel", "series", "n", "steps", "population", "scale", "mean_w1", "low_99", "high_99", "mean_w1_of_law",
-            "runs")  # fmt: skip
-    write(RESULTS / "figure_2.csv", head, list(rows_2(runs)))
-
-
-def rows_2(runs: int) -> Iterator[Any]:
-    """Yield the rows of Figure 2."""
+def figure_2(runs: int) -> Iterator[Any]:
+    """Yield errors of the last population by the number of steps, and by its size."""
 
     def row(panel: str, series: str, n: int, steps: int, size: int, scale: float, found: Any, law: float) -> Any:
-        return (panel, series, n, steps, size, scale, *mean_and_band(found), law, len(found))
+        return (panel, series, n, steps, size, scale, *student_band(found), law, len(found))
+
+    def evolved(panel: str, series: str, made: Evolution, tables: list[Any]) -> Any:
+        facts = made.records, made.steps, made.population, made.scale
+        return row(panel, series, *facts, *last_errors(made, tables, rng, SOME))
 
     for n in RECORDS:
         rng = seeded(SEED + n)
@@ -219,107 +194,80 @@ def rows_2(runs: int) -> Iterator[Any]:
         yield row("both", "hierarchical histogram", n, 1, n, 0.0, tree_errors(few, rng), math.nan)
         yield row("both", "hierarchical histogram, tilted", n, 1, n, 0.0, tree_errors(few, rng, tilt=TILT), math.nan)
         for count in sorted({*STEPS, steps}):
-            made = evolution(n, steps=count)
-            yield row(
-                "steps", "practical", n, count, made.population, made.scale, *last_errors(made, tables, rng, SOME)
-            )
+            yield evolved("steps", "practical", evolution(n, steps=count), tables)
         for count in sorted({*POPULATIONS, size}):
-            made = replace(predicted, population=count)
-            yield row("population", "practical", n, steps, count, made.scale, *last_errors(made, tables, rng, SOME))
+            yield evolved("population", "practical", replace(predicted, population=count), tables)
             if n == 1000:
                 yield row("population", "floor by size", n, 0, count, 0.0, floor(few, count, rng), math.nan)
         for variant, sampling in OTHERS if n == 1000 else ():
             for count in (1, 3, 8, 14, 28):
                 made = evolution(n, steps=count, variant=variant, sampling=sampling)
-                found = last_errors(made, few, rng, SOME)
-                yield row("steps", f"{variant}, {sampling}", n, count, made.population, made.scale, *found)
+                yield evolved("steps", f"{variant}, {sampling}", made, few)
             for count in (4, 16, size, 64, 256):
                 made = replace(predicted, population=count, variant=variant, sampling=sampling)
-                found = last_errors(made, few, rng, SOME)
-                yield row("population", f"{variant}, {sampling}", n, steps, count, made.scale, *found)
+                yield evolved("population", f"{variant}, {sampling}", made, few)
         print(f"figure 2: n = {n:,} done", flush=True)
-
-
-# -- Figure 5: where the evolution starts -----------------------------------------------------------------------------
 
 
 def trajectory(mechanism: Evolution, held: Any, start: Any, rng: np.random.Generator) -> tuple[list[float], int]:
     """Return the errors of some of the populations, and how many steps released no vote."""
     made = replace(mechanism, api=StartedAt(domain=mechanism.domain, alpha=mechanism.api.alpha, start=start))
-    steps = steps_of(made, held, rng)
+    steps = list(made.kernel(table(held), rng=rng))
     points = [start if t == 0 else population(made, steps[t - 1], rng) for t in SHOWN]
     return [distance(held, p) for p in points], sum(not step.votes.any() for step in steps)
 
 
-def figure_5(runs: int) -> None:
-    """Errors step by step from three kinds of initial data; those made of S are confidential (experiments only)."""
-    n, rows = 1000, []
-    mechanism = evolution(n)
-    for shrink in SHRINKING:
-        rng = seeded(SEED + 5)
-        tables = [positive(n, rng) for _ in range(runs)]
-        found = np.array([trajectory(mechanism, held, (1 - 2 * shrink) * held, rng)[0] for held in tables])
+HEAD_5 = ("start", "beta", "step", "mean_w1", "low_99", "high_99", "worst_case_bound", "runs")
+
+
+def figure_5(runs: int) -> Iterator[Any]:
+    """Yield errors step by step from three kinds of initial data; those made of S are confidential."""
+    mechanism = evolution(1000)
+    for shrink in (*SHRINKING, math.nan):
+        uniformly = math.isnan(shrink)
+        rng = seeded(SEED + (55 if uniformly else 5))
+        tables = [positive(1000, rng) for _ in range(runs)]
+        starts = (uniform(mechanism.population, rng) if uniformly else (1 - 2 * shrink) * held for held in tables)
+        found = np.array([trajectory(mechanism, *pair, rng)[0] for pair in zip(tables, starts, strict=True)])
         worst = worst_case(mechanism, float(found[:, 0].mean()))
         for t, errors in zip(SHOWN, found.T, strict=True):
-            rows.append(("shrunk", shrink, t, *mean_and_band(errors), worst[t], runs))
+            yield ("uniform" if uniformly else "shrunk", shrink, t, *student_band(errors), worst[t], runs)
         print(f"figure 5: beta = {shrink:g} done", flush=True)
-    rng = seeded(SEED + 55)
-    tables = [positive(n, rng) for _ in range(runs)]
-    found = np.array([trajectory(mechanism, held, uniform(mechanism.population, rng), rng)[0] for held in tables])
-    worst = worst_case(mechanism, float(found[:, 0].mean()))
-    rows += [("uniform", math.nan, t, *mean_and_band(e), worst[t], runs) for t, e in zip(SHOWN, found.T, strict=True)]
     sampled = floor(tables, mechanism.population, rng)
-    rows.append(("floor", math.nan, 0, *mean_and_band(sampled), math.nan, runs))
-    head = ("start", "beta", "step", "mean_w1", "low_99", "high_99", "worst_case_bound", "runs")
-    write(RESULTS / "figure_5.csv", head, rows)
+    yield ("floor", math.nan, 0, *student_band(sampled), math.nan, runs)
 
 
 def worst_case(mechanism: Evolution, start: float) -> dict[int, float]:
     """Return the bound on the error of every step, of the projection variant from that start; the diameter at most."""
-    facts = {
-        "gamma": theorem_gamma(2),
-        "alpha": mechanism.api.alpha,
-        "variations": mechanism.api.variations_each(),
-        "population": mechanism.population,
-        "sigma": mechanism.scale / mechanism.records,
-        "dimension": 2,
-        "diameter": 2.0,
-    }
+    api, facts = mechanism.api, {"population": mechanism.population, "sigma": mechanism.scale / mechanism.records}
+    facts |= {"gamma": theorem_gamma(2), "alpha": api.alpha, "variations": api.variations_each()}
+    facts |= {"dimension": 2, "diameter": 2.0}
     return {t: predicted_error(t, start=start, **facts) for t in SHOWN}
 
 
-# -- Figure 6: dimension and epsilon ----------------------------------------------------------------------------------
+HEAD_6 = ("panel", "series", "d", "epsilon", "steps", "population", "scale", "mean_w1", "low_99", "high_99",
+          "mean_w1_of_law", "runs")  # fmt: skip
 
 
-def figure_6(runs: int) -> None:
-    """Error against the dimension at epsilon 1, and against epsilon in the plane; n = 1000."""
-    n, rows = 1000, []
+def figure_6(runs: int) -> Iterator[Any]:
+    """Yield errors by the dimension at epsilon 1, and by epsilon in the plane; n = 1000."""
     settings = [("dimension", d, 1.0) for d in range(1, 11)]
     settings += [("epsilon", 2, round(0.1 * k, 1)) for k in range(1, 11)]
     for place, (panel, d, epsilon) in enumerate(settings):
         rng = seeded(SEED + 600 + place)
-        tables = [positive(n, rng, d=d) for _ in range(runs)]
-        made = evolution(n, d=d, epsilon=epsilon)
-
-        def add(series: str, found: Any, law: float = math.nan) -> None:
-            facts = (panel, series, d, epsilon, made.steps, made.population, made.scale)  # noqa: B023
-            rows.append((*facts, *mean_and_band(found), law, len(found)))
-
-        few, fewer = tables[:SOME], tables[: SOME // 2]
-        add("practical", *last_errors(made, tables, rng, SOME))
+        tables = [positive(1000, rng, d=d) for _ in range(runs)]
+        few, fewer, made = tables[:SOME], tables[: SOME // 2], evolution(1000, d=d, epsilon=epsilon)
+        found = {"practical": last_errors(made, tables, rng, SOME)}
         if d <= 5:
             projected = replace(made, variant="projection", sampling="stratified")
-            add("projection, stratified", *last_errors(projected, fewer, rng, SOME))
-        add("no step", no_step(few, made.population, rng))
-        add("floor", floor(few, made.population, rng))
-        add("hierarchical histogram", tree_errors(fewer, rng, epsilon=epsilon))
+            found["projection, stratified"] = last_errors(projected, fewer, rng, SOME)
+        found["no step"] = no_step(few, made.population, rng), math.nan
+        found["floor"] = floor(few, made.population, rng), math.nan
+        found["hierarchical histogram"] = tree_errors(fewer, rng, epsilon=epsilon), math.nan
+        for series, (errors, law) in found.items():
+            facts = (panel, series, d, epsilon, made.steps, made.population, made.scale)
+            yield (*facts, *student_band(errors), law, len(errors))
         print(f"figure 6: d = {d}, epsilon = {epsilon:g} done", flush=True)
-    head = ("panel", "series", "d", "epsilon", "steps", "population", "scale", "mean_w1", "low_99", "high_99",
-            "mean_w1_of_law", "runs")  # fmt: skip
-    write(RESULTS / "figure_6.csv", head, rows)
-
-
-# -- Figure 7: Gaussian noise against Laplace noise with a threshold --------------------------------------------------
 
 
 def budget_of(name: str, made: Evolution) -> tuple[Any, ...]:
@@ -329,57 +277,54 @@ def budget_of(name: str, made: Evolution) -> tuple[Any, ...]:
     return (made.records, name, made.scale, made.threshold, made.steps, made.population, *spent)
 
 
-def figure_7(runs: int) -> None:
-    """Errors step by step with the two kinds of noise, records in a small and in a large ball around the origin."""
-    rows, spent = [], []
+def options_7(n: int) -> dict[str, Evolution]:
+    gaussian = evolution(n)
+    size = theorem_population(gaussian.scale / n, dimension=2, variations=gaussian.api.variations_each())
+    same = {"steps": gaussian.steps, "api": gaussian.api, "population": size, "noise": "laplace"}
+    least = evolution(n, **same)
+    printed = Evolution(
+        domain=gaussian.domain, records=n, variant="practical", sampling="iid", scale=2.0,
+        threshold=math.ceil(2 * math.log(1 / DELTA) + 1), **same,
+    )  # fmt: skip
+    return {
+        "gaussian": gaussian,
+        "gaussian, projection": replace(gaussian, variant="projection"),
+        "laplace, calibrated": evolution(n, **same, scale=1.05 * least.scale),
+        "laplace, least scale": least,
+        "laplace, as printed": printed,
+    }
+
+
+HEAD_7 = ("n", "radius", "series", "step", "mean_w1", "low_99", "high_99", "share_of_steps_that_release_nothing",
+          "runs")  # fmt: skip
+
+
+def figure_7(runs: int) -> Iterator[Any]:
+    """Yield errors step by step with the two kinds of noise, records in a small and a large ball around the origin."""
     few = min(runs, SOME)
-    for n in (1000, 5000):
-        gaussian = evolution(n)
-        steps, sigma = gaussian.steps, gaussian.scale / n
-        size = theorem_population(sigma, dimension=2, variations=gaussian.api.variations_each())
-        shared = {"steps": steps, "api": gaussian.api, "population": size, "noise": "laplace"}
-        least = evolution(n, **shared)
-        laplace = evolution(n, **shared, scale=1.05 * least.scale)
-        printed = Evolution(
-            domain=gaussian.domain, records=n, variant="practical", sampling="iid", scale=2.0,
-            threshold=math.ceil(2 * math.log(1 / DELTA) + 1), **shared,
-        )  # fmt: skip
-        options = {
-            "gaussian": gaussian,
-            "gaussian, projection": replace(gaussian, variant="projection"),
-            "laplace, calibrated": laplace,
-            "laplace, least scale": least,
-            "laplace, as printed": printed,
-        }
-        spent += [budget_of(name, made) for name, made in options.items()]
-        for radius in (0.02, 0.5):
-            for name, made in options.items():
-                some = runs if n == 1000 and name in {"gaussian", "laplace, calibrated", "laplace, as printed"} else few
-                rng = seeded(SEED + 7)
-                tables = [uniform(n, rng, radius=radius) for _ in range(some)]
-                if n == 1000:
-                    ran = [trajectory(made, held, uniform(size, rng), rng) for held in tables]
-                    empty = sum(count for _, count in ran) / (some * steps)
-                    for t, found in zip(SHOWN, np.array([errors for errors, _ in ran]).T, strict=True):
-                        rows.append((n, radius, name, t, *mean_and_band(found), empty, some))
-                else:
-                    found, _ = last_errors(made, tables, rng)
-                    rows.append((n, radius, name, steps, *mean_and_band(found), math.nan, some))
-            rng = seeded(SEED + 77)
-            tables = [uniform(n, rng, radius=radius) for _ in range(few)]
-            for name, found in (("floor", floor(tables, size, rng)),
-                                ("hierarchical histogram", tree_errors(tables, rng))):  # fmt: skip
-                rows.append((n, radius, name, steps, *mean_and_band(found), math.nan, few))
-            print(f"figure 7: n = {n:,}, radius {radius:g} done", flush=True)
-    head = ("n", "radius", "series", "step", "mean_w1", "low_99", "high_99", "share_of_steps_that_release_nothing",
-            "runs")  # fmt: skip
-    write(RESULTS / "figure_7.csv", head, rows)
-    head = ("n", "series", "scale", "threshold", "steps", "population", "delta_of_one_step_at_epsilon_1",
-            "delta_of_all_steps_at_epsilon_1", "epsilon_of_all_steps_at_delta_1e-4")  # fmt: skip
-    write(RESULTS / "figure_7_budget.csv", head, spent)
+    for n, radius in ((1000, 0.02), (1000, 0.5), (5000, 0.02), (5000, 0.5)):
+        made_by = options_7(n)
+        steps, size = made_by["gaussian"].steps, made_by["laplace, as printed"].population
+        for name, made in made_by.items():
+            some = runs if n == 1000 and name in {"gaussian", "laplace, calibrated", "laplace, as printed"} else few
+            rng = seeded(SEED + 7)
+            tables = [uniform(n, rng, radius=radius) for _ in range(some)]
+            if n == 1000:
+                ran = [trajectory(made, held, uniform(size, rng), rng) for held in tables]
+                empty = sum(count for _, count in ran) / (some * steps)
+                for t, found in zip(SHOWN, np.array([errors for errors, _ in ran]).T, strict=True):
+                    yield (n, radius, name, t, *student_band(found), empty, some)
+            else:
+                yield (n, radius, name, steps, *student_band(last_errors(made, tables, rng)[0]), math.nan, some)
+        rng = seeded(SEED + 77)
+        tables = [uniform(n, rng, radius=radius) for _ in range(few)]
+        for name, found in (("floor", floor(tables, size, rng)), ("hierarchical histogram", tree_errors(tables, rng))):
+            yield (n, radius, name, steps, *student_band(found), math.nan, few)
+        print(f"figure 7: n = {n:,}, radius {radius:g} done", flush=True)
 
 
-# -- verdicts ---------------------------------------------------------------------------------------------------------
+HEAD_BUDGET = ("n", "series", "scale", "threshold", "steps", "population", "delta_of_one_step_at_epsilon_1",
+               "delta_of_all_steps_at_epsilon_1", "epsilon_of_all_steps_at_delta_1e-4")  # fmt: skip
 
 
 def judgements() -> list[tuple[str, ...]]:
@@ -388,7 +333,6 @@ def judgements() -> list[tuple[str, ...]]:
 
 
 def verdicts() -> None:
-    """Write the judgements."""
     rows = judgements()
     write(RESULTS / "verdicts.csv", ("figure", "claim", "rule", "verdict", "numbers"), rows)
     for figure, claim, _, verdict, numbers in rows:
@@ -396,13 +340,11 @@ def verdicts() -> None:
 
 
 def judged(holds: list[bool]) -> str:
-    """Return confirmed, partly or refuted."""
     return "confirmed" if all(holds) else "partly" if any(holds) else "refuted"
 
 
 def on_parameters() -> list[tuple[str, ...]]:
-    """Judge Figure 2."""
-    rows, out = read("figure_2"), []
+    rows, out = read(RESULTS / "figure_2.csv"), []
     none = {r["n"]: r for r in rows if r["series"] == "no step"}
     for panel, axis, claim in (
         ("steps", "steps", "T = 2 log(n eps) gives nearly the least error"),
@@ -419,11 +361,8 @@ def on_parameters() -> list[tuple[str, ...]]:
                             f"ratio {here[measure] / best[measure]:.2f}")  # fmt: skip
             rule = "within 10 % of the least for every n (partly: some n)"
             out.append(("2", f"{claim}; {what}", rule, judged(near), "; ".join(told)))
-    good = [
-        r
-        for r in rows
-        if r["panel"] == "steps" and r["series"] == "practical" and r["steps"] == usable_steps(r["n"], 1.0)
-    ]
+    lines = [r for r in rows if r["panel"] == "steps" and r["series"] == "practical"]
+    good = [r for r in lines if r["steps"] == usable_steps(r["n"], 1.0)]
     slope = float(np.polyfit(np.log([r["n"] for r in good]), np.log([r["mean_w1"] for r in good]), 1)[0])
     told = f"slope of log W1 in log n {slope:.2f}; the theorem's rate is -0.50 but for logarithms"
     falls = [later["mean_w1"] < earlier["mean_w1"] for earlier, later in pairwise(good)]
@@ -440,8 +379,7 @@ def on_parameters() -> list[tuple[str, ...]]:
 
 
 def on_starts() -> list[tuple[str, ...]]:
-    """Judge Figure 5."""
-    rows = read("figure_5")
+    rows = read(RESULTS / "figure_5.csv")
 
     def line(shrink: float) -> list[float]:
         return [r["mean_w1"] for r in rows if r["start"] == "shrunk" and r["beta"] == shrink]
@@ -468,8 +406,7 @@ def on_starts() -> list[tuple[str, ...]]:
 
 
 def on_dimension_and_epsilon() -> list[tuple[str, ...]]:
-    """Judge Figure 6."""
-    rows, out = read("figure_6"), []
+    rows, out = read(RESULTS / "figure_6.csv"), []
     for panel, axis, sign, claim in (("dimension", "d", 1, "error grows with the dimension"),
                                      ("epsilon", "epsilon", -1, "error falls as epsilon grows")):  # fmt: skip
         here = {s: [r for r in rows if r["panel"] == panel and r["series"] == s] for s in ("practical", "no step")}
@@ -485,9 +422,8 @@ def on_dimension_and_epsilon() -> list[tuple[str, ...]]:
 
 
 def on_noise() -> list[tuple[str, ...]]:
-    """Judge Figure 7."""
-    rows, out = read("figure_7"), []
-    spent = {(r["n"], r["series"]): r for r in read("figure_7_budget")}
+    rows, out = read(RESULTS / "figure_7.csv"), []
+    spent = {(r["n"], r["series"]): r for r in read(RESULTS / "figure_7_budget.csv")}
     claims = (
         (0.02, True, "clustered records: Laplace with threshold does better than PE"),
         (0.5, False, "records not clustered: Laplace with threshold does worse"),
@@ -496,9 +432,8 @@ def on_noise() -> list[tuple[str, ...]]:
         for name in ("laplace, as printed", "laplace, calibrated"):
             found, told, clear = [], [], []
             for n in (1000, 5000):
-                last = {
-                    r["series"]: r for r in rows if (r["n"], r["radius"], r["step"]) == (n, radius, usable_steps(n, 1))
-                }
+                here = (n, radius, usable_steps(n, 1))
+                last = {r["series"]: r for r in rows if (r["n"], r["radius"], r["step"]) == here}
                 one, other = last[name], last["gaussian"]
                 apart = one["high_99"] < other["low_99"] or one["low_99"] > other["high_99"]
                 clear.append(apart)
@@ -507,72 +442,34 @@ def on_noise() -> list[tuple[str, ...]]:
                             f"{other['mean_w1']:.3f} [{other['low_99']:.3f}, {other['high_99']:.3f}]")  # fmt: skip
             budget = f"delta at epsilon 1 at most {spent[(1000, name)]['delta_of_all_steps_at_epsilon_1']:.2g}"
             rule = "with 99 % bands apart, for both n (partly: one)"
-            out.append(
-                (
-                    "7",
-                    f"{claim} ({name}; {budget})",
-                    rule,
-                    judged(found) if any(clear) else "not shown",
-                    "; ".join(told),
-                )
-            )
+            verdict = judged(found) if any(clear) else "not shown"
+            out.append(("7", f"{claim} ({name}; {budget})", rule, verdict, "; ".join(told)))
     return out
 
 
-# -- drawing and reading ----------------------------------------------------------------------------------------------
-
-
-def read(name: str) -> list[dict[str, Any]]:
-    """Read a data file back."""
-    return read_rows(RESULTS / f"{name}.csv")
-
-
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Read a data file, numbers as numbers."""
-    with path.open(newline="") as file:
-        return [{key: number(cell) for key, cell in row.items()} for row in csv.DictReader(file)]
-
-
-def number(cell: str) -> Any:
-    """Return a cell as a number where it is one."""
-    try:
-        return float(cell)
-    except ValueError:
-        return cell
-
-
-WITHOUT_SLICE = {
-    "figure_5.csv": "a row needs 100 runs of 14 steps, half a minute",
-    "figure_6.csv": "a row needs 100 runs of 14 steps, half a minute",
-    "figure_7.csv": "a row needs 100 runs of 14 steps, half a minute",
-}
-
-
+LONG = ("figure_5.csv", "figure_6.csv", "figure_7.csv")
+WITHOUT_SLICE = dict.fromkeys(LONG, "a row needs 100 runs of 14 steps, half a minute")
 STALE = {"figure_2.csv": "the same seeds draw other records since, in the other figures too; half an hour in all"}
 
 
-def slices() -> Iterator[tuple[str, Any]]:
-    """Yield the first rows of Figure 2, to the first of Private Evolution, a budget, and all verdicts."""
-    yield "figure_7_budget.csv", budget_of("gaussian", evolution(1000))
-    for row in islice(rows_2(100), 5):
-        yield "figure_2.csv", row
-    for row in judgements():
-        yield "verdicts.csv", row
+def slices() -> dict[str, Any]:
+    """Return the first rows of Figure 2, to the first of Private Evolution, a budget, and all verdicts."""
+    spent = [budget_of("gaussian", evolution(1000))]
+    return {"figure_7_budget.csv": spent, "figure_2.csv": islice(figure_2(100), 5), "verdicts.csv": judgements()}
 
 
-def main() -> None:
-    """Make the parts that are asked for."""
-    parts = {"2": figure_2, "5": figure_5, "6": figure_6, "7": figure_7}
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("parts", nargs="*", default=[*parts, "verdicts"], help="2, 5, 6, 7, verdicts; all by default")
-    parser.add_argument("--runs", type=int, default=100)
-    asked = parser.parse_args()
-    for name in asked.parts:
+PARTS: dict[str, Any] = {"2": (figure_2, HEAD_2), "5": (figure_5, HEAD_5), "6": (figure_6, HEAD_6)}
+PARTS |= {"7": (figure_7, HEAD_7), "verdicts": None}
+
+
+@script(parts=(PARTS, ["2", "verdicts"]), runs=(100, 2))
+def main(parts: list[str], runs: int) -> None:
+    for name in parts:
         if name == "verdicts":
             verdicts()
-        else:
-            parts[name](asked.runs)
-
-
-if __name__ == "__main__":
-    main()
+            continue
+        figure, head = PARTS[name]
+        write(RESULTS / f"figure_{name}.csv", head, figure(runs))
+        if name == "7":
+            spent = [budget_of(series, made) for n in (1000, 5000) for series, made in options_7(n).items()]
+            write(RESULTS / "figure_7_budget.csv", HEAD_BUDGET, spent)

@@ -21,21 +21,17 @@ The reference is a set of private-class images that is disjoint from the private
 that no trend comes from the reference. The release enters by its exact probabilities, so that none comes from its size.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import polars as pl
-from _shared import ROOT, write
+from _harness import HERE, data, script, write
 from digits_from_fonts import DIGITS, PIXELS, drawn, font_digits
 from digits_from_fonts import table as digits_frame
-from pe25_figures import Evolution, as_printed, mean_and_band
+from pe25_figures import Evolution, as_printed, student_band
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer, Records
@@ -43,7 +39,7 @@ from discreet.evolution import API
 from discreet.evolution.api import in_blocks
 from discreet.privacy import Budget
 
-RESULTS = Path(__file__).resolve().parent / "results" / "pe25_images"
+RESULTS = HERE / "results" / "pe25_images"
 EPSILON, DELTA, SEED = 5.0, 1e-4, 34
 RECORDS, STEPS, FIXED_N = (100, 200, 300, 400, 500, 600, 1200), (1, 2, 4, 8, 12, 16, 20), 300
 SIDE, PRIVATE_CLASSES, COMPONENTS, SEEN, VARIATIONS = 14, (2, 4), 40, 20, 8
@@ -76,7 +72,6 @@ def seen_by(public: Any, top: float) -> Callable[[Records], Any]:
 
 
 def digits() -> Study:
-    """Return the study of handwritten digits."""
     from sklearn.datasets import load_digits
 
     found = load_digits()
@@ -87,13 +82,8 @@ def digits() -> Study:
     return Study("digits", font_digits(), held, seen(aside), seen, 4)
 
 
-def fashion() -> Study | None:
-    """Return the study of pullovers and coats; None where the data are absent."""
-    path = ROOT.parent / "shared" / "data" / "fashion_mnist_t10k.parquet"
-    if not path.exists():
-        print("skipped: ../shared/data/fashion_mnist_t10k.parquet is not there")
-        return None
-    frame = pl.read_parquet(path)
+def fashion() -> Study:
+    frame = data("fashion_mnist_t10k")
     pixels = np.stack(frame["pixels"].to_list()).reshape(-1, SIDE, 2, SIDE, 2).mean(axis=(2, 4)).reshape(len(frame), -1)
     labels = frame["label"].to_numpy()
     private = np.isin(labels, PRIVATE_CLASSES)
@@ -160,7 +150,6 @@ class Blends(API):
 
 
 def images(points: Any) -> Records:
-    """Return pixels as records."""
     return Records(columns=tuple(np.clip(np.rint(points), 0, 255).astype(np.int64).T))
 
 
@@ -200,12 +189,11 @@ def levels(study: Study, rng: np.random.Generator) -> list[tuple[str, Any]]:
 
 
 def measure(study: Study) -> Iterator[Any]:
-    """Yield the rows of both figures."""
     rng = seeded(SEED)
 
     def row(figure: int, series: str, n: int, mechanism: Evolution | None, found: Any) -> Any:
         facts = (mechanism.steps, mechanism.population, mechanism.scale) if mechanism else (0, 0, math.nan)
-        return (study.name, figure, series, n, *facts, *mean_and_band(found), len(found))
+        return (study.name, figure, series, n, *facts, *student_band(found), len(found))
 
     for series, found in levels(study, rng):
         yield row(0, series, len(study.held), None, found)
@@ -213,42 +201,38 @@ def measure(study: Study) -> Iterator[Any]:
         subsets = [study.held.take(rng.permutation(len(study.held))[:n]) for _ in range(study.runs)]
         yield row(3, "private images", n, None, [frechet(study.seen(s), study.reference) for s in subsets])
         theory = made(study, n, math.ceil(math.log(n * EPSILON)))
-        options = {
+        ways = {
             "practical, T = log(n eps)": theory,
             "practical, T = 2 log(n eps)": made(study, n, math.ceil(2 * math.log(n * EPSILON))),
             "projection, T = log(n eps)": replace(theory, variant="projection"),
         }
-        for series, mechanism in options.items():
+        for series, mechanism in ways.items():
             yield row(3, series, n, mechanism, errors(study, mechanism, rng))
         print(f"{study.name}: n = {n:,} done", flush=True)
     for steps in STEPS:
         theory = made(study, FIXED_N, steps)
-        yield row(4, "practical", FIXED_N, theory, errors(study, theory, rng))
-        wide = replace(theory, population=10 * theory.population)
-        for series, other in (
-            ("practical, ten times n_s", wide),
-            ("projection", replace(theory, variant="projection")),
-        ):
-            yield row(4, series, FIXED_N, other, errors(study, other, rng))
+        wide, projected = replace(theory, population=10 * theory.population), replace(theory, variant="projection")
+        ways = {"practical": theory, "practical, ten times n_s": wide, "projection": projected}
+        for series, mechanism in ways.items():
+            yield row(4, series, FIXED_N, mechanism, errors(study, mechanism, rng))
 
 
 STALE = {"figures_3_4.csv": "the same seeds draw other populations since; it takes about ten minutes"}
 
 
-def slices() -> Iterator[tuple[str, Any]]:
-    """Yield the first rows of the digits."""
-    for row in islice(measure(digits()), 4):
-        yield "figures_3_4.csv", row
+def slices() -> dict[str, Any]:
+    """Return the first rows of the digits."""
+    return {"figures_3_4.csv": islice(measure(digits()), 4)}
 
 
-def main() -> None:
-    """Measure and draw."""
-    studies = [study for study in (digits(), fashion()) if study is not None]
-    rows = [row for study in studies for row in measure(study)]
+@script(studies=({"digits": digits, "fashion": fashion}, ["digits"]))
+def main(studies: list[str]) -> None:
+    rows: list[Any] = []
+    for name in studies:
+        try:
+            rows += measure(digits() if name == "digits" else fashion())
+        except SystemExit as absent:
+            print(absent)
     head = ("images", "figure", "series", "n", "steps", "population", "scale", "mean_frechet", "low_99", "high_99",
             "runs")  # fmt: skip
     write(RESULTS / "figures_3_4.csv", head, rows)
-
-
-if __name__ == "__main__":
-    main()

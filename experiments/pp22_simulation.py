@@ -1,28 +1,22 @@
 """PP22 section 4.4, Figures 1 and 2: local Lipschitz bounds of Poisson samples, and what their weighting costs.
 
-Run ``python experiments/pp22_simulation.py``; it writes ``experiments/results/pp22_simulation/`` in about five seconds.
-
-The paper: y ~ Poisson(100), n = 100, 400, 1,600 and 6,400, R = 400 samples each; unweighted, linearly weighted (c = 1,
-g = 0), and weighted with weights dropped above M = 3.5. It prints neither the prior nor the number of posterior draws:
-here Gamma(0.01, 0.0001) and 1,000 draws. Everything is in closed form given the draws: a Poisson log-probability is
-concave in the mean and below 0, so its largest absolute value over draws is at the smallest or the largest of them.
+It takes about five seconds. The paper: y ~ Poisson(100), n = 100, 400, 1,600 and 6,400, R = 400 samples each;
+unweighted, linearly weighted (c = 1, g = 0), and weighted with weights dropped above M = 3.5. It prints neither the
+prior nor the number of posterior draws: here Gamma(0.01, 0.0001) and 1,000 draws. Everything is in closed form given
+the draws: a Poisson log-probability is concave in the mean and below 0, so its largest absolute value over draws is at
+the smallest or the largest of them.
 """
 
-from __future__ import annotations
-
-import argparse
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _shared import write
+from _harness import HERE, script, write
 from scipy.special import gammaln
 
 from discreet._core.random import seeded
 from discreet.pseudo_posterior import LinearWeights, PoissonMean, Truncated, Unweighted
 
-RESULTS = Path(__file__).resolve().parent / "results" / "pp22_simulation"
+RESULTS = HERE / "results" / "pp22_simulation"
 SIZES, REPLICATES, MEAN, MOST, DRAWS = (100, 400, 1600, 6400), 400, 100.0, 3.5, 1000
 SEED = 20260101
 MODEL = PoissonMean(column="y")
@@ -64,19 +58,15 @@ def measured(n: int, replicates: int, rng: Any) -> tuple[list[tuple[Any, ...]], 
     return [(n, r, name, *values) for r, one_ in enumerate(found) for name, values in one_.items()], summary
 
 
-def slices() -> Iterator[tuple[str, Any]]:
-    """Yield the smallest samples."""
+def slices() -> dict[str, Any]:
+    """Return the smallest samples."""
     rows, summary = measured(SIZES[0], REPLICATES, seeded(SEED))
-    yield from (("replicates.csv", row) for row in rows)
-    yield from (("summary.csv", row) for row in summary)
+    return {"replicates.csv": rows, "summary.csv": summary}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--replicates", type=int, default=REPLICATES)
-    replicates = parser.parse_args().replicates
-    rng = seeded(SEED)
-    rows, summary = [], []
+@script(replicates=(REPLICATES, 20))
+def main(replicates: int) -> None:
+    rng, rows, summary = seeded(SEED), [], []
     for n in SIZES:
         more, about = measured(n, replicates, rng)
         rows += more
@@ -86,7 +76,3 @@ def main() -> None:
     write(RESULTS / "replicates.csv", ("n", "replicate", "form", "lipschitz", "mean", "share_dropped"), rows)
     head = ("n", "form", "least", "median", "largest", "range", "mean_of_means", "sd_of_means", "share_dropped")
     write(RESULTS / "summary.csv", head, summary)
-
-
-if __name__ == "__main__":
-    main()

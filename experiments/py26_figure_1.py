@@ -1,35 +1,30 @@
 """Figure 1 of PY26: Wasserstein-1 distance of Dirichlet process releases as the table grows, beside the theory.
 
-Run ``python experiments/py26_figure_1.py``; it writes ``experiments/results/py26_figure_1/`` in a few minutes.
-
-Settings as printed (section 4.2, C.2): records T(G), G geometric with success probability 0.05, T the dyadic map; a
-population of 1,000,000, of which n records are held; strength 1, 10, 100; epsilon 2 with delta 1e-2, 1e-3, 1e-4, the
-size by Theorem 2; and m = n / log n; the mean of 100 releases with a 99 % band. Added: the rates of Theorem 4.
+It takes a few minutes. Settings as printed (section 4.2, C.2): records T(G), G geometric with success probability 0.05,
+T the dyadic map; a population of 1,000,000, of which n records are held; strength 1, 10, 100; epsilon 2 with delta
+1e-2, 1e-3, 1e-4, the size by Theorem 2; and m = n / log n; the mean of 100 releases with a 99 % band. Added: the rates
+of Theorem 4.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import islice
-from pathlib import Path
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
-from _shared import mean_and_band, write
+from _harness import HERE, drawn, line, mean_and_band, script, write
 
 from discreet._core.random import seeded
-from discreet.domain import Counts, Domain, Numeric, Records
+from discreet.domain import Counts
 from discreet.mechanisms import PitmanYor
 from discreet.papers.py26 import dirichlet_process_rate, largest_size_theorem_2
 from discreet.utility import wasserstein_1d
 
-RESULTS = Path(__file__).resolve().parent / "results" / "py26_figure_1"
+RESULTS = HERE / "results" / "py26_figure_1"
 POPULATION = 1_000_000
 RECORDS = (10_000, 50_000, 75_000, 100_000, 200_000, 250_000, 500_000, 1_000_000)
 STRENGTHS = (1.0, 10.0, 100.0)
 EPSILON, DELTAS, RUNS, SEED = 2.0, (1e-2, 1e-3, 1e-4), 100, 26
-LINE = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
 
 
 def dyadic(k: Any) -> Any:
@@ -45,54 +40,48 @@ def size(regime: str, n: int, strength: float) -> int:
     return largest_size_theorem_2(EPSILON, float(regime), n=n, strength=strength)
 
 
-def distances(x: Counts, m: int, strength: float, rng: np.random.Generator) -> list[float]:
-    """Return the distance of each of the releases from the table."""
-    mechanism = PitmanYor(domain=LINE, size=m, strength=strength, discount=0.0)
-    held = x.records.columns[0]
-    found = []
-    for _ in range(RUNS):
-        drawn = Records.concatenate(mechanism.kernel(x, rng=rng)).columns[0]
-        found.append(wasserstein_1d(held, drawn, x_weights=x.frequencies))
-    return found
+REGIMES = (*map(str, DELTAS), "n / log n")
 
 
-def settings() -> Iterator[tuple[Any, ...]]:
+def settings(runs: int = RUNS) -> Iterator[tuple[Any, ...]]:
     """Yield a row for each number of records, strength and size."""
     rng = seeded(SEED)
     population = dyadic(rng.geometric(0.05, size=POPULATION).astype(np.float64))
     for n in RECORDS:
-        held = population if n == POPULATION else rng.choice(population, size=n, replace=False)
-        x = Counts.of_cells(held)
-        for strength in STRENGTHS:
-            for regime in (*map(str, DELTAS), "n / log n"):
-                m = size(regime, n, strength)
-                mean, low, high = mean_and_band(distances(x, m, strength, rng))
-                delta = PitmanYor(domain=LINE, size=m, strength=strength, discount=0.0).guarantee(n=n).delta(EPSILON)
-                rate = dirichlet_process_rate(n, m, 1)
-                yield strength, regime, n, m, float(delta), mean, low, high, float(rate), mean / rate
+        x = Counts.of_cells(population if n == POPULATION else rng.choice(population, size=n, replace=False))
+        held, weights = x.records.columns[0], {"x_weights": x.frequencies}
+        for strength, regime in product(STRENGTHS, REGIMES):
+            m = size(regime, n, strength)
+            mechanism = PitmanYor(domain=line(), size=m, strength=strength, discount=0.0)
+            found = [wasserstein_1d(held, drawn(mechanism, x, m, rng).columns[0], **weights) for _ in range(runs)]
+            band, rate = mean_and_band(found), dirichlet_process_rate(n, m, 1)
+            yield (
+                strength,
+                regime,
+                n,
+                m,
+                float(mechanism.guarantee(n=n).delta(EPSILON)),
+                *band,
+                float(rate),
+                band[0] / rate,
+            )
 
 
 WITHOUT_SLICE = {"slopes.csv": "it follows from figure_1.csv"}
 
 
-def slices() -> Iterator[tuple[str, Any]]:
-    """Yield the first rows, of 10,000 records."""
-    for row in islice(settings(), 6):
-        yield "figure_1.csv", row
+def slices() -> dict[str, Any]:
+    """Return the first rows, of 10,000 records."""
+    return {"figure_1.csv": islice(settings(), 6)}
 
 
-def main() -> None:
-    rows = list(settings())
+@script(runs=(RUNS, 2))
+def main(runs: int) -> None:
+    rows = list(settings(runs))
     head = ("strength", "regime", "n", "m", "exact_delta", "mean_w1", "low_99", "high_99", "rate_theorem_4", "ratio")
     write(RESULTS / "figure_1.csv", head, rows)
     slopes = []
-    for strength in STRENGTHS:
-        for regime in (*map(str, DELTAS), "n / log n"):
-            line = np.array([(r[2], r[5], r[8]) for r in rows if r[0] == strength and r[1] == regime])
-            n, mean, rate = np.log(line).T
-            slopes.append((strength, regime, float(np.polyfit(n, mean, 1)[0]), float(np.polyfit(n, rate, 1)[0])))
+    for strength, regime in product(STRENGTHS, REGIMES):
+        n, mean, rate = np.log([(r[2], r[5], r[8]) for r in rows if r[:2] == (strength, regime)]).T
+        slopes.append((strength, regime, float(np.polyfit(n, mean, 1)[0]), float(np.polyfit(n, rate, 1)[0])))
     write(RESULTS / "slopes.csv", ("strength", "regime", "measured", "theorem_4"), slopes)
-
-
-if __name__ == "__main__":
-    main()

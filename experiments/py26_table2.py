@@ -1,13 +1,10 @@
 """PY26 Table 2: what an analyst concludes from a release, over repeated worlds whose truth is known.
 
-Run ``python experiments/py26_table2.py [--only START] [--replicates 500]``; it writes
-``experiments/results/py26_table2/`` in some minutes.
-
-The paper: n = 2,000 confidential observations on a regular grid in [0, 1] with two-component beta weights; a release;
-1,000 posterior draws; 20 replicates. It does not print the mixture or the released size. We take 101 grid points,
-weights 0.7 Beta(2, 6) + 0.3 Beta(7, 3), strength 1, and m = 350, which give intervals as long as the printed ones; and
-m = 2,000 besides. 20 replicates cannot tell a coverage of 95 % from one of 85 %, so there are 500 too: their standard
-error is 1 %.
+It takes some minutes. The paper: n = 2,000 confidential observations on a regular grid in [0, 1] with two-component
+beta weights; a release; 1,000 posterior draws; 20 replicates. It does not print the mixture or the released size. We
+take 101 grid points, weights 0.7 Beta(2, 6) + 0.3 Beta(7, 3), strength 1, and m = 350, which give intervals as long as
+the printed ones; and m = 2,000 besides. 20 replicates cannot tell a coverage of 95 % from one of 85 %, so there are 500
+too: their standard error is 1 %.
 
 For the histograms: 25 bins, Laplace noise of scale 2 (epsilon 1), which the paper does not print either, and a
 Dirichlet process within the bins too, as in the paper's own sampler; besides, what 350 records released from the noisy
@@ -17,19 +14,14 @@ draws. The direct smoothed histogram is not private.
 Each method is a line of ``METHODS``: a name and a function from a world and a seed to a posterior.
 """
 
-from __future__ import annotations
-
-import argparse
-import csv
 import math
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _shared import ANY, ROOT, write
+import polars as pl
+from _harness import ANY, HERE, cells_held, drawn, line, markdown, read, renew, script, write_lines
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
@@ -38,55 +30,23 @@ from discreet.inference.bounds import shapes
 from discreet.inference.samplers import given_counts, given_records
 from discreet.mechanisms import PerturbedHistogram, PitmanYor
 
-RESULTS = Path(__file__).resolve().parent / "results" / "py26_table2"
+RESULTS = HERE / "results" / "py26_table2"
 HELD, DRAWS, STRENGTH, BINS = 2000, 1000, 1.0, 25
 GRID = np.linspace(0.0, 1.0, 101)
 FUNCTIONALS = ("mean", "q50", "q25", "q75", "P(>0.75)")
-LINE = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
+LINE = line()
 # Bins that begin half a step before the first point: otherwise the points of a bin lie to the left in it, by 0.005.
 CELLS = Domain(columns={"x": Numeric(lower=-0.005, upper=1.005, cells=BINS)})
 ALPHA = np.full(BINS, STRENGTH / BINS)
 
 PAPER = {  # bias, root mean square error, coverage, length of the interval
-    "posterior-predictive release": {
-        "mean": (0.0018, 0.0125, 1.00, 0.0525),
-        "q50": (0.0017, 0.0156, 1.00, 0.0665),
-        "q25": (0.0008, 0.0110, 0.85, 0.0389),
-        "q75": (-0.0058, 0.0285, 1.00, 0.1382),
-        "P(>0.75)": (0.0004, 0.0162, 1.00, 0.0709),
-    },
-    "direct perturbed histogram": {
-        "mean": (-0.0010, 0.0055, 1.00, 0.0264),
-        "q50": (0.0031, 0.0105, 1.00, 0.0683),
-        "q25": (-0.0097, 0.0109, 1.00, 0.0613),
-        "q75": (-0.0042, 0.0135, 1.00, 0.0832),
-        "P(>0.75)": (-0.0024, 0.0069, 1.00, 0.0660),
-    },
-    "direct smoothed histogram": {
-        "mean": (-0.0009, 0.0054, 1.00, 0.0254),
-        "q50": (0.0035, 0.0104, 1.00, 0.0678),
-        "q25": (-0.0099, 0.0110, 1.00, 0.0602),
-        "q75": (-0.0040, 0.0136, 1.00, 0.0810),
-        "P(>0.75)": (-0.0021, 0.0071, 1.00, 0.0663),
-    },
+    (row.pop("method"), row.pop("functional")): list(row.values()) for row in read(HERE / "printed" / "py26_table2.csv")
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class World:
-    """One replicate: how often each grid point is held."""
-
-    counts: Any
-
-    @property
-    def table(self) -> Counts:
-        """The confidential table."""
-        held = np.flatnonzero(self.counts)
-        return Counts(records=Records(columns=(GRID[held],)), frequencies=self.counts[held].astype(np.int64))
+Method = Callable[[Any, int], Posterior]
+"""From a world, which is how often each grid point is held, and a seed to a posterior."""
 
 
 def population() -> Any:
-    """Return the grid's probabilities."""
     from scipy.stats import beta
 
     weights = 0.7 * beta.pdf(GRID, 2, 6) + 0.3 * beta.pdf(GRID, 7, 3)
@@ -99,73 +59,65 @@ def truth() -> dict[str, float]:
     return {name: float(exact.evaluate(name)[0]) for name in FUNCTIONALS}
 
 
-def direct(size: int, *, through_counts: bool) -> Callable[[World, int], Posterior]:
+def direct(size: int, *, through_counts: bool) -> Method:
     """Return the Dirichlet-process release of ``size`` records and its analysis.
 
     ``through_counts`` is the posterior of the population; without it, the one that the paper writes down, which takes
     the released records for a sample of the population.
     """
-    import polars as pl
 
-    def analyse(world: World, seed: int) -> Posterior:
-        mechanism = PitmanYor(domain=LINE, size=size, strength=STRENGTH, discount=0.0)
-        drawn = Records.concatenate(list(mechanism.kernel(world.table, rng=seeded(seed))))
-        records = HELD if through_counts else None
-        return process_posterior(pl.DataFrame({"x": drawn.columns[0]}), LINE, strength=STRENGTH, discount=0.0,
-                                 n=records, draws=DRAWS, seed=seed + 1)  # fmt: skip
+    def analyse(world: Any, seed: int) -> Posterior:
+        held, prior = np.flatnonzero(world), {"strength": STRENGTH, "discount": 0.0}
+        table = Counts(records=Records(columns=(GRID[held],)), frequencies=world[held].astype(np.int64))
+        released = drawn(PitmanYor(domain=LINE, size=size, **prior), table, size, seeded(seed)).columns[0]
+        how = {"n": HELD if through_counts else None, "draws": DRAWS, "seed": seed + 1}
+        return process_posterior(pl.DataFrame({"x": released}), LINE, **prior, **how)
 
     return analyse
 
 
-def perturbed(size: int | None = None, *, within: str = "process") -> Callable[[World, int], Posterior]:
+def perturbed(size: int | None = None, *, within: str = "process") -> Method:
     """Return the perturbed histogram, its noisy counts or ``size`` records of them, and its analysis."""
 
-    def analyse(world: World, seed: int) -> Posterior:
+    def analyse(world: Any, seed: int) -> Posterior:
         rng = seeded(seed)
         mechanism = PerturbedHistogram(domain=CELLS, records=HELD, scale=2.0, sampling="iid")
-        noisy, likelihood = mechanism.kernel(binned(world), rng=rng), mechanism.likelihood()
+        noisy, likelihood = mechanism.kernel(cells_held(binned(world), CELLS), rng=rng), mechanism.likelihood()
         if size is None:
             found = given_counts(likelihood, ALPHA, HELD, noisy.astype(float), DRAWS, rng)
         else:
-            drawn = rng.multinomial(size, mechanism.probabilities(noisy))
-            found = given_records(likelihood, ALPHA, HELD, drawn, DRAWS, rng)
+            released = rng.multinomial(size, mechanism.probabilities(noisy))
+            found = given_records(likelihood, ALPHA, HELD, released, DRAWS, rng)
         masses = rng.standard_gamma(ALPHA + found.counts)
         masses /= masses.sum(axis=1, keepdims=True)
         if within == "even":
             return Posterior.of_arrays(CELLS, CELLS.unflat(np.arange(BINS)), masses)
-        own, weights = shapes(CELLS, ALPHA, masses, rng)
-        return Posterior.of_arrays(
-            LINE, Records(columns=(np.empty(0),)), np.empty((DRAWS, 0)), own=own, own_weights=weights
-        )
+        return shaped(masses, rng)
 
     return analyse
 
 
-def smoothed(world: World, seed: int) -> Posterior:
+def smoothed(world: Any, seed: int) -> Posterior:
     """Return the posterior of a directly released smoothed histogram: whoever has it has the counts."""
-    rng, table = seeded(seed), binned(world)
-    counts = np.zeros(BINS)
-    counts[CELLS.flat(table.records)] = table.frequencies
-    own, weights = shapes(CELLS, ALPHA, rng.dirichlet(ALPHA + counts, size=DRAWS), rng)
+    rng = seeded(seed)
+    return shaped(rng.dirichlet(ALPHA + binned(world), size=DRAWS), rng)
+
+
+def shaped(masses: Any, rng: np.random.Generator) -> Posterior:
+    """Return a posterior with a Dirichlet process within the bins."""
+    own, weights = shapes(CELLS, ALPHA, masses, rng)
     nothing = Records(columns=(np.empty(0),))
     return Posterior.of_arrays(LINE, nothing, np.empty((DRAWS, 0)), own=own, own_weights=weights)
 
 
-def binned(world: World) -> Counts:
-    """Return the table with its values in bins."""
-    held = np.bincount(CELLS.columns["x"].encode(GRID), weights=world.counts, minlength=BINS).astype(np.int64)
-    return Counts(records=CELLS.unflat(np.flatnonzero(held)), frequencies=held[held > 0])
+def binned(world: Any) -> Any:
+    return np.bincount(CELLS.columns["x"].encode(GRID), weights=world, minlength=BINS).astype(np.int64)
 
 
-Method = Callable[[World, int], Posterior]
-
-METHODS: dict[str, tuple[str | None, Method]] = {
-    # name: (the paper's method it is compared with, world and seed -> posterior)
-    "release of 350, as the paper analyses it": ("posterior-predictive release", direct(350, through_counts=False)),
-    "release of 350, through the confidential counts": (
-        "posterior-predictive release",
-        direct(350, through_counts=True),
-    ),
+PREDICTIVE = "posterior-predictive release"
+METHODS: dict[str, tuple[str | None, Method]] = {  # with the paper's method that it is compared with
+    "release of 350, as the paper analyses it": (PREDICTIVE, direct(350, through_counts=False)),
+    "release of 350, through the confidential counts": (PREDICTIVE, direct(350, through_counts=True)),
     "release of 2,000, as the paper analyses it": (None, direct(2000, through_counts=False)),
     "release of 2,000, through the confidential counts": (None, direct(2000, through_counts=True)),
     "perturbed histogram, noisy counts": ("direct perturbed histogram", perturbed()),
@@ -175,41 +127,31 @@ METHODS: dict[str, tuple[str | None, Method]] = {
 }
 
 
-def replicate(method: Method, replicates: int, first_seed: int) -> tuple[Any, float, float]:
-    """Give (replicates, functionals, 4) of posterior mean, interval and effective draws; seconds; draws per second."""
+def replicate(method: Method, replicates: int) -> tuple[Any, float, float]:
+    """Give (replicates, functionals, 3) of posterior mean and interval; seconds; effective draws per second."""
     probabilities, rows, effective = population(), [], 0.0
-    worlds = [World(counts=seeded(first_seed + i).multinomial(HELD, probabilities)) for i in range(replicates)]
-    seeds = [1_000_000 + first_seed + 2 * i for i in range(replicates)]
+    worlds = [seeded(i).multinomial(HELD, probabilities) for i in range(replicates)]
     start = time.perf_counter()
-    each = map(method, worlds, seeds)
-    for posterior in each:
-        summary = posterior.summary(FUNCTIONALS)
+    for i, world in enumerate(worlds):
+        summary = method(world, 1_000_000 + 2 * i).summary(FUNCTIONALS)
         effective += min(row.effective_draws for row in summary.rows)
         rows.append([(row.mean, row.lower, row.upper) for row in summary.rows])
     spent = time.perf_counter() - start
     return np.array(rows), spent / replicates, effective / spent
 
 
-def measured(found: Any, exact: dict[str, float]) -> dict[str, tuple[float, float, float, float]]:
-    """Return bias, root mean square error, coverage and mean interval length of each functional."""
-    out = {}
-    for at, (name, true) in enumerate(exact.items()):
-        mean, lower, upper = found[:, at].T
-        error = mean - true
-        covered = (lower <= true + 1e-9) & (true <= upper + 1e-9)
-        out[name] = (float(error.mean()), math.sqrt(float((error**2).mean())), float(covered.mean()),
-                     float((upper - lower).mean()))  # fmt: skip
-    return out
-
-
 def rows_of(name: str, replicates: int) -> list[list[Any]]:
-    """Return the rows of a method, one for each functional."""
+    """Return the rows of a method: bias, root mean square error, coverage and mean interval length of functionals."""
     printed, method = METHODS[name]
-    found, seconds, speed = replicate(method, replicates, 0)
-    return [
-        [name, functional, replicates, *numbers, seconds, speed, *(PAPER[printed][functional] if printed else [""] * 4)]
-        for functional, numbers in measured(found, truth()).items()
-    ]
+    found, *speed = replicate(method, replicates)
+    rows = []
+    for at, (functional, true) in enumerate(truth().items()):
+        mean, lower, upper = found[:, at].T
+        error, covered = mean - true, (lower <= true + 1e-9) & (true <= upper + 1e-9)
+        numbers = error.mean(), math.sqrt((error**2).mean()), covered.mean(), (upper - lower).mean()
+        paper = PAPER[printed, functional] if printed else [""] * 4
+        rows.append([name, functional, replicates, *map(float, numbers), *speed, *paper])
+    return rows
 
 
 QUICK = (
@@ -219,43 +161,30 @@ QUICK = (
 )
 
 
-def slices() -> Iterator[tuple[str, Any]]:
-    """Yield the rows of 20 replicates of the methods that are quick."""
-    for name in QUICK:
-        for row in rows_of(name, 20):
-            yield "table_2.csv", [*row[:7], ANY, ANY, *row[9:]]
+def slices() -> dict[str, Any]:
+    """Return the rows of 20 replicates of the methods that are quick."""
+    return {"table_2.csv": [[*row[:7], ANY, ANY, *row[9:]] for name in QUICK for row in rows_of(name, 20)]}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--only", default="")
-    parser.add_argument("--replicates", type=int, default=500)
-    options = parser.parse_args()
-    rows = []
-    for name in METHODS:
-        if name.startswith(options.only):
-            for replicates in (20, options.replicates):
-                rows += rows_of(name, replicates)
-            print(*rows[-1], flush=True)
-    ran = {row[0] for row in rows}
-    if (RESULTS / "table_2.csv").exists():
-        with (RESULTS / "table_2.csv").open(newline="") as file:
-            before = [row for row in list(csv.reader(file))[1:] if row[0] not in ran]
-        rows += [[*row[:3], *(float(cell) if cell else "" for cell in row[3:])] for row in before]
-    rows.sort(key=lambda row: (list(METHODS).index(row[0]), row[2]))
-    head = ["method", "functional", "replicates", "bias", "rmse", "coverage", "length", "seconds", "draws_per_second",
-            "paper_bias", "paper_rmse", "paper_coverage", "paper_length"]  # fmt: skip
-    write(RESULTS / "table_2.csv", head, rows)
-    columns = ["method", "functional", "replicates", "bias", "RMSE", "coverage", "length"]
-    columns += [f"paper: {name}" for name in columns[3:]]
-    text = ["| " + " | ".join(columns) + " |", "|---|---|" + "--:|" * 9]
+HEAD = ["method", "functional", "replicates", "bias", "rmse", "coverage", "length", "seconds", "draws_per_second",
+        "paper_bias", "paper_rmse", "paper_coverage", "paper_length"]  # fmt: skip
+
+
+def page(rows: list[list[Any]]) -> None:
+    body = []
     for row in rows:
-        printed = [f"{cell:.4f}" if isinstance(cell, float) else "" for cell in row[9:]]
-        numbers = [f"{row[3]:.4f}", f"{row[4]:.4f}", f"{row[5]:.3f}", f"{row[6]:.4f}"]
-        text.append("| " + " | ".join([row[0], row[1], str(row[2]), *numbers, *printed]) + " |")
-    (RESULTS / "table_2.md").write_text("\n".join(text) + "\n")
-    print(f"written: {(RESULTS / 'table_2.md').relative_to(ROOT)}")
+        printed = [f"{float(cell):.4f}" if cell != "" else "" for cell in row[9:]]
+        numbers = [f"{float(cell):.{digits}f}" for cell, digits in zip(row[3:7], (4, 4, 3, 4), strict=True)]
+        body.append([*map(str, row[:3]), *numbers, *printed])
+    head = ["method", "functional", "replicates", "bias", "RMSE", "coverage", "length"]
+    head += [f"paper: {name}" for name in head[3:]]
+    write_lines(RESULTS / "table_2.md", markdown(head, body, left=2))
 
 
-if __name__ == "__main__":
-    main()
+@script(only=("", "release"), replicates=(500, 3))
+def main(only: str, replicates: int) -> None:
+    for name in METHODS:
+        if name.startswith(only):
+            rows = [row for replicates in (20, replicates) for row in rows_of(name, replicates)]
+            print(*rows[-1], flush=True)
+            page(renew(RESULTS / "table_2.csv", HEAD, rows, METHODS))

@@ -5,22 +5,19 @@ text names no population for Figures 2 and 3, and no epsilons for Figure 1. Here
 distribution with mean 5 and standard deviation 1.5 on 1..9: its most probable element is the middle one, as there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _shared import write
+from _harness import HERE, script, write
 
 from discreet._core.random import seeded
 from discreet.domain import Domain, Integer
 from discreet.mechanisms import DataSpecificRevealOrObscure, LaplaceProjectionSampler, RevealOrObscure
 from discreet.privacy.mixtures import MinimumPairs
 
-RESULTS = Path(__file__).resolve().parent / "results" / "roo25"
+RESULTS = HERE / "results" / "roo25"
 K, N = 9, 1000
 CELLS = Domain(columns={"letter": Integer(lower=1, upper=K)})
 FIGURE_1 = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0)
@@ -30,7 +27,6 @@ SEED = 25
 
 
 def population() -> Any:
-    """Return the population of Figures 2 and 3."""
     weights = np.exp(-0.5 * ((np.arange(1, K + 1) - 5) / 1.5) ** 2)
     return weights / weights.sum()
 
@@ -61,13 +57,8 @@ def distance(error: Any) -> float:
 
 
 def figure_1() -> list[tuple[Any, ...]]:
-    """Return the schedule at every smallest count, the paper's and the least."""
-    pairs = [(epsilon, schedule(epsilon), schedule(epsilon, "published")) for epsilon in FIGURE_1]
-    return [
-        (epsilon, i, float(least[i]), float(published[i]))
-        for epsilon, least, published in pairs
-        for i in range(N // K + 1)
-    ]
+    pairs = [(epsilon, schedule(epsilon).tolist(), schedule(epsilon, "published").tolist()) for epsilon in FIGURE_1]
+    return [(epsilon, i, least[i], published[i]) for epsilon, least, published in pairs for i in range(N // K + 1)]
 
 
 def figure_2(tables: Any) -> list[tuple[Any, ...]]:
@@ -84,15 +75,8 @@ def figure_3(tables: Any) -> Iterator[tuple[Any, ...]]:
         mixing = RevealOrObscure.least_mixing(epsilon, n=N, cells=K)
         worst = RevealOrObscure(domain=CELLS, size=1, mixing=mixing).accuracy
         here = mixing * distance(1 / K - population())
-        yield (
-            epsilon,
-            2 * K / (N * epsilon),
-            distance(laplace_error(epsilon, tables[:10_000])),
-            worst,
-            here,
-            distance(output_error(epsilon, tables)),
-            distance(output_error(epsilon, tables, "published")),
-        )
+        ours = [distance(output_error(epsilon, tables, name)) for name in ("optimal", "published")]
+        yield (epsilon, 2 * K / (N * epsilon), distance(laplace_error(epsilon, tables[:10_000])), worst, here, *ours)
 
 
 def promised() -> Iterator[tuple[Any, ...]]:
@@ -108,32 +92,28 @@ def promised() -> Iterator[tuple[Any, ...]]:
             yield *row, RevealOrObscure.least_mixing(epsilon, n=n, cells=k)
 
 
-def drawn_tables() -> Any:
-    """Return the tables of Figures 2 and 3."""
-    return seeded(SEED).multinomial(N, population(), size=TABLES)
+def drawn_tables(count: int = TABLES) -> Any:
+    return seeded(SEED).multinomial(N, population(), size=count)
 
 
-def slices() -> Iterator[tuple[str, Any]]:
-    """Yield Figures 1 and 2, one epsilon of Figure 3, and what is promised on the small universes."""
+def slices() -> dict[str, Any]:
+    """Return Figures 1 and 2, one epsilon of Figure 3, and what is promised on the small universes."""
     tables = drawn_tables()
-    yield from (("figure_1.csv", row) for row in figure_1())
-    yield from (("figure_2.csv", row) for row in figure_2(tables))
-    yield "figure_3.csv", next(figure_3(tables))
-    yield from (("promised.csv", row) for row in islice(promised(), 16))
+    figures = {
+        "figure_1.csv": figure_1(),
+        "figure_2.csv": figure_2(tables),
+        "figure_3.csv": islice(figure_3(tables), 1),
+    }
+    return figures | {"promised.csv": islice(promised(), 16)}
 
 
-def main() -> None:
-    """Write everything."""
-    tables = drawn_tables()
-    one, two, three = figure_1(), figure_2(tables), list(figure_3(tables))
-    write(RESULTS / "figure_1.csv", ("epsilon", "smallest_count", "q_least", "q_published"), one)
-    write(RESULTS / "figure_2.csv", ("letter", "population", "data_specific", "reveal_or_obscure"), two)
+@script(tables=(TABLES, 1000))
+def main(tables: int) -> None:
+    drawn = drawn_tables(tables)
+    write(RESULTS / "figure_1.csv", ("epsilon", "smallest_count", "q_least", "q_published"), figure_1())
+    write(RESULTS / "figure_2.csv", ("letter", "population", "data_specific", "reveal_or_obscure"), figure_2(drawn))
     head = ("epsilon", "laplace_formula", "laplace_simulated", "reveal_or_obscure_worst", "reveal_or_obscure",
             "data_specific", "data_specific_published")  # fmt: skip
-    write(RESULTS / "figure_3.csv", head, three)
+    write(RESULTS / "figure_3.csv", head, figure_3(drawn))
     head = ("n", "k", "epsilon", "published_epsilon", "published_mean_q", "least_epsilon", "least_mean_q", "roo_q")
     write(RESULTS / "promised.csv", head, promised())
-
-
-if __name__ == "__main__":
-    main()

@@ -15,8 +15,6 @@ Compositions are compared with dp-accounting: each composed delta must lie betwe
 pessimistic one, but for 1 % and 1e-12.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -24,16 +22,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _shared import write
+import polars as pl
+from _harness import HERE, script, write
 from audit_power import SLOW, asked
 
+from discreet import release
 from discreet._core.random import seeded
 from discreet.audit.black_box import _Ratio
+from discreet.domain import Category, Domain
 from discreet.mechanisms import REGISTRY
 from discreet.planner.examined import Case, _sampler
 from discreet.privacy import DiscreteGaussianPair, DiscreteLaplacePair, compose
 
-HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "testers"
 SIGNIFICANCE = 1e-3
 RUNS, FEW, RELEASES = 8000, 1500, 1200
@@ -42,30 +42,6 @@ RELEASED = ("smoothed-histogram", "dirichlet-multinomial", "perturbed-histogram"
 WITHOUT_SLICE = {"testers.csv": "needs other libraries, of which one draws without a seed"}
 
 Outputs = Sequence[Hashable]
-
-
-def main() -> None:
-    rows = []
-    for name in REGISTRY:
-        case = Case.of(name, **asked(name))
-        runs = FEW if name in SLOW else RUNS
-        found = []
-        for x, y in case.pairs:
-            one, other = (_sampler(case.claimed, table, x, y) for table in (x, y))
-            found += tested([one(seeded(1), runs), other(seeded(2), runs)], asked(name)["delta"])
-        rows += [[name, "mechanism", *row] for row in counted(found)]
-    for name in RELEASED:
-        made = [[released(name, values) for _ in range(RELEASES)] for values in (["a"], ["b"])]
-        rows += [[name, "release", *row] for row in counted(list(tested(made, 0.0)))]
-    write(RESULTS / "testers.csv", ["mechanism", "through", "tester", "epsilon", "tests", "refuted"], rows)
-    write(RESULTS / "compositions.csv", COMPOSED, compositions())
-    wrong = [row for row in rows if row[3] == CLAIM and row[5]]
-    inside = all(row[-1] == "yes" for row in compositions())
-    print("refuted at the claim:", wrong or "nothing", "- compositions within their bounds:", inside)
-    raise SystemExit(bool(wrong) or not inside)
-
-
-# -- testers ----------------------------------------------------------------------------------------------------------
 
 
 def tested(outputs: Sequence[Outputs], delta: float) -> Iterator[tuple[str, float, bool]]:
@@ -108,17 +84,13 @@ def drawn_from(*sides: Any) -> Callable[[Any], float]:
 
 
 class Here:
-    """A pool of no other process."""
-
     _processes = 1
 
     def imap_unordered(self, function: Callable[[Any], Any], items: Any) -> Any:
-        """Apply a function to all items."""
         return map(function, items)
 
 
 def counted(found: Sequence[tuple[str, float, bool]]) -> list[list[Any]]:
-    """Return by tester and epsilon how many tests there were, and how many refuted."""
     kinds = sorted({(tester, -epsilon) for tester, epsilon, _ in found})
     of = {(t, e): [refuted for tester, epsilon, refuted in found if (tester, -epsilon) == (t, e)] for t, e in kinds}
     return [[tester, -epsilon, len(of[tester, epsilon]), sum(of[tester, epsilon])] for tester, epsilon in kinds]
@@ -126,26 +98,13 @@ def counted(found: Sequence[tuple[str, float, bool]]) -> list[list[Any]]:
 
 def released(name: str, values: list[str]) -> Hashable:
     """Return the records of a release of a table of one column, from a dataframe on."""
-    import polars as pl
-
-    from discreet import release
-    from discreet.domain import Category, Domain
-
     domain = Domain(columns={"label": Category(categories=["a", "b", "c"])})
-    made = release(
-        pl.DataFrame({"label": values}),
-        domain,
-        epsilon=CLAIM,
-        size=1,
-        mechanism=name,
-        accept_poor_utility=True,
-    )
+    table = pl.DataFrame({"label": values})
+    made = release(table, domain, epsilon=CLAIM, size=1, mechanism=name, accept_poor_utility=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # one record is no sample of a population
         return tuple(made.table()["label"].to_list())
 
-
-# -- compositions -----------------------------------------------------------------------------------------------------
 
 INTERVAL, SMALL = 1e-4, 1e-12
 COMPOSED = ["releases", "epsilon", "delta", "optimistic", "pessimistic", "within"]
@@ -183,17 +142,34 @@ def compositions() -> list[list[Any]]:
         for epsilon in (0.5, 1.0, 2.0):
             low, high = (float(one.get_delta_for_epsilon(epsilon)) for one in bounds)
             delta = ours.delta(epsilon)
-            rows.append(
-                [name, epsilon, delta, low, high, "yes" if low <= delta + SMALL <= high * 1.01 + 2 * SMALL else "no"]
-            )
+            within = "yes" if low <= delta + SMALL <= high * 1.01 + 2 * SMALL else "no"
+            rows.append([name, epsilon, delta, low, high, within])
     return rows
 
 
-def slices() -> Iterator[tuple[str, Any]]:
-    """Yield compositions; deltas that a machine's Fourier transform rounds in the sixth digit are not compared."""
-    for row in compositions():
-        yield "compositions.csv", [None if isinstance(x, float) and x < 1e6 * SMALL else x for x in row]
+def slices() -> dict[str, Any]:
+    """Return compositions; deltas that a machine's Fourier transform rounds in the sixth digit are not compared."""
+    rows = [[None if isinstance(x, float) and x < 1e6 * SMALL else x for x in row] for row in compositions()]
+    return {"compositions.csv": rows}
 
 
-if __name__ == "__main__":
-    main()
+@script(share=(1.0, 0.05))
+def main(share: float) -> None:
+    rows = []
+    for name in REGISTRY:
+        case = Case.of(name, **asked(name))
+        runs = int(share * (FEW if name in SLOW else RUNS))
+        found = []
+        for x, y in case.pairs:
+            one, other = (_sampler(case.claimed, table, x, y) for table in (x, y))
+            found += tested([one(seeded(1), runs), other(seeded(2), runs)], asked(name)["delta"])
+        rows += [[name, "mechanism", *row] for row in counted(found)]
+    for name in RELEASED:
+        made = [[released(name, values) for _ in range(int(share * RELEASES))] for values in (["a"], ["b"])]
+        rows += [[name, "release", *row] for row in counted(list(tested(made, 0.0)))]
+    write(RESULTS / "testers.csv", ["mechanism", "through", "tester", "epsilon", "tests", "refuted"], rows)
+    write(RESULTS / "compositions.csv", COMPOSED, compositions())
+    wrong = [row for row in rows if row[3] == CLAIM and row[5]]
+    inside = all(row[-1] == "yes" for row in compositions())
+    print("refuted at the claim:", wrong or "nothing", "- compositions within their bounds:", inside)
+    raise SystemExit(bool(wrong) or not inside)

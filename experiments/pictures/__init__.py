@@ -6,7 +6,6 @@ experiments/draw.py`` writes them all in seconds; the documentation's gallery sh
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import matplotlib as mpl
+from _harness import read
 from cycler import cycler
 from matplotlib.figure import Figure
 
@@ -96,17 +96,7 @@ def draw(out: Path, names: Iterable[str] = ()) -> list[Path]:
 
 def rows(file: str, **like: Any) -> list[Row]:
     """Return the rows of a data file that agree with what is given; what reads as a number is one."""
-    with (RESULTS / file).open(newline="", encoding="utf-8") as opened:
-        found = [{key: number(cell) for key, cell in row.items()} for row in csv.DictReader(opened)]
-    return [row for row in found if all(row[key] == value for key, value in like.items())]
-
-
-def number(cell: str) -> Any:
-    """Return a cell as a number, where it is one."""
-    try:
-        return float(cell)
-    except ValueError:
-        return cell
+    return [row for row in read(RESULTS / file) if all(row[key] == value for key, value in like.items())]
 
 
 def column(table: Iterable[Row], name: str) -> list[Any]:

@@ -12,6 +12,8 @@ import csv
 import importlib
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
@@ -72,12 +74,9 @@ def test_every_folder_of_results_is_written_by_one_experiment() -> None:
 @pytest.mark.parametrize("name", [name for name, folder in WRITERS.items() if folder in FOLDERS])
 def test_kept_results_belong_to_the_code(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module = experiment(name, monkeypatch)
-    assert hasattr(module, "slices"), f"{name}.py keeps results, but no slice of them is compared"
     left_out = getattr(module, "WITHOUT_SLICE", {})
-    computed: dict[str, list[Any]] = {}
     try:
-        for file, row in module.slices():
-            computed.setdefault(file, []).append(row)
+        computed = {file: list(rows) for file, rows in getattr(module, "slices", dict)().items()}
     except SystemExit as absent:
         pytest.skip(str(absent))
     assert {path.name for path in module.RESULTS.glob("*.csv")} == computed.keys() | left_out.keys()
@@ -88,6 +87,24 @@ def test_kept_results_belong_to_the_code(name: str, monkeypatch: pytest.MonkeyPa
             assert different, f"{file} is what {name}.py computes: it is no longer stale"
         else:
             assert not different, f"{file} is not what {name}.py computes: run it again. First of them: {different[0]}"
+
+
+def test_a_quick_run_replaces_no_kept_result(tmp_path: Path) -> None:
+    folder = EXPERIMENTS / "results" / "pp22_simulation"
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    called = [sys.executable, str(EXPERIMENTS / "pp22_simulation.py"), "--quick", "--out", str(tmp_path)]
+    subprocess.run(called, check=True, capture_output=True)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert {path.name for path in tmp_path.iterdir()} == before.keys()
+    assert 0 < len(kept(tmp_path / "replicates.csv")) < len(kept(folder / "replicates.csv"))
+
+
+def test_rows_that_ran_again_take_the_place_of_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = [["a", "1", "x"], ["b", "2", "x"], ["gone", "2", "x"]]
+    merged = experiment("_harness", monkeypatch).merged
+    assert merged(old, [["b", 2.0, "y"]], ["b, 2"], ["a, 1", "b, 2"], 2) == [["a", "1", "x"], ["b", 2.0, "y"]]
+    assert merged(old, [["c", "y"]], ["c"], ["c", "b", "a"], 1) == [["c", "y"], ["b", "2", "x"], ["a", "1", "x"]]
+    assert merged(old, [], ["a"], ["a", "b"], 1) == [["b", "2", "x"]]
 
 
 @pytest.mark.parametrize(

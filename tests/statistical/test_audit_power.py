@@ -98,5 +98,5 @@ def test_a_twin_of_far_too_large_a_budget_is_caught_and_the_right_one_is_not(nam
 def test_every_row_is_made_again(name: str, experiment: ModuleType) -> None:
     found: dict[str, Any] = dict(zip(experiment.HEAD, experiment.row(name), strict=True))
     written = kept()[name]
-    printed = importlib.import_module("_shared").printed
+    printed = importlib.import_module("_harness").printed
     assert {key: printed(value) for key, value in found.items()} == written
