@@ -111,8 +111,9 @@ def release(engine: str, folder: Path, rows: int) -> None:
 
     how: dict[str, Any] = {"out": folder / "released.parquet"}
     if engine == "spark":
-        how = {"out": folder / "released", "partitions": max(2, rows // PART), "workers": on_spark}
-    discreet.release(opened(engine, folder), domain(), epsilon=1.0, size=rows, mechanism="perturbed-histogram", **how)
+        how = {"out": discreet.Output(folder / "released", partitions=max(2, rows // PART), workers=on_spark)}
+    budget = discreet.Budget(epsilon=1.0)
+    discreet.release(opened(engine, folder), domain(), budget, size=rows, mechanism="perturbed-histogram", **how)
 
 
 def on_spark(make: Any, numbers: Any) -> Any:

@@ -56,10 +56,11 @@ def ours(options: dict[str, Any]) -> Release:
             name: Integer(lower=0, upper=size - 1) if name in job.ordered else Category(categories=list(range(size)))
             for name, size in job.sizes.items()
         }
-        facts = {"epsilon": job.epsilon, "delta": job.delta, "size": len(job.codes), **options}
+        budget = discreet.Budget(epsilon=job.epsilon, delta=job.delta)
+        facts = {"size": len(job.codes), **options}
         if options["mechanism"] == "marginals":  # the others protect a record's replacement
             facts["relation"] = discreet.AddRemove(records=len(job.codes))
-        made = discreet.release(pl.DataFrame(job.by_column()), Domain(columns=columns), **facts)
+        made = discreet.release(pl.DataFrame(job.by_column()), Domain(columns=columns), budget, **facts)
         return made.records.select(list(job.sizes)).to_numpy()
 
     return release
@@ -216,7 +217,7 @@ METHODS = {
     "independent columns": Method("own", noisy_columns, {}),
     "discreet marginals": of("discreet", 5, mechanism="marginals"),
     **{
-        f"discreet {name}": of("discreet", 5, "small-6", mechanism=name, accept_poor_utility=True)
+        f"discreet {name}": of("discreet", 5, "small-6", mechanism=name, accept=["poor-utility"])
         for name in ("dirichlet-multinomial", "private-evolution", "hierarchical-histogram")
     },
     "dpmm MST": of("dpmm", 5, kind="MST"),

@@ -44,6 +44,7 @@ from _harness import counted, data, mean_and_error, script, show
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.evolution import API
+from discreet.ledger import Request
 from discreet.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from discreet.mechanisms.perturbed_histogram import PerturbedHistogram
 from discreet.mechanisms.private_evolution import PrivateEvolution
@@ -243,11 +244,10 @@ def others(table: Table) -> None:
 def advice(table: Table, made: PrivateEvolution) -> dict[str, Any]:
     """Return what the planner says of evolution on this table, before a record is read."""
     start = time.perf_counter()
-    said = said_before(made, BUDGET, n=table.n, size=SIZE)
+    said = said_before(made, Request(budget=BUDGET, size=SIZE), n=table.n)
     between = time.perf_counter()
-    facts: dict[str, Any] = {"records": table.n, "size": SIZE, "epsilon": BUDGET.epsilon, "delta": BUDGET.delta}
     names = ["private-evolution", "hierarchical-histogram"]
-    feasible = plan(table.domain(), mechanisms=names, largest_sizes=False, **facts).feasible
+    feasible = plan(table.domain(), BUDGET, records=table.n, size=SIZE, mechanisms=names, largest_sizes=False).feasible
     seconds = (between - start, time.perf_counter() - between)
     print(*said, sep="\n")
     print("plan:", "; ".join(f"{option.name} W1 {option.w1:.4g}" for option in feasible), flush=True)

@@ -15,12 +15,11 @@ import polars as pl
 from _bench import save
 from _harness import data, mean_and_error, script, show
 
-from discreet._core.random import seeded
+from discreet import Budget, release
 from discreet.confidential import confidential, reveal_to_custodian
 from discreet.domain import Category, Domain, Integer, Numeric
 from discreet.planner import plan
 from discreet.planner.predicted import Reference
-from discreet.releases import publish
 from discreet.releases.content import POOR_UTILITY
 from discreet.utility import compare
 
@@ -78,7 +77,8 @@ def predicted(setting: Setting, table: Table, seeds: int) -> list[dict[str, Any]
     size = max(1, int(setting.share * len(own)))
     request: dict[str, Any] = {"epsilon": setting.epsilon, "delta": setting.delta, "sampling": setting.sampling}
     reference = Reference.of(public.select(names).drop_nulls(), domain)
-    made = plan(domain, records=len(own), size=size, reference=reference, largest_sizes=False, **request)
+    budget, asked = Budget(epsilon=setting.epsilon, delta=setting.delta), {"size": size, "sampling": setting.sampling}
+    made = plan(domain, budget, records=len(own), reference=reference, largest_sizes=False, **asked)
     facts = {"table": setting.table, "columns": setting.column, "records": len(own), "size": size, **request}
     rows = []
     for option in made.feasible:
@@ -97,7 +97,7 @@ def measured(own: pl.DataFrame, domain: Domain, mechanism: Any, size: int, seed:
     """Return the W1 of one release by the library's own comparison."""
     closed = confidential(own, mechanism.domain)
     fixed = size if "size" not in mechanism.__dataclass_fields__ else None
-    made = publish(closed, mechanism, size=fixed, rng=seeded(seed), accept_poor_utility=True)
+    made = release(closed, mechanism=mechanism, size=fixed, seed=seed, accept={"poor-utility"})
     found = reveal_to_custodian(compare(own, made.records, domain))
     if len(found.columns) == 1:
         return float(found.columns[0].wasserstein or 0.0)

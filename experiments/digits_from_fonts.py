@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 from _harness import HERE, script, write
 
-from discreet import release
+from discreet import Budget, release
 from discreet._core.random import seeded
 from discreet.domain import Category, Domain, Integer
 from discreet.evolution import Callables, measured_property
@@ -139,8 +139,8 @@ def accuracy(trained_on: pl.DataFrame, tested_on: pl.DataFrame) -> float:
 def evolved(confidential: pl.DataFrame, epsilon: float, seed: int) -> pl.DataFrame:
     """Release 2,000 digits, delta 1e-4. Seeded, so for study only."""
     how: dict[str, Any] = {"variant": "practical", "steps": 6, "population": 100, "threshold": 3}
-    how |= {"mechanism": "private-evolution", "api": font_digits(), "accept_poor_utility": True}
-    return release(confidential, DIGITS, epsilon=epsilon, delta=1e-4, size=2000, seed=seed, **how).records
+    how |= {"mechanism": "private-evolution", "api": font_digits(), "accept": {"poor-utility"}}
+    return release(confidential, DIGITS, Budget(epsilon=epsilon, delta=1e-4), size=2000, seed=seed, **how).records
 
 
 def shown(kind: str, digits: pl.DataFrame) -> Iterator[tuple[Any, ...]]:

@@ -26,7 +26,7 @@ import polars as pl
 from _harness import HERE, script, write
 from audit_power import SLOW, asked
 
-from discreet import release
+from discreet import Budget, release
 from discreet._core.random import seeded
 from discreet.audit.black_box import _Ratio
 from discreet.domain import Category, Domain
@@ -100,7 +100,7 @@ def released(name: str, values: list[str]) -> Hashable:
     """Return the records of a release of a table of one column, from a dataframe on."""
     domain = Domain(columns={"label": Category(categories=["a", "b", "c"])})
     table = pl.DataFrame({"label": values})
-    made = release(table, domain, epsilon=CLAIM, size=1, mechanism=name, accept_poor_utility=True)
+    made = release(table, domain, Budget(epsilon=CLAIM), size=1, mechanism=name, accept={"poor-utility"})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # one record is no sample of a population
         return tuple(made.table()["label"].to_list())
