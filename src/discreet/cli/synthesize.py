@@ -134,7 +134,7 @@ def synthesize(
         made = release(
             data,
             domain,
-            Budget(epsilon=float(each * options["tables"])),
+            None if keeper is None else Budget(epsilon=float(each * options["tables"])),
             mechanism=mechanism,
             out=out,
             ledger=keeper,

@@ -229,8 +229,8 @@ class Guarantee:
         return paragraph(said) + table(("epsilon", "delta"), deltas) + listing([*assumed, *map(str, self.caveats)])
 
     def meets(self, budget: Budget) -> bool:
-        """Return whether the guarantee is at least as strong as ``budget``."""
-        return self._excess(budget) <= 0.0
+        """Return whether the guarantee, as it is stated, is at least as strong as ``budget``."""
+        return self._excess(budget) <= 0.0 if self.stated is None else self.stated[0] <= budget.epsilon
 
     def _excess(self, budget: Budget) -> float:
         """Return by what log-ratio the guarantee is above a budget, in delta, or in epsilon where delta is 0."""

@@ -95,6 +95,18 @@ def test_a_changed_table_or_promise_is_found(tmp_path) -> None:
         verify(folder)
 
 
+def test_a_ledger_pays_what_the_theorem_states_for_the_command(tmp_path) -> None:
+    TABLE.write_parquet(tmp_path / "data.parquet")
+    (tmp_path / "d.toml").write_text(VISITS.to_toml())
+    with discreet.Ledger.create(tmp_path / "l", dataset="d", epsilon=20.0, kinds=["asymptotic"]) as ledger:
+        asked = ["synthesize", str(tmp_path / "data.parquet"), "--domain", str(tmp_path / "d.toml"), "--model",
+                 "poisson", "--sensitive", "visits", "--tables", "2", "--target-epsilon", "8", "--ledger",
+                 str(tmp_path / "l"), "--out", str(tmp_path / "out")]  # fmt: skip
+        assert run(asked) == 0
+        assert ledger.status().spent == {"epsilon": 16.0, "delta": 0.0}
+        assert ledger.verify([tmp_path / "out" / "certificate.json"]) == []
+
+
 def test_the_verify_command_checks_a_folder_of_tables(tmp_path, capsys) -> None:
     TABLE.write_parquet(tmp_path / "data.parquet")
     (tmp_path / "d.toml").write_text(VISITS.to_toml())

@@ -17,7 +17,7 @@ from discreet.domain import Boolean, Domain, Integer
 from discreet.errors import Infeasible, ParameterError, Refused, RelationNotSupported
 from discreet.mechanisms import PerturbedHistogram, SmoothedHistogram
 from discreet.planner.study import Wanted, plan_together
-from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
+from discreet.pseudo_posterior import CensoredPosterior, PoissonMean, PseudoPosterior
 from discreet.releases import Release
 
 N = 2000
@@ -231,10 +231,22 @@ def test_a_model_goes_through_the_same_door(closed: bool, tmp_path: Path) -> Non
         assert facts(paid)["ledger"]["entry"] == ledger.log()[-1]["entry"]
         with pytest.raises(Refused):
             release(*table, mechanism=MODEL, ledger=ledger, seed=1)
+    assert release(*table, budget=Budget(epsilon=2.0), mechanism=MODEL).certificate.epsilon == 2.0
+    with pytest.raises(Infeasible):
+        release(*table, budget=Budget(epsilon=1.9), mechanism=MODEL)
     for wrong in ({"size": 3}, {"counts": True}, {"bound": 2.0}, {"relation": AddRemove(records=30)}):
         with pytest.raises((ParameterError, RelationNotSupported)):
             release(*table, mechanism=MODEL, **wrong)
     assert len(pl.read_parquet(tmp_path / "out" / "table-01.parquet")) == 30
+
+
+def test_a_budget_is_met_by_the_epsilon_that_a_theorem_states() -> None:
+    """Whatever its profile rounds to."""
+    model = PseudoPosterior(PoissonMean(column="visits"), target_epsilon=8.0, tables=2)
+    guarantee = model.on(VISITS).guarantee(n=200)
+    assert guarantee.meets(Budget(epsilon=16.0))
+    assert not guarantee.meets(Budget(epsilon=15.999))
+    assert not guarantee.meets(Budget(epsilon=15.999, delta=0.1))
 
 
 # -- a mechanism that is chosen ---------------------------------------------------------------------------------------
