@@ -243,7 +243,9 @@ class Ledger:
         """
         require_unseeded(request.seeded)
         if (budget := request.budget) is None:
-            raise ParameterError("a ledger pays for a budget. Write Budget(epsilon=...)")
+            raise ParameterError(
+                "a ledger pays for a budget. Write Budget(epsilon=...), or relation=Replacement(records=...)"
+            )
         made, guarantee, currency = None, None, self._book.currency
         if mechanism is not None:
             n = request.declared
@@ -405,7 +407,7 @@ class PlannedRelease:
 def _reserved(request: Request, budget: Budget) -> dict[str, Any]:
     """Return what an entry says of a request, and of the checkpoint as it is now."""
     facts = {
-        "what": request.what,
+        "what": "release",
         "budget": {"epsilon": budget.epsilon, "delta": budget.delta},
         "relation": request.between.name,
         "unit": request.column,

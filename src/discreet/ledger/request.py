@@ -198,8 +198,6 @@ class Request:
         The name of the release in a plan that was declared in the ledger, which paid for it.
     out : tuple of path
         The files, or the folder, that the release goes to, once they are known to be writable.
-    what : str
-        The command, for readers of the ledger: "release" or "synthesize".
     watch : Watch
         Callbacks during the release.
 
@@ -223,7 +221,6 @@ class Request:
     output: Output = Output()  # frozen
     part: str | None = None
     out: tuple[Path, ...] = ()
-    what: str = "release"
     watch: Watch = Watch()  # frozen
 
     def __post_init__(self) -> None:

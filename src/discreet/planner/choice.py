@@ -21,7 +21,7 @@ from discreet.planner.plans import planned
 from discreet.planner.predicted import Reference, common
 from discreet.privacy import Budget
 
-_NO_PARAMETERS = {"budget", "cells", "group", "n"}
+_NO_PARAMETERS = {"cells", "group", "n"}
 """What a mechanism is calibrated with, besides its own parameters."""
 
 
