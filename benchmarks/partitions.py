@@ -42,7 +42,8 @@ if __name__ == "__main__":
     made_by = measured if workers == "1" else int(workers)
     asked = {} if partitions == "0" else {"partitions": int(partitions), "workers": made_by}
     start = time.perf_counter()
-    discreet.release(data, domain, epsilon=2.0, size=int(size), mechanism="perturbed-histogram", out=out, **asked)
+    budget, files = discreet.Budget(epsilon=2.0), discreet.Output(out, **asked)
+    discreet.release(data, domain, budget, size=int(size), mechanism="perturbed-histogram", out=files)
     own, others = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     print(json.dumps({
         "processor": own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime,
