@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from discreet._core.errors import FileProblem
+from discreet._core.files import require_settled
 from discreet._core.random import fresh_identity
 from discreet._core.reading import read_json
 from discreet._core.text import alarm, counted, harmless, listing, paragraph, percent, rounded_up
 from discreet._core.version import __version__
-from discreet._core.writing import require_settled
 from discreet.domain import Domain
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.reading import Contents
