@@ -1,16 +1,13 @@
 """The one place where files are written: a file, a set of files or a folder appears whole, or what was there stays.
 
-Contents are written beside their names, locked and synced, and a rename is the commit. One file or folder needs no
-more. The files of a set are in order, the first a table, the next its certificate, and need several renames:
+Contents are written beside their names, locked and synced, and a rename is the commit. The files of a set are in order,
+the first a table, the next its certificate, and need several renames:
 
-1. The contents, ``.NAME.WRITE.part``, become ``.NAME.WRITE.ready``, the first file last: where the first one is ready,
-   all of them are complete and on the disk. Before that the write can only be undone, afterwards only be finished.
-2. Who keeps a ledger is told. The entry is part of the names then, ``.NAME.WRITE-ENTRY.ready``, and after a failure
-   the ledger alone knows whether they count.
-3. The files get their names, the first one last: its rename completes the set.
-
-Half of the digits of WRITE stand for the names of the set, so that what a dead write left is finished with those names
-or not at all.
+1. Contents, ``.NAME.WRITE.part``, become ``.NAME.WRITE.ready``, the first file last. Once that one is ready all are
+   complete and on the disk: before, a write can only be undone, afterwards only be finished.
+2. Where a ledger pays it is told. ``.NAME.WRITE-ENTRY.ready`` names its entry: it alone knows whether they count.
+3. The files get their names, the first one last: its rename completes the set. Six digits of WRITE stand for the names
+   of the set: what is left of it is finished with these names, or not at all.
 """
 
 from __future__ import annotations
@@ -26,79 +23,12 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from discreet._core.errors import DiscreetError, FileProblem
-
-OWN = "written by discreet"
-"""What every page and picture says of itself, so that no other file is replaced by one."""
-
-# Names: of outputs, and those beside them that a write uses.
-
-_OURS = re.compile(
-    r"\.(?P<name>.+)\.(?P<write>[0-9a-f]{12})(?:-(?P<entry>[^.]+))?\.(?P<kind>part|ready|promised)", re.DOTALL
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Content:
-    """A file beside its name, of a write that is under way or dead; a mark of an earlier version is one too."""
-
-    path: Path
-    final: Path
-    write: str
-    entry: str | None
-    kind: str
-
-
-def _contents(folder: Path, name: str = "") -> list[_Content]:
-    """Return what is under way in a folder, to one name or to all of them."""
-    found = []
-    with contextlib.suppress(OSError, ValueError):
-        for one in folder.iterdir():
-            match = _OURS.fullmatch(one.name) if one.name.startswith(f".{name}") else None
-            if match is not None and name in ("", match["name"]):
-                entry = "" if match["kind"] == "promised" else match["entry"]
-                found.append(_Content(one, folder / match["name"], match["write"], entry, match["kind"]))
-    return found
-
-
-def _waiting(final: Path) -> list[_Content]:
-    """Return what waits for a name. Raises FileProblem where an earlier version left a record of a write."""
-    _require_no_record(final)
-    return [one for one in _contents(final.parent, final.name) if one.kind != "part"]
-
-
-def _require_no_record(final: Path) -> None:
-    if os.path.lexists(_record_of(final)):
-        raise FileProblem(
-            final,
-            "an earlier version of discreet was interrupted while it wrote it",
-            "run discreet verify --recover on the certificate with that version, or discreet ledger recover",
-        )
-
-
-def _record_of(path: Path) -> Path:
-    """Return the name of the record that versions before kept while files were under way."""
-    return path.with_name(f".{path.name}.pending")
-
-
-def _beside(path: Path, write: str, kind: str) -> Path:
-    return path.with_name(f".{path.name}.{write}.{kind}")
-
-
-def _write_to(finals: Sequence[Path]) -> str:
-    """Return the name of a new write."""
-    return secrets.token_hex(3) + _set_of(finals)
-
-
-def _set_of(finals: Sequence[Path]) -> str:
-    """Return the digits that stand for a set: for the first name, and those of the others as seen from its folder."""
-    others = sorted(os.path.relpath(one, finals[0].parent) for one in finals[1:])
-    return hashlib.sha256("\0".join([finals[0].name, *others]).encode(errors="surrogateescape")).hexdigest()[:6]
+from discreet._core.reading import file_sha256, reason
 
 
 def canonical(path: Path) -> Path:
@@ -109,24 +39,24 @@ def canonical(path: Path) -> Path:
         return path.absolute()
 
 
-def _lock_of(path: Path) -> Path:
-    """Return the name of the file that is locked while ``path`` is written."""
-    return path.with_name(f".{path.name}.lock")
+def same_file(a: Path, b: Path) -> bool:
+    """Return whether two paths lead to one file, through links too."""
+    with contextlib.suppress(OSError, ValueError):
+        return a.samefile(b)
+    with contextlib.suppress(OSError, ValueError, RuntimeError):  # a loop of links
+        return a.resolve() == b.resolve()
+    return False
 
 
 def check_outputs(outputs: Sequence[Path], inputs: Iterable[Any]) -> None:
-    """Refuse outputs that are no files, that are one another, or that are inputs, links included.
-
-    Raises FileProblem when something would be overwritten that must not be.
-    """
+    """Refuse outputs that are no files, that are one another, or that are inputs, links included."""
     read = [Path(source) for source in inputs if isinstance(source, (str, os.PathLike))]
     for place, path in enumerate(outputs):
         _check_name(path)
         if any(same_file(path, other) for other in outputs[:place]):
             raise FileProblem(path, "it is the name of two outputs", "give each its own")
-        for name in (path, _lock_of(path)):
-            if any(same_file(name, source) for source in read):
-                raise FileProblem(path, "the output is also an input", "give it another name")
+        if any(same_file(name, source) for name in (path, _lock_of(path)) for source in read):
+            raise FileProblem(path, "the output is also an input", "give it another name")
 
 
 def _check_name(path: Path) -> None:
@@ -142,272 +72,221 @@ def _check_name(path: Path) -> None:
             raise FileProblem(path, "it is not an ordinary file", "give another name")
 
 
-def require_own(path: Path) -> None:
-    """Refuse to replace a page or picture that does not say within that it is one of this package's.
-
-    Raises FileProblem when a file has the name and does not.
-    """
-    if not os.path.lexists(path):
-        return
-    try:
-        own = OWN.encode() in path.read_bytes()
-    except OSError:
-        own = False
-    if not own:
-        raise FileProblem(path, "it exists and was not written by discreet", "give another name, or move it away")
-
-
 def check_writable(path: Path) -> None:
-    """Refuse an output whose folder takes no new file. Raises FileProblem when it does not."""
-    probe = _beside(path, f"{_write_to([path])}-{secrets.token_hex(6)}", "part")  # as long as a name beside it may be
-    try:
+    """Refuse an output whose folder takes no new file, or no name as long as those beside it may be."""
+    probe = _beside(path, f"{secrets.token_hex(6)}-{secrets.token_hex(6)}", "part")
+    with _told(path):
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         probe.unlink(missing_ok=True)
-    except OSError as error:
-        raise writing_problem(path, error) from None
-
-
-def same_file(a: Path, b: Path) -> bool:
-    """Return whether two paths lead to one file, through links too."""
-    try:
-        return a.samefile(b)
-    except (OSError, ValueError):
-        pass
-    try:
-        return a.resolve() == b.resolve()
-    except (OSError, ValueError, RuntimeError):  # a loop of links
-        return False
-
-
-def file_sha256(path: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of a file's bytes, in hexadecimal. Raises FileProblem when it cannot be read."""
-    try:
-        with open(path, "rb") as data:
-            return hashlib.file_digest(data, "sha256").hexdigest()
-    except OSError as error:
-        raise FileProblem(path, _reason(error, "it cannot be read"), "check the path and its permissions") from None
-
-
-def _sync(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk, where the file system can tell."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except PermissionError:  # a folder that may be written and not read
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise
-    finally:
-        os.close(descriptor)
 
 
 def writing_problem(path: Path, error: BaseException) -> FileProblem:
     """Return the error of a write that failed and left everything as it was; its text repeats no value."""
     return FileProblem(
-        path, _reason(error, "it cannot be written"), "free space or choose another place. Nothing was changed"
+        path, reason(error, "it cannot be written"), "free space or choose another place. Nothing was changed"
     )
 
 
-def _reason(error: BaseException, otherwise: str) -> str:
-    number = getattr(error, "errno", None)
-    if isinstance(number, int):
-        return f"{otherwise} ({os.strerror(number).lower()})"
-    text = str(error).lower()
-    for words in ("no space left on device", "file too large", "permission denied", "disk quota exceeded"):
-        if words in text:
-            return f"{otherwise} ({words})"
-    return otherwise
-
-
-# A lock against a second writer; the operating system lets go of it when a process ends.
-
-_TRIES = 100
-
-
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Keep every other writer away from a name.
-
-    Raises FileProblem when another run holds it, or the folder takes no lock.
-    """
-    name = _lock_of(path)
-    descriptor = _taken(name, path)
+def _told(path: Path, undo: Callable[[BaseException], None] = lambda _: None) -> Iterator[None]:
+    """Undo what an error interrupts, and say of one of the system that nothing was changed."""
     try:
         yield
-    finally:
-        try:
-            with contextlib.suppress(OSError):
-                name.unlink()
-        finally:
-            os.close(descriptor)
+    except BaseException as error:
+        undo(error)
+        if not isinstance(error, OSError) or isinstance(error, DiscreetError):
+            raise
+        raise writing_problem(path, error) from None
+
+
+_BUSY = "another run is using it", "wait for that run, or give another name"
+
+
+def _lock_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}.lock")
 
 
 @contextmanager
-def _all_locked(paths: Iterable[Path]) -> Iterator[None]:
-    """Keep every other writer away from several names."""
+def locked(*paths: Path) -> Iterator[None]:
+    """Keep every other writer away from some names, until the process ends at the latest."""
     with ExitStack() as stack:
         for path in sorted(paths):
-            stack.enter_context(locked(path))
+            stack.callback(os.close, _taken(path))
+            stack.callback(_forget, _lock_of(path))
         yield
 
 
-def _taken(name: Path, path: Path) -> int:
-    for _ in range(_TRIES):
-        descriptor = _attempt(name, path)
-        if descriptor is not None:
-            return descriptor
-    raise _busy(path)
+def _forget(lock: Path) -> None:
+    with contextlib.suppress(OSError):
+        lock.unlink()
 
 
-def _attempt(name: Path, path: Path) -> int | None:
-    """Return the locked file, or None where the writer before has deleted it meanwhile: a lock on that is none."""
+def _taken(path: Path) -> int:
+    """Return the locked file of a name; a lock on one that the writer before has deleted meanwhile is none."""
     import fcntl
 
-    flags = os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-    try:
-        descriptor = os.open(name, flags, 0o666)
-    except OSError:
-        raise FileProblem(path, "its folder cannot be written", "check the folder and its permissions") from None
-    try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_size:
-            raise FileProblem(name, "it is not an empty file, so it cannot be a lock", "move it away")  # noqa: TRY301
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(descriptor), os.lstat(name)):
-                return descriptor
-    except BaseException as error:
-        os.close(descriptor)
-        if isinstance(error, BlockingIOError):
-            raise _busy(path) from None
-        if isinstance(error, OSError) and not isinstance(error, FileProblem):
-            raise FileProblem(path, "it cannot be locked", "choose a folder whose file system has locks") from None
-        raise
-    os.close(descriptor)
-    return None
+    name = _lock_of(path)
+    for _ in range(100):
+        try:
+            descriptor = os.open(name, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+        except OSError:
+            raise FileProblem(path, "its folder cannot be written", "check the folder and its permissions") from None
+        with ExitStack() as stack:
+            stack.callback(os.close, descriptor)
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode) or found.st_size:
+                raise FileProblem(name, "it is not an empty file, so it cannot be a lock", "move it away")
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise FileProblem(path, *_BUSY) from None
+            except OSError:
+                raise FileProblem(path, "it cannot be locked", "choose a folder whose file system has locks") from None
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(found, os.lstat(name)):
+                    stack.pop_all()
+                    return descriptor
+    raise FileProblem(path, *_BUSY)
 
 
-def _busy(path: Path) -> FileProblem:
-    return FileProblem(path, "another run is using it", "wait for that run, or give another name")
+_OURS = re.compile(
+    r"\.(?P<name>.+)\.(?P<write>[0-9a-f]{12})(?:-(?P<entry>[^.]+))?\.(?P<kind>part|ready|promised)", re.DOTALL
+)
+_UNSETTLED = (
+    "writing it and the files that go with it was interrupted, or is still under way",
+    "wait for that run. If it died, run discreet verify --recover on the certificate, and name the table with --data",
+)
+_UNDELIVERED = (
+    "another run is writing this name, or died before its release was settled in the ledger",
+    "wait for that run. If it died, run discreet ledger recover",
+)
+_EARLIER = (
+    "an earlier version of discreet was interrupted while it wrote it",
+    "run discreet verify --recover on the certificate, or discreet ledger recover, with that version",
+)
 
 
-# What a dead write left: finished where it was complete, else undone.
+class _Content(NamedTuple):
+    """A file beside its name, of a write that is under way or dead; the mark of an entry in earlier versions too."""
+
+    path: Path
+    final: Path
+    write: str
+    entry: str | None
+    kind: str
+
+    @property
+    def whole(self) -> bool:
+        """Whether its set is in one folder, and no file of it has its name yet."""
+        names = {one.final for one in _contents(self.path.parent) if one.write == self.write}
+        return any(self.write.endswith(_set_of([first, *names - {first}])) for first in names)
+
+
+def _contents(folder: Path) -> list[_Content]:
+    """Return what is under way in a folder."""
+    found = []
+    with contextlib.suppress(OSError, ValueError):
+        for path in folder.iterdir():
+            if one := _OURS.fullmatch(path.name):
+                entry = "" if one["kind"] == "promised" else one["entry"]
+                found.append(_Content(path, folder / one["name"], one["write"], entry, one["kind"]))
+    return found
+
+
+def _waiting(final: Path) -> list[_Content]:
+    """Return what waits for a name. Raises FileProblem where an earlier version left the record of a write."""
+    if os.path.lexists(final.with_name(f".{final.name}.pending")):
+        raise FileProblem(final, *_EARLIER)
+    return [one for one in _contents(final.parent) if one.final == final and one.kind != "part"]
+
+
+def _beside(path: Path, write: str, kind: str) -> Path:
+    return path.with_name(f".{path.name}.{write}.{kind}")
+
+
+def _set_of(finals: Sequence[Path]) -> str:
+    """Return the digits that stand for a set: for the first name, and those of the others as seen from its folder."""
+    others = sorted(os.path.relpath(one, finals[0].parent) for one in finals[1:])
+    return hashlib.sha256("\0".join([finals[0].name, *others]).encode(errors="surrogateescape")).hexdigest()[:6]
 
 
 def require_settled(path: str | os.PathLike[str]) -> None:
-    """Refuse to read a file that waits for its new content while another one of its set has its own.
-
-    Raises FileProblem when it does.
-    """
-    given = Path(path)
-    names = {canonical(given)}
+    """Refuse to read a file that waits for its new content while another one of its set has its own."""
+    names = {canonical(Path(path))}
     with contextlib.suppress(OSError, RuntimeError, ValueError):
-        names.add(canonical(given.resolve()))
-    for name in names:
-        for one in _waiting(name):
-            if one.kind == "ready" and not _whole(one):
-                raise _unsettled(given) if one.entry is None else _promised(given)
-
-
-def _whole(content: _Content) -> bool:
-    """Return whether a set is in one folder, and none of its files has its name yet."""
-    names = {one.final for one in _contents(content.path.parent) if one.write == content.write}
-    return any(content.write.endswith(_set_of([first, *names - {first}])) for first in names)
+        names.add(canonical(Path(path).resolve()))
+    for one in [one for name in names for one in _waiting(name)]:
+        if one.kind == "ready" and not one.whole:
+            raise FileProblem(path, *(_UNSETTLED if one.entry is None else _UNDELIVERED))
 
 
 def recover(*paths: Path) -> None:
-    """Finish what a dead write of a set left; the first file of a pair is found beside the second.
-
-    Raises FileProblem when another run is writing it, it waits for a ledger, or something else has taken a name.
-    """
+    """Finish or undo what a dead write of a set left; the first file of a pair is found beside the second."""
     finals = [canonical(path) for path in paths]
     if len(finals) == 1:
         pairs = (([one.final, *finals], one.write) for one in _contents(finals[0].parent))
         finals = next((pair for pair, write in pairs if write.endswith(_set_of(pair))), finals)
     if any(map(_waiting, finals)):
-        with _all_locked(finals):
+        with locked(*finals):
             _settle(finals)
 
 
 def _settle(finals: Sequence[Path]) -> None:
-    """Finish or undo what dead writes of a set left, while its names are locked.
-
-    Raises FileProblem when something waits for a ledger, or belongs to another set.
-    """
+    """Finish or undo what a dead write of a set left, while its names are locked; refuse what is another's."""
     left = [one for final in finals for one in _waiting(final)]
     for one in left:
         if one.entry is not None:
-            raise _promised(one.final)
+            raise FileProblem(one.final, *_UNDELIVERED)
         if not one.write.endswith(_set_of(finals)):
-            raise _unsettled(one.final)
+            raise FileProblem(one.final, *_UNSETTLED)
     for write in {one.write for one in left}:
         ready = [_beside(final, write, "ready") for final in finals]
-        try:
-            if os.path.lexists(ready[0]):
-                _move_again(ready, finals, "discreet verify --recover")
-            for incomplete in ready:
-                _remove(incomplete)
-        except FileProblem:
-            raise
-        except OSError:
-            raise _unsettled(finals[0]) from None
+        if os.path.lexists(ready[0]):
+            _go_on(ready, finals, _UNSETTLED)
+        for incomplete in ready:
+            _remove(incomplete)
 
 
 def deliver(entry: str, placed: Mapping[str, Any]) -> bool:
-    """Give what an entry committed its names, where it is at hand as it was; return whether it has them.
-
-    Raises FileProblem when another run is writing there, or something else has taken a name.
-    """
+    """Give what an entry committed its names, where it is at hand as it was; return whether it has them."""
     folder = placed.get("folder")
     sets = [folder] if folder else [{**one, "files": {"": one["sha256"]}} for one in placed["files"]]
     finals = [Path(one["path"]) for one in sets]
-    with _all_locked(finals):
-        made = [_at_hand(final, one["write"], entry) for final, one in zip(finals, sets, strict=True)]
-        found = [one if os.path.lexists(one) else final for one, final in zip(made, finals, strict=True)]
-        whole = bool(sets) and all(_holds(place, one["files"]) for place, one in zip(found, sets, strict=True))
+    made, marks = [], [_beside(final, one["write"], "promised") for final, one in zip(finals, sets, strict=True)]
+    with locked(*finals):
+        whole = bool(sets)
+        for final, one in zip(finals, sets, strict=True):
+            waiting = {content.path for content in _waiting(final)}
+            ready = _beside(final, f"{one['write']}-{entry}", "ready")
+            made.append(ready if ready in waiting else _beside(final, one["write"], "part"))  # of an earlier version
+            place = made[-1] if os.path.lexists(made[-1]) else final
+            held = {name: place / name for name in one["files"] if (place / name).is_file()}
+            whole = whole and {name: file_sha256(path) for name, path in held.items()} == one["files"]
         if whole:
-            _move_again(made, finals, "discreet ledger recover")
-        for one, final in zip(sets, finals, strict=True):
-            for left in (_at_hand(final, one["write"], entry), _beside(final, one["write"], "promised")):
-                _remove(left)
+            _go_on(made, finals, _UNDELIVERED)
+        for left in (*made, *marks):
+            _remove(left)
     return whole
 
 
-def _at_hand(final: Path, write: str, entry: str) -> Path:
-    """Return where the content of an entry waits; an earlier version kept it beside a mark."""
-    _require_no_record(final)
-    ready = _beside(final, f"{write}-{entry}", "ready")
-    return ready if os.path.lexists(ready) else _beside(final, write, "part")
-
-
-def _holds(place: Path, files: Mapping[str, str]) -> bool:
-    names = {name: place / name for name in files}
-    return all(
-        one.is_file() and not one.is_symlink() and file_sha256(one) == files[name] for name, one in names.items()
-    )
-
-
 def forsake(entry: str, paths: Iterable[Path]) -> None:
-    """Remove what waits for an entry that was never committed. Raises FileProblem when a run is writing there."""
-    for path in paths:
-        for one in _waiting(path):
-            marked = one.kind == "promised" and one.path.read_bytes() in (entry.encode(), b"")
-            if one.entry == entry or marked:
-                with locked(path):
-                    _remove(one.path)
+    """Remove what waits for an entry that was never committed."""
+    for one in [one for path in paths for one in _waiting(path)]:
+        if one.entry == entry or (one.entry == "" and one.path.read_text() in (entry, "")):
+            with locked(one.final):
+                _remove(one.path)
 
 
-def _move_again(made: Sequence[Path], finals: Sequence[Path], command: str) -> None:
-    """Go on with the renames of a dead write. Raises FileProblem where a name was taken after it died."""
+def _go_on(made: Sequence[Path], finals: Sequence[Path], otherwise: tuple[str, str]) -> None:
+    """Give contents of a dead write their names, but for names that something else has taken since."""
     for one, final in zip(made, finals, strict=True):
         there = os.path.lexists(one) and os.path.lexists(final)
         if there and (one.is_dir() or os.lstat(final).st_ctime_ns > os.lstat(one).st_ctime_ns):
-            raise FileProblem(
-                final, "something else has taken its name since", f"move it away, then run {command} again"
-            )
-    _move(made, finals)
+            raise FileProblem(final, "something else has taken its name since", f"move it away. Then {otherwise[1]}")
+    try:
+        _move(made, finals)
+    except OSError:
+        raise FileProblem(finals[0], *otherwise) from None
 
 
 def _move(made: Sequence[Path], finals: Sequence[Path]) -> None:
@@ -418,17 +297,29 @@ def _move(made: Sequence[Path], finals: Sequence[Path]) -> None:
         _sync(final.parent)
 
 
+def _sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk, where the file system can tell."""
+    with contextlib.suppress(PermissionError):  # of a folder that may be written and not read
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+                raise
+        finally:
+            os.close(descriptor)
+
+
 def _sweep(finals: Sequence[Path]) -> None:
     """Remove what dead writes left in the folders: of these names, which are locked, and of those nobody writes."""
     for folder in {final.parent for final in finals}:
         found = _contents(folder)
         kept = {one.write for one in found if one.kind != "part"}
         for one in found:
-            if one.write in kept or os.path.lexists(_record_of(one.final)):
-                continue
-            lock = contextlib.nullcontext() if one.final in finals else locked(one.final)
-            with contextlib.suppress(OSError), lock:
-                _remove(one.path)
+            with contextlib.suppress(OSError):
+                if one.write not in kept and not _waiting(one.final):
+                    with locked(*{one.final}.difference(finals)):
+                        _remove(one.path)
 
 
 def _remove(path: Path) -> None:
@@ -438,28 +329,7 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _unsettled(path: Path) -> FileProblem:
-    return FileProblem(
-        path,
-        "writing it and the files that go with it was interrupted, or is still under way",
-        "wait for that run. If it died, run discreet verify --recover on the certificate, with --data where the table "
-        "is in another folder",
-    )
-
-
-def _promised(path: Path) -> FileProblem:
-    return FileProblem(
-        path,
-        "another run is writing this name, or died before its release was settled in the ledger",
-        "wait for that run. If it died, run discreet ledger recover",
-    )
-
-
-# Writing.
-
-
-@dataclass(frozen=True, slots=True)
-class Keeper:
+class Keeper(NamedTuple):
     """Who keeps books about a write, and is told of it before its names are given."""
 
     entry: str
@@ -469,21 +339,26 @@ class Keeper:
 class _Write:
     """One write: where its contents are, and whether they have to stay there."""
 
-    def __init__(self, paths: Sequence[Path], keeper: Keeper | None) -> None:
+    def __init__(self, paths: Sequence[Path], keeper: Keeper | None = None) -> None:
         self.finals = [canonical(path) for path in paths]
-        self.name, self.keeper, self.kept = _write_to(self.finals), keeper, False
+        self.name, self.keeper, self.kept = secrets.token_hex(3) + _set_of(self.finals), keeper, False
         self.made = self.parts = [_beside(final, self.name, "part") for final in self.finals]
 
-    def commit(self, placed: Mapping[str, Any]) -> None:
-        """Give complete contents their names. From the first one on it cannot be undone, so each rename is tried twice.
+    @contextmanager
+    def begun(self, path: Path, *, held: bool = False) -> Iterator[None]:
+        """Lock, settle and sweep the names, and discard what an error leaves."""
+        with contextlib.nullcontext() if held else locked(*self.finals), _told(path, self.discard):
+            _settle(self.finals)
+            _sweep(self.finals)
+            yield
 
-        Raises FileProblem when it is begun and cannot be finished.
-        """
+    def commit(self, placed: Mapping[str, Any] | None = None) -> None:
+        """Give complete contents their names; what is begun cannot be undone, so it is tried twice."""
         if self.keeper is not None or len(self.finals) > 1:
             name = self.name if self.keeper is None else f"{self.name}-{self.keeper.entry}"
             self.made = [_beside(final, name, "ready") for final in self.finals]
             _move(self.parts, self.made)
-        if self.keeper is not None:
+        if self.keeper is not None and placed is not None:
             self.keeper.complete(placed)
             self.kept = True
         try:
@@ -495,44 +370,23 @@ class _Write:
             try:
                 _move(self.made, self.finals)
             except OSError:
-                raise (self._problem() if os.path.lexists(self.made[0]) else _unconfirmed(self.finals[0])) from error
+                raise self._stuck() from error
             if not isinstance(error, OSError):
                 raise
 
     def discard(self, error: BaseException) -> None:
-        """Remove the contents, the first file's first: without it the others are not complete.
-
-        Raises FileProblem when one that is ready stays.
-        """
+        """Remove the contents, the first file's first: without it the others are not complete."""
         for one in [] if self.kept else [*self.made, *self.parts]:
             try:
                 _remove(one)
             except OSError:
                 if self.made is not self.parts:
-                    raise self._problem() from error
+                    raise self._stuck() from error
 
-    def _problem(self) -> FileProblem:
-        return (_unsettled if self.keeper is None else _promised)(self.finals[0])
-
-
-def _unconfirmed(path: Path) -> FileProblem:
-    return FileProblem(
-        path, "it was written, but the system does not confirm that its name is on disk", "check the disk"
-    )
-
-
-@contextmanager
-def _begun(write: _Write, path: Path) -> Iterator[None]:
-    """Settle and sweep the names of a write, and discard what an error leaves of it."""
-    try:
-        _settle(write.finals)
-        _sweep(write.finals)
-        yield
-    except BaseException as error:
-        write.discard(error)
-        if not isinstance(error, OSError) or isinstance(error, DiscreetError):
-            raise
-        raise writing_problem(path, error) from None
+    def _stuck(self) -> FileProblem:
+        unconfirmed = "it was written, but the system does not confirm that its name is on disk", "check the disk"
+        left = _UNSETTLED if self.keeper is None else _UNDELIVERED
+        return FileProblem(self.finals[0], *(left if any(map(os.path.lexists, self.made)) else unconfirmed))
 
 
 @contextmanager
@@ -540,39 +394,29 @@ def together(
     *paths: Path,
     inputs: Iterable[Any] = (),
     private: bool = False,
-    check: Callable[[], None] | None = None,
+    check: Callable[[], None] = lambda: None,
     held: bool = False,
     keeper: Keeper | None = None,
     hashes: Mapping[Path, str] | None = None,
 ) -> Iterator[list[BinaryIO]]:
-    """Write files that appear all at once, when the block ends without an error; else what was there stays.
-
-    Raises FileProblem when something cannot or must not be written, or another run is writing it.
-    """
+    """Write files that appear all at once, when the block ends without an error; else what was there stays."""
     check_outputs(paths, inputs)
     write = _Write(paths, keeper)
-    with contextlib.nullcontext() if held else _all_locked(write.finals), _begun(write, paths[0]), ExitStack() as stack:
-        if check is not None:
-            check()
-        places = list(zip(write.parts, write.finals, strict=True))
-        files = [stack.enter_context(_fresh(part, final, private=private)) for part, final in places]
+    with write.begun(paths[0], held=held), ExitStack() as stack:
+        check()
+        files: list[BinaryIO] = []
+        for part, final in zip(write.parts, write.finals, strict=True):  # nobody but its owner reads one that replaces
+            opener = partial(os.open, mode=0o600 if private or _mode(final) is not None else 0o666)
+            files.append(stack.enter_context(open(part, "x+b", opener=opener)))
         yield files
         for final, file in zip(write.finals, files, strict=True):
             _complete(file, None if private else _mode(final))
-        known = [(hashes or {}).get(path) for path in paths] if keeper is not None else []
-        placed = [
-            {"path": os.fspath(final), "sha256": sha256 or file_sha256(part), "write": write.name}
-            for (part, final), sha256 in zip(places, known, strict=False)
-        ]
-        write.commit({"files": placed})
-
-
-@contextmanager
-def _fresh(part: Path, final: Path, *, private: bool) -> Iterator[BinaryIO]:
-    """Open the temporary file of a name; nobody but its owner reads one that will be private or replace something."""
-    mode = 0o600 if private or _mode(final) is not None else 0o666
-    with open(part, "x+b", opener=partial(os.open, mode=mode)) as file:
-        yield file
+        if keeper is None:
+            write.commit()
+            return
+        known = [(hashes or {}).get(path) or file_sha256(part) for path, part in zip(paths, write.parts, strict=True)]
+        finals = zip(map(str, write.finals), known, strict=True)
+        write.commit({"files": [{"path": path, "sha256": one, "write": write.name} for path, one in finals]})
 
 
 def _complete(file: BinaryIO, mode: int | None) -> None:
@@ -584,107 +428,52 @@ def _complete(file: BinaryIO, mode: int | None) -> None:
 
 def _mode(path: Path) -> int | None:
     """Return the permissions of a file that is replaced, None where there is none."""
-    try:
+    with contextlib.suppress(OSError):
         found = os.lstat(path)
-    except OSError:
-        return None
-    return stat.S_IMODE(found.st_mode) & 0o777 if stat.S_ISREG(found.st_mode) else None
+        return stat.S_IMODE(found.st_mode) & 0o777 if stat.S_ISREG(found.st_mode) else None
+    return None
 
 
 @contextmanager
 def new_folder(path: Path, *, keeper: Keeper | None = None, folders: Iterable[str] = ()) -> Iterator[Path]:
-    """Write a folder that appears whole, when the block ends without an error, or not at all.
-
-    Raises FileProblem when something has the name, or it cannot be written.
-    """
+    """Write a folder that appears whole, when the block ends without an error, or not at all."""
     write = _Write([path], keeper)
     (final,), (part,) = write.finals, write.parts
-    with locked(final), _begun(write, path):
+    with write.begun(path):
         for one in (part, *map(part.joinpath, folders)):
             one.mkdir()
         yield part
         if os.path.lexists(final):
             raise FileProblem(path, "it exists already", "name a folder that does not exist")
-        names = _complete_names(part)
+        names = sorted(part.rglob("*"))
+        for draft in {one for one in names if _OURS.fullmatch(one.name)}:  # of attempts that are dead, or too slow
+            draft.unlink(missing_ok=True)
+            names.remove(draft)
         for one in (*names, part):
             _sync(one)
         files = {str(one.relative_to(part)): file_sha256(one) for one in names if keeper is not None and one.is_file()}
         write.commit({"files": [], "folder": {"path": str(final), "write": write.name, "files": files}})
 
 
-def _complete_names(folder: Path) -> list[Path]:
-    """Remove drafts, which dead or slow attempts left; return everything else in a folder."""
-    names = sorted(folder.rglob("*"))
-    drafts = {one for one in names if _OURS.fullmatch(one.name)}
-    for one in drafts:
-        one.unlink(missing_ok=True)
-    return [one for one in names if one not in drafts]
-
-
 @contextmanager
 def repeatable(path: Path) -> Iterator[BinaryIO]:
-    """Write a file of which every attempt writes the same bytes, into a folder that has no name yet.
-
-    Attempts need no lock, also from several machines: each writes under a name of its own, and the last one wins. What
-    dead ones leave is removed by :func:`new_folder`.
-
-    Raises FileProblem when it cannot be written.
-    """
-    draft = _beside(path, _write_to([path]), "part")
-    try:
-        with open(draft, "x+b") as file:
+    """Write a file of which every attempt, on whatever machine, writes the same bytes, so that it needs no lock."""
+    write = _Write([path])
+    with _told(path, write.discard):
+        with open(write.parts[0], "x+b") as file:
             yield file
             _complete(file, None)
-        os.replace(draft, path)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
-        if not isinstance(error, OSError) or isinstance(error, DiscreetError):
-            raise
-        raise writing_problem(path, error) from None
+        write.commit()
 
 
 def own_folder(path: Path, *, private: bool) -> None:
-    """Make a folder to write into where there is none; one that is private is its owner's alone.
-
-    Raises FileProblem when it cannot be made.
-    """
-    try:
+    """Make a folder to write into where there is none; one that is private is its owner's alone."""
+    with _told(path):
         path.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
-    except OSError as error:
-        raise writing_problem(path, error) from None
 
 
 def spill_folder() -> tuple[str, Callable[[], None]]:
-    """Make a folder that is its owner's alone, for what a library cannot hold in memory; return what removes it too.
-
-    Raises FileProblem when it cannot be made.
-    """
-    try:
+    """Make a folder that is its owner's alone, for what a library cannot hold in memory; return what removes it too."""
+    with _told(Path(tempfile.gettempdir())):
         path = tempfile.mkdtemp(prefix="discreet-")
-    except OSError as error:
-        raise writing_problem(Path(tempfile.gettempdir()), error) from None
-    return path, partial(shutil.rmtree, path, ignore_errors=True)
-
-
-# Figures, which say within that they are this package's.
-
-_METADATA: dict[str, dict[str, str | None]] = {
-    "png": {"Software": OWN},
-    "svg": {"Creator": OWN, "Date": None},
-    "pdf": {"Creator": OWN},
-}
-
-
-def save_figure(figure: Any, out: str | os.PathLike[str], *, confidential: bool, **settings: Any) -> Path:
-    """Write a Matplotlib figure as PNG, SVG or PDF, as its name ends.
-
-    Raises FileProblem when the ending is another one, or it cannot be written.
-    """
-    path = Path(out)
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in _METADATA:
-        raise FileProblem(out, "the format is not known by this ending", "end the name in .png, .svg or .pdf")
-    with together(path, private=confidential, check=lambda: require_own(path)) as (file,):
-        figure.savefig(file, format=kind, metadata=_METADATA[kind], **settings)
-    return path
+        return path, partial(shutil.rmtree, path, ignore_errors=True)

@@ -7,8 +7,10 @@ beyond a bound is refused like any other bad input.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -168,3 +170,21 @@ def first_wrong(document: Any, shape: Mapping[str, Any], place: str) -> str | No
         elif not isinstance(document[key], kinds) or isinstance(document[key], bool):
             return where
     return None
+
+
+def file_sha256(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a file's bytes, in hexadecimal. Raises FileProblem when it cannot be read."""
+    try:
+        with open(path, "rb") as data:
+            return hashlib.file_digest(data, "sha256").hexdigest()
+    except OSError as error:
+        raise FileProblem(path, reason(error, "it cannot be read"), "check the path and its permissions") from None
+
+
+def reason(error: BaseException, otherwise: str) -> str:
+    """Return what is wrong, with the reason of the system where an error has one; no other text of it is repeated."""
+    number = getattr(error, "errno", None)
+    if isinstance(number, int):
+        return f"{otherwise} ({os.strerror(number).lower()})"
+    known = ("no space left on device", "file too large", "permission denied", "disk quota exceeded")
+    return next((f"{otherwise} ({words})" for words in known if words in str(error).lower()), otherwise)

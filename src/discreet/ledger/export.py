@@ -19,7 +19,8 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from discreet._core.errors import FileProblem
-from discreet._core.files import OWN, check_outputs, require_own, together
+from discreet._core.files import check_outputs, together
+from discreet._core.page import OWN, require_own
 from discreet._core.text import counted
 from discreet._core.version import __version__
 from discreet.domain.labels import escaped

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from discreet._core.errors import DiscreetError, FileProblem, Infeasible, MissingExtra, ParameterError, Refused
-from discreet._core.files import deliver, file_sha256, forsake
-from discreet._core.reading import read_json
+from discreet._core.files import deliver, forsake
+from discreet._core.reading import file_sha256, read_json
 from discreet._core.text import counted, harmless
 from discreet.domain import Domain
 from discreet.ledger.events import AFTER, BEGINNING, REMARKS, STATES, Book, Event, Page, following

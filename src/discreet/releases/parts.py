@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from discreet._core.errors import DiscreetError, Fault, FileProblem, ParameterError
-from discreet._core.files import file_sha256, new_folder, repeatable, together
+from discreet._core.files import new_folder, repeatable, together
 from discreet._core.lazy import pl
 from discreet._core.random import keyed
+from discreet._core.reading import file_sha256
 from discreet.domain import Domain
 from discreet.ledger import Run
 from discreet.ledger.request import MOST_PARTS, Output, Workers

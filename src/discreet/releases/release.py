@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from discreet._core.errors import FileProblem, MissingExtra, ParameterError, ReleaseTakenForSample
-from discreet._core.files import file_sha256, new_folder, recover, together
+from discreet._core.files import new_folder, recover, together
+from discreet._core.reading import file_sha256
 from discreet._core.text import counted, harmless, paragraph, sentence
 from discreet.domain import Domain
 from discreet.ledger import Run

@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats
 from discreet._core.errors import ParameterError
-from discreet._core.files import save_figure
+from discreet._core.page import save_figure
 from discreet._core.text import counted, rounded_up
 from discreet.domain import Domain
 from discreet.privacy import Guarantee

@@ -262,7 +262,7 @@ def test_what_an_earlier_version_left_is_refused(pair) -> None:
 
 def test_what_dead_writers_left_is_swept_whoever_writes_next(pair) -> None:
     folder = pair[0].parent
-    for name in (".x.csv.0123456789ab.part", ".y.csv.0123456789ab.part", ".x.csv.lock"):
+    for name in (".x.csv.0123456789ab.part", ".z.csv.0123456789ab.part", ".x.csv.lock"):
         (folder / name).touch()
     (folder / ".t.0123456789ab.part").mkdir()
     (folder / ".t.0123456789ab.part" / "table-01.parquet").write_bytes(b"x")
