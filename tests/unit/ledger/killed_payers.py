@@ -226,7 +226,7 @@ def settled(path: Path) -> bool:
     return True
 
 
-def every_step(case: Case, place: str, where: Path, *, stride: int) -> Iterator[None]:
+def every_step(case: Case, place: str, where: Path, *, stride: int, in_turns: bool = True) -> Iterator[None]:
     """Kill a release at every step; what is left is recovered, before the next command or after it."""
     number, died = 0, True
     marked = where / "opened"
@@ -234,7 +234,7 @@ def every_step(case: Case, place: str, where: Path, *, stride: int) -> Iterator[
         old = case.begin(place, where)
         died = killed_at(number, lambda: run(command(place, where, case.out)), marked=marked)
         check_readers(case, place, where, old)
-        if number // stride % 2 == 0 or not died:
+        if number // stride % 2 == 0 or not died or not in_turns:
             check(case, place, where, opened=marked.exists(), old=old)
             expected = 2 if (where / "r").exists() else 0  # a folder is never replaced
             assert status_of(command(place, where, case.out)) == expected, "the next release does not work"
@@ -353,7 +353,9 @@ def main(what: str, place: str, where: Path, stride: int, case: str = "new") -> 
                 committing(self, *arguments, **named)
 
             Payment.commit = commit  # type: ignore[method-assign]
-        sys.stdout.write(str(sum(1 for _ in every_step(CASES[case], place, where, stride=stride))))
+        sys.stdout.write(
+            str(sum(1 for _ in every_step(CASES[case], place, where, stride=stride, in_turns=what != "planted")))
+        )
 
 
 if __name__ == "__main__":
