@@ -25,10 +25,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from discreet._core.errors import DiscreetError, FileProblem
-from discreet._core.reading import file_sha256, reason
+from discreet._core.reading import file_sha256, reason, same_file
 
 
 def canonical(path: Path) -> Path:
@@ -39,23 +39,14 @@ def canonical(path: Path) -> Path:
         return path.absolute()
 
 
-def same_file(a: Path, b: Path) -> bool:
-    """Return whether two paths lead to one file, through links too."""
-    with contextlib.suppress(OSError, ValueError):
-        return a.samefile(b)
-    with contextlib.suppress(OSError, ValueError, RuntimeError):  # a loop of links
-        return a.resolve() == b.resolve()
-    return False
-
-
 def check_outputs(outputs: Sequence[Path], inputs: Iterable[Any]) -> None:
     """Refuse outputs that are no files, that are one another, or that are inputs, links included."""
-    read = [Path(source) for source in inputs if isinstance(source, (str, os.PathLike))]
+    sources = [Path(source) for source in inputs if isinstance(source, (str, os.PathLike))]
     for place, path in enumerate(outputs):
         _check_name(path)
         if any(same_file(path, other) for other in outputs[:place]):
             raise FileProblem(path, "it is the name of two outputs", "give each its own")
-        if any(same_file(name, source) for name in (path, _lock_of(path)) for source in read):
+        if any(same_file(name, source) for name in (path, _lock_of(path)) for source in sources):
             raise FileProblem(path, "the output is also an input", "give it another name")
 
 
@@ -133,8 +124,8 @@ def _taken(path: Path) -> int:
             raise FileProblem(path, "its folder cannot be written", "check the folder and its permissions") from None
         with ExitStack() as stack:
             stack.callback(os.close, descriptor)
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode) or found.st_size:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_size:
                 raise FileProblem(name, "it is not an empty file, so it cannot be a lock", "move it away")
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -143,15 +134,13 @@ def _taken(path: Path) -> int:
             except OSError:
                 raise FileProblem(path, "it cannot be locked", "choose a folder whose file system has locks") from None
             with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(found, os.lstat(name)):
+                if os.path.samestat(status, os.lstat(name)):
                     stack.pop_all()
                     return descriptor
     raise FileProblem(path, *_BUSY)
 
 
-_OURS = re.compile(
-    r"\.(?P<name>.+)\.(?P<write>[0-9a-f]{12})(?:-(?P<entry>[^.]+))?\.(?P<kind>part|ready|promised)", re.DOTALL
-)
+_OURS = re.compile(r"\.(.+)\.([0-9a-f]{12})(?:-([^.]+))?\.(part|ready|(promised))", re.DOTALL)
 _UNSETTLED = (
     "writing it and the files that go with it was interrupted, or is still under way",
     "wait for that run. If it died, run discreet verify --recover on the certificate, and name the table with --data",
@@ -159,10 +148,6 @@ _UNSETTLED = (
 _UNDELIVERED = (
     "another run is writing this name, or died before its release was settled in the ledger",
     "wait for that run. If it died, run discreet ledger recover",
-)
-_EARLIER = (
-    "an earlier version of discreet was interrupted while it wrote it",
-    "run discreet verify --recover on the certificate, or discreet ledger recover, with that version",
 )
 
 
@@ -177,27 +162,31 @@ class _Content(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether its set is in one folder, and no file of it has its name yet."""
-        names = {one.final for one in _contents(self.path.parent) if one.write == self.write}
-        return any(self.write.endswith(_set_of([first, *names - {first}])) for first in names)
+        """Whether its set is in content folder, and no file of it has its name yet."""
+        names = {content.final for content in _contents(self.path.parent) if content.write == self.write}
+        return any(self.write.endswith(_set_of([lead, *names - {lead}])) for lead in names)
 
 
 def _contents(folder: Path) -> list[_Content]:
     """Return what is under way in a folder."""
-    found = []
+    contents = []
     with contextlib.suppress(OSError, ValueError):
         for path in folder.iterdir():
-            if one := _OURS.fullmatch(path.name):
-                entry = "" if one["kind"] == "promised" else one["entry"]
-                found.append(_Content(path, folder / one["name"], one["write"], entry, one["kind"]))
-    return found
+            if match := _OURS.fullmatch(path.name):
+                name, write, entry, kind, mark = match.groups()
+                contents.append(_Content(path, folder / name, write, entry or mark, kind))
+    return contents
 
 
 def _waiting(final: Path) -> list[_Content]:
     """Return what waits for a name. Raises FileProblem where an earlier version left the record of a write."""
     if os.path.lexists(final.with_name(f".{final.name}.pending")):
-        raise FileProblem(final, *_EARLIER)
-    return [one for one in _contents(final.parent) if one.final == final and one.kind != "part"]
+        raise FileProblem(
+            final,
+            "an earlier version of discreet was interrupted while it wrote it",
+            "run discreet verify --recover on the certificate, or discreet ledger recover, with that version",
+        )
+    return [content for content in _contents(final.parent) if content.final == final and content.kind != "part"]
 
 
 def _beside(path: Path, write: str, kind: str) -> Path:
@@ -205,26 +194,26 @@ def _beside(path: Path, write: str, kind: str) -> Path:
 
 
 def _set_of(finals: Sequence[Path]) -> str:
-    """Return the digits that stand for a set: for the first name, and those of the others as seen from its folder."""
-    others = sorted(os.path.relpath(one, finals[0].parent) for one in finals[1:])
-    return hashlib.sha256("\0".join([finals[0].name, *others]).encode(errors="surrogateescape")).hexdigest()[:6]
+    """Return the digits that stand for a set: for the first name, and the others as seen from its folder."""
+    companions = sorted(os.path.relpath(path, finals[0].parent) for path in finals[1:])
+    return hashlib.sha256("\0".join([finals[0].name, *companions]).encode(errors="surrogateescape")).hexdigest()[:6]
 
 
 def require_settled(path: str | os.PathLike[str]) -> None:
-    """Refuse to read a file that waits for its new content while another one of its set has its own."""
+    """Refuse to read a file that waits for its new content while another content of its set has its own."""
     names = {canonical(Path(path))}
     with contextlib.suppress(OSError, RuntimeError, ValueError):
         names.add(canonical(Path(path).resolve()))
-    for one in [one for name in names for one in _waiting(name)]:
-        if one.kind == "ready" and not one.whole:
-            raise FileProblem(path, *(_UNSETTLED if one.entry is None else _UNDELIVERED))
+    for content in [content for name in names for content in _waiting(name)]:
+        if content.kind == "ready" and not content.whole:
+            raise FileProblem(path, *(_UNSETTLED if content.entry is None else _UNDELIVERED))
 
 
 def recover(*paths: Path) -> None:
     """Finish or undo what a dead write of a set left; the first file of a pair is found beside the second."""
     finals = [canonical(path) for path in paths]
     if len(finals) == 1:
-        pairs = (([one.final, *finals], one.write) for one in _contents(finals[0].parent))
+        pairs = (([content.final, *finals], content.write) for content in _contents(finals[0].parent))
         finals = next((pair for pair, write in pairs if write.endswith(_set_of(pair))), finals)
     if any(map(_waiting, finals)):
         with locked(*finals):
@@ -232,14 +221,14 @@ def recover(*paths: Path) -> None:
 
 
 def _settle(finals: Sequence[Path]) -> None:
-    """Finish or undo what a dead write of a set left, while its names are locked; refuse what is another's."""
-    left = [one for final in finals for one in _waiting(final)]
-    for one in left:
-        if one.entry is not None:
-            raise FileProblem(one.final, *_UNDELIVERED)
-        if not one.write.endswith(_set_of(finals)):
-            raise FileProblem(one.final, *_UNSETTLED)
-    for write in {one.write for one in left}:
+    """Finish or undo what a dead write of a set contents, while its names are locked; refuse what is another's."""
+    contents = [content for final in finals for content in _waiting(final)]
+    for content in contents:
+        if content.entry is not None:
+            raise FileProblem(content.final, *_UNDELIVERED)
+        if not content.write.endswith(_set_of(finals)):
+            raise FileProblem(content.final, *_UNSETTLED)
+    for write in {content.write for content in contents}:
         ready = [_beside(final, write, "ready") for final in finals]
         if os.path.lexists(ready[0]):
             _go_on(ready, finals, _UNSETTLED)
@@ -250,50 +239,52 @@ def _settle(finals: Sequence[Path]) -> None:
 def deliver(entry: str, placed: Mapping[str, Any]) -> bool:
     """Give what an entry committed its names, where it is at hand as it was; return whether it has them."""
     folder = placed.get("folder")
-    sets = [folder] if folder else [{**one, "files": {"": one["sha256"]}} for one in placed["files"]]
-    finals = [Path(one["path"]) for one in sets]
-    made, marks = [], [_beside(final, one["write"], "promised") for final, one in zip(finals, sets, strict=True)]
+    items = [folder] if folder else [{**item, "files": {"": item["sha256"]}} for item in placed["files"]]
+    finals, contents, complete = [Path(item["path"]) for item in items], [], bool(items)
+    marks = [_beside(final, item["write"], "promised") for final, item in zip(finals, items, strict=True)]
     with locked(*finals):
-        whole = bool(sets)
-        for final, one in zip(finals, sets, strict=True):
+        for final, item in zip(finals, items, strict=True):
             waiting = {content.path for content in _waiting(final)}
-            ready = _beside(final, f"{one['write']}-{entry}", "ready")
-            made.append(ready if ready in waiting else _beside(final, one["write"], "part"))  # of an earlier version
-            place = made[-1] if os.path.lexists(made[-1]) else final
-            held = {name: place / name for name in one["files"] if (place / name).is_file()}
-            whole = whole and {name: file_sha256(path) for name, path in held.items()} == one["files"]
-        if whole:
-            _go_on(made, finals, _UNDELIVERED)
-        for left in (*made, *marks):
-            _remove(left)
-    return whole
+            ready = _beside(final, f"{item['write']}-{entry}", "ready")
+            # of an earlier version it is a part, beside a mark
+            contents.append(ready if ready in waiting else _beside(final, item["write"], "part"))
+            place = contents[-1] if os.path.lexists(contents[-1]) else final
+            files = {name: place / name for name in item["files"] if (place / name).is_file()}
+            complete = complete and {name: file_sha256(path) for name, path in files.items()} == item["files"]
+        if complete:
+            _go_on(contents, finals, _UNDELIVERED)
+        for path in (*contents, *marks):
+            _remove(path)
+    return complete
 
 
 def forsake(entry: str, paths: Iterable[Path]) -> None:
     """Remove what waits for an entry that was never committed."""
-    for one in [one for path in paths for one in _waiting(path)]:
-        if one.entry == entry or (one.entry == "" and one.path.read_text() in (entry, "")):
-            with locked(one.final):
-                _remove(one.path)
+    for content in [content for path in paths for content in _waiting(path)]:
+        if content.entry == entry or (
+            content.kind == "promised" and content.path.read_bytes() in (entry.encode(), b"")
+        ):
+            with locked(content.final):
+                _remove(content.path)
 
 
-def _go_on(made: Sequence[Path], finals: Sequence[Path], otherwise: tuple[str, str]) -> None:
+def _go_on(contents: Sequence[Path], finals: Sequence[Path], otherwise: tuple[str, str]) -> None:
     """Give contents of a dead write their names, but for names that something else has taken since."""
-    for one, final in zip(made, finals, strict=True):
-        there = os.path.lexists(one) and os.path.lexists(final)
-        if there and (one.is_dir() or os.lstat(final).st_ctime_ns > os.lstat(one).st_ctime_ns):
+    for content, final in zip(contents, finals, strict=True):
+        there = os.path.lexists(content) and os.path.lexists(final)
+        if there and (content.is_dir() or os.lstat(final).st_ctime_ns > os.lstat(content).st_ctime_ns):
             raise FileProblem(final, "something else has taken its name since", f"move it away. Then {otherwise[1]}")
     try:
-        _move(made, finals)
+        _move(contents, finals)
     except OSError:
         raise FileProblem(finals[0], *otherwise) from None
 
 
-def _move(made: Sequence[Path], finals: Sequence[Path]) -> None:
+def _move(contents: Sequence[Path], finals: Sequence[Path]) -> None:
     """Rename what was not renamed yet, the first file last."""
-    for one, final in reversed(list(zip(made, finals, strict=True))):
-        if os.path.lexists(one):
-            os.replace(one, final)
+    for content, final in reversed(list(zip(contents, finals, strict=True))):
+        if os.path.lexists(content):
+            os.replace(content, final)
         _sync(final.parent)
 
 
@@ -313,13 +304,13 @@ def _sync(path: Path) -> None:
 def _sweep(finals: Sequence[Path]) -> None:
     """Remove what dead writes left in the folders: of these names, which are locked, and of those nobody writes."""
     for folder in {final.parent for final in finals}:
-        found = _contents(folder)
-        kept = {one.write for one in found if one.kind != "part"}
-        for one in found:
+        contents = _contents(folder)
+        needed = {content.write for content in contents if content.kind != "part"}
+        for content in contents:
             with contextlib.suppress(OSError):
-                if one.write not in kept and not _waiting(one.final):
-                    with locked(*{one.final}.difference(finals)):
-                        _remove(one.path)
+                if content.write not in needed and not _waiting(content.final):
+                    with locked(*{content.final}.difference(finals)):
+                        _remove(content.path)
 
 
 def _remove(path: Path) -> None:
@@ -341,8 +332,11 @@ class _Write:
 
     def __init__(self, paths: Sequence[Path], keeper: Keeper | None = None) -> None:
         self.finals = [canonical(path) for path in paths]
-        self.name, self.keeper, self.kept = secrets.token_hex(3) + _set_of(self.finals), keeper, False
-        self.made = self.parts = [_beside(final, self.name, "part") for final in self.finals]
+        self.name, self.keeper, self.fixed = secrets.token_hex(3) + _set_of(self.finals), keeper, False
+        self.ready, self.problem = self.name, _UNSETTLED
+        if keeper is not None:
+            self.ready, self.problem = f"{self.name}-{keeper.entry}", _UNDELIVERED
+        self.contents = self.parts = [_beside(final, self.name, "part") for final in self.finals]
 
     @contextmanager
     def begun(self, path: Path, *, held: bool = False) -> Iterator[None]:
@@ -355,38 +349,42 @@ class _Write:
     def commit(self, placed: Mapping[str, Any] | None = None) -> None:
         """Give complete contents their names; what is begun cannot be undone, so it is tried twice."""
         if self.keeper is not None or len(self.finals) > 1:
-            name = self.name if self.keeper is None else f"{self.name}-{self.keeper.entry}"
-            self.made = [_beside(final, name, "ready") for final in self.finals]
-            _move(self.parts, self.made)
+            self.contents = [_beside(final, self.ready, "ready") for final in self.finals]
+            _move(self.parts, self.contents)
         if self.keeper is not None and placed is not None:
             self.keeper.complete(placed)
-            self.kept = True
+            self.fixed = True
         try:
-            _move(self.made, self.finals)
+            _move(self.contents, self.finals)
         except BaseException as error:
-            self.kept = self.kept or not os.path.lexists(self.made[-1])
-            if not self.kept:
+            self.fixed = self.fixed or not os.path.lexists(self.contents[-1])
+            if not self.fixed:
                 raise
             try:
-                _move(self.made, self.finals)
+                _move(self.contents, self.finals)
             except OSError:
-                raise self._stuck() from error
+                self._fail(error)
             if not isinstance(error, OSError):
                 raise
 
     def discard(self, error: BaseException) -> None:
         """Remove the contents, the first file's first: without it the others are not complete."""
-        for one in [] if self.kept else [*self.made, *self.parts]:
+        if self.fixed:
+            return
+        for path in (*self.contents, *self.parts):
             try:
-                _remove(one)
+                _remove(path)
             except OSError:
-                if self.made is not self.parts:
-                    raise self._stuck() from error
+                if self.contents is not self.parts:
+                    self._fail(error)
 
-    def _stuck(self) -> FileProblem:
-        unconfirmed = "it was written, but the system does not confirm that its name is on disk", "check the disk"
-        left = _UNSETTLED if self.keeper is None else _UNDELIVERED
-        return FileProblem(self.finals[0], *(left if any(map(os.path.lexists, self.made)) else unconfirmed))
+    def _fail(self, error: BaseException) -> NoReturn:
+        """Say of contents that they can neither get their names nor be removed, or are not known to have them."""
+        if any(map(os.path.lexists, self.contents)):
+            raise FileProblem(self.finals[0], *self.problem) from error
+        raise FileProblem(
+            self.finals[0], "it was written, but the system does not confirm that its name is on disk", "check the disk"
+        ) from error
 
 
 @contextmanager
@@ -414,9 +412,11 @@ def together(
         if keeper is None:
             write.commit()
             return
-        known = [(hashes or {}).get(path) or file_sha256(part) for path, part in zip(paths, write.parts, strict=True)]
-        finals = zip(map(str, write.finals), known, strict=True)
-        write.commit({"files": [{"path": path, "sha256": one, "write": write.name} for path, one in finals]})
+        hashes = {
+            path: (hashes or {}).get(path) or file_sha256(part) for path, part in zip(paths, write.parts, strict=True)
+        }
+        items = zip(map(str, write.finals), hashes.values(), strict=True)
+        write.commit({"files": [{"path": path, "sha256": sha256, "write": write.name} for path, sha256 in items]})
 
 
 def _complete(file: BinaryIO, mode: int | None) -> None:
@@ -440,18 +440,19 @@ def new_folder(path: Path, *, keeper: Keeper | None = None, folders: Iterable[st
     write = _Write([path], keeper)
     (final,), (part,) = write.finals, write.parts
     with write.begun(path):
-        for one in (part, *map(part.joinpath, folders)):
-            one.mkdir()
+        for place in (part, *map(part.joinpath, folders)):
+            place.mkdir()
         yield part
         if os.path.lexists(final):
             raise FileProblem(path, "it exists already", "name a folder that does not exist")
         names = sorted(part.rglob("*"))
-        for draft in {one for one in names if _OURS.fullmatch(one.name)}:  # of attempts that are dead, or too slow
+        for draft in {name for name in names if _OURS.fullmatch(name.name)}:  # of attempts that are dead, or too slow
             draft.unlink(missing_ok=True)
             names.remove(draft)
-        for one in (*names, part):
-            _sync(one)
-        files = {str(one.relative_to(part)): file_sha256(one) for one in names if keeper is not None and one.is_file()}
+        for place in (*names, part):
+            _sync(place)
+        paid = [name for name in names if keeper is not None and name.is_file()]
+        files = {str(name.relative_to(part)): file_sha256(name) for name in paid}
         write.commit({"files": [], "folder": {"path": str(final), "write": write.name, "files": files}})
 
 

@@ -14,6 +14,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -188,3 +189,12 @@ def reason(error: BaseException, otherwise: str) -> str:
         return f"{otherwise} ({os.strerror(number).lower()})"
     known = ("no space left on device", "file too large", "permission denied", "disk quota exceeded")
     return next((f"{otherwise} ({words})" for words in known if words in str(error).lower()), otherwise)
+
+
+def same_file(a: Path, b: Path) -> bool:
+    """Return whether two paths lead to one file, through links too."""
+    with suppress(OSError, ValueError):
+        return a.samefile(b)
+    with suppress(OSError, ValueError, RuntimeError):  # a loop of links
+        return a.resolve() == b.resolve()
+    return False

@@ -324,7 +324,7 @@ class Run:
         if self._payment is not None:
             self._payment.commit({**facts, **placed})
 
-    def keeper(self, facts: Callable[[], Mapping[str, Any]]) -> Keeper | None:
+    def keeper(self, facts: Callable[[], Mapping[str, Any]]) -> Any:
         """Return the hook by which a write commits before its files get their names; None where nothing was paid.
 
         Parameters

@@ -86,10 +86,7 @@ def require_own(path: Path) -> None:
 
 
 def save_figure(figure: Any, out: str | os.PathLike[str], *, confidential: bool, **settings: Any) -> Path:
-    """Write a Matplotlib figure as PNG, SVG or PDF, as its name ends.
-
-    Raises FileProblem when the ending is another one, or it cannot be written.
-    """
+    """Write a Matplotlib figure as PNG, SVG or PDF, as its name ends."""
     path = Path(out)
     kind = path.suffix.lower().removeprefix(".")
     if kind not in _METADATA:
