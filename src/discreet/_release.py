@@ -13,9 +13,9 @@ import numpy as np
 from discreet import AddRemove, Output, Replacement, Watch, wording
 from discreet._core.checks import unfit
 from discreet._core.errors import ParameterError
+from discreet._core.files import check_outputs
 from discreet._core.random import secure, seeded
 from discreet._core.text import counted, counted_up, sentence
-from discreet._core.writing import check_outputs
 from discreet.confidential import Confidential, confidential, confidential_rows
 from discreet.confidential.closed import Provenance
 from discreet.confidential.count import public_size, require_unit

@@ -89,7 +89,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _write_tables(folder: Path) -> None:
     """Write a folder as ``discreet synthesize`` does, with a certificate that verifies, and without its chains."""
-    from discreet._core.writing import file_sha256
+    from discreet._core.reading import file_sha256
     from discreet.domain import Domain, Numeric
     from discreet.privacy import Relation
     from discreet.pseudo_posterior import CensoredPosterior

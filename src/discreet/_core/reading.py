@@ -7,11 +7,14 @@ beyond a bound is refused like any other bad input.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import os
 import re
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -168,3 +171,30 @@ def first_wrong(document: Any, shape: Mapping[str, Any], place: str) -> str | No
         elif not isinstance(document[key], kinds) or isinstance(document[key], bool):
             return where
     return None
+
+
+def file_sha256(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a file's bytes, in hexadecimal. Raises FileProblem when it cannot be read."""
+    try:
+        with open(path, "rb") as data:
+            return hashlib.file_digest(data, "sha256").hexdigest()
+    except OSError as error:
+        raise FileProblem(path, reason(error, "it cannot be read"), "check the path and its permissions") from None
+
+
+def reason(error: BaseException, otherwise: str) -> str:
+    """Return what is wrong, with the reason of the system where an error has one; no other text of it is repeated."""
+    number = getattr(error, "errno", None)
+    if isinstance(number, int):
+        return f"{otherwise} ({os.strerror(number).lower()})"
+    known = ("no space left on device", "file too large", "permission denied", "disk quota exceeded")
+    return next((f"{otherwise} ({words})" for words in known if words in str(error).lower()), otherwise)
+
+
+def same_file(a: Path, b: Path) -> bool:
+    """Return whether two paths lead to one file, through links too."""
+    with suppress(OSError, ValueError):
+        return a.samefile(b)
+    with suppress(OSError, ValueError, RuntimeError):  # a loop of links
+        return a.resolve() == b.resolve()
+    return False

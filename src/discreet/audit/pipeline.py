@@ -13,9 +13,9 @@ from discreet._core import parquet
 from discreet._core.boundary import quietly
 from discreet._core.checks import integer
 from discreet._core.errors import DataError, FileProblem, ParameterError
+from discreet._core.files import own_folder, together
 from discreet._core.lazy import pl
 from discreet._core.text import about, counted
-from discreet._core.writing import own_folder, together
 from discreet.audit.instance import BANNER
 from discreet.confidential import Confidential
 from discreet.confidential.opening import open_confidential

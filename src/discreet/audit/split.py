@@ -20,10 +20,10 @@ from discreet._core.arrays import Integers
 from discreet._core.boundary import quietly
 from discreet._core.checks import real
 from discreet._core.errors import DataError, FileProblem, ParameterError
+from discreet._core.files import check_outputs, together
 from discreet._core.lazy import pl
 from discreet._core.random import secure
 from discreet._core.reading import MOST_BYTES, read_json
-from discreet._core.writing import check_outputs, together
 from discreet.audit.instance import BANNER
 from discreet.confidential.opening import open_confidential
 from discreet.confidential.units import NO_UNIT

@@ -283,7 +283,7 @@ def plan(
 
 def _plan_together(study: str, out: str | None, as_json: bool, others: dict[str, Any]) -> None:
     """Plan several releases, print them, and write them where a file is named."""
-    from discreet._core.writing import together
+    from discreet._core.files import together
     from discreet.planner.options import wrapped
     from discreet.planner.study import plan_together, wanted_in, written
 
@@ -492,9 +492,9 @@ def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_
     from discreet.releases import verify as run
 
     if settle:
-        from discreet._core.writing import recover
+        from discreet._core.files import recover
 
-        recover(Path(certificate))
+        recover(*map(Path, filter(None, (data, certificate))))
     checks = run(certificate, data=data, seconds=seconds)
     compared = data is not None or Path(certificate).is_dir()
     wrong = [check for check in checks if not check.agrees]
@@ -793,7 +793,7 @@ def init(data: str, out: str | None, as_json: bool, **reading: Any) -> None:
     form, source = format_of(data), located(data, reading)
     template, csv = Domain.template(table_schema(source)), form is not None and form.texts
     if out is not None:
-        from discreet._core.writing import together
+        from discreet._core.files import together
 
         with together(Path(out), inputs=(source,), check=lambda: _require_new(out)) as (file,):
             file.write(template.encode())

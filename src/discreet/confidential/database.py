@@ -22,8 +22,8 @@ from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode, urlspli
 
 from discreet._core.boundary import quietly
 from discreet._core.errors import DataError, FileProblem, MissingExtra, ParameterError
+from discreet._core.files import spill_folder
 from discreet._core.lazy import pl
-from discreet._core.writing import spill_folder
 from discreet.domain.labels import escaped, escaped_frame
 
 _BATCH = 2**17

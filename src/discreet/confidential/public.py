@@ -22,7 +22,7 @@ import numpy.typing as npt
 from discreet._core.boundary import enclosed
 from discreet._core.errors import DataError, NotPublic, ParameterError
 from discreet._core.lazy import pl
-from discreet._core.writing import same_file
+from discreet._core.reading import same_file
 from discreet.confidential.closed import Confidential, Provenance
 from discreet.confidential.count import Tally
 from discreet.confidential.opening import open_confidential

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from discreet._core import arrow
 from discreet._core.boundary import enclosed, quietly
 from discreet._core.errors import DataError, DiscreetError, FileProblem, ParameterError
+from discreet._core.files import require_settled
 from discreet._core.formats import ENDINGS, PARQUET, Format, format_of, header, scanned, stored_index, texts
 from discreet._core.lazy import nw, pl
 from discreet._core.text import counted, with_article
-from discreet._core.writing import require_settled
 from discreet.confidential.cells import Cells, EngineFailed, attempted
 from discreet.confidential.closed import Confidential
 from discreet.domain.column import Column, Misfit

@@ -19,9 +19,10 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from discreet._core.errors import FileProblem
+from discreet._core.files import check_outputs, together
+from discreet._core.page import OWN, require_own
 from discreet._core.text import counted
 from discreet._core.version import __version__
-from discreet._core.writing import OWN, check_outputs, require_own, together
 from discreet.domain.labels import escaped
 from discreet.ledger.events import STATES
 from discreet.ledger.ledger import Ledger

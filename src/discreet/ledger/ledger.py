@@ -11,9 +11,9 @@ from typing import Any, Protocol, Self
 
 from discreet._core.checks import choice
 from discreet._core.errors import ParameterError, Refused
+from discreet._core.files import canonical
 from discreet._core.random import fresh_identity
 from discreet._core.text import as_written, harmless, rounded_down
-from discreet._core.writing import canonical
 from discreet.domain import Domain
 from discreet.ledger.events import Book, Page, begin, datasets
 from discreet.ledger.filters import CURRENCIES, Cost

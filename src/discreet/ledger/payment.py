@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from discreet._core.errors import DiscreetError, ParameterError, Refused
-from discreet._core.writing import Move
 from discreet.domain import Domain
 from discreet.ledger.events import Book, Event, Page
 from discreet.ledger.filters import Cost
@@ -127,14 +125,9 @@ class Payment:
                 )
             page.append(self.entry, "NOTED", facts={"step": done, "of": of})
 
-    def commit(
-        self, facts: Mapping[str, Any], moves: Sequence[Move] = (), folder: Mapping[str, Any] | None = None
-    ) -> None:
+    def commit(self, facts: Mapping[str, Any]) -> None:
         """Say, durably, that what is released is complete on the disk, or about to be handed over."""
-        files = [
-            {"path": os.fspath(m.final), "sha256": m.sha256, "replaces": m.replaces, "write": m.token} for m in moves
-        ]
-        self._to("COMMITTED", {**facts, "files": files, **({} if folder is None else {"folder": dict(folder)})})
+        self._to("COMMITTED", facts)
 
     def delivered(self) -> None:
         """Say that the files have their names, or that the tables were handed over."""

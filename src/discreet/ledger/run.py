@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from threading import Lock
@@ -15,8 +15,8 @@ from typing import Any, Self, TypeVar, cast
 import numpy as np
 
 from discreet._core.errors import ParameterError, Refused
+from discreet._core.files import Keeper
 from discreet._core.random import SecureGenerator
-from discreet._core.writing import Keeper, Move
 from discreet.confidential import Confidential
 from discreet.confidential.closed import Provenance
 from discreet.confidential.count import public_size
@@ -311,32 +311,29 @@ class Run:
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
-    def commit(
-        self, facts: Mapping[str, Any], moves: Sequence[Move] = (), folder: Mapping[str, Any] | None = None
-    ) -> None:
+    def commit(self, facts: Mapping[str, Any], placed: Mapping[str, Any] = MappingProxyType({"files": []})) -> None:
         """Say, durably, that what is released is complete on the disk, or about to be handed over.
 
         Parameters
         ----------
         facts : mapping
             Of the certificate.
-        moves : sequence of Move
-            Files on the way to their names.
-        folder : mapping, optional
-            A folder on its way to its name.
+        placed : mapping
+            Which files or folder are on the way to their names, with their hashes.
         """
         if self._payment is not None:
-            self._payment.commit(facts, moves, folder)
+            self._payment.commit({**facts, **placed})
 
-    def keeper(self, complete: Callable[..., None]) -> Any:
+    def keeper(self, facts: Callable[[], Mapping[str, Any]]) -> Any:
         """Return the hook by which a write commits before its files get their names; None where nothing was paid.
 
         Parameters
         ----------
-        complete : callable
-            Called when all is on the disk.
+        facts : callable
+            Returns those of the certificate, once all is on the disk.
         """
-        return None if self._payment is None else Keeper(self._payment.entry, complete)
+        payment = self._payment
+        return None if payment is None else Keeper(payment.entry, lambda placed: self.commit(facts(), placed))
 
     def cancel(self) -> None:
         """Give the reservation back, where the block was not entered, so that nothing was opened."""

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from discreet._core.errors import FileProblem, MissingExtra, ParameterError
+from discreet._core.files import together
 from discreet._core.text import harmless
-from discreet._core.writing import together
 
 # Where a ledger must not be: on a network file system, or at a mount point, which gives a file a second name.
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from discreet._core.errors import DiscreetError, FileProblem, Infeasible, MissingExtra, ParameterError, Refused
-from discreet._core.reading import read_json
+from discreet._core.files import deliver, forsake
+from discreet._core.reading import file_sha256, read_json
 from discreet._core.text import counted, harmless
-from discreet._core.writing import Move, break_promises, file_sha256, keep_folder, keep_promise
 from discreet.domain import Domain
 from discreet.ledger.events import AFTER, BEGINNING, REMARKS, STATES, Book, Event, Page, following
 from discreet.ledger.filters import Cost
@@ -245,11 +245,11 @@ def _settled(book: Book, event: Event, known_gone: Collection[str]) -> dict[str,
         }
     try:
         if event.state == "COMMITTED":
-            after = "DELIVERED" if _delivered(event) else "LOST"
+            after = "DELIVERED" if deliver(entry, event.facts) else "LOST"
         else:
-            break_promises([Path(one) for one in reserved.facts["out"]], entry)
+            forsake(entry, map(Path, reserved.facts["out"]))
             after = _NEXT[event.state]
-    except FileProblem as problem:
+    except OSError as problem:
         return told | {"why": str(problem)}
     return told | {"now": _to(book, entry, event, after)}
 
@@ -262,16 +262,6 @@ def _to(book: Book, entry: str, seen: Event, state: str) -> str:
             return last.state
         page.append(entry, state, facts={"recovered": True})
     return state
-
-
-def _delivered(event: Event) -> bool:
-    """Give committed files their names, where they are at hand as they were; return whether they have them."""
-    files, folder = event.facts["files"], event.facts.get("folder")
-    if folder is not None:
-        return keep_folder(Path(folder["path"]), folder["write"], folder["files"])
-    if not files:
-        return False  # handed over in memory, to a process that is gone
-    return keep_promise([Move(Path(one["path"]), one["sha256"], one["replaces"], one["write"]) for one in files])
 
 
 # Entries that no run of this library makes: what was charged is not what ran, or steps were taken for nothing.

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet._core.errors import FileProblem, ParameterError, Refused
+from discreet._core.files import locked, require_settled, together
 from discreet._core.random import SecureGenerator
-from discreet._core.writing import locked, require_settled, together
 from discreet.domain import Parts, Records
 from discreet.mechanisms.base import PartsMechanism, Votes, declared
 

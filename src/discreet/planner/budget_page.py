@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from discreet._core.errors import FileProblem
-from discreet._core.page import rendered
+from discreet._core.files import check_outputs, check_writable, together
+from discreet._core.page import rendered, require_own
 from discreet._core.text import about, as_written, counted
-from discreet._core.writing import check_outputs, check_writable, require_own, together
 from discreet.ledger import Ledger
 from discreet.ledger.outlook import ledger_for
 from discreet.planner.budgets import (

@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from discreet._core.arrays import Floats
 from discreet._core.errors import ParameterError, Refused
+from discreet._core.files import together
+from discreet._core.page import OWN, require_own, save_figure
 from discreet._core.text import about, aligned, rounded_up
-from discreet._core.writing import OWN, require_own, save_figure, together
 from discreet.domain import Domain
 from discreet.domain.column import Column
 from discreet.pseudo_posterior.attacked import held_columns, held_rows

@@ -21,9 +21,9 @@ import numpy.typing as npt
 from discreet._core.arrays import Floats
 from discreet._core.checks import choice, integer
 from discreet._core.errors import FileProblem, ParameterError, Refused
+from discreet._core.files import own_folder, together
 from discreet._core.random import seeded
 from discreet._core.reading import read_json
-from discreet._core.writing import own_folder, together
 from discreet.domain import Domain
 from discreet.pseudo_posterior.attacked import Attacked
 from discreet.pseudo_posterior.likelihood import Columns

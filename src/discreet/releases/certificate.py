@@ -16,11 +16,11 @@ from typing import Any, Self
 
 from discreet import wording
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
+from discreet._core.files import require_settled
 from discreet._core.random import fresh_identity
 from discreet._core.reading import read_json
 from discreet._core.text import alarm, counted, harmless, listing, paragraph, rounded_up
 from discreet._core.version import __version__
-from discreet._core.writing import require_settled
 from discreet.domain import Domain
 from discreet.mechanisms import Contents, Mechanism
 from discreet.privacy import Budget, Guarantee

@@ -19,9 +19,8 @@ from discreet._core import parquet
 from discreet._core.boundary import quietly
 from discreet._core.errors import FileProblem, ParameterError
 from discreet._core.lazy import pl
-from discreet._core.reading import first_wrong, read_json
+from discreet._core.reading import file_sha256, first_wrong, read_json
 from discreet._core.text import counted
-from discreet._core.writing import file_sha256
 from discreet.domain import Domain
 from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
 from discreet.releases.writing import IDENTITY_KEY, durations_as_texts

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from discreet._core.errors import DiscreetError, Fault, FileProblem, ParameterError
+from discreet._core.files import new_folder, repeatable, together
 from discreet._core.lazy import pl
 from discreet._core.random import keyed
-from discreet._core.writing import file_sha256, new_folder, repeatable, together
+from discreet._core.reading import file_sha256
 from discreet.domain import Domain
 from discreet.ledger import Run
 from discreet.ledger.request import MOST_PARTS, Output, Workers
@@ -78,15 +79,12 @@ def write_parts(
     """Write a release into a folder that appears whole, or not at all; return the certificate that is in it."""
     written = document
 
-    def complete(final: Path, write: str, files: Mapping[str, str]) -> None:
-        run.commit(written.paid_for, folder={"path": str(final), "write": write, "files": dict(files)})
-
     domain, size, schema = mechanism.domain, contents.size or 0, dict(no_rows(contents).schema)
     shares = reading.cell_shares(rng=rng)
     if shares is None and asked.partition_by is not None:
         raise Fault("no expansion", mechanism.name)
     folders = [] if asked.partition_by is None else folders_of(domain, asked.partition_by)
-    with new_folder(folder, keeper=run.keeper(complete), folders=folders) as place:
+    with new_folder(folder, keeper=run.keeper(lambda: written.paid_for), folders=folders) as place:
         if shares is None:
             frames = next(released_frames(mechanism, contents, reading, rng=rng, progress=progress))
             parts = list(_one_after_the_other(frames, size, schema, place, asked, carried=carried))

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from discreet._core.errors import DataError, FileProblem, ParameterError
+from discreet._core.files import require_settled
+from discreet._core.reading import file_sha256
 from discreet._core.text import counted
-from discreet._core.writing import file_sha256, require_settled
 from discreet.releases.certificate import Certificate, certificate_in
 from discreet.releases.manifest import require_parts
 from discreet.releases.release import Release

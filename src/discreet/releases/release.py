@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from discreet._core.errors import FileProblem, MissingExtra, ParameterError, ReleaseTakenForSample
+from discreet._core.files import new_folder, recover, together
+from discreet._core.reading import file_sha256
 from discreet._core.text import counted, harmless, paragraph, sentence
-from discreet._core.writing import Move, file_sha256, new_folder, recover, together
 from discreet.domain import Domain
 from discreet.ledger import Run
 from discreet.mechanisms import REGISTRY, Mechanism
@@ -84,8 +85,7 @@ def require_whole_pair(path: Path, where: Path) -> None:
 
     ``path``, ``where``: where a table and its certificate are to go.
     """
-    for one in (path, where):
-        recover(one)
+    recover(path, where)
     table, certificate = os.path.lexists(path), os.path.lexists(where)
     if not certificate:
         if table:
@@ -380,11 +380,7 @@ def write(
         return _write_folder(tables, schema, document, paths[0], run)
     written = document
 
-    def complete(moves: Sequence[Move]) -> None:
-        if run is not None:
-            run.commit(written.paid_for, moves)
-
-    keeper = None if run is None else run.keeper(complete)
+    keeper = None if run is None else run.keeper(lambda: written.paid_for)
     check = partial(require_whole_pair, *paths)
     hashes: dict[Path, str] = {}
     with together(*paths, inputs=inputs, check=check, keeper=keeper, hashes=hashes) as (table, certificate):
@@ -405,11 +401,7 @@ def _write_folder(
     listed, said = [], carried(document, folder / FOLDER_CERTIFICATE)
     written = document
 
-    def complete(final: Path, write: str, files: Mapping[str, str]) -> None:
-        if run is not None:
-            run.commit(written.paid_for, folder={"path": str(final), "write": write, "files": dict(files)})
-
-    keeper = None if run is None else run.keeper(complete)
+    keeper = None if run is None else run.keeper(lambda: written.paid_for)
     with new_folder(folder, keeper=keeper) as part:
         for number, frames in enumerate(tables, start=1):
             path = part / f"table-{number:02}.parquet"

@@ -13,9 +13,9 @@ from discreet._core.arrays import Floats
 from discreet._core.boundary import quietly
 from discreet._core.checks import unfit
 from discreet._core.errors import DataError, FileProblem
+from discreet._core.files import require_settled
 from discreet._core.lazy import nw, pl
 from discreet._core.random import seeded
-from discreet._core.writing import require_settled
 from discreet.domain import Domain
 from discreet.domain.column import Column
 from discreet.domain.labels import unescaped_frame

@@ -18,9 +18,10 @@ from discreet._core import formats
 from discreet._core.boundary import quietly
 from discreet._core.checks import real
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError, Refused
+from discreet._core.files import require_settled
 from discreet._core.lazy import pl
+from discreet._core.reading import file_sha256
 from discreet._core.text import as_written
-from discreet._core.writing import file_sha256, require_settled
 from discreet.confidential.source import open_source
 from discreet.mechanisms import Contents, Mechanism
 from discreet.privacy import Guarantee

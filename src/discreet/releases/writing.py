@@ -10,9 +10,9 @@ from typing import Any, BinaryIO
 
 from discreet._core import arrow
 from discreet._core.errors import DiscreetError, FileProblem
+from discreet._core.files import check_outputs, check_writable, writing_problem
 from discreet._core.formats import ENDINGS, Format, format_of, with_ending
 from discreet._core.lazy import pl
-from discreet._core.writing import check_outputs, check_writable, writing_problem
 from discreet.domain.labels import escaped_frame
 
 CERTIFICATE_KEY, IDENTITY_KEY, PROMISE_KEY = "discreet.certificate", "discreet.identity", "discreet.promise"

@@ -12,10 +12,12 @@ from urllib.parse import quote
 
 from discreet._core.checks import choice
 from discreet._core.errors import FileProblem, ParameterError
+from discreet._core.files import check_outputs, together
 from discreet._core.formats import format_of
+from discreet._core.page import OWN, require_own
+from discreet._core.reading import file_sha256
 from discreet._core.text import harmless, sentence
 from discreet._core.version import __version__
-from discreet._core.writing import OWN, check_outputs, file_sha256, require_own, together
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, certificate_in
 from discreet.releases.content import no_rows
 from discreet.releases.manifest import MANIFEST

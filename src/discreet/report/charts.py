@@ -13,8 +13,8 @@ import numpy as np
 
 from discreet._core.arrays import Floats
 from discreet._core.errors import ParameterError
+from discreet._core.page import save_figure
 from discreet._core.text import counted, rounded_up
-from discreet._core.writing import save_figure
 from discreet.domain import Domain
 from discreet.privacy import Guarantee
 from discreet.privacy.guarantee import TradeOff

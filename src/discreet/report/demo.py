@@ -8,9 +8,9 @@ from typing import Any
 
 from discreet import Budget, Watch
 from discreet._core.errors import FileProblem, MissingExtra
+from discreet._core.files import own_folder, together
 from discreet._core.lazy import pl
 from discreet._core.text import counted
-from discreet._core.writing import own_folder, together
 from discreet._release import release
 from discreet.domain import Domain
 from discreet.releases import verify

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from discreet._core.errors import FileProblem, ParameterError
-from discreet._core.page import rendered
+from discreet._core.files import check_outputs, check_writable, together
+from discreet._core.page import rendered, require_own
 from discreet._core.text import about
-from discreet._core.writing import check_outputs, check_writable, require_own, together
 from discreet.confidential.custodian import reveal_to_custodian
 from discreet.confidential.public import public_domain
 from discreet.domain import Domain

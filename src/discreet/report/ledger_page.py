@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from discreet._core.errors import FileProblem
-from discreet._core.page import rendered
+from discreet._core.files import check_outputs, check_writable, together
+from discreet._core.page import rendered, require_own
 from discreet._core.text import about, as_written, counted, rounded_down, rounded_up
-from discreet._core.writing import check_outputs, check_writable, require_own, together
 from discreet.ledger import Ledger
 from discreet.ledger.export import Entry, entries
 from discreet.ledger.status import power

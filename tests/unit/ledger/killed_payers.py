@@ -16,22 +16,24 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import opendp.measurements  # noqa: F401  # loaded once, not in every child
 import polars as pl  # noqa: F401
 
-from discreet._core.writing import recover as finish
-from discreet._core.writing import require_settled
+from discreet._core.files import require_settled
 from discreet.cli.entry import run
 from discreet.confidential import source
 from discreet.errors import FileProblem
 from discreet.ledger import Ledger
 from discreet.ledger import store as store_module
 from discreet.ledger.store import store_at
+from discreet.releases.certificate import PARTS_CERTIFICATE
+from discreet.releases.manifest import MANIFEST
 
-STEPS = ("open", "replace", "rename", "unlink", "fsync", "link")
+STEPS = ("open", "replace", "rename", "unlink", "fsync", "link", "mkdir")
 EPSILON = 0.25
 DOMAIN = """
 [columns.x]
@@ -114,12 +116,22 @@ def quiet() -> None:
 
 
 def command(place: str, where: Path, out: str, epsilon: float = EPSILON) -> list[str]:
-    """Return the command of a release that the ledger pays for."""
+    """Return the command of a release that the ledger pays for; in parts where the name has no ending."""
     return [
         "release", str(where / "t.csv"), "--domain", str(where / "d.toml"), "--epsilon", str(epsilon),
         "--delta", "1e-9", "--size", "30", "--mechanism", "perturbed-histogram", "--out", str(where / out),
         "--ledger", place, "--dataset", where.name, "--accept-poor-utility",
+        *([] if "." in out else ["--partitions", "2"]),
     ]  # fmt: skip
+
+
+def status_of(arguments: list[str]) -> int:
+    """Run a command in a child that nobody kills; return its status."""
+    child = os.fork()
+    if not child:
+        quiet()
+        os._exit(run(arguments))
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def begin(place: str, where: Path, *, epsilon: float) -> None:
@@ -131,30 +143,76 @@ def begin(place: str, where: Path, *, epsilon: float) -> None:
     Ledger.create(place, dataset=where.name, epsilon=epsilon, delta=1e-6).close()
 
 
-def check(place: str, where: Path, *, opened: bool) -> None:
-    """Check that a dead release is accounted for, once its ledger was recovered."""
-    table, certificate = where / "r.csv", where / "r.certificate.json"
+@dataclass(frozen=True)
+class Case:
+    """A release that is killed: ``out`` is a file, or a folder of parts, and there is one before it or not."""
+
+    out: str
+    replaces: bool = False
+
+    def files(self, where: Path) -> tuple[Path, Path]:
+        """Return what its certificate states the hash of, and its certificate."""
+        if "." in self.out:
+            return where / self.out, (where / self.out).with_suffix(".certificate.json")
+        return where / self.out / MANIFEST, where / self.out / PARTS_CERTIFICATE
+
+    def begin(self, place: str, where: Path) -> bytes | None:
+        """Make everything that it needs; return the table that is there before it."""
+        begin(fresh(place, where), where, epsilon=1.0)
+        if not self.replaces:
+            return None
+        assert status_of(command(place, where, self.out)) == 0
+        return self.files(where)[0].read_bytes()
+
+
+CASES = {"new": Case("r.csv"), "replaced": Case("r.csv", replaces=True), "parts": Case("r")}
+
+
+def agree(table: Path, certificate: Path) -> bool:
+    """Return whether a certificate states the hash of a table, and the parts, where it is a list of some, their own."""
+    stated = json.loads(certificate.read_text())["released"]["tables"][0]["sha256"]
+    listed = json.loads(table.read_text())["parts"] if table.name == MANIFEST else []
+    parts = [hashlib.sha256((table.parent / one["file"]).read_bytes()).hexdigest() == one["sha256"] for one in listed]
+    return stated == hashlib.sha256(table.read_bytes()).hexdigest() and all(parts)
+
+
+def check_readers(case: Case, place: str, where: Path, old: bytes | None) -> None:
+    """Check what a reader finds before anybody recovers: what was there, or what was committed, or a refusal."""
+    table, certificate = case.files(where)
+    if old is not None:
+        assert table.exists(), "the table that was there is gone"
+        assert certificate.exists(), "the certificate that was there is gone"
+    if not (settled(table) and settled(certificate)) or not table.exists():
+        assert old is None or table.read_bytes() == old, "what is not complete has the name"
+        return
+    assert agree(table, certificate), "a mixed pair that nobody refuses"
     with Ledger(place, where.name) as ledger:
-        counts = ledger.status().counts
-        assert counts["OPENED"] + counts["COMMITTED"] or not table.exists(), "a release without an entry"
-        assert settled(table) or counts["COMMITTED"], "files are under way of what was not committed"
+        committed = ledger.status().counts["COMMITTED"] - case.replaces
+        assert ledger.verify([certificate]) == []
+    assert table.read_bytes() == old or committed, "a release without an entry"
+
+
+def check(case: Case, place: str, where: Path, *, opened: bool, old: bytes | None) -> None:
+    """Check that a dead release is accounted for, once its ledger was recovered."""
+    table, certificate = case.files(where)
+    with Ledger(place, where.name) as ledger:
         after = ledger.recover()
         assert all(one["why"] is None for one in after), "a dead process is taken for one that lives"
+        assert all(one["now"] != "LOST" for one in after), "what was committed is gone"
         assert ledger.recover() == []
         counts = ledger.status().counts
         assert not counts["RESERVED"] + counts["OPENED"], "a reservation is stuck"
         spent = ledger.status().spent["epsilon"]
-        assert spent >= EPSILON or not opened, "a table was opened and nothing is spent"
+        assert spent >= EPSILON * (1 + case.replaces) or not opened, "a table was opened and nothing is spent"
         assert spent <= 1.0, "overspent"
-        assert not any(".promised" in one.name for one in where.iterdir()), "a promise that nobody keeps"
-        finish(certificate)
-        if counts["COMMITTED"]:
-            assert table.exists(), "what was committed is gone"
-        assert table.exists() == certificate.exists()
+        assert not list(where.glob(".*.ready")), "a content that nobody gives its name"
+        committed = counts["COMMITTED"] - case.replaces
+        assert table.exists() == certificate.exists() == bool(committed or old is not None)
         if table.exists():
-            assert counts["COMMITTED"], "a release that the ledger does not know"
-            facts = json.loads(certificate.read_text())
-            assert facts["released"]["tables"][0]["sha256"] == hashlib.sha256(table.read_bytes()).hexdigest()
+            assert settled(table)
+            assert settled(certificate)
+            assert agree(table, certificate), "a table beside another one's certificate"
+            assert (table.read_bytes() == old) == (not committed), "a release that the ledger does not know"
             assert ledger.verify([certificate]) == []
         assert ledger.verify() == []
 
@@ -168,51 +226,71 @@ def settled(path: Path) -> bool:
     return True
 
 
-def every_step(place: str, where: Path, *, stride: int) -> Iterator[None]:
-    """Kill a release at every step; what is left is recovered, and the next release works."""
+def every_step(case: Case, place: str, where: Path, *, stride: int, in_turns: bool = True) -> Iterator[None]:
+    """Kill a release at every step; what is left is recovered, before the next command or after it."""
     number, died = 0, True
     marked = where / "opened"
     while died:
-        begin(fresh(place, where), where, epsilon=1.0)
-        died = killed_at(number, lambda: run(command(place, where, "r.csv")), marked=marked)
-        check(place, where, opened=marked.exists())
+        old = case.begin(place, where)
+        died = killed_at(number, lambda: run(command(place, where, case.out)), marked=marked)
+        check_readers(case, place, where, old)
+        if number // stride % 2 == 0 or not died or not in_turns:
+            check(case, place, where, opened=marked.exists(), old=old)
+            expected = 2 if (where / "r").exists() else 0  # a folder is never replaced
+            assert status_of(command(place, where, case.out)) == expected, "the next release does not work"
+        else:  # it works where nothing waits for the ledger, and waits where something does
+            next_one = status_of(command(place, where, case.out))
+            assert next_one in ((0, 2) if case.files(where)[1].exists() or list(where.glob(".*.ready")) else (0,))
+            if next_one:
+                check(case, place, where, opened=marked.exists(), old=old)
+            else:
+                check_after_two(case, place, where, opened=marked.exists())
         number += stride
         if died:
             yield
-    child = os.fork()
-    if not child:
-        quiet()
-        os._exit(run(command(place, where, "r.csv")))
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, "the next release does not work"
 
 
-def every_step_of_recovery(place: str, where: Path, *, stride: int) -> Iterator[None]:
+def check_after_two(case: Case, place: str, where: Path, *, opened: bool) -> None:
+    """Check that a release is whole after one that died before it, and that each of them is paid for."""
+    with Ledger(place, where.name) as ledger:
+        assert all(one["why"] is None for one in ledger.recover())  # LOST: it was delivered, and then replaced
+        counts = ledger.status().counts
+        assert not counts["RESERVED"] + counts["OPENED"], "a reservation is stuck"
+        spent = ledger.status().spent["epsilon"]
+        assert spent >= EPSILON * (1 + case.replaces + opened), "a table was opened and nothing is spent"
+        assert spent == EPSILON * (counts["COMMITTED"] + counts["FORFEITED"]) <= 1.0
+        assert agree(*case.files(where)), "a table beside another one's certificate"
+        assert ledger.verify([case.files(where)[1]]) == []
+        assert not list(where.glob(".*.ready"))
+
+
+def every_step_of_recovery(case: Case, place: str, where: Path, *, stride: int) -> Iterator[None]:
     """Kill those who recover what a release left between its entry and its files' names."""
     marked = where / "opened"
-    for first in range(*committed(place, where), stride):
+    for first in range(*waiting(case, place, where), stride):
         number, died = 0, True
         while died:
-            begin(fresh(place, where), where, epsilon=1.0)
-            killed_at(first, lambda: run(command(place, where, "r.csv")), marked=marked)
+            old = case.begin(place, where)
+            killed_at(first, lambda: run(command(place, where, case.out)), marked=marked)
             died = killed_at(number, lambda: run(["ledger", "recover", place, "--dataset", where.name]), marked=marked)
-            check(place, where, opened=marked.exists())
+            check_readers(case, place, where, old)
+            check(case, place, where, opened=marked.exists(), old=old)
             number += stride
             if died:
                 yield
 
 
-def committed(place: str, where: Path) -> tuple[int, int]:
-    """Return the first step at which a release is committed, and that after the last one that leaves it unfinished."""
+def waiting(case: Case, place: str, where: Path) -> tuple[int, int]:
+    """Return the first step at which contents of a release wait for their names, and that after the last one."""
     found: list[int] = []
     number, died = 0, True
     while died:
-        begin(fresh(place, where), where, epsilon=1.0)
-        died = killed_at(number, lambda: run(command(place, where, "r.csv")), marked=where / "opened")
-        with Ledger(place, where.name) as ledger:
-            if ledger.status().counts["COMMITTED"]:
-                found.append(number)
+        case.begin(place, where)
+        died = killed_at(number, lambda: run(command(place, where, case.out)), marked=where / "opened")
+        if list(where.glob(".*.ready")):
+            found.append(number)
         number += 1
-    return found[0], found[-1]
+    return found[0], found[-1] + 1
 
 
 def fresh(place: str, where: Path) -> str:
@@ -254,13 +332,13 @@ def at_once(place: str, where: Path, *, writers: int) -> int:
     return statuses.count(3)
 
 
-def main(what: str, place: str, where: Path, stride: int) -> None:
+def main(what: str, place: str, where: Path, stride: int, case: str = "new") -> None:
     """Write the number that the tests look at."""
     os.fsync = lambda _: None  # a killed process loses nothing of what it wrote: only a machine does
     if what == "at once":
         sys.stdout.write(str(at_once(place, where, writers=16)))
     elif what == "recovery":
-        sys.stdout.write(str(sum(1 for _ in every_step_of_recovery(place, where, stride=stride))))
+        sys.stdout.write(str(sum(1 for _ in every_step_of_recovery(CASES[case], place, where, stride=stride))))
     else:
         if what == "planted":  # a ledger that says that a table was opened only when it was read
             from discreet.ledger.payment import Payment
@@ -275,9 +353,11 @@ def main(what: str, place: str, where: Path, stride: int) -> None:
                 committing(self, *arguments, **named)
 
             Payment.commit = commit  # type: ignore[method-assign]
-        sys.stdout.write(str(sum(1 for _ in every_step(place, where, stride=stride))))
+        sys.stdout.write(
+            str(sum(1 for _ in every_step(CASES[case], place, where, stride=stride, in_turns=what != "planted")))
+        )
 
 
 if __name__ == "__main__":
     sqlite3.enable_callback_tracebacks(False)
-    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]))
+    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]), *sys.argv[5:])

@@ -1,6 +1,7 @@
 """Kill writers at every step of a write, in children forked from an interpreter without threads; run by the tests.
 
-Prints how many were killed. A state that is neither wholly old nor wholly new, and not refused by readers, ends it.
+Prints how many were killed. It ends with an assertion where a reader accepts what is neither wholly old nor wholly new,
+where what was there is gone, or where the next command does not set it right.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from discreet import Budget
-from discreet._core.writing import file_sets, recover, require_settled, together
-from discreet._core.writing.pending import Move
+from discreet._core import files
+from discreet._core.files import new_folder, recover, repeatable, require_settled, together
 from discreet.errors import FileProblem
 
 STEPS = ("open", "replace", "rename", "unlink", "fsync", "fchmod", "close", "mkdir")
@@ -61,18 +62,14 @@ def killed_at(number: int, act: Callable[[], None]) -> bool:
 
 
 def held(pair: Pair) -> bytes | None:
-    """Return the pair's text, None where there is neither; never is one there without the other, or another one's."""
+    """Return what who compares a table with its certificate reads: its text, None where there is neither or one alone.
+
+    Of two that disagree it is refused.
+    """
     table, certificate = (path.read_bytes() if path.exists() else None for path in pair)
-    if table is not None:
-        assert certificate == hashlib.sha256(table).hexdigest().encode(), "a table without its certificate"
-    elif certificate is not None:
-        try:
-            for path in pair:
-                require_settled(path)
-        except FileProblem:
-            return b"refused"
-        raise AssertionError("a certificate alone, and nobody refuses it")
-    return table
+    if table is None:
+        return None
+    return table if certificate == hashlib.sha256(table).hexdigest().encode() else b"refused"
 
 
 def refused(path: Path) -> bool:
@@ -84,16 +81,24 @@ def refused(path: Path) -> bool:
     return False
 
 
-def check(pair: Pair, states: set[bytes | None]) -> None:
-    """Check what a dead writer left, that the next command sets it right, and that a write leaves nothing else."""
-    assert refused(pair[0]) == refused(pair[1]), "one of the two is refused"
-    if not refused(pair[0]):
-        assert held(pair) in states, "a mixed pair that nobody refuses"
-    held(pair)
-    for path in pair:
-        recover(path)
-    assert not refused(pair[0])
-    assert held(pair) in states
+def check(pair: Pair, old: bytes | None, act: Callable[[], None]) -> None:
+    """Check what a dead writer left, and that the next command sets it right, itself killed or not."""
+    apart, found = pair[0].parent != pair[1].parent, held(pair)
+    certain = pair[0].parent.glob(".x.csv.*.ready")
+    complete = any(True for _ in certain) or found == b"new"
+    if not any(map(refused, pair)):
+        assert found in (old, b"new"), "a mixed pair that nobody refuses"
+    elif not apart:
+        assert complete, "an old pair is refused, and no new one is complete"
+        assert pair[1].read_bytes() == hashlib.sha256(b"new").hexdigest().encode(), "an old pair is refused"
+    assert found in (old, b"new") or complete, "what was there is gone, and nothing new is complete"
+    act()
+    assert not any(map(refused, pair))
+    assert held(pair) == (b"new" if complete else old), "what was complete is lost, or what was not is accepted"
+    assert pair[0].exists() == pair[1].exists(), "one of the two alone"
+    before = {path: path.stat() for path in pair if path.exists()}
+    recover(*pair)
+    assert {path: path.stat() for path in pair if path.exists()} == before, "a second recovery does something"
     put(pair, b"next")
     assert held(pair) == b"next"
     for folder in {path.parent for path in pair}:
@@ -117,32 +122,61 @@ def every_step(where: Path) -> Iterator[None]:
                 if old is not None:
                     put(pair, old)
                 died = killed_at(number, lambda pair=pair: put(pair, b"new"))
-                check(pair, {old, b"new"})
+                named = pair if apart else pair[1:]  # of one folder the table is found beside the certificate
+                check(pair, old, lambda named=named: recover(*named))
                 number += 1
                 if died:
                     yield
 
 
-def every_step_of_a_recovery(where: Path, *, spoilt: bool) -> Iterator[None]:
-    """Kill writers, then kill those who finish what they left; or undo it, where part of the new content is spoilt."""
-    first, died = 0, True
+def every_step_of_a_recovery(where: Path) -> Iterator[None]:
+    """Kill writers, then those who finish or undo what they left, then let another writer sweep the folder."""
+    for old in (None, b"old"):
+        first, died = 0, True
+        while died:
+            second, again = 0, True
+            while again:
+                pair = fresh(where, apart=False)
+                if old is not None:
+                    put(pair, old)
+                died = killed_at(first, lambda pair=pair: put(pair, b"new"))
+                again = killed_at(second, lambda pair=pair: recover(pair[1]))
+                other = pair[0].with_name("other")
+                with together(other) as (file,):
+                    file.write(b"sweeps")
+                other.unlink()
+                check(pair, old, lambda pair=pair: recover(pair[1]))
+                second += 1
+                if again:
+                    yield
+            first += 2
+
+
+def every_step_of_a_folder(where: Path) -> Iterator[None]:
+    """Kill writers of a folder of parts, of which the first is made twice: there is all of it, or nothing."""
+    out = where / "out"
+
+    def act() -> None:
+        with new_folder(out, folders=["a=1"]) as place:
+            for name in ("part-0", "part-0", "a=1/part-1"):
+                with repeatable(place / name) as file:
+                    file.write(name.encode())
+            step()
+
+    number, died = 0, True
     while died:
-        second, again = 0, True
-        while again:
-            pair = fresh(where, apart=False)
-            put(pair, b"old")
-            died = killed_at(first, lambda pair=pair: put(pair, b"new"))
-            if not refused(pair[0]):
-                break
-            if spoilt:
-                for part in where.glob(".x.certificate.json.*.part"):
-                    part.write_bytes(b"spoilt")
-            again = killed_at(second, lambda pair=pair: recover(pair[1]))
-            check(pair, {b"old", b"new"})
-            second += 1
-            if again:
-                yield
-        first += 9
+        fresh(where, apart=False)
+        died = killed_at(number, act)
+        if out.exists():
+            whole = {"part-0": b"part-0", "a=1/part-1": b"a=1/part-1"}
+            found = {str(one.relative_to(out)): one.read_bytes() for one in out.rglob("*") if one.is_file()}
+            assert found == whole, "half a folder"
+            shutil.rmtree(out)
+        act()
+        assert sorted(path.name for path in where.iterdir()) == ["apart", "out"], "litter"
+        number += 1
+        if died:
+            yield
 
 
 def at_once(where: Path, *, rounds: int, writers: int) -> int:
@@ -170,14 +204,15 @@ def writes(pair: Pair, text: bytes) -> int:
     os._exit(0)
 
 
-def renamed_one_after_the_other(moves: list[Move]) -> None:
-    """Give files their names as one does who thinks of no failure: the planted defect."""
-    for move in moves:
-        os.replace(move.new, move.final)
+def renamed_one_after_the_other(made: Sequence[Path], finals: Sequence[Path]) -> None:
+    """Rename as one does who thinks of no failure: the planted defect."""
+    for one, final in zip(made, finals, strict=True):
+        if os.path.lexists(one):
+            os.replace(one, final)
 
 
 def every_step_of_a_release(where: Path) -> Iterator[None]:
-    """Kill the main job at every third step, over a release that is there. Nothing here may start Polars's threads."""
+    """Kill the main job at every step, over a release that is there. Nothing here may start Polars's threads."""
     import opendp.measurements  # noqa: F401  # loaded once, not in every child
     import polars as pl  # noqa: F401
 
@@ -206,11 +241,11 @@ def every_step_of_a_release(where: Path) -> Iterator[None]:
     number, died = 0, True
     while died:
         died = killed_at(number, act)
-        if not refused(pair[0]):
+        if not any(map(refused, pair)):
             agrees()
         recover(pair[1])
         agrees()
-        number += 3
+        number += 1
         if died:
             yield
 
@@ -219,15 +254,15 @@ def main(what: str, where: Path) -> None:
     """Write the numbers that the tests look at."""
     os.fsync = lambda _: None  # a killed process loses nothing of what it wrote: only a machine does
     if what == "planted":
-        file_sets.commit = renamed_one_after_the_other
+        files._move = renamed_one_after_the_other
     if what == "releases":
         sys.stdout.write(str(sum(1 for _ in every_step_of_a_release(where))))
         return
     if what == "at once":
         sys.stdout.write(str(at_once(where, rounds=40, writers=3)))
         return
-    again = [every_step_of_a_recovery(where, spoilt=spoilt) for spoilt in (False, True)]
-    sys.stdout.write(" ".join(str(sum(1 for _ in kills)) for kills in (every_step(where), *again)))
+    kills = (every_step, every_step_of_a_recovery, every_step_of_a_folder)
+    sys.stdout.write(" ".join(str(sum(1 for _ in one(where))) for one in kills))
 
 
 if __name__ == "__main__":

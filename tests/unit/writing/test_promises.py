@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from discreet._core.writing import Keeper, Move, break_promises, keep_folder, keep_promise, new_folder, together
+from discreet._core.files import Keeper, deliver, forsake, new_folder, recover, require_settled, together
 from discreet.errors import FileProblem
 
 
@@ -14,67 +18,98 @@ class Told:
     """A book that keeps what it is told."""
 
     def __init__(self) -> None:
-        self.said: list[object] = []
+        self.placed: Mapping[str, Any] = {}
         self.keeper = Keeper("entry", self.tell)
 
-    def tell(self, *said: object) -> None:
-        self.said = list(said)
+    def tell(self, placed: Mapping[str, Any]) -> None:
+        self.placed = placed
 
 
-def interrupted(*_: object, **__: object) -> None:
+def interrupted(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def dead_pair(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Move]:
-    """Leave a pair as a run does that died when its ledger was told, and before the files had their names."""
+def dies_after(monkeypatch: pytest.MonkeyPatch, names: int) -> None:
+    """Let a process die once it has given so many names."""
+    real, left = os.replace, iter(range(names))
+
+    def replace(old: Path, new: Path) -> None:
+        if not str(new).endswith(".ready") and next(left, None) is None:
+            raise KeyboardInterrupt
+        real(old, new)
+
+    monkeypatch.setattr(os, "replace", replace)
+
+
+def dead_pair(folder: Path, monkeypatch: pytest.MonkeyPatch, names: int = 0) -> Mapping[str, Any]:
+    """Leave a pair as a run does that died when its ledger was told, and before both files had their names."""
     told = Told()
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("discreet._core.writing.file_sets.commit", interrupted)
+        dies_after(patched, names)
         with together(folder / "a", folder / "b", keeper=told.keeper) as (a, b):
             a.write(b"table")
             b.write(b"certificate")
-    (moves,) = told.said
-    assert isinstance(moves, list)
-    return moves
+    return told.placed
 
 
-def test_what_was_promised_is_not_swept_and_gets_its_names(tmp_path, monkeypatch) -> None:
-    moves = dead_pair(tmp_path, monkeypatch)
+@pytest.mark.parametrize("names", [0, 1])
+def test_what_was_promised_is_not_swept_and_gets_its_names(tmp_path, monkeypatch, names) -> None:
+    placed = dead_pair(tmp_path, monkeypatch, names)
     with together(tmp_path / "other") as (file,):  # sweeps the folder
         file.write(b"x")
-    for taken in ("a", "b"):
-        with pytest.raises(FileProblem, match="discreet ledger recover"), together(tmp_path / taken):
+    for taken in ([tmp_path / "a"], [tmp_path / "a", tmp_path / "b"]):
+        with pytest.raises(FileProblem, match="discreet ledger recover"), together(*taken):
             pass
-    assert keep_promise(moves)
+        with pytest.raises(FileProblem, match="discreet ledger recover"):
+            recover(*taken)
+    if names:
+        with pytest.raises(FileProblem, match="discreet ledger recover"):
+            require_settled(tmp_path / "a")
+    assert deliver("entry", placed)
     assert [(tmp_path / name).read_bytes() for name in "ab"] == [b"table", b"certificate"]
-    assert keep_promise(moves)  # a second time it finds them
+    assert deliver("entry", placed)  # a second time it finds them
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "other"]
 
 
+def test_an_old_pair_stays_until_the_new_one_is_delivered(tmp_path, monkeypatch) -> None:
+    for name in "ab":
+        (tmp_path / name).write_bytes(b"old")
+    placed = dead_pair(tmp_path, monkeypatch)
+    for name in "ab":
+        require_settled(tmp_path / name)
+        assert (tmp_path / name).read_bytes() == b"old"
+    assert deliver("entry", placed)
+    assert (tmp_path / "a").read_bytes() == b"table"
+
+
 def test_what_is_gone_is_lost_and_leaves_nothing(tmp_path, monkeypatch) -> None:
-    moves = dead_pair(tmp_path, monkeypatch)
-    moves[0].new.write_bytes(b"spoilt")
-    assert not keep_promise(moves)
+    placed = dead_pair(tmp_path, monkeypatch)
+    next(tmp_path.glob(".a.*.ready")).write_bytes(b"spoilt")
+    assert not deliver("entry", placed)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_something_else_of_that_name_is_left_alone(tmp_path, monkeypatch) -> None:
-    moves = dead_pair(tmp_path, monkeypatch)
-    (tmp_path / "a").write_bytes(b"mine")
+    placed = dead_pair(tmp_path, monkeypatch)
+    (ready,) = tmp_path.glob(".a.*.ready")
+    while True:  # until the file system's clock goes on
+        (tmp_path / "a").write_bytes(b"mine")
+        if (tmp_path / "a").stat().st_ctime_ns > ready.stat().st_ctime_ns:
+            break
     with pytest.raises(FileProblem, match="taken its name"):
-        keep_promise(moves)
+        deliver("entry", placed)
     assert (tmp_path / "a").read_bytes() == b"mine"
     (tmp_path / "a").unlink()
-    assert keep_promise(moves)
+    assert deliver("entry", placed)
     assert (tmp_path / "a").read_bytes() == b"table"
 
 
-def test_a_promise_is_broken_for_its_own_entry_alone(tmp_path, monkeypatch) -> None:
-    moves = dead_pair(tmp_path, monkeypatch)
+def test_only_its_own_entry_gives_a_promise_up(tmp_path, monkeypatch) -> None:
+    dead_pair(tmp_path, monkeypatch)
     names = [tmp_path / "a", tmp_path / "b"]
-    break_promises(names, "another")
-    assert moves[0].new.exists()
-    break_promises(names, "entry")
+    forsake("another", names)
+    assert len(list(tmp_path.glob(".*.ready"))) == 2
+    forsake("entry", names)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -86,35 +121,55 @@ def test_a_book_that_refuses_leaves_what_was_there(tmp_path) -> None:
     assert (tmp_path / "a").read_bytes() == b"old"
 
 
-def dead_folder(final: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, dict[str, str]]:
+def dead_folder(final: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, Any]:
     told = Told()
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(Path, "rename", interrupted)
+        dies_after(patched, 0)
         with new_folder(final, keeper=told.keeper) as part:
             (part / "table").write_bytes(b"table")
-    path, write, files = told.said
-    assert isinstance(path, Path)
-    assert isinstance(write, str)
-    assert isinstance(files, dict)
-    return path, write, files
+    return told.placed
 
 
 def test_a_promised_folder_gets_its_name(tmp_path, monkeypatch) -> None:
-    held = dead_folder(tmp_path / "out", monkeypatch)
+    placed = dead_folder(tmp_path / "out", monkeypatch)
     with pytest.raises(FileProblem, match="discreet ledger recover"), new_folder(tmp_path / "out"):
         pass
     (tmp_path / "out").mkdir()
     with pytest.raises(FileProblem, match="taken its name"):
-        keep_folder(*held)
+        deliver("entry", placed)
     (tmp_path / "out").rmdir()
-    assert keep_folder(*held)
-    assert keep_folder(*held)
+    assert deliver("entry", placed)
+    assert deliver("entry", placed)
     assert (tmp_path / "out" / "table").read_bytes() == b"table"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_a_promised_folder_that_was_spoilt_is_lost(tmp_path, monkeypatch) -> None:
-    path, write, files = dead_folder(tmp_path / "out", monkeypatch)
-    next(tmp_path.glob(".out.*.part")).joinpath("table").write_bytes(b"spoilt")
-    assert not keep_folder(path, write, files)
-    assert not (tmp_path / "out").exists()
+    placed = dead_folder(tmp_path / "out", monkeypatch)
+    next(tmp_path.glob(".out.*.ready")).joinpath("table").write_bytes(b"spoilt")
+    assert not deliver("entry", placed)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_what_an_earlier_version_promised_is_kept_or_given_up(tmp_path, committed) -> None:
+    """Its contents waited under their first names, each with a mark beside it that holds the entry."""
+    out, part, mark = (tmp_path / name for name in ("a", ".a.0123456789ab.part", ".a.0123456789ab.promised"))
+    part.write_bytes(b"table")
+    mark.write_bytes(b"entry")
+    with pytest.raises(FileProblem, match="discreet ledger recover"), together(out):
+        pass
+    with together(tmp_path / "other") as (file,):  # sweeps the folder
+        file.write(b"x")
+    if committed:
+        sha256 = hashlib.sha256(b"table").hexdigest()
+        placed = {"files": [{"path": str(out), "sha256": sha256, "replaces": None, "write": "0123456789ab"}]}
+        assert deliver("entry", placed)
+    else:
+        forsake("another", [out])
+        assert mark.exists()
+        forsake("entry", [out])
+        with together(out) as (file,):
+            file.write(b"table")
+    assert out.read_bytes() == b"table"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "other"]

@@ -1,12 +1,17 @@
-"""Pages: one HTML file each, which loads nothing from elsewhere. What they look like, and how they are escaped."""
+"""Pages and pictures: one HTML file each, which loads nothing from elsewhere; what they look like, and say within."""
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
+import os
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from discreet._core.errors import ParameterError
+from discreet._core.errors import FileProblem, ParameterError
+from discreet._core.files import together
 from discreet._core.text import about, rounded_up
 from discreet._core.version import __version__
 
@@ -59,3 +64,33 @@ def _epsilon(value: float) -> str:
 
 def _fingerprint(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+OWN = "written by discreet"
+"""What every page and picture says of itself, so that no other file is replaced by one."""
+
+_METADATA: dict[str, dict[str, str | None]] = {
+    "png": {"Software": OWN},
+    "svg": {"Creator": OWN, "Date": None},
+    "pdf": {"Creator": OWN},
+}
+
+
+def require_own(path: Path) -> None:
+    """Refuse to replace a page or picture that does not say within that it is one of this package's."""
+    own = not os.path.lexists(path)
+    with contextlib.suppress(OSError):
+        own = own or OWN.encode() in path.read_bytes()
+    if not own:
+        raise FileProblem(path, "it exists and was not written by discreet", "give another name, or move it away")
+
+
+def save_figure(figure: Any, out: str | os.PathLike[str], *, confidential: bool, **settings: Any) -> Path:
+    """Write a Matplotlib figure as PNG, SVG or PDF, as its name ends."""
+    path = Path(out)
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in _METADATA:
+        raise FileProblem(out, "the format is not known by this ending", "end the name in .png, .svg or .pdf")
+    with together(path, private=confidential, check=partial(require_own, path)) as (file,):
+        figure.savefig(file, format=kind, metadata=_METADATA[kind], **settings)
+    return path

@@ -1,0 +1,480 @@
+"""The one place where files are written: a file, a set of files or a folder appears whole, or what was there stays.
+
+Contents are written beside their names, locked and synced, and a rename is the commit. The files of a set are in order,
+the first a table, the next its certificate, and need several renames:
+
+1. Contents, ``.NAME.WRITE.part``, become ``.NAME.WRITE.ready``, the first file last. Once that one is ready all are
+   complete and on the disk: before, a write can only be undone, afterwards only be finished.
+2. Where a ledger pays it is told. ``.NAME.WRITE-ENTRY.ready`` names its entry: it alone knows whether they count.
+3. The files get their names, the first one last: its rename completes the set. Six digits of WRITE stand for the names
+   of the set: what is left of it is finished with these names, or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, NoReturn
+
+from discreet._core.errors import DiscreetError, FileProblem
+from discreet._core.reading import file_sha256, reason, same_file
+
+
+def canonical(path: Path) -> Path:
+    """Return a name in its folder as it is without links; the name itself may be one."""
+    try:
+        return path.parent.resolve() / path.name
+    except (OSError, RuntimeError, ValueError):
+        return path.absolute()
+
+
+def check_outputs(outputs: Sequence[Path], inputs: Iterable[Any]) -> None:
+    """Refuse outputs that are no files, that are one another, or that are inputs, links included."""
+    sources = [Path(source) for source in inputs if isinstance(source, (str, os.PathLike))]
+    for place, path in enumerate(outputs):
+        _check_name(path)
+        if any(same_file(path, other) for other in outputs[:place]):
+            raise FileProblem(path, "it is the name of two outputs", "give each its own")
+        if any(same_file(name, source) for name in (path, _lock_of(path)) for source in sources):
+            raise FileProblem(path, "the output is also an input", "give it another name")
+
+
+def _check_name(path: Path) -> None:
+    if "\0" in str(path) or not path.name:
+        raise FileProblem(repr(str(path)), "it is not the name of a file", "give another name")
+    if not path.parent.is_dir():
+        raise FileProblem(path, f"the folder {str(path.parent)!r} does not exist", "create it first")
+    with contextlib.suppress(FileNotFoundError):
+        kind = path.stat().st_mode
+        if stat.S_ISDIR(kind):
+            raise FileProblem(path, "it is a folder", "give a file name")
+        if not stat.S_ISREG(kind):
+            raise FileProblem(path, "it is not an ordinary file", "give another name")
+
+
+def check_writable(path: Path) -> None:
+    """Refuse an output whose folder takes no new file, or no name as long as those beside it may be."""
+    probe = _beside(path, f"{secrets.token_hex(6)}-{secrets.token_hex(6)}", "part")
+    with _told(path):
+        os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        probe.unlink(missing_ok=True)
+
+
+def writing_problem(path: Path, error: BaseException) -> FileProblem:
+    """Return the error of a write that failed and left everything as it was; its text repeats no value."""
+    return FileProblem(
+        path, reason(error, "it cannot be written"), "free space or choose another place. Nothing was changed"
+    )
+
+
+@contextmanager
+def _told(path: Path, undo: Callable[[BaseException], None] = lambda _: None) -> Iterator[None]:
+    """Undo what an error interrupts, and say of one of the system that nothing was changed."""
+    try:
+        yield
+    except BaseException as error:
+        undo(error)
+        if not isinstance(error, OSError) or isinstance(error, DiscreetError):
+            raise
+        raise writing_problem(path, error) from None
+
+
+_BUSY = "another run is using it", "wait for that run, or give another name"
+
+
+def _lock_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}.lock")
+
+
+@contextmanager
+def locked(*paths: Path) -> Iterator[None]:
+    """Keep every other writer away from some names, until the process ends at the latest."""
+    with ExitStack() as stack:
+        for path in sorted(paths):
+            stack.callback(os.close, _taken(path))
+            stack.callback(_forget, _lock_of(path))
+        yield
+
+
+def _forget(lock: Path) -> None:
+    with contextlib.suppress(OSError):
+        lock.unlink()
+
+
+def _taken(path: Path) -> int:
+    """Return the locked file of a name; a lock on one that the writer before has deleted meanwhile is none."""
+    import fcntl
+
+    name = _lock_of(path)
+    for _ in range(100):
+        try:
+            descriptor = os.open(name, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+        except OSError:
+            raise FileProblem(path, "its folder cannot be written", "check the folder and its permissions") from None
+        with ExitStack() as stack:
+            stack.callback(os.close, descriptor)
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_size:
+                raise FileProblem(name, "it is not an empty file, so it cannot be a lock", "move it away")
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise FileProblem(path, *_BUSY) from None
+            except OSError:
+                raise FileProblem(path, "it cannot be locked", "choose a folder whose file system has locks") from None
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(status, os.lstat(name)):
+                    stack.pop_all()
+                    return descriptor
+    raise FileProblem(path, *_BUSY)
+
+
+_OURS = re.compile(r"\.(.+)\.([0-9a-f]{12})(?:-([^.]+))?\.(part|ready|(promised))", re.DOTALL)
+_UNSETTLED = (
+    "writing it and the files that go with it was interrupted, or is still under way",
+    "wait for that run. If it died, run discreet verify --recover on the certificate, and name the table with --data",
+)
+_UNDELIVERED = (
+    "another run is writing this name, or died before its release was settled in the ledger",
+    "wait for that run. If it died, run discreet ledger recover",
+)
+
+
+class _Content(NamedTuple):
+    """A file beside its name, of a write that is under way or dead; the mark of an entry in earlier versions too."""
+
+    path: Path
+    final: Path
+    write: str
+    entry: str | None
+    kind: str
+
+    @property
+    def whole(self) -> bool:
+        """Whether its set is in one folder, and no file of it has its name yet."""
+        names = {content.final for content in _contents(self.path.parent) if content.write == self.write}
+        return any(self.write.endswith(_set_of([lead, *names - {lead}])) for lead in names)
+
+
+def _contents(folder: Path) -> list[_Content]:
+    """Return what is under way in a folder."""
+    contents = []
+    with contextlib.suppress(OSError, ValueError):
+        for path in folder.iterdir():
+            if match := _OURS.fullmatch(path.name):
+                name, write, entry, kind, mark = match.groups()
+                contents.append(_Content(path, folder / name, write, entry or mark, kind))
+    return contents
+
+
+def _waiting(final: Path) -> list[_Content]:
+    """Return what waits for a name. Raises FileProblem where an earlier version left the record of a write."""
+    if os.path.lexists(final.with_name(f".{final.name}.pending")):
+        raise FileProblem(
+            final,
+            "an earlier version of discreet was interrupted while it wrote it",
+            "run discreet verify --recover on the certificate, or discreet ledger recover, with that version",
+        )
+    return [content for content in _contents(final.parent) if content.final == final and content.kind != "part"]
+
+
+def _beside(path: Path, write: str, kind: str) -> Path:
+    return path.with_name(f".{path.name}.{write}.{kind}")
+
+
+def _set_of(finals: Sequence[Path]) -> str:
+    """Return the digits that stand for a set: for the first name, and the others as seen from its folder."""
+    companions = sorted(os.path.relpath(path, finals[0].parent) for path in finals[1:])
+    return hashlib.sha256("\0".join([finals[0].name, *companions]).encode(errors="surrogateescape")).hexdigest()[:6]
+
+
+def require_settled(path: str | os.PathLike[str]) -> None:
+    """Refuse to read a file that waits for its new content while another content of its set has its own."""
+    names = {canonical(Path(path))}
+    with contextlib.suppress(OSError, RuntimeError, ValueError):
+        names.add(canonical(Path(path).resolve()))
+    for content in [content for name in names for content in _waiting(name)]:
+        if content.kind == "ready" and not content.whole:
+            raise FileProblem(path, *(_UNSETTLED if content.entry is None else _UNDELIVERED))
+
+
+def recover(*paths: Path) -> None:
+    """Finish or undo what a dead write of a set left; the first file of a pair is found beside the second."""
+    finals = [canonical(path) for path in paths]
+    if len(finals) == 1:
+        pairs = (([content.final, *finals], content.write) for content in _contents(finals[0].parent))
+        finals = next((pair for pair, write in pairs if write.endswith(_set_of(pair))), finals)
+    if any(map(_waiting, finals)):
+        with locked(*finals):
+            _settle(finals)
+
+
+def _settle(finals: Sequence[Path]) -> None:
+    """Finish or undo what a dead write of a set left, while its names are locked; refuse what is another's."""
+    contents = [content for final in finals for content in _waiting(final)]
+    for content in contents:
+        if content.entry is not None:
+            raise FileProblem(content.final, *_UNDELIVERED)
+        if not content.write.endswith(_set_of(finals)):
+            raise FileProblem(content.final, *_UNSETTLED)
+    for write in {content.write for content in contents}:
+        ready = [_beside(final, write, "ready") for final in finals]
+        if os.path.lexists(ready[0]):
+            _go_on(ready, finals, _UNSETTLED)
+        for incomplete in ready:
+            _remove(incomplete)
+
+
+def deliver(entry: str, placed: Mapping[str, Any]) -> bool:
+    """Give what an entry committed its names, where it is at hand as it was; return whether it has them."""
+    folder = placed.get("folder")
+    items = [folder] if folder else [{**item, "files": {"": item["sha256"]}} for item in placed["files"]]
+    finals, contents, complete = [Path(item["path"]) for item in items], [], bool(items)
+    marks = [_beside(final, item["write"], "promised") for final, item in zip(finals, items, strict=True)]
+    with locked(*finals):
+        for final, item in zip(finals, items, strict=True):
+            waiting = {content.path for content in _waiting(final)}
+            ready = _beside(final, f"{item['write']}-{entry}", "ready")
+            # of an earlier version it is a part, beside a mark
+            contents.append(ready if ready in waiting else _beside(final, item["write"], "part"))
+            place = contents[-1] if os.path.lexists(contents[-1]) else final
+            files = {name: place / name for name in item["files"] if (place / name).is_file()}
+            complete = complete and {name: file_sha256(path) for name, path in files.items()} == item["files"]
+        if complete:
+            _go_on(contents, finals, _UNDELIVERED)
+        for path in (*contents, *marks):
+            _remove(path)
+    return complete
+
+
+def forsake(entry: str, paths: Iterable[Path]) -> None:
+    """Remove what waits for an entry that was never committed."""
+    for content in [content for path in paths for content in _waiting(path)]:
+        if content.entry == entry or (
+            content.kind == "promised" and content.path.read_bytes() in (entry.encode(), b"")
+        ):
+            with locked(content.final):
+                _remove(content.path)
+
+
+def _go_on(contents: Sequence[Path], finals: Sequence[Path], otherwise: tuple[str, str]) -> None:
+    """Give contents of a dead write their names, but for names that something else has taken since."""
+    for content, final in zip(contents, finals, strict=True):
+        there = os.path.lexists(content) and os.path.lexists(final)
+        if there and (content.is_dir() or os.lstat(final).st_ctime_ns > os.lstat(content).st_ctime_ns):
+            raise FileProblem(final, "something else has taken its name since", f"move it away. Then {otherwise[1]}")
+    try:
+        _move(contents, finals)
+    except OSError:
+        raise FileProblem(finals[0], *otherwise) from None
+
+
+def _move(contents: Sequence[Path], finals: Sequence[Path]) -> None:
+    """Rename what was not renamed yet, the first file last."""
+    for content, final in reversed(list(zip(contents, finals, strict=True))):
+        if os.path.lexists(content):
+            os.replace(content, final)
+        _sync(final.parent)
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk, where the file system can tell."""
+    with contextlib.suppress(PermissionError):  # of a folder that may be written and not read
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+                raise
+        finally:
+            os.close(descriptor)
+
+
+def _sweep(finals: Sequence[Path]) -> None:
+    """Remove what dead writes left in the folders: of these names, which are locked, and of those nobody writes."""
+    for folder in {final.parent for final in finals}:
+        contents = _contents(folder)
+        needed = {content.write for content in contents if content.kind != "part"}
+        for content in contents:
+            with contextlib.suppress(OSError):
+                if content.write not in needed and not _waiting(content.final):
+                    with locked(*{content.final}.difference(finals)):
+                        _remove(content.path)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+class Keeper(NamedTuple):
+    """Who keeps books about a write, and is told of it before its names are given."""
+
+    entry: str
+    complete: Callable[[Mapping[str, Any]], None]
+
+
+class _Write:
+    """One write: where its contents are, and whether they have to stay there."""
+
+    def __init__(self, paths: Sequence[Path], keeper: Keeper | None = None) -> None:
+        self.finals = [canonical(path) for path in paths]
+        self.name, self.keeper, self.fixed = secrets.token_hex(3) + _set_of(self.finals), keeper, False
+        self.ready, self.problem = self.name, _UNSETTLED
+        if keeper is not None:
+            self.ready, self.problem = f"{self.name}-{keeper.entry}", _UNDELIVERED
+        self.contents = self.parts = [_beside(final, self.name, "part") for final in self.finals]
+
+    @contextmanager
+    def begun(self, path: Path, *, held: bool = False) -> Iterator[None]:
+        """Lock, settle and sweep the names, and discard what an error leaves."""
+        with contextlib.nullcontext() if held else locked(*self.finals), _told(path, self.discard):
+            _settle(self.finals)
+            _sweep(self.finals)
+            yield
+
+    def commit(self, placed: Mapping[str, Any] | None = None) -> None:
+        """Give complete contents their names; what is begun cannot be undone, so it is tried twice."""
+        if self.keeper is not None or len(self.finals) > 1:
+            self.contents = [_beside(final, self.ready, "ready") for final in self.finals]
+            _move(self.parts, self.contents)
+        if self.keeper is not None and placed is not None:
+            self.keeper.complete(placed)
+            self.fixed = True
+        try:
+            _move(self.contents, self.finals)
+        except BaseException as error:
+            self.fixed = self.fixed or not os.path.lexists(self.contents[-1])
+            if not self.fixed:
+                raise
+            try:
+                _move(self.contents, self.finals)
+            except OSError:
+                self._fail(error)
+            if not isinstance(error, OSError):
+                raise
+
+    def discard(self, error: BaseException) -> None:
+        """Remove the contents, the first file's first: without it the others are not complete."""
+        if self.fixed:
+            return
+        for path in (*self.contents, *self.parts):
+            try:
+                _remove(path)
+            except OSError:
+                if self.contents is not self.parts:
+                    self._fail(error)
+
+    def _fail(self, error: BaseException) -> NoReturn:
+        """Say of contents that they can neither get their names nor be removed, or are not known to have them."""
+        if any(map(os.path.lexists, self.contents)):
+            raise FileProblem(self.finals[0], *self.problem) from error
+        raise FileProblem(
+            self.finals[0], "it was written, but the system does not confirm that its name is on disk", "check the disk"
+        ) from error
+
+
+@contextmanager
+def together(
+    *paths: Path,
+    inputs: Iterable[Any] = (),
+    private: bool = False,
+    check: Callable[[], None] = lambda: None,
+    held: bool = False,
+    keeper: Keeper | None = None,
+    hashes: Mapping[Path, str] | None = None,
+) -> Iterator[list[BinaryIO]]:
+    """Write files that appear all at once, when the block ends without an error; else what was there stays."""
+    check_outputs(paths, inputs)
+    write = _Write(paths, keeper)
+    with write.begun(paths[0], held=held), ExitStack() as stack:
+        check()
+        files: list[BinaryIO] = []
+        for part, final in zip(write.parts, write.finals, strict=True):  # nobody but its owner reads one that replaces
+            opener = partial(os.open, mode=0o600 if private or _mode(final) is not None else 0o666)
+            files.append(stack.enter_context(open(part, "x+b", opener=opener)))
+        yield files
+        for final, file in zip(write.finals, files, strict=True):
+            _complete(file, None if private else _mode(final))
+        if keeper is None:
+            write.commit()
+            return
+        hashes = {
+            path: (hashes or {}).get(path) or file_sha256(part) for path, part in zip(paths, write.parts, strict=True)
+        }
+        items = zip(map(str, write.finals), hashes.values(), strict=True)
+        write.commit({"files": [{"path": path, "sha256": sha256, "write": write.name} for path, sha256 in items]})
+
+
+def _complete(file: BinaryIO, mode: int | None) -> None:
+    file.flush()
+    if mode is not None:
+        os.fchmod(file.fileno(), mode)
+    os.fsync(file.fileno())
+
+
+def _mode(path: Path) -> int | None:
+    """Return the permissions of a file that is replaced, None where there is none."""
+    with contextlib.suppress(OSError):
+        found = os.lstat(path)
+        return stat.S_IMODE(found.st_mode) & 0o777 if stat.S_ISREG(found.st_mode) else None
+    return None
+
+
+@contextmanager
+def new_folder(path: Path, *, keeper: Keeper | None = None, folders: Iterable[str] = ()) -> Iterator[Path]:
+    """Write a folder that appears whole, when the block ends without an error, or not at all."""
+    write = _Write([path], keeper)
+    (final,), (part,) = write.finals, write.parts
+    with write.begun(path):
+        for place in (part, *map(part.joinpath, folders)):
+            place.mkdir()
+        yield part
+        if os.path.lexists(final):
+            raise FileProblem(path, "it exists already", "name a folder that does not exist")
+        names = sorted(part.rglob("*"))
+        for draft in {name for name in names if _OURS.fullmatch(name.name)}:  # of attempts that are dead, or too slow
+            draft.unlink(missing_ok=True)
+            names.remove(draft)
+        for place in (*names, part):
+            _sync(place)
+        paid = [name for name in names if keeper is not None and name.is_file()]
+        files = {str(name.relative_to(part)): file_sha256(name) for name in paid}
+        write.commit({"files": [], "folder": {"path": str(final), "write": write.name, "files": files}})
+
+
+@contextmanager
+def repeatable(path: Path) -> Iterator[BinaryIO]:
+    """Write a file of which every attempt, on whatever machine, writes the same bytes, so that it needs no lock."""
+    write = _Write([path])
+    with _told(path, write.discard):
+        with open(write.parts[0], "x+b") as file:
+            yield file
+            _complete(file, None)
+        write.commit()
+
+
+def own_folder(path: Path, *, private: bool) -> None:
+    """Make a folder to write into where there is none; one that is private is its owner's alone."""
+    with _told(path):
+        path.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
+
+
+def spill_folder() -> tuple[str, Callable[[], None]]:
+    """Make a folder that is its owner's alone, for what a library cannot hold in memory; return what removes it too."""
+    with _told(Path(tempfile.gettempdir())):
+        path = tempfile.mkdtemp(prefix="discreet-")
+        return path, partial(shutil.rmtree, path, ignore_errors=True)
