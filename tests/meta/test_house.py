@@ -13,6 +13,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SLACK = 0.98
 """A number further below its ceiling than this has earned a lower one."""
+ROOM = 1.01
+"""A new mechanism, column type or command fits below this, without what is old being cut first; two do not."""
 
 spec = importlib.util.spec_from_file_location("count_house", ROOT / "tools" / "count_house.py")
 assert spec is not None
@@ -41,7 +43,11 @@ def test_every_number_has_a_ceiling() -> None:
 @pytest.mark.parametrize("name", CEILINGS)
 def test_it_does_not_rise_and_its_ceiling_follows(name: str) -> None:
     today, ceiling = (executed() if name in EXECUTED else counted())[name], CEILINGS[name]
-    assert today <= ceiling, f"{name}: {today:,}, and at most {ceiling:,} are allowed. Take away what was added"
+    most = ceiling if name in EXECUTED else int(ROOM * ceiling)
+    assert today <= most, (
+        f"{name}: {today:,}, and at most {most:,} are allowed, the ceiling of {ceiling:,} with room for one addition. "
+        "Say the same with less, or cut what is old: python tools/count_house.py lists all numbers"
+    )
     assert today >= SLACK * ceiling, (
         f"{name}: {today:,}, well below its ceiling of {ceiling:,}. Run python tools/count_house.py --write"
     )
