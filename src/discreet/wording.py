@@ -133,6 +133,27 @@ def _met(**limits: float) -> str:
     return f"the Markov chains met the limits of convergence: {', '.join(met)}"
 
 
+def _steps(
+    steps: int, candidates: int, population: int, api: str, noise: str, scale: float, variant: str, **votes: Any
+) -> str:
+    """Return what steps will do; *votes*: how many a record or a unit has, by which label, above which threshold."""
+    each = (
+        f"released from {counted(votes['threshold'], 'vote')} on"
+        if noise == "laplace"
+        else "on every candidate's votes"
+    )
+    whose = f"{counted(votes['nearest'], 'vote')} of each record, " * (votes["nearest"] != 1)
+    if votes["label"] is not None:
+        whose = f"a population for each value of {votes['label']!r}, {whose}"
+    if votes["units"]:
+        whose = f"up to {counted(votes['units'], 'vote')} of each unit, "
+    return (
+        f"{counted(steps, 'step')} of {counted(candidates, 'candidate')}, {whose}made by the API {api!r} of "
+        f"{counted(population, 'record')}, with {noise} noise of scale {rounded_down(scale, 4)} {each}, {variant} "
+        "variant"
+    )
+
+
 _PROTECTED = "; what is protected is which records are drawn, not a record that is drawn"
 SENTENCES: dict[str, str | Callable[..., str]] = {
     "chosen-without-data": _chosen,
@@ -228,6 +249,13 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
 }
 
 
+ANNOUNCED: dict[str, str | Callable[..., str]] = {
+    "api-alone": "no step: records are drawn from the API {api!r} alone",
+    "steps": _steps,
+}
+"""Codes that are said before a release, and in no certificate."""
+
+
 class _Words(Formatter):
     """Templates whose fields name the way to write a number: ``{share:percent}``, ``{cells:count cell}``."""
 
@@ -254,7 +282,7 @@ _WAYS: dict[str, Callable[[Any, str], str]] = {
 
 def said(code: str, numbers: Mapping[str, Any]) -> str:
     """Return the sentence of a code; one that is not known, or lacks a number, says itself."""
-    form = SENTENCES.get(code)
+    form = SENTENCES.get(code) or ANNOUNCED.get(code)
     try:
         if isinstance(form, str):
             return _Words().vformat(form, (), numbers)

@@ -17,7 +17,6 @@ from discreet._core.arrays import Floats
 from discreet._core.checks import choice, flag, integer, positive_size
 from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.random import public, seeded
-from discreet._core.text import counted, rounded_down
 from discreet.domain import Commonness, Domain, Parts, Records
 from discreet.evolution import API
 from discreet.evolution.measured import EvolvedStep
@@ -534,30 +533,14 @@ class PrivateEvolution(SteppedMechanism):
         """Return what the API was made of."""
         return {f"api.{name}": records for name, records in self._api.sources().items()}
 
-    def announcement(self) -> str:
+    def announcement(self) -> Code:
         """Return the steps, the population and the noise."""
+        api = self._api.name
         if not self.steps:
-            return f"no step: records are drawn from the API {self._api.name!r} alone"
-        each = (
-            f"released from {counted(self.threshold, 'vote')} on"
-            if self.noise == "laplace"
-            else "on every candidate's votes"
-        )
-        return (
-            f"{counted(self.steps, 'step')} of {counted(self.candidates, 'candidate')}, {self._voters}made by the API "
-            f"{self._api.name!r} of {counted(self.population, 'record')}, with {self.noise} noise of scale "
-            f"{rounded_down(self.scale, 4)} {each}, {self.variant} variant"
-        )
-
-    @property
-    def _voters(self) -> str:
-        """Who votes for how many, where it is not each record for one."""
-        if self.unit_votes:
-            return f"up to {counted(self.unit_votes, 'vote')} of each unit, "
-        if self.by_label is not None:
-            own = f"a population for each value of {self.by_label!r}, "
-            return own + replace(self, by_label=None, label_shares=None)._voters
-        return "" if self.nearest == 1 else f"{counted(self.nearest, 'vote')} of each record, "
+            return Code("api-alone", {"api": api})
+        numbers = {"steps": self.steps, "candidates": self.candidates, "population": self.population, "api": api}
+        numbers |= {"noise": self.noise, "scale": self.scale, "variant": self.variant, "nearest": self.nearest}
+        return Code("steps", numbers | {"threshold": self.threshold, "units": self.unit_votes, "label": self.by_label})
 
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         r"""Return how far records are displaced on average, as a share of the domain's diameter: a prediction.

@@ -18,6 +18,7 @@ from discreet._core.files import locked, require_settled, together
 from discreet._core.random import SecureGenerator
 from discreet.domain import Parts, Records
 from discreet.mechanisms.base import PartsMechanism, Votes, declared
+from discreet.privacy import Code
 
 
 class SteppedMechanism(PartsMechanism):
@@ -58,8 +59,8 @@ class SteppedMechanism(PartsMechanism):
         """Return what a step released, as it is shown while the run goes on: public post-processing."""
 
     @abstractmethod
-    def announcement(self) -> str:
-        """Return what the steps will do, in words, before the first one."""
+    def announcement(self) -> Code:
+        """Return what the steps will do, before the first one."""
 
 
 def steps_taken(

@@ -163,7 +163,7 @@ def said_before(mechanism: Mechanism, request: Request, *, n: int, reference: An
     if not isinstance(mechanism, SteppedMechanism):
         return []
     drawn, like = request.size or n, Reference.of(reference, mechanism.domain)
-    lines = [mechanism.announcement()]
+    lines = [str(mechanism.announcement())]
     if not mechanism.steps:
         return lines
     if mechanism.forecast(n).slow:
