@@ -16,10 +16,9 @@ from discreet.ledger.request import Replacement
 from discreet.mechanisms import REGISTRY, Mechanism, first_names, named, require_kept
 from discreet.mechanisms.base import parameter_names, require_relation
 from discreet.planner.cells import with_cells
-from discreet.planner.options import Comparison, with_sampling
+from discreet.planner.options import Comparison, required, with_sampling
 from discreet.planner.plans import planned
 from discreet.planner.predicted import Reference, common
-from discreet.privacy import Budget
 
 _NO_PARAMETERS = {"cells", "group", "n"}
 """What a mechanism is calibrated with, besides its own parameters."""
@@ -49,13 +48,6 @@ class PublicFacts:
             return self
         like = None if self.given is None else public_table(self.given, domain)
         return replace(self, domain=domain, reference=like)
-
-
-def required(budget: Budget | None) -> Budget:
-    """Return a budget. Raises ParameterError where there is none."""
-    if budget is None:
-        raise ParameterError("the budget is what the release may spend. Write Budget(epsilon=..., delta=...)")
-    return budget
 
 
 def require_complete(request: Request) -> None:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from discreet import wording
 from discreet._core.checks import choice
-from discreet._core.errors import DiscreetError, Fault, MissingExtra, Refused
+from discreet._core.errors import DiscreetError, Fault, MissingExtra, ParameterError, Refused
 from discreet._core.numeric import least_integer
 from discreet._core.text import about, counted, percent
 from discreet.domain import Domain
@@ -56,7 +56,7 @@ class Comparison:
     @property
     def budget(self) -> Budget:
         """What may be spent."""
-        return _there(self.request.budget, "budget")
+        return required(self.request.budget)
 
     @property
     def n(self) -> int:
@@ -87,6 +87,13 @@ class Comparison:
     def errors_without_privacy(self) -> dict[str, float]:
         """The same of each column, in its own unit."""
         return sampling_errors(self.domain, self.size, self.reference)
+
+
+def required(budget: Budget | None) -> Budget:
+    """Return a budget. Raises ParameterError where there is none."""
+    if budget is None:
+        raise ParameterError("the budget is what the release may spend. Write Budget(epsilon=..., delta=...)")
+    return budget
 
 
 _Fact = TypeVar("_Fact")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet import wording
-from discreet._core.errors import Infeasible
+from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.text import about, alarm, counted, listing, percent, rounded_up, sentence, table
 from discreet.domain import Domain
 from discreet.ledger import Ledger, Request
@@ -25,6 +25,7 @@ from discreet.planner.options import (
     fewer_cells,
     predicted,
     private_step,
+    required,
     shown_options,
     with_sampling,
     wrapped,
@@ -39,6 +40,13 @@ _UNLIKE = 0.05  # of the range of a column
 _CLOSE = 2.0  # times the least predicted error, up to which it is predicted again with all draws
 _CHEAP = 16  # draws a prediction takes at most, from which on each of them is quick
 _NEAR = 0.05  # of the least predicted error and of a sample's: that much more where a release can be analysed
+
+_MOVED = {
+    "epsilon": "Budget(epsilon=...), the second argument",
+    "delta": "Budget(epsilon=..., delta=...), the second argument",
+    "group": "unit=Unit(..., max_records=...)",
+}
+"""Arguments of earlier versions, and where they are now."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,7 +288,7 @@ class Plan:
 
 def plan(
     domain: Domain | str | os.PathLike[str],
-    budget: Budget,
+    budget: Budget | None = None,
     *,
     records: int,
     size: int | None = None,
@@ -336,6 +344,8 @@ def plan(
     >>> plan(ages, Budget(epsilon=1.0, delta=1e-9), records=50_000).best.name
     'hierarchical-histogram'
     """
+    for name in _MOVED.keys() & parameters.keys():
+        raise ParameterError(f"{name}=... is an argument of earlier versions. Write {_MOVED[name]}")
     files = {
         what: os.fspath(given)
         for what, given in (("domain", domain), ("reference", reference))
@@ -343,7 +353,7 @@ def plan(
     }
     domain = domain if isinstance(domain, Domain) else Domain.read(domain)
     request = Request(
-        budget=budget,
+        budget=required(budget),
         domain=domain,
         relation=Replacement(records=records),
         unit=unit,

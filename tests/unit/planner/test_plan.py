@@ -306,3 +306,12 @@ def test_what_works_in_steps_is_compared_with_a_mechanism_of_one_step() -> None:
     stepped = [kind for kind in REGISTRY.values() if issubclass(kind, SteppedMechanism)]
     assert stepped
     assert not any(issubclass(named(kind.traits.one_step_instead), SteppedMechanism) for kind in stepped)
+
+
+@pytest.mark.parametrize(("old", "new"), [({"epsilon": 1.0}, "Budget"), ({"delta": 0.1}, "Budget"),
+                                          ({"group": 2}, "Unit")])  # fmt: skip
+def test_an_argument_of_earlier_versions_is_answered_with_the_new_one(old: dict[str, Any], new: str) -> None:
+    with pytest.raises(ParameterError, match=f"Write .*{new}"):
+        plan(AGES, records=500, **old)
+    with pytest.raises(ParameterError, match="Write Budget"):
+        plan(AGES, records=500)
