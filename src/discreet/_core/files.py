@@ -143,7 +143,7 @@ def _taken(path: Path) -> int:
 _OURS = re.compile(r"\.(.+)\.([0-9a-f]{12})(?:-([^.]+))?\.(part|ready|(promised))", re.DOTALL)
 _UNSETTLED = (
     "writing it and the files that go with it was interrupted, or is still under way",
-    "wait for that run. If it died, run discreet verify --recover on the certificate, and name the table with --data",
+    "wait for that run. If it died, run discreet verify --recover on the certificate and its data, which ends it",
 )
 _UNDELIVERED = (
     "another run is writing this name, or died before its release was settled in the ledger",

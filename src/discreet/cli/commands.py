@@ -480,7 +480,12 @@ def _written(value: Any) -> str:
 @click.command()
 @click.argument("certificate", type=click.Path())
 @click.option("--data", type=click.Path(), help="The released file. Also check its hash, rows and columns.")
-@click.option("--recover", "settle", is_flag=True, help="First finish or undo an interrupted write of the release.")
+@click.option(
+    "--recover",
+    "settle",
+    is_flag=True,
+    help="First end an interrupted write: finish or undo it. With --data also across folders.",
+)
 @click.option("--seconds", type=float, default=60.0, show_default=True, help="Time limit for recomputing the claims.")
 @_json
 def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_json: bool) -> int:
