@@ -66,6 +66,7 @@ def synthesiser_for(
 
     Examples
     --------
+    >>> from discreet.domain import Category, Domain, Numeric
     >>> domain = Domain(columns={"income": Numeric(lower=0, upper=1e6), "sex": Category(categories=["f", "m"])})
     >>> made = synthesiser_for(domain, ("income",))
     >>> made.sensitive, made.given
