@@ -25,7 +25,7 @@ from discreet.domain import Domain
 from discreet.ledger import Ledger, Request, Run
 from discreet.ledger.ledger import PlannedRelease
 from discreet.ledger.outlook import ledger_for
-from discreet.mechanisms import Forecast, Mechanism, first_names, named
+from discreet.mechanisms import Mechanism, first_names, named
 from discreet.mechanisms.base import PartsMechanism, parameter_names
 from discreet.mechanisms.base import declared as number_of
 from discreet.mechanisms.steps import checkpoint_state
@@ -34,7 +34,7 @@ from discreet.planner.choice import PublicFacts, chosen_mechanism, require_compl
 from discreet.privacy import Budget, Unit
 from discreet.releases.content import MechanismFamily, contents_of, delta_caveats, utility_facts
 from discreet.releases.parts import no_folders, require_folders
-from discreet.releases.publication import budget_of, carry_out, offer_of
+from discreet.releases.publication import Offer, budget_of, carry_out, offer_of
 from discreet.releases.release import Release, place, require_whole_pair
 from discreet.releases.writing import check_output
 
@@ -205,8 +205,7 @@ def release(
         closed = with_public(closed, made.public_inputs(), domain=made.domain)
         offer = offer or offer_of(made, request, facts.n or 0, facts.commonness)
         why = ". ".join([*chosen_cells(declared, made.domain), why])
-        forecast = made.forecast(offer.n, facts.commonness)
-        _say(watch, _announced(request, made, why, facts, forecast))
+        _say(watch, _announced(request, offer, why, facts))
         return carry_out(
             run,
             closed,
@@ -214,10 +213,10 @@ def release(
             rng=table.rng,
             progress=None if isinstance(mechanism, MechanismFamily) else watch.progress,
             info={
-                **utility_facts(made, offer.n, facts.commonness),
+                **utility_facts(made, offer.n, offer.forecast),
                 "mechanism": made.name,
                 "why": why,
-                "share_not_from_data": forecast.lost,
+                "share_not_from_data": offer.forecast.lost,
             },
         )
 
@@ -391,16 +390,16 @@ def _say(watch: Watch, sentences: Iterable[str]) -> None:
             watch.announce(one)
 
 
-def _announced(request: Request, chosen: Mechanism, why: str, facts: PublicFacts, forecast: Forecast) -> Iterator[str]:
+def _announced(request: Request, offer: Offer, why: str, facts: PublicFacts) -> Iterator[str]:
     """Say what was chosen and what it will do, before anything is drawn: from public facts alone."""
     from discreet.mechanisms.likelihood import no_posterior
 
-    n, size = facts.n or 0, request.size
-    yield f"{why}. {sentence(wording.lost(forecast))}"
+    chosen, n, size = offer.mechanism, facts.n or 0, request.size
+    yield f"{why}. {sentence(wording.lost(offer.forecast))}"
     if chosen.traits.random_size and size is not None:
-        expected = counted_up(size * forecast.released_share)
+        expected = counted_up(size * offer.forecast.released_share)
         yield f"about {expected} of {counted(size, 'draw')} are expected to be released"
-    if chosen.contents(n).tables is None and (why_not := no_posterior(chosen)):
+    if offer.contents.tables is None and (why_not := no_posterior(chosen)):
         yield f"estimate will give no intervals from this release: {why_not}"
     if request.budget is not None:
         yield from map(str, delta_caveats(request.budget.delta, n))

@@ -184,13 +184,14 @@ def test_the_other_remedies_of_evolution_and_of_points_help() -> None:
 def test_what_cannot_help_is_not_named() -> None:
     words = Domain(columns={"word": OpenLabels()})
     budget = Budget(epsilon=1.0, delta=1e-6)
-    text = poor_utility(calibrated("stability-histogram", words, n=200, budget=budget, size=100), 200)
+    kept = calibrated("stability-histogram", words, n=200, budget=budget, size=100)
+    text = poor_utility(kept.forecast(200), kept)
     assert "cells" not in text
     assert "columns" not in text
     assert "fewer records" not in text
     assert "public table like this one" in text
     evolved = calibrated("private-evolution", table(6), n=2000, budget=budget, size=100, steps=16)
-    text = poor_utility(evolved, 2000)
+    text = poor_utility(evolved.forecast(2000), evolved)
     assert "Take fewer steps" in text
     assert "take a smaller population" in text
     assert "fewer records" not in text

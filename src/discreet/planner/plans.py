@@ -175,10 +175,11 @@ class Plan:
 
         Each is a sentence or two.
         """
-        if self.feasible and not self.feasible[0].poor:
+        best = self.feasible[0] if self.feasible else None
+        if best is not None and not best.poor:
             return []
-        if self.feasible:
-            why = poor_utility(self.best, self.comparison.n, self.comparison.reference.commonness(self.best.domain))
+        if best is not None and best.forecast is not None:
+            why = poor_utility(best.forecast, self.best)
             verdict = [f"a release by {self.best.name}, the best, would be refused: {why}"]
         else:
             verdict = ["no mechanism can release this table: each says why below"]

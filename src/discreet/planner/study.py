@@ -217,9 +217,9 @@ class Together:
     def verdict(self) -> list[str]:
         """Which releases would be refused as mostly not from the data, and why: a sentence or two each."""
         return [
-            f"a release of {part.name} would be refused: {poor_utility(part.mechanism, part.records)}"
+            f"a release of {part.name} would be refused: {poor_utility(forecast, part.mechanism)}"
             for part in self.parts
-            if part.mechanism.forecast(part.records).lost > POOR_UTILITY
+            if (forecast := part.mechanism.forecast(part.records)).lost > POOR_UTILITY
         ]
 
     def text(self, wanted: Sequence[Wanted]) -> str:

@@ -15,8 +15,8 @@ from discreet._core.checks import positive_size
 from discreet._core.errors import Fault, ParameterError, PoorUtility
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
-from discreet.domain import Commonness, Domain
-from discreet.mechanisms import Mechanism, certified_type, first_names, named, require_kept
+from discreet.domain import Domain
+from discreet.mechanisms import Forecast, Mechanism, certified_type, first_names, named, require_kept
 from discreet.mechanisms.reading import Contents, Estimates, Reading
 from discreet.privacy import Budget, Code, Guarantee, Relation
 from discreet.releases.facts import CertificateFacts, GuaranteeFacts
@@ -168,9 +168,9 @@ def outcome_facts(reading: Reading) -> Mapping[str, Any]:
     return {"outcome": list(told.codes), "share_from_data": told.share_from_data, **told.facts}
 
 
-def utility_facts(mechanism: Mechanism, n: int, like: Commonness | None = None) -> dict[str, Any]:
+def utility_facts(mechanism: Mechanism, n: int, forecast: Forecast | None = None) -> dict[str, Any]:
     """Say what share of the release was not going to be from the data, where a public fact says it."""
-    forecast, depends = mechanism.forecast(n, like), mechanism.traits.leaves_out
+    forecast, depends = forecast or mechanism.forecast(n), mechanism.traits.leaves_out
     return {
         "share_not_from_data": None if depends or math.isnan(forecast.lost) else forecast.lost,
         "share_at_most": forecast.lost_at_most,
@@ -234,21 +234,20 @@ POOR_UTILITY = 0.2
 """Above this share of records that carry nothing of the data, a release must be asked for explicitly."""
 
 
-def require_utility(mechanism: Mechanism, n: int, *, size: int | None, like: Commonness | None = None) -> None:
+def require_utility(forecast: Forecast, mechanism: Mechanism, *, size: int | None) -> None:
     """Refuse a release most of which would not be from the data, from public facts alone.
 
     Raises PoorUtility when more than 20 % of the records are expected to carry nothing of the data, or when not one
     record is expected at all; it says what would help this mechanism.
     """
-    forecast = mechanism.forecast(n, like)
     if forecast.lost > POOR_UTILITY:
-        raise PoorUtility(poor_utility(mechanism, n, like))
+        raise PoorUtility(poor_utility(forecast, mechanism))
     if size is not None and (expected := size * forecast.released_share) < 1.0:
         raise PoorUtility(wording.no_records(expected, size))
 
 
-def poor_utility(mechanism: Mechanism, n: int, like: Commonness | None = None) -> str:
+def poor_utility(forecast: Forecast, mechanism: Mechanism) -> str:
     """Return why a release that is mostly not from the data is refused, and what would help this mechanism."""
     least, width = mechanism.traits.least_columns, len(mechanism.domain.columns)
     wide = [name for name in first_names() if least == 1 < named(name).traits.least_columns <= width]
-    return wording.poor_utility(mechanism.forecast(n, like), POOR_UTILITY, wide=wide)
+    return wording.poor_utility(forecast, POOR_UTILITY, wide=wide)

@@ -17,7 +17,7 @@ from discreet.confidential.closed import Provenance
 from discreet.domain import Domain
 from discreet.domain.records import Commonness
 from discreet.ledger import Request, Run
-from discreet.mechanisms import Mechanism, Reading
+from discreet.mechanisms import Forecast, Mechanism, Reading
 from discreet.mechanisms.base import declared, feasible, require_made_for, twin_of
 from discreet.mechanisms.reading import Contents
 from discreet.privacy import Budget, Code, Guarantee
@@ -38,12 +38,13 @@ from discreet.releases.release import Release, carried, write
 
 
 class Offer(NamedTuple):
-    """A mechanism, and what it gives for a request: ``contents`` under ``guarantee``, of ``n`` records. Public."""
+    """A mechanism, and what it gives for a request of ``n`` records: ``contents`` under ``guarantee``. Public."""
 
     mechanism: Mechanism
     n: int
     contents: Contents
     guarantee: Guarantee
+    forecast: Forecast
 
 
 def offer_of(mechanism: Mechanism, request: Request, n: int, like: Commonness | None = None) -> Offer:
@@ -65,9 +66,10 @@ def offer_of(mechanism: Mechanism, request: Request, n: int, like: Commonness | 
     require_kind(guarantee, request.accept)
     if request.budget is not None:
         feasible(guarantee, request.budget, f"{request.budget} with {mechanism.name} {mechanism.parameters()}")
+    forecast = mechanism.forecast(n, like)
     if "poor-utility" not in request.accept:
-        require_utility(mechanism, n, size=contents.size, like=like)
-    return Offer(mechanism, n, contents, guarantee)
+        require_utility(forecast, mechanism, size=contents.size)
+    return Offer(mechanism, n, contents, guarantee, forecast)
 
 
 def budget_of(guarantee: Guarantee) -> Budget:
@@ -96,7 +98,7 @@ def carry_out(
     Raises Refused when the chains of a model did not converge, or FileProblem when the output cannot be written: what
     was there is then as it was.
     """
-    (mechanism, n, contents, guarantee), request = offer, run.request
+    (mechanism, n, contents, guarantee, _), request = offer, run.request
     facts = confidential.provenance or Provenance(frame_kind="polars", columns=())
     document = Certificate.of(
         mechanism,
