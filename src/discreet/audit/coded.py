@@ -65,7 +65,8 @@ class Coded:
 
 def coded(tables: Sequence[pl.DataFrame], domain: Domain | None) -> list[Coded]:
     """Code tables of the same columns; cells that a domain declares are a resolution of their own."""
-    exact, ranges, points, declared = [], [], [], []
+    points: list[Floats] = []
+    exact, ranges, declared = [], [], []
     for name in tables[0].columns:
         columns = [table[name] for table in tables]
         numbers = _numbers(columns)
