@@ -34,10 +34,9 @@ class Estimates(NamedTuple):
 
     ``counts``, shape (k,): in records, the best linear ones that add up to the known number of records.
     ``noise``: standard deviation of the noise in the count of one cell, or of one measured set.
-    ``sets``: for each level of the tree, from the smallest sets to the whole, the set that each cell is in, numbered in
-    order, and whether the sets of this level were measured too.
+    ``sets``: level by level, from the smallest sets on, the set that each cell is in, and whether these were measured.
     ``each``: how many records a released one stands for; 0 where counts were released.
-    ``stratified``: whether records were drawn so that the number in each set is its share, to within one.
+    ``stratified``: whether the number of records drawn in each set is its share, to within one.
     ``least``: the fewest cells that a hidden set may have.
     """
 
@@ -52,8 +51,7 @@ class Estimates(NamedTuple):
         """Return which cells are in hidden sets.
 
         The largest sets that are at most one and a half standard deviations above 0 are sorted by this distance. The
-        first of them are hidden: as many as, taken together, are within that limit too. Their number is found by
-        bisection.
+        first of them are hidden: as many as, taken together, are within that limit too.
         """
         within = [np.arange(len(self.counts)), *(of for of, _ in self.sets)]  # the set of each cell, level by level
         above = [upper[np.searchsorted(lower, np.arange(lower[-1] + 1))] for lower, upper in pairwise(within)]
@@ -103,18 +101,12 @@ def halves(size: int) -> list[tuple[Integers, bool]]:
 
 @dataclass(frozen=True)
 class Hidden:
-    """What bounds take as possible: hidden cells hold what the draws say, or are empty, all or on one side.
-
-    ``cells``, shape (S,): whether a record of the support is in such a cell.
-    """
+    """What bounds take as possible: hidden cells hold what the draws say, or are empty, all or on one side."""
 
     cells: Booleans
 
     def said(self, masses: Floats) -> str:
-        """Return what is assumed of these cells, in words.
-
-        ``masses``, shape (draws, S): of the cells.
-        """
+        """Return what is assumed of these cells, in words, from the masses of all cells, shape (draws, S)."""
         share = percent(float(masses[:, self.cells].sum(axis=1).mean()))
         return (
             f"the release cannot tell some neighbouring cells from empty ones. On average the draws put about {share} "
@@ -131,8 +123,6 @@ class Hidden:
 
         The hidden cells hold what the draws say. Or all are empty. Or only those below the median of the mean draw
         are empty, or only those above it.
-
-        ``column``, ``codes``: the column, and its part of the support.
         """
         values = extremes(column, codes)[0]
         masses = np.where(np.isnan(values), 0.0, draws.weights)  # nulls are left out
@@ -167,11 +157,7 @@ _PARTS = 64  # of equal mass, in order of their values, into which the records a
 
 @dataclass(frozen=True)
 class Withheld:
-    """What bounds take as possible: each draw's mass of these cells lies in any of them, up to so much in each.
-
-    ``cells``, shape (S,): whether a record of the support is in such a cell.
-    ``most``: the mass that one cell has at most.
-    """
+    """What bounds take as possible: each draw's mass of these cells lies in any of them, up to ``most`` in each."""
 
     cells: npt.NDArray[np.bool_]
     most: float
@@ -180,9 +166,7 @@ class Withheld:
     def below(cls, likelihood: ThresholdedCounts, seen: Floats, records: int, *, population: bool) -> Withheld:
         """Return the cells of which nothing was released.
 
-        ``likelihood``: the noise, and the threshold.
         ``seen``, shape (cells,): released counts (nan: not in the table), or numbers of released records.
-        ``records``: confidential ones.
         ``population``: whether masses are the population's, of which the table is a sample.
         """
         from scipy.special import gammaincinv
@@ -196,10 +180,7 @@ class Withheld:
         return cls(cells, min(1.0, whole / records))
 
     def said(self, masses: Floats) -> str:
-        """Return what is assumed of these cells, in words.
-
-        ``masses``, shape (draws, S): of the cells.
-        """
+        """Return what is assumed of these cells, in words, from the masses of all cells, shape (draws, S)."""
         share = percent(float(masses[:, self.cells].sum(axis=1).mean()))
         return (
             f"nothing was released of cells that hold about {share} of the records (posterior mean). Intervals hold "
@@ -216,8 +197,6 @@ class Withheld:
 
         The part of them at a rank has at least the value at that rank where all are as low as they can be, and at most
         that where they are as high. Nulls stay as they are.
-
-        ``column``, ``codes``: the column, and its part of the support.
         """
         values = extremes(column, codes)[0]
         moved = self.cells & ~np.isnan(values)
@@ -281,10 +260,7 @@ _LEFT = 1e-6  # expected share of a cell that the last value takes over from the
 
 
 def continuous_domain(domain: Domain) -> Domain:
-    """Return the domain whose only column is not cut into cells.
-
-    Raises ParameterError when the domain is not one numeric column of intervals.
-    """
+    """Return the domain whose only column, numeric and of intervals, is not cut into cells."""
     column = next(iter(domain.columns.values()))
     whole = isinstance(column, Numeric) and column.cells is not None and column.step is None and not column.nullable
     if len(domain.columns) != 1 or not whole or column.dtype not in ("float64", "float32"):  # type: ignore[attr-defined]
@@ -296,14 +272,7 @@ def continuous_domain(domain: Domain) -> Domain:
 def shapes(domain: Domain, alpha: Floats, masses: Floats, rng: np.random.Generator) -> tuple[Records, Floats]:
     """Draw a Dirichlet process within each cell, uniform base, for each row of masses.
 
-    Raises ParameterError when they are too many to hold.
-
-    Returns
-    -------
-    records : Records
-        ``draws * T`` values, row by row.
-    weights : ndarray of float64, shape (draws, T)
-        Their masses.
+    Returns ``draws * T`` values, row by row, and their masses, shape (draws, T).
     """
     (column,) = domain.columns.values()
     low, high = (np.asarray(end, dtype=np.float64) for end in column.ends(np.arange(len(alpha))))

@@ -19,7 +19,7 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.numeric import log_rising
 from discreet.inference.lattice import IMPOSSIBLE, Lattice, OnLattice, unknown
 from discreet.inference.prior import Noise, Prior, log_prior
-from discreet.inference.sums import Level, Sums
+from discreet.inference.sums import Sums
 from discreet.mechanisms.likelihood import DrawnByLeast, DrawnFromCounts, ThresholdedUrn
 
 _DROP = 45.0  # in logarithms, below the largest
@@ -33,8 +33,7 @@ def product(
 ) -> OnLattice:
     """Return the posterior where each cell has a factor of its own.
 
-    ``least``: that all counts have.
-    ``held``: the logarithm of one more factor of each cell that holds a record.
+    ``least``: that all counts have. ``held``: the logarithm of one more factor of each cell that holds a record.
     """
     cells = np.arange(len(prior.alpha))
 
@@ -130,9 +129,7 @@ class Held:
 class _Group:
     """Tables whose smallest count is ``first`` or more, and less than ``after``.
 
-    ``law``: by which they are proposed.
-    ``counts``: those of which the smallest is ``first`` or more, whatever it is.
-    ``log``: logarithm of the weight of the group.
+    ``law``: by which they are proposed. ``counts``: those of which the smallest is ``first`` or more, whatever it is.
     """
 
     law: float
@@ -348,10 +345,6 @@ class Opened:
         return self._lattice.counts(numbers), np.asarray(beside)
 
     @cached_property
-    def _levels(self) -> list[Level]:
-        return self._lattice.levels
-
-    @cached_property
     def _kinds(self) -> list[tuple[int, float]]:
         """Of each cell: its released records, and its share of new values."""
         return [*zip(self._drawn.tolist(), self._base.tolist(), strict=True)]
@@ -361,7 +354,7 @@ class Opened:
         logs = {kind: each.logs for kind, each in told.items()}
         kinds = [*zip(self._lattice.cells, self._kinds, strict=True)]
         laws = self._lattice.laws({kind: (kind[0], told[kind[1]].numbers, logs[kind[1]]) for kind in kinds})
-        sums = Sums([laws[kind] for kind in kinds], self._lattice.total, self._levels, tilt=self._tilt)
+        sums = Sums([laws[kind] for kind in kinds], self._lattice.total, self._lattice.levels, tilt=self._tilt)
         self._tilt = sums.tilt
         return sums
 
@@ -396,14 +389,10 @@ class Opened:
 
 @dataclass(frozen=True)
 class _Told:
-    """What the released records of a cell tell.
+    """What the released records of a cell tell: lattice numbers of its count, and the log-likelihoods of noisy counts.
 
     ``noise``, ``lean``, ``least``: of its count, how it is tilted, and the least noisy count that was kept.
-    ``step``: of the lattice.
-    ``numbers``: lattice numbers of the count, one after the other.
-    ``kept``, ``read``: those of noisy counts that were kept, one after the other, and the log-likelihood of each.
-    ``nothing``: the log-likelihood where none was kept.
-    ``peak``: what was taken off these logarithms.
+    ``nothing``: the log-likelihood where none was kept. ``peak``: what was taken off these logarithms.
     """
 
     noise: Noise

@@ -180,10 +180,7 @@ class Group(NamedTuple):
 
 
 def groups_of(domain: Domain, by: str) -> list[Group]:
-    """Return the groups of a column, in the order of its codes, that of nulls last.
-
-    Raises ParameterError when there is no such column, or it has too many values or no cells.
-    """
+    """Return the groups of a column, in the order of its codes, that of nulls last."""
     if by not in domain.columns:
         raise ParameterError(f"there is no column {by!r}. The columns are: {', '.join(domain.names)}")
     column = domain.columns[by]

@@ -30,7 +30,6 @@ class Weighed(Protocol):
     """The counts of cells under one of several priors of equal probability.
 
     ``log``: logarithm of the weight of all counts, up to a number that is the same for all priors.
-    ``step``, ``approximation``: as those of :class:`Counted`.
     """
 
     @property
@@ -64,7 +63,6 @@ class Counted:
 
     ``counts``, shape (draws, k): in records; each row has the sum ``n`` to within half a step.
     ``step``: in which the counts are followed: 1 where the posterior is exact.
-    ``approximation``: what else is taken for something simpler, in words.
     ``drawn``: how many draws, from the first on, were made under each prior.
     """
 
@@ -83,11 +81,8 @@ class Counted:
 
 @dataclass(frozen=True)
 class Lattice:
-    """Counts as multiples of a step, with the prior of each.
+    """Counts as multiples of a step, which is 1 where they are exact, with the prior of each.
 
-    ``records``: the number of confidential records.
-    ``step``: 1 where counts are exact.
-    ``prior``: of the cells.
     ``guess``, shape (k,): of the counts, in the prior's order; it changes no draw, only precision.
     ``spread``: about the standard deviation of a count given the release.
     """
@@ -141,7 +136,7 @@ class Lattice:
     def _log_prior(self, alpha: float, rate: float, numbers: Integers) -> Floats:
         return log_prior(alpha, self.counts(numbers), self.step, rate)
 
-    @property
+    @cached_property
     def levels(self) -> list[Level]:
         """The sets of the prior's tree, with the weights of their sums; equal sets share a function."""
         levels, parts = [], self.prior.alpha
@@ -179,10 +174,7 @@ class Lattice:
 
 @dataclass(frozen=True)
 class OnLattice:
-    """The posterior of counts that are independent but for their sum, and for the sums of sets.
-
-    ``order``: of the cells; none where they are in order.
-    """
+    """The posterior of counts that are independent but for their sum and those of sets, with the cells in ``order``."""
 
     lattice: Lattice
     sums: Sums

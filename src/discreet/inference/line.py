@@ -69,10 +69,7 @@ def extremes(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats]:
 class Line:
     """A block of draws seen along one column; nulls are left out, so everything is about the values that are not null.
 
-    ``column``: the declared column.
-    ``codes``, shape (S,): the column of the support.
-    ``draws``: the block.
-    ``at``: the column's place in the domain.
+    ``codes``, shape (S,): the column of the support. ``at``: the column's place in the domain.
     ``end``: with "least" or "most", all the mass of a cell lies at its least or its greatest value.
     """
 
@@ -167,10 +164,6 @@ class Line:
         return np.asarray(np.where(single, (low < a) if strict else (low <= a), inside), dtype=np.float64)
 
     @cached_property
-    def _atomic(self) -> bool:
-        return bool((self.low == self.high).all() and (self.own_low == self.own_high).all())
-
-    @cached_property
     def _ordered(self) -> tuple[Floats, Floats]:
         """Return each draw's values in order, and the mass up to each."""
         first = np.argsort(self.low, kind="stable")
@@ -186,7 +179,7 @@ class Line:
     def quantile(self, q: float) -> Floats:
         """Return the least value at which the mass reaches ``q``, in each draw."""
         real("the level of a quantile", q, above=0, below=1)
-        if self._atomic:
+        if (self.low == self.high).all() and (self.own_low == self.own_high).all():  # atoms
             values, cumulated = self._ordered
             place = np.minimum((cumulated < q * (1.0 - 1e-12)).sum(axis=1), values.shape[1] - 1)
             rows = np.zeros_like(place) if len(values) == 1 else np.arange(len(place))
@@ -237,8 +230,6 @@ def variances(least: Line, most: Line) -> tuple[Floats, Floats]:
 
     They are the least, over centres, of the mean square distance to the nearest value of each cell, and to the furthest
     one: the latter by the minimax theorem, since a cell's mass may be split between its ends.
-
-    ``least``, ``most``: the draws with each cell's mass at its least and at its greatest value.
     """
     if least is most:
         return least.variance(), least.variance()

@@ -51,15 +51,11 @@ _PROCESS = (
 
 
 class Told(NamedTuple):
-    """What a release tells of the confidential counts.
+    """What a release tells of the confidential counts, of the leaves for a tree.
 
-    ``domain``: of the mechanism.
-    ``counted``, ``priors``: draws of the counts, of the leaves for a tree, and their priors.
-    ``base``: shares of the cells in the base measure.
-    ``leaf``: of each cell; none where there is no tree.
-    ``made``: facts about the release.
+    ``base``: shares of the cells in the base measure. ``leaf``: of each cell; none where there is no tree.
     ``strength``: of a Dirichlet process prior; none where the prior is a tree.
-    ``withheld``: by which threshold cells were, and what was released of each; none where there is no threshold.
+    ``withheld``: by which threshold cells were, and what was released of each.
     ``hidden``: which cells, or leaves, the release does not tell from empty ones.
     """
 
@@ -204,9 +200,7 @@ def counts_of(
 ) -> Told:
     """Return what is known of the confidential counts; the rest as for :func:`mechanism_posterior`.
 
-    ``records``: confidential ones.
     ``seen``, shape (cells,): released counts (nan: not in the table), or numbers of released records.
-    ``released``: whether they are records.
     ``share``: of the records that the released ones stand for, where the certificate tells it.
     """
     likelihood, domain = known_likelihood(mechanism), mechanism.domain

@@ -30,10 +30,7 @@ _DEEP = 45.0  # nats below the mode at which a law is cut off
 
 
 class CountLaw(NamedTuple):
-    """The law of a count, on all its values or on equally spaced ones where there are many.
-
-    ``values``, ``masses``, shape (points,): a value stands for those around it too; masses sum to one.
-    """
+    """The law of a count, on all its values or on equally spaced ones, which stand for those around them too."""
 
     values: Floats
     masses: Floats
@@ -60,9 +57,7 @@ def new_values_law(draws: int, *, seen: int, distinct: int, strength: float, dis
     .. math:: \frac{\prod_{i=k}^{k+j-1}(\theta+i\sigma)}{(\theta+m)_n}\,
        \frac{\mathscr C(n,j;\sigma,-(m-k\sigma))}{\sigma^j} .
 
-    ``draws``: ``n``, at least 0.
-    ``seen``, ``distinct``: ``m`` and ``k``, ``1 <= k <= m``.
-    ``strength``, ``discount``: ``theta > -sigma``, ``0 <= sigma < 1``.
+    ``draws`` is ``n``; ``seen`` and ``distinct`` are ``m`` and ``k``.
 
     References
     ----------
@@ -379,10 +374,7 @@ def given_fresh_values(
     next draw of the urn is new with probability :math:`(\theta+\sigma(k+Y))/(\theta+n+m)`.
 
     ``fresh``: **Confidential**: ``k``, the number of distinct released values that no confidential record has.
-    ``size``, ``n``: ``m`` and ``n``.
-    ``strength``, ``discount``: of the mechanism; ``0 <= discount < 1``.
-    ``level``: probability of the interval.
-    Returns: confidential, and marked so.
+    ``size``: ``m``. Returns: confidential, and marked so.
 
     References
     ----------

@@ -22,7 +22,7 @@ import numpy as np
 from discreet._core.arrays import Floats, Integers
 from discreet.inference.lattice import IMPOSSIBLE, Lattice
 from discreet.inference.prior import Prior
-from discreet.inference.sums import Level, Sums
+from discreet.inference.sums import Sums
 from discreet.mechanisms.likelihood import NearestBySquares, NearestCounts
 
 _STEEPEST = 24.0  # per released record: sharper roundings than that are taken for as sharp
@@ -109,16 +109,12 @@ class Nearest:
                 logs[at + side] = self._log(best + (at + side) * step)
         return [best + at * step for at in sorted(logs) if logs[at] > IMPOSSIBLE]
 
-    @cached_property
-    def _levels(self) -> list[Level]:
-        return self._lattice.levels
-
     def _sums(self, t: float) -> Sums:
         lattice = self._lattice
         kinds = [*zip(lattice.cells, self._drawn.tolist(), strict=True)]
         told = {drawn: self._told(drawn, t) for drawn in {z for _, z in kinds}}
         laws = lattice.laws({kind: (kind[0], *told[kind[1]]) for kind in kinds})
-        sums = Sums([laws[kind] for kind in kinds], lattice.total, self._levels, tilt=self._tilt)
+        sums = Sums([laws[kind] for kind in kinds], lattice.total, lattice.levels, tilt=self._tilt)
         self._tilt = sums.tilt
         return sums
 
@@ -138,10 +134,7 @@ class _Law:
     """The law of the released counts given the table's.
 
     ``steep``: ``b``, by which the logarithm falls per released record; ``blunted``: whether it is less than it was.
-    ``each``: released records per confidential one.
-    ``size``: released records.
-    ``cells``: their number.
-    ``nodes``: values of ``t`` at which counts are proposed.
+    ``each``: released records per confidential one. ``nodes``: values of ``t`` at which counts are proposed.
     """
 
     steep: float

@@ -558,14 +558,7 @@ class Posterior:
 
 
 def known_functionals(asked: Sequence[Evaluated], domain: Domain, column: str | None = None) -> list[Functional | None]:
-    """Look up functionals by their names, before anything is computed.
-
-    Raises ParameterError when the column or a functional is unknown.
-
-    ``asked``, ``column``: as for :meth:`Posterior.evaluate`.
-    ``domain``: of the release.
-    Returns: none for a user's function.
-    """
+    """Look up functionals by their names, none for a user's function, before anything is computed."""
     names = [column] if column is not None else list(domain.names)
     if column is not None and column not in domain.columns:
         raise ParameterError(f"there is no column {column!r}. The columns are: {', '.join(domain.names)}")

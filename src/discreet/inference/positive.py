@@ -56,10 +56,6 @@ class Positive:
     def step(self) -> int:
         return self._lattice.step
 
-    @cached_property
-    def _levels(self) -> list[Level]:
-        return self._lattice.levels
-
     @classmethod
     def under(
         cls, priors: Sequence[Prior], likelihood: NoisyCellCounts, records: int, drawn: Integers
@@ -135,7 +131,7 @@ class Positive:
         kinds = [*zip(self._lattice.cells, self._drawn.tolist(), strict=True)]
         told = {drawn: self._told(drawn, total / self._size, shift, self._noise) for drawn in {z for _, z in kinds}}
         laws = self._lattice.laws({(cell, drawn): (cell, *told[drawn]) for cell, drawn in kinds})
-        sums = Sums([laws[kind] for kind in kinds], self._lattice.total, self._levels, tilt=self._tilt)
+        sums = Sums([laws[kind] for kind in kinds], self._lattice.total, self._lattice.levels, tilt=self._tilt)
         self._tilt = sums.tilt
         return sums
 
@@ -271,7 +267,7 @@ class Moved(Positive):
     def _tree(self, runs: list[LogWeights], blocks: list[LogWeights]) -> list[Level]:
         """Return the sets whose sums have weights: those of the prior, and those that are told of."""
         told = {len(some): some for some in (runs, blocks) if 1 < len(some) < len(self._drawn)}
-        levels = self._levels or self._flat(told)
+        levels = self._lattice.levels or self._flat(told)
         return [
             level._replace(log_weights=list(map(both, level.log_weights, told[len(level.log_weights)])))
             if len(level.log_weights) in told

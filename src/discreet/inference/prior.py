@@ -28,11 +28,10 @@ _SMOOTH = 32.0  # steps from 0, beyond which the weights within a step are alike
 
 
 def log_prior(alpha: float, counts: Floats, step: int = 1, rate: float = 0.0) -> Floats:
-    """Return the logarithm of ``Gamma(alpha + c) / (Gamma(alpha) c!)`` times ``e^(rate c)``.
+    """Return the logarithm of ``Gamma(alpha + c) / (Gamma(alpha) c!)`` times ``e^(rate c)``, ``rate`` at most 0.
 
-    ``counts``: whole, or multiples of a step.
-    ``step``: above 1, the sum over all whole numbers that round to a multiple.
-    ``rate``: at most 0. It belongs into the sum: what it is multiplied with may grow manifold within a step.
+    ``step``: above 1, the sum over all whole numbers that round to a multiple. The rate belongs into the sum: what it
+    is multiplied with may grow manifold within a step.
     """
     from scipy.special import gammaln
 
@@ -65,8 +64,7 @@ def _log_sum(alpha: float, before: Floats, last: Floats, _rate: float, _otherwis
 def _log_binomial_sum(alpha: float, before: Floats, last: Floats, rate: float, otherwise: Floats) -> Floats:
     """Return what :func:`log_prior` sums up at a negative rate: a part of a negative binomial law.
 
-    ``before``: the number below the first; negative where the sum is from 0.
-    ``otherwise``: for sums that are too small to be told from 0.
+    ``before``: the number below the first. ``otherwise``: for sums that are too small to be told from 0.
     """
     from scipy.special import betainc, betaincc
 
@@ -110,12 +108,9 @@ class Prior:
     to some depth below the whole; from there on it grows fourfold from depth to depth, up to 8, or halves.
 
     ``alpha``: masses of the cells, in the process or in the splits of the sets that they are in.
-    ``levels``: of the tree, from the smallest sets on; none for the process.
-    ``order``: the cells, neighbours in the tree beside one another; none where they are in order.
+    ``levels``: of the tree, from the smallest sets on. ``order``: the cells, neighbours in the tree beside one another.
     ``base``: the base measure of a tree, not in its order.
-    ``start``: depth of the last splits of the whole's strength; infinite where all have it.
-    ``wide``: that strength.
-    ``growth``: by what strengths are multiplied from depth to depth below.
+    ``start``: depth of the last splits of the whole's strength, ``wide``; infinite where all have it.
     """
 
     alpha: Floats
@@ -191,9 +186,8 @@ class Prior:
         With ``(a)_c / c!`` times ``e`` to this power times ``c``, the parts of a set add up to about the count that is
         guessed. The next level takes the power of their sum off again. Guesses are rounded, so that few laws differ.
 
-        ``guess``, shape (k,): of the counts, in the tree's order.
-        ``spread``: how much larger than guessed the count of a cell or set may well be: a power that is too steep for
-        it would leave nothing of its weight.
+        ``guess``, shape (k,): in the tree's order. ``spread``: how much larger than guessed a count may well be: a
+        power that is too steep for it would leave nothing of its weight.
         """
         if self.base is None:
             return [np.zeros(len(guess))]
@@ -239,11 +233,8 @@ def _halves(size: int) -> list[Integers]:
 class Noise:
     """Independent noise with a known law.
 
-    Raises ParameterError when the scale is not a positive number, or the law is unknown.
-
-    ``law``, {"laplace", "gaussian"}: ``P(z)`` proportional to ``e^(-|z|/scale)`` or ``e^(-z^2/(2 scale^2))``, or a
-    function that returns the logarithm of ``P(z)``, up to a constant, for an array of numbers.
-    ``scale``: in records. Of a function's law: about its standard deviation.
+    ``law``: ``P(z)`` proportional to ``e^(-|z|/scale)`` or ``e^(-z^2/(2 scale^2))``, or a function that returns the
+    logarithm of ``P(z)``, up to a constant; ``scale`` is then about its standard deviation.
     """
 
     law: str | Callable[[Floats], Floats]

@@ -28,12 +28,7 @@ _DEPENDENT = 1e-7
 
 
 class Regression(NamedTuple):
-    """What a formula gives.
-
-    ``names``: of the coefficients.
-    ``draws``, shape (draws, coefficients): NaN where a draw has none.
-    ``notes``: what they are, in words.
-    """
+    """The coefficients of a formula, shape (draws, coefficients): NaN where a draw has none."""
 
     names: list[str]
     draws: Floats
@@ -56,7 +51,11 @@ def regression(
         if basis is None:
             basis = _basis(shared, own, draws, design.names)
             shared = shared.within(basis)
-            _check_outcome(shared if own is None else shared.joined(own), asked, formula)
+            outcomes = shared.y if own is None else np.append(shared.y, own.y)
+            if asked == "logistic" and not np.isin(outcomes, (0.0, 1.0)).all():
+                raise ParameterError(
+                    f"the outcome of {formula!r} must be 0 or 1 in a logistic regression. Leave the kind out"
+                )
         parts = None if own is None else own.within(basis).split(len(draws.own_weights))
         for at, weights in enumerate(draws.weights):
             rows = shared if parts is None else shared.joined(parts[at])
@@ -112,7 +111,8 @@ class _Design:
         if unknown := [name for name in self.used if name not in domain.columns]:
             raise ParameterError(f"there is no column {unknown[0]!r}. The columns are: {', '.join(domain.names)}")
         self.outcome = ", ".join(str(term) for term in read.lhs).strip("`")
-        self.binary = self.outcome in domain.columns and _two_values(domain.columns[self.outcome])
+        column = domain.columns.get(self.outcome)
+        self.binary = column is not None and len(column.labels or ()) == 2
         self.kind = "logistic" if self.binary else "linear"
         self.names: list[str] = []
 
@@ -137,7 +137,7 @@ class _Design:
     def notes(self, kind: str, coefficients: Floats) -> tuple[str, ...]:
         """Say what the coefficients are, where values were put in for cells, and how many draws have none."""
         of = {"linear": "the linear projection of", "logistic": "the logistic regression, log-odds of"}[kind]
-        outcome = f"{self.outcome} = {_second(self.domain.columns[self.outcome])}" if self.binary else self.outcome
+        outcome = f"{self.outcome} = {self.domain.columns[self.outcome].words[1]}" if self.binary else self.outcome
         told = [f"coefficients of {of} {outcome} in the population, whether or not the model is true"]
         cells = [name for name in self.used if self.domain.columns[name].finite
                  and self.domain.columns[name].interval(np.zeros(1, dtype=np.int64)) is not None]  # fmt: skip
@@ -189,24 +189,8 @@ def _labels(column: Column) -> Any:
     return np.array(column.labels, dtype=object)
 
 
-def _two_values(column: Column) -> bool:
-    return len(column.labels or ()) == 2
-
-
-def _second(column: Column) -> str:
-    return column.words[1]
-
-
-def _check_outcome(rows: _Rows, kind: str, formula: str) -> None:
-    if kind == "logistic" and not np.isin(rows.y, (0.0, 1.0)).all():
-        raise ParameterError(f"the outcome of {formula!r} must be 0 or 1 in a logistic regression. Leave the kind out")
-
-
 def _basis(shared: _Rows, own: _Rows | None, draws: Draws, names: list[str]) -> Floats:
-    """Return ``R`` of the QR decomposition of the rows at mean weights: in it, sums of products stay small.
-
-    Raises ParameterError when a coefficient is not determined.
-    """
+    """Return ``R`` of the QR decomposition of the rows at mean weights: in it, sums of products stay small."""
     mass, rows = np.nan_to_num(draws.weights).mean(axis=0), shared
     if own is not None:
         rows = shared.joined(own)

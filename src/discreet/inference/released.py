@@ -29,12 +29,8 @@ if TYPE_CHECKING:
 class Released:
     """The distinct records of a release, and the public facts that came with it.
 
-    ``domain``: public.
-    ``records``: the ``k`` distinct released records.
-    ``counts``, shape (k,): how often each was released, or its weight.
-    ``urn``: the urn that the release continues, where its certificate says so.
-    ``certified``: whether there is a certificate.
-    ``held``: number of confidential records.
+    ``counts``, shape (k,): how often each record was released, or its weight. ``held``: number of confidential records.
+    ``urn``: the urn that the release continues. ``certified``: whether there is a certificate.
     """
 
     domain: Domain
@@ -51,20 +47,9 @@ class Released:
 
 
 def read_release(release: Any, facts: Any = None, *, weights: str | None = None) -> Released:
-    """Read a release.
+    """Read a release; of a file, only its distinct rows come into memory.
 
-    ``release``: the released table; of a file, only its distinct rows come into memory.
-    ``facts``: the certificate found with the release by default.
-    ``weights``: column of positive weights: a row counts as that many records.
-
-    Raises
-    ------
-    DataError
-        When the table does not fit the domain.
-    FileProblem
-        When a file cannot be read, or is not the one that its certificate was written for.
-    ParameterError
-        When there is no certificate, or the release is of counts.
+    ``facts``: the certificate found with the release by default. ``weights``: a row counts as that many records.
     """
     certificate = None if isinstance(facts, Domain) else read_certificate(release, facts)
     if certificate is not None and weights is None:

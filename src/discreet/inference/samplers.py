@@ -64,8 +64,6 @@ def accepted(proposals: Sequence[Proposals], draws: int, rng: np.random.Generato
 
     Each proposal is kept in proportion to what it weighs too little. The largest of these weights is that of all
     proposals so far: where a later one is larger, all are judged anew by it.
-
-    Raises ParameterError where hardly any proposal would be kept.
     """
     among = shares(proposals)
     held: list[list[Floats]] = [[] for _ in proposals]
@@ -112,10 +110,9 @@ def accepted(proposals: Sequence[Proposals], draws: int, rng: np.random.Generato
 def given_distinct(
     mixing: float, prior: Prior, records: int, drawn: Integers, draws: int, rng: np.random.Generator
 ) -> Floats:
-    """Draw the counts of ``records`` confidential records, a row each.
+    """Draw the counts of ``records`` confidential records, a row each, from those drawn of each cell, shape (k,).
 
     ``mixing``: probability that a released record is a uniform cell.
-    ``drawn``, shape (k,): released records of each cell.
     """
     own = np.zeros((draws, len(drawn)), dtype=np.int64) if mixing >= 1.0 else _own(mixing, prior, drawn, draws, rng)
     others = rng.multinomial(records - own.sum(axis=1), prior.masses(own.astype(np.float64), rng))
@@ -175,15 +172,10 @@ def noisy(
 def given_counts(
     likelihood: CellLikelihood, prior: Given, records: int, counts: Floats, draws: int, rng: np.random.Generator
 ) -> Counted:
-    """Draw the confidential counts given released ones.
+    """Draw the confidential counts given released ones, shape (k,); ``nan`` where none was.
 
-    Raises ParameterError when what was released does not determine the posterior.
-
-    ``likelihood``: of the mechanism, as its certificate states it.
     ``prior``: of the cells, of the leaves for a tree: one, several of equal probability, or the masses of a Dirichlet
     process.
-    ``records``: number of confidential records.
-    ``counts``, shape (k,): released; ``nan`` where none was.
     """
     priors = Prior.all_of(prior)
     assert isinstance(likelihood, NoisyCellCounts)  # no other mechanism releases counts
@@ -312,10 +304,8 @@ def given_records(
     *,
     kept: int | None = None,
 ) -> Counted:
-    """Draw the confidential counts given released records.
+    """Draw the confidential counts given released records, of each cell, or leaf.
 
-    ``likelihood``, ``prior``, ``records``: as for :func:`given_counts`.
-    ``drawn``, shape (k,): released records of each cell, or leaf.
     ``kept``: the sum of the noisy counts that were kept, up to the number of records, where the certificate tells it.
     """
     priors = Prior.all_of(prior)

@@ -29,11 +29,9 @@ if TYPE_CHECKING:
 
 
 def effective_sample_size(chains: npt.ArrayLike, *, ranked: bool = True) -> float:
-    """Return the effective sample size of draws, for their mean; by ranks ("bulk") unless told otherwise.
+    """Return the effective sample size of draws, shape (chains, draws), at most ``draws log10(draws)``, for their mean.
 
-    ``chains``, shape (chains, draws): draws of one number.
-    ``ranked``: Replace draws by the normal scores of their ranks first, which heavy tails need.
-    Returns: at most ``draws log10(draws)``; the number of draws where they are all equal.
+    ``ranked``: replace draws by the normal scores of their ranks first ("bulk"), which heavy tails need.
 
     References
     ----------
@@ -69,8 +67,6 @@ def effective_sample_size(chains: npt.ArrayLike, *, ranked: bool = True) -> floa
 
 def r_hat(chains: npt.ArrayLike) -> float:
     """Return the rank-normalised split R-hat, the larger of location and scale: 1 where the chains agree.
-
-    ``chains``, shape (chains, draws): draws of one number.
 
     References
     ----------
@@ -284,7 +280,7 @@ def distribution(posterior: Posterior, column: str | None, level: float, axes: A
     held = posterior.domain.columns[name]
     if held.open:
         raise ParameterError(f"column {name!r} holds open labels, of which no picture is known. Name another column")
-    drawn = _new_axes((7.0, 4.0)) if axes is None else axes
+    drawn = _pyplot().figure(figsize=(7.0, 4.0), layout="constrained").subplots() if axes is None else axes
     if held.labels is not None:
         _draw_shares(drawn, posterior, name, level)
     else:
@@ -350,10 +346,6 @@ def forest(summary: Summary) -> list[Any]:
     if summary.by:
         drawn[0].set_ylabel(_literal(summary.by))
     return list(drawn)
-
-
-def _new_axes(size: tuple[float, float]) -> Any:
-    return _pyplot().figure(figsize=size, layout="constrained").subplots()
 
 
 def _pyplot() -> Any:

@@ -26,10 +26,7 @@ _DIRECT = 1 << 20  # multiplications, beyond which convolutions use Fourier tran
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """Weights of the numbers ``low, low + 1, ...``; the largest is 1.
-
-    ``scale``: logarithm of what the weights are to be multiplied with.
-    """
+    """Weights of the numbers ``low, low + 1, ...``, the largest of them 1; ``scale``: the logarithm of their factor."""
 
     low: int
     weights: Floats
@@ -82,10 +79,9 @@ def both(one: LogWeights, other: LogWeights) -> LogWeights:
 
 
 class Level(NamedTuple):
-    """Sets of neighbouring numbers, or of sets, whose sums have weights of their own.
+    """Sets of neighbouring numbers, or of sets, whose sums have weights of their own, given as logarithms.
 
     ``of``: for each number or set of the level below, the set that it is in; sets have the numbers 0, 1, ... in order.
-    ``log_weights``: for each set, the logarithms of the weights of sums.
     """
 
     of: Integers
@@ -93,11 +89,8 @@ class Level(NamedTuple):
 
 
 class Sums:
-    """Numbers of given laws whose sum is known.
+    """Numbers of given laws whose sum is known, and sets of them whose sums have weights too, the smallest first.
 
-    ``laws``: one a number.
-    ``total``: the sum.
-    ``levels``: of sets whose sums have weights too, from the smallest sets on.
     ``tilt``: by which the laws are tilted at first; that of a like case saves time.
     ``away``: how far the sum is from the mean of the laws' sum.
     """
@@ -197,8 +190,7 @@ def _weighted(laws: Sequence[Law], log_weights: Sequence[LogWeights]) -> list[La
 def _times(laws: Sequence[Law], logarithms: Callable[[Integers, Integers], Floats]) -> list[Law]:
     """Return laws with their weights multiplied by others.
 
-    ``logarithms``: of what they are multiplied with, from the numbers of one law after the other, and how many each
-    law has.
+    ``logarithms``: of these, from the numbers of one law after the other, and how many each law has.
     """
     ends = _ends(laws)
     starts, lengths = ends[:-1], np.diff(ends)
@@ -310,8 +302,7 @@ def _listed(
     """Return the places of first numbers in their laws, by listing all that they may have.
 
     ``ones``, ``others``: weights of the pairs' laws, one after the other, and where each begins, and the last ends.
-    ``pair``, ``left``, ``at``: of each number to be found, its pair, the sum less the least numbers of both laws, and
-    the share of the weight that lies before it.
+    ``left``: the sum less the least numbers of both laws. ``at``: the share of the weight that lies before a number.
     """
     (weights, starts), (wide, ends) = ones, others
     same = pair * (int(left.max()) + 1) + left

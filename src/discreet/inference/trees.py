@@ -52,11 +52,9 @@ class Splits:
 
     @classmethod
     def of(cls, tree: Tree, variances: list[Floats], drawn: Integers) -> Splits:
-        """Return the splits of a tree.
+        """Return the splits of a tree with so many released records of each leaf, shape (k,).
 
-        ``tree``: the tree.
         ``variances``: of the upward estimates, as :func:`upward <discreet.mechanisms.tree.upward>` returns them.
-        ``drawn``, shape (k,): released records of the tree's leaves.
         """
         held, sizes, families = _levels(tree, drawn)
         order, leaf = tree.in_order(), np.empty(len(drawn), dtype=np.intp)
@@ -130,10 +128,7 @@ _QUADRATURE, _COARSE = np.polynomial.hermite_e.hermegauss(9), np.polynomial.herm
 class _Node(NamedTuple):
     """What is known of a node's count before anything is computed.
 
-    ``drawn``: its released records.
-    ``noise``: variance of its estimate's error.
-    ``at``: the counts at which the weights of what lies below are kept, increasing.
-    ``step``: between them.
+    ``noise``: variance of its estimate's error. ``at``: the counts at which the weights of what lies below are kept.
     """
 
     drawn: int
@@ -145,10 +140,7 @@ class _Node(NamedTuple):
 class TreeRecords:
     """Counts of the leaves given records drawn along the tree.
 
-    ``alpha``, shape (k,): prior masses of the leaves of ``splits``.
-    ``records``: number of confidential records, ``n``.
-    ``splits``: what the released records reach of the tree.
-    ``spread``: standard deviation of the noise of a node, in records.
+    ``alpha``, shape (k,): prior masses of the leaves of ``splits``. ``spread``: standard deviation of a node's noise.
     ``stratified``: whether the records were drawn systematically along the tree.
     ``start``: of the strengths of the splits' laws, as that of a :class:`Prior`; none where the leaves have one law.
     """

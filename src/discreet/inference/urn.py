@@ -37,20 +37,14 @@ _SPAN = (-12.0, 18.0)  # of log(strength + discount)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prior:
-    """Strength and discount of each draw.
-
-    ``strength``, ``discount``, shape (draws,): ``strength > -discount``, ``0 <= discount < 1``.
-    """
+    """Strength and discount of each draw, shape (draws,): ``strength > -discount``, ``0 <= discount < 1``."""
 
     strength: Floats
     discount: Floats
 
 
 def known_prior(z: Released, strength: float, discount: float, *, draws: int) -> Prior:
-    """Return the same parameters for every draw.
-
-    Raises ParameterError when they are out of range, or the discount is above 0 on a finite domain.
-    """
+    """Return the same parameters for every draw, once they are in range."""
     _check(z, discount)
     real("strength", strength, above=0.0 - discount)
     if discount > 0.0 and float(z.counts.min()) <= discount:
@@ -68,9 +62,6 @@ def _check(z: Released, discount: float) -> None:
 
 def log_partition(counts: npt.ArrayLike, strength: Floats, discount: Floats) -> Floats:
     """Return the log-probability (nats) of a partition under Pitman-Yor parameters, up to nothing: the exact EPPF.
-
-    ``counts``, shape (k,): frequencies.
-    ``strength``, ``discount``: of one shape, ``strength > -discount``.
 
     Examples
     --------
@@ -103,10 +94,7 @@ def learned_prior(
     hyperprior: Hyperprior | None,
     rng: np.random.Generator,
 ) -> Prior:
-    """Draw parameters from their posterior given the release, on a grid, spread evenly within its cells.
-
-    Raises ParameterError when weights are not whole numbers, or a parameter that is given is out of range.
-    """
+    """Draw parameters from their posterior given the release, on a grid, spread evenly within its cells."""
     if not np.array_equal(z.counts, np.rint(z.counts)):
         raise ParameterError("strength and discount are learned from whole records, not from weights")
     width = (_SPAN[1] - _SPAN[0]) / _STRENGTHS
@@ -161,11 +149,9 @@ _MOST_REST = 1024
 
 
 class TailPlan(NamedTuple):
-    """How a tail is cut off.
+    """How a tail is cut off: after ``T`` sticks, with the rest on ``M`` values.
 
-    ``sticks``, ``rest``: ``T`` and ``M``.
-    ``left``: Expected mass, of the whole distribution, left after the sticks: the part of which only the first two
-    moments are exact.
+    ``left``: expected mass, of the whole distribution, of which only the first two moments are exact.
     """
 
     sticks: int
@@ -176,9 +162,7 @@ class TailPlan(NamedTuple):
 def tail_plan(strength: float, discount: float, *, mass: float, tolerance: float) -> TailPlan:
     """Choose the number of sticks such that less than ``tolerance`` is left, or 256 of them.
 
-    ``strength``, ``discount``: of the tail's own process (the largest ones, where draws differ).
-    ``mass``: the tail's expected share of the whole.
-    ``tolerance``: what may be left.
+    ``strength``, ``discount``: of the tail's own process, the largest ones. ``mass``: its expected share of the whole.
     """
     steps = np.arange(1, _MOST_STICKS + 1)
     left = mass * np.cumprod((strength + steps * discount) / (strength + 1.0 + (steps - 1) * discount))
@@ -192,13 +176,7 @@ def tail_plan(strength: float, discount: float, *, mass: float, tolerance: float
 
 
 def tail_weights(strength: Floats, discount: Floats, plan: TailPlan, rng: np.random.Generator) -> Floats:
-    """Draw the weights of a tail, which sum to one in each row.
-
-    ``strength``, ``discount``, shape (D,): of each draw; ``strength > -discount``.
-    ``plan``: where to stop.
-    ``rng``: source of the draws.
-    Returns ndarray of float64, shape (D, plan.sticks + plan.rest).
-    """
+    """Draw the weights of a tail, shape (D, plan.sticks + plan.rest), which sum to one in each row."""
     theta, sigma = strength[:, None], discount[:, None]
     steps = np.arange(1, plan.sticks + 1)
     a = rng.standard_gamma(np.broadcast_to(1.0 - sigma, (len(theta), plan.sticks)))

@@ -173,12 +173,7 @@ _TAIL = 0.005  # share of the released records that a picture may leave out at e
 
 
 class Shares(NamedTuple):
-    """How the records of one column are spread.
-
-    ``bins``: share of the records in each bin.
-    ``beyond``: share outside all bins.
-    ``nulls``: share without a value.
-    """
+    """Shares of the records of one column: in each bin, beyond all bins, and without a value."""
 
     bins: npt.NDArray[np.float64]
     beyond: float
@@ -189,12 +184,9 @@ class Shares(NamedTuple):
 class Bins:
     """Where the values of a column are counted for a picture. Public.
 
-    ``column``: the column's declaration.
-    ``names``: one a bin, in words.
-    ``starts``: what is written where each bin begins, and where the last one ends; empty for columns without an order.
-    ``points``: whether each bin of an ordered column is one value.
-    ``cuts``: Ordered columns: where each bin begins, and where the last one ends, in cells or coordinates.
-    ``labels``: Unordered columns: the label (or the cell) of each bin.
+    ``cuts``: of an ordered column, where each bin begins and the last one ends, in cells or coordinates.
+    ``starts``: these in words. ``points``: whether each bin is one value.
+    ``labels``: of an unordered column, the label (or the cell) of each bin.
     """
 
     column: Column
@@ -207,7 +199,7 @@ class Bins:
     def shares(self, values: pl.Series, weights: npt.NDArray[Any]) -> Shares:
         """Return the share of each bin among values with weights; a negative sum of noisy counts is taken as 0.
 
-        Raises DataError when a value does not fit the declaration. The message holds no value.
+        The message of a DataError holds no value.
         """
         line, missing = _line(self.column, values)
         if self.cuts is not None:
@@ -226,14 +218,10 @@ class Bins:
 
 
 def bins_of(column: Column, values: pl.Series, weights: npt.NDArray[Any]) -> Bins:
-    """Choose bins for a column from its declaration and released values.
+    """Choose bins for a public column from its declaration and released values, with the weight of each.
 
     Up to 40 bins of whole cells that cover the released values, but for up to 0.5 % at an end that would take more than
     a third of the picture; or all labels, the 40 most frequent of more.
-
-    ``column``: public.
-    ``values``: released values.
-    ``weights``, shape (len(values),): how often each occurs, or its estimated count.
 
     Examples
     --------
@@ -255,7 +243,8 @@ def bins_of(column: Column, values: pl.Series, weights: npt.NDArray[Any]) -> Bin
     if column.size is None:
         cuts = np.linspace(low, high, _MOST_BINS + 1) if high > low else np.array([low, np.nextafter(low, math.inf)])
         starts = tuple(shown(column.kind, cut, 4) for cut in cuts)
-        return Bins(column=column, names=_spans(starts), starts=starts, cuts=cuts)
+        names = tuple(f"{a} to {b}" for a, b in pairwise(starts))
+        return Bins(column=column, names=names, starts=starts, cuts=cuts)
     step = -(-int(high - low + 1) // _MOST_BINS)
     count = -(-int(high - low + 1) // step)
     last_cell = (column.values or 1) - 1
@@ -273,13 +262,7 @@ def bins_of(column: Column, values: pl.Series, weights: npt.NDArray[Any]) -> Bin
 def confidential_shares(data: Any, domain: Domain, bins: Mapping[str, Bins]) -> Confidential[dict[str, Shares]]:
     """Return how the records of a confidential table are spread over public bins.
 
-    ``data``: the confidential table.
-    ``domain``: public.
-    ``bins``: one per column to be counted.
-    Returns: Closed; :func:`reveal_to_custodian` opens it.
-
-    Raises DataError if the table does not fit the domain, or FileProblem if a file cannot be read. No message holds a
-    value.
+    Closed: :func:`reveal_to_custodian` opens it. No message of an error holds a value.
     """
     found = {}
     for name, where in bins.items():
@@ -340,7 +323,3 @@ def _labelled(column: Column, line: npt.NDArray[Any], weight: npt.NDArray[np.flo
         full[labels.astype(np.int64)] = tally
         cells = np.sort(np.argsort(-full, kind="stable")[:_MOST_LABELS])  # the most frequent, in the declared order
     return Bins(column=column, names=tuple(words[c] for c in cells.tolist()), labels=tuple(cells.tolist()))
-
-
-def _spans(starts: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(f"{a} to {b}" for a, b in pairwise(starts))

@@ -47,9 +47,6 @@ def near(
     """Return Fréchet distance, precision and recall of a release, and those of a holdout where there is one.
 
     ``sources``: the confidential table, the release and the holdout, each with what a message about it begins with.
-    ``api``: whose embedding says where records lie.
-    ``read``: gives the distinct rows of a table and their frequencies.
-    ``rng``: chooses the records that are looked at in larger tables.
     """
     (table, own), *others = [_points(source, what, api, read, rng) for source, what in sources]
     neighbours = min(_NEIGHBOURS, *(len(points) - 1 for points, _ in [(table, own), *others]))

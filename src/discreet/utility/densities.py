@@ -66,12 +66,9 @@ def hellinger(
 
 
 def bandwidth(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> float:
-    r"""Return Scott's bandwidth :math:`n^{-1/5} s` of a sample on the line.
+    """Return Scott's bandwidth :math:`n^{-1/5} s` of a weighted sample, 0 of a constant one.
 
-    ``values``, shape (a,): the values.
-    ``weights``, shape (a,): frequencies, or other weights; ``n`` is their sum, and ``s`` the standard deviation with
-    divisor ``n - 1``.
-    Returns: the bandwidth; 0 for a constant sample.
+    ``n`` is the sum of the weights, and ``s`` the standard deviation with divisor ``n - 1``.
 
     References
     ----------

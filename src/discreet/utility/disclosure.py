@@ -28,7 +28,6 @@ class Rate:
     """How often an attack is right, with a 95 % Wilson interval as if its tries were independent. Confidential.
 
     ``right``: tries that are right; a sum of shares for expected matches.
-    ``tries``: number of tries.
     """
 
     right: float
@@ -52,13 +51,9 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disclosure:
-    """One attack on the records of the table, and on those of the control. Confidential.
+    """One attack on the records of the table, and on those of the control, if there is one. Confidential.
 
-    ``attack``: its name.
-    ``of``: the column that it is after, or all columns.
-    ``table``: how often it is right about records that the release was made from.
-    ``control``: about records of the control; None where there is none.
-    ``how``: what it does, in words.
+    ``of``: the column that it is after, or all columns. ``how``: what it does, in words.
     """
 
     attack: str
@@ -102,10 +97,7 @@ def disclosed(
 ) -> tuple[Disclosure, ...]:
     """Return what attacks reach that know some columns of a record and look for another one in the release.
 
-    ``data``, ``release``, ``control``: tables on one domain; values count as equal in the same cell or range.
-    ``sensitive``: the column to guess.
-    ``known``: the columns that are known of every record; all others by default.
-    ``rng``: chooses the records and descriptions that are tried.
+    Values count as equal in the same cell or range. ``known``: all other columns by default.
     """
     names = [column.name for column in data.columns]
     at = names.index(choice("sensitive", sensitive, names))
@@ -115,7 +107,11 @@ def disclosed(
         raise ParameterError("known columns are needed besides the sensitive one. Name at least one in known=")
     sides = [data, release] if control is None else [data, release, control]
     tables = [_Table.of(side, kept, at) for side in sides]
-    keys, values = _joint(tables)
+    # One number for each combination of known labels, and for each sensitive label, over all tables.
+    ends = np.cumsum([len(table.frequencies) for table in tables])[:-1]
+    keys = np.split(row_numbers(np.concatenate([table.known for table in tables])), ends)
+    labels = np.unique(np.concatenate([table.sensitive for table in tables]), return_inverse=True)[1]
+    values = np.split(labels, ends)
     found: dict[str, list[Rate]] = {name: [] for name in _HOW}
     shown = _Released(tables[1], keys[1], values[1])
     for which in range(0, len(tables), 2):
@@ -135,10 +131,7 @@ def disclosed(
 
 
 def mean_of(found: Sequence[tuple[Disclosure, ...]]) -> tuple[Disclosure, ...]:
-    """Return the mean of the same attacks on several released tables, each table attacked by itself.
-
-    Intervals are those of the tries on one table: several tables do not have more records.
-    """
+    """Return the mean of the same attacks on several released tables, with intervals for the tries on one table."""
     if len(found) == 1:
         return found[0]
 
@@ -185,14 +178,6 @@ class _Table:
 
 def _labels(rows: Rows) -> Integers:
     return np.column_stack([column.by_row for column in rows.columns])
-
-
-def _joint(tables: Sequence[_Table]) -> tuple[list[Integers], list[Integers]]:
-    """Return one number for each combination of known labels, and for each sensitive label, over all tables."""
-    ends = np.cumsum([len(table.frequencies) for table in tables])[:-1]
-    keys = row_numbers(np.concatenate([table.known for table in tables]))
-    values = np.unique(np.concatenate([table.sensitive for table in tables]), return_inverse=True)[1]
-    return np.split(keys, ends), np.split(values, ends)
 
 
 class _Released:
@@ -263,8 +248,7 @@ def _counter(keys: Integers, frequencies: Integers) -> Callable[[Integers], Inte
 def _singled_out(sides: Sequence[Rows], rng: np.random.Generator) -> list[Rate]:
     """Return how often a description of one released record alone fits one record alone, in tables of one size.
 
-    A description is the labels of up to four columns; each released record is described once. How many records of a
-    table a description fits depends on the table's size, so table and control are cut to the smaller of both.
+    A description is the labels of up to four columns. It fits more records of a larger table, so the tables are cut.
     """
     targets = [side for which, side in enumerate(sides) if which != 1]
     size = min(side.size for side in targets)

@@ -168,14 +168,9 @@ def total_variation(
 
 
 def summary(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> dict[str, float]:
-    """Return mean, standard deviation and quantiles of a weighted sample.
+    """Return mean, standard deviation (divisor: the total weight) and quantiles of a weighted sample.
 
-    Raises ParameterError as in :func:`wasserstein_1d`.
-
-    ``values``, shape (a,): the values, finite, in any order.
-    ``weights``, shape (a,): as in :func:`wasserstein_1d`.
-    Returns: ``mean``; ``sd``, of the sample as a distribution (divided by its total weight); ``p1``, ``p5``, ``p25``,
-    ``p50``, ``p75``, ``p95``, ``p99``: the least value at which the distribution function reaches the percentage.
+    A quantile is the least value at which the distribution function reaches the percentage.
 
     Examples
     --------
@@ -191,15 +186,12 @@ def summary(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> dict
     deviations = ordered - mean
     out = {"mean": mean, "sd": float(np.sqrt(np.dot(deviations * deviations, weight) / total))}
     reached = np.cumsum(weight)
+    whole = reached.dtype == np.int64
+    scaled = reached * 100 if whole else reached
     for percent in QUANTILES:
-        at = np.searchsorted(reached * 100 if reached.dtype == np.int64 else reached, _level(percent, reached))
+        at = np.searchsorted(scaled, percent * reached[-1] if whole else percent / 100 * reached[-1])
         out[f"p{percent}"] = float(ordered[min(int(at), len(ordered) - 1)])
     return out
-
-
-def _level(percent: int, reached: Cumulative) -> Any:
-    """Return the cumulative weight a quantile needs, times 100 where weights are whole numbers."""
-    return percent * reached[-1] if reached.dtype == np.int64 else percent / 100 * reached[-1]
 
 
 def _sample(name: str, values: npt.ArrayLike, weights: npt.ArrayLike | None) -> tuple[Floats, Weights | None]:
@@ -287,8 +279,7 @@ def _staircases(
 def _areas(longer: _Staircase, shorter: _Staircase) -> Iterator[float]:
     """Give the area between two quantile functions, block by block of the longer one's steps.
 
-    Between two neighbouring levels of either function both quantiles stand still. The levels of the shorter one are
-    placed among those of a block by bisection.
+    Between two neighbouring levels of either function both quantiles stand still.
     """
     for start in range(0, len(longer.values), _BLOCK):
         stop = min(start + _BLOCK, len(longer.values))

@@ -16,10 +16,7 @@ _MOST_LABELS = 50
 
 
 def marginal_distances(x: Rows, y: Rows, ways: int) -> dict[str, float]:
-    """Return the total variation distance between each marginal of ``ways`` columns, by their names.
-
-    Labels are compared: the cells of the columns, ordered ones cut into at most 20 equal ranges, nulls one more.
-    """
+    """Return the total variation distance between the labels of each marginal of ``ways`` columns, by their names."""
     found = {}
     for subset in combinations(range(len(x.columns)), ways):
         a, b = _keys(x, y, subset)
@@ -104,9 +101,8 @@ def _cramer(one: Values, other: Values, frequencies: Integers) -> float:
 def features(x: Rows, y: Rows) -> tuple[Floats, Floats]:
     """Return the features of the propensity model, of the rows that occur.
 
-    Of an ordered column: the scaled coordinate, its square, and the products with other ordered ones (a null is at the
-    middle of the values of ``x``, and has an indicator). Of another: an indicator of each of the labels that are second
-    to fiftieth in ``x`` by frequency; the others together are what these are compared with.
+    Of an ordered column: the scaled coordinate, its square, and products with other ordered ones (a null is at the mean
+    of ``x``, and has an indicator). Of another: indicators of the labels second to fiftieth in ``x`` by frequency.
     """
     both = []
     columns = list(zip(x.columns, y.columns, strict=True))

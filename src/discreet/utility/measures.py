@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.arrays import Integers
 from discreet._core.checks import integer
 from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
@@ -66,13 +66,7 @@ def measured(
     resamples: int,
     rng: np.random.Generator,
 ) -> tuple[Measured, ...]:
-    """Return every measure of a release, beside its baselines.
-
-    ``data``, ``release``, ``holdout``: the tables, on one domain.
-    ``measures``: Keys of :data:`MEASURES`.
-    ``resamples``: number of bootstrap samples; 0 for none.
-    ``rng``: draws them.
-    """
+    """Return every measure of a release, beside its baselines."""
     samples = [data.resampled(release.size, rng) for _ in range(integer("resamples", resamples, least=0))]
     exact = _transport_is_exact(data, release, holdout)
     out = []
@@ -87,22 +81,18 @@ def measured(
         again = [measure(data, sample) for sample in samples]
         for of, value in found.items():
             reached = np.array([one[of] for one in again if of in one])
+            ends = np.quantile(reached, (0.025, 0.975)).tolist() if len(reached) else []
             out.append(
                 Measured(
                     measure=name,
                     of=of,
                     release=value,
-                    bootstrap=_summary(reached) if len(reached) else None,
+                    bootstrap=(float(reached.mean()), ends[0], ends[1]) if ends else None,
                     holdout=None if apart is None else apart.get(of),
                     how=how,
                 )
             )
     return tuple(out)
-
-
-def _summary(values: Floats) -> tuple[float, float, float]:
-    low, high = np.quantile(values, (0.025, 0.975))
-    return float(values.mean()), float(low), float(high)
 
 
 def _transport_is_exact(data: Rows, release: Rows, holdout: Rows | None) -> bool:

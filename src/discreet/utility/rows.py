@@ -25,14 +25,9 @@ Reader = Callable[[Any], "tuple[pl.DataFrame, Integers]"]
 class Values:
     """The distinct values of one column, and where the rows hold them.
 
-    ``name``: the column.
-    ``ordered``: whether values are coordinates.
-    ``points``, shape (v,): distinct values, sorted: coordinates in the column's unit, or codes of labels. A null is
-    NaN, the last.
-    ``labels``, shape (v,): the label of each value: cells, cut into at most :data:`BINS` ranges where ordered; a null
-    has its own.
-    ``scale``: by what coordinates are divided to lie in a range of length 1.
-    ``place``, shape (rows,): which of the values each row holds.
+    ``points``, shape (v,): sorted: coordinates where ordered, or codes of labels; a null is NaN, the last.
+    ``labels``, shape (v,): the label of each: cells, cut into at most :data:`BINS` ranges where ordered; a null has its
+    own. ``scale``: divides coordinates to a range of length 1. ``place``, shape (rows,): which value each row holds.
     """
 
     name: str
@@ -54,11 +49,9 @@ class Values:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Distinct rows of a table and how often each occurs.
+    """Distinct rows of a table and how often each occurs, 0 times too.
 
-    ``columns``: one per column of the domain.
     ``weights``, shape (columns,): the domain's metric weights.
-    ``frequencies``, shape (rows,): at least 0.
     """
 
     columns: tuple[Values, ...]
@@ -101,8 +94,6 @@ def tables(sources: list[tuple[Any, str]], domain: Domain, read: Reader) -> list
     """Read tables on one domain, with one coding of open labels.
 
     ``sources``: each table, and what a message about it begins with.
-    ``domain``: public.
-    ``read``: Gives the distinct rows of a table and their frequencies.
     """
     read_tables = []
     for source, what in sources:
