@@ -188,35 +188,7 @@ def estimate_tables(
 
     Each table is analysed by itself, as if it were a sample of the population, and the estimates are combined by
     :func:`combine` with ``kind="fully"``. The variance within a table is a formula for means and shares of a column
-    without nulls, and that of 100 bootstrap samples for all else.
-
-    Parameters
-    ----------
-    release : Release, path or list of dataframe
-        The release of several tables, their folder, or the tables.
-    functionals : sequence of str or callable
-        As for :meth:`Posterior.evaluate`: names such as "mean", "q25", "P(>0.75)" of one column, or functions
-        ``f(values, weights)`` that return one number per row of ``weights``.
-    column : str, optional
-        The column; the only one by default. Without it, functions get a dict of columns.
-    by : str, optional
-        A column with cells, categories or truth values: the numbers of the distribution within each.
-    certificate : Certificate or path, optional
-        The one found with the release by default.
-    level : float
-        Probability of the intervals, between 0 and 1.
-
-    Returns
-    -------
-    Summary
-        A row per functional, and group. The "effective draws" are the tables.
-
-    Raises
-    ------
-    ParameterError
-        When the release is not of several tables from a posterior, or a column or functional is unknown.
-    DataError, FileProblem
-        When a table or the certificate cannot be read.
+    without nulls, and that of 100 bootstrap samples for all else. For parameters see ``Release.estimate``.
 
     Notes
     -----
@@ -266,27 +238,9 @@ def regress_tables(
     """Return the coefficients of a regression in the population from several synthetic tables, with intervals.
 
     Each table has its coefficients, with the variance of 25 bootstrap samples of it, and they are combined as by
-    :func:`estimate_tables`. Needs the extra ``formula``.
-
-    Parameters
-    ----------
-    release, certificate, level
-        As for :func:`estimate_tables`.
-    formula, kind
-        As for :meth:`Posterior.regress`.
-
-    Returns
-    -------
-    Summary
-        A row per coefficient. A note names the pairs of columns that were not measured: a coefficient that depends on
-        one of them rests on conditional independence, and no interval covers that.
-
-    Raises
-    ------
-    MissingExtra
-        When formulaic is not installed.
-    ParameterError
-        As for :meth:`Posterior.regress`, and when a table does not determine all coefficients.
+    :func:`estimate_tables`. For parameters and errors see ``Posterior.regress``. A note names the pairs of columns that
+    were not measured: a coefficient that depends on one of them rests on conditional independence, and no interval
+    covers that.
     """
     several = _Several.of(release, certificate, level)
     used = columns_of(several.domain, formula)

@@ -30,17 +30,14 @@ from discreet.mechanisms.tree import Tree
 
 @dataclass(frozen=True, slots=True)
 class Splits:
-    r"""Splits from the root downwards, and the leaves in their order in the tree.
+    """Splits from the root downwards, and the leaves in their order in the tree.
 
     The first child of a split is the one without released records where there is one, else the left one.
 
-    ``leaf``, shape (k,): the leaf that each leaf of the whole tree lies in.
-    ``drawn``, shape (leaves,): released records of each leaf.
-    ``children``, shape (splits, 2, 2): for the first and the second child, the first of its leaves and the one after
-    its last.
+    ``leaf``, shape (k,): the leaf that each leaf of the whole tree lies in. ``drawn``: released records of each leaf.
+    ``children``, shape (splits, 2, 2): for either child, the first of its leaves and the one after its last.
     ``share``, shape (splits,): the first child's share ``w`` of an error of their parent's count.
-    ``variance``, shape (splits,): of the split's own error, in units of the noise's variance.
-    ``depth``, shape (splits,): Increasing; the root's is 0.
+    ``variance``, shape (splits,): of the split's own error, in units of the noise's variance. ``depth``: increasing.
     """
 
     leaf: Indices

@@ -186,10 +186,10 @@ def summary(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> dict
     deviations = ordered - mean
     out = {"mean": mean, "sd": float(np.sqrt(np.dot(deviations * deviations, weight) / total))}
     reached = np.cumsum(weight)
-    whole = reached.dtype == np.int64
-    scaled = reached * 100 if whole else reached
+    integral = reached.dtype == np.int64
+    scaled = reached * 100 if integral else reached
     for percent in QUANTILES:
-        at = np.searchsorted(scaled, percent * reached[-1] if whole else percent / 100 * reached[-1])
+        at = np.searchsorted(scaled, percent * reached[-1] if integral else percent / 100 * reached[-1])
         out[f"p{percent}"] = float(ordered[min(int(at), len(ordered) - 1)])
     return out
 

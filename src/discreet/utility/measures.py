@@ -81,13 +81,16 @@ def measured(
         again = [measure(data, sample) for sample in samples]
         for of, value in found.items():
             reached = np.array([one[of] for one in again if of in one])
-            ends = np.quantile(reached, (0.025, 0.975)).tolist() if len(reached) else []
+            bootstrap = None
+            if len(reached):
+                low, high = np.quantile(reached, (0.025, 0.975)).tolist()
+                bootstrap = float(reached.mean()), low, high
             out.append(
                 Measured(
                     measure=name,
                     of=of,
                     release=value,
-                    bootstrap=(float(reached.mean()), ends[0], ends[1]) if ends else None,
+                    bootstrap=bootstrap,
                     holdout=None if apart is None else apart.get(of),
                     how=how,
                 )
