@@ -31,14 +31,7 @@ ATTACKS = (FREQUENCIES, NEIGHBOURS, CLASSIFIER)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What an attack sees.
-
-    ``first``, ``second``: the units of the pairs to guess, in an order that says nothing.
-    ``unknown``: other pairs whose coins are not known either: twice as many units.
-    ``held``: records known to be in the table.
-    ``others``: records known not to be in it.
-    ``released``: the release.
-    """
+    """What an attack sees: pairs to guess, others with unknown coins, records known in or out, and the release."""
 
     first: Coded
     second: Coded
@@ -49,10 +42,7 @@ class Scene:
 
 
 def differences(scene: Scene) -> tuple[list[str], Floats]:
-    """Return by how much each score speaks for the first of each pair rather than for the second.
-
-    Returns: the attack that each score belongs to, and an array of shape (pairs, scores).
-    """
+    """Return the attack of each score, and by how much it speaks for the first of each pair, shape (pairs, scores)."""
     found = [(FREQUENCIES, score) for score in _by_frequencies(scene)]
     if scene.released.counts is None:
         found += [(NEIGHBOURS, score) for score in _by_neighbours(scene)]
@@ -152,11 +142,7 @@ def _distances(scene: Scene, among: Coded) -> tuple[Floats, Floats]:
 
 
 def learned(scores: Floats, right: Booleans) -> Floats:
-    """Return the weights of scores by which the first of a pair is told from the second: ridge logistic regression.
-
-    ``scores``, shape (pairs, scores): from :func:`differences`, of pairs whose coins are known.
-    ``right``: whether the first is in the table.
-    """
+    """Return the weights of scores, (pairs, scores), by which the first of a pair is told from the second."""
     scale = np.sqrt((scores**2).mean(axis=0))
     scale[scale == 0.0] = 1.0
     x, signs = scores / scale, np.where(right, 1.0, -1.0)
@@ -181,11 +167,7 @@ _MOST = 3_000  # of them, of which a third is for tuning
 class Attack:
     """One attack, and how its guesses came out. Confidential.
 
-    ``name``: which.
-    ``pairs``: pairs of units, one of each in the table.
-    ``guesses``: of them that it guessed about.
-    ``right``: how many guesses were right.
-    ``tail``, shape (guesses + 1,): the bound on the probability of at least so many, where the claim holds.
+    ``tail``, shape (guesses + 1,): the bound on the probability of at least so many right ones, where the claim holds.
     """
 
     name: str
@@ -207,11 +189,7 @@ class Attack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs:
-    """Pairs of a unit of the table and one of its control, and the coins that put one of the two first.
-
-    ``table``, ``control``: unit by unit the two of a pair; most often each is a single record.
-    ``first_is_in``: the coins.
-    """
+    """Pairs of a unit of the table and one of its control, and the coins that put one of the two first."""
 
     table: Coded
     control: Coded
@@ -247,14 +225,9 @@ def joined(*parts: Coded) -> Coded:
 def attacked(
     table: Coded, control: Coded, released: Coded, null: Null, *, level: float, rng: np.random.Generator
 ) -> tuple[Attack, ...]:
-    """Pair units at random, tune attacks on some of the pairs, and score them on others.
+    """Pair coded units at random, tune attacks on some of the pairs, and score them on others.
 
-    ``table``, ``control``, ``released``: from :func:`~discreet.audit.coded.coded`.
-    ``null``: the claim.
-    ``level``: of each attack; numbers of guesses that could not reject at it are not tried.
-    ``rng``: of the pairs and the coins.
-
-    Raises DataError when there are fewer than four pairs of units that differ.
+    Numbers of guesses that could not reject at ``level``, that of each attack, are not tried.
     """
     pairs, rest = paired(table, control, rng)
     scored, tuning, known = divided(pairs)
@@ -277,10 +250,7 @@ def attacked(
 
 
 def paired(table: Coded, control: Coded, rng: np.random.Generator) -> tuple[Pairs, Coded]:
-    """Pair units of a table and of its control at random; pairs of equal units are left out.
-
-    Returns: the pairs, and all other units of the table.
-    """
+    """Return random pairs of units of a table and its control that differ, and all other units of the table."""
     table, control = table.ordered(), control.ordered()
     count = min(len(table), len(control))
     inside, outside = rng.permutation(len(table)), rng.permutation(len(control))[:count]
@@ -312,8 +282,7 @@ def _starts(units: Coded) -> Integers:
 def divided(pairs: Pairs) -> tuple[Pairs, Pairs, Pairs]:
     """Return pairs to score, pairs to tune attacks on, and pairs whose coins are told to the attacks.
 
-    Few of the first two share a cell: what a release says of a cell is about all of them at once. Which are taken
-    depends on the records of the pairs alone, not on the coins.
+    Few of the first two share a cell; which are taken depends on the records of the pairs alone, not on the coins.
     """
     resolution = "cells" if "cells" in pairs.table.codes else "ranges"
     both = joined(*pairs.sides)

@@ -121,18 +121,9 @@ def compared(
     epsilons: Sequence[float] = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0),
     features: Mapping[str, Callable[[Any], Hashable]] | None = None,
 ) -> tuple[Finding, Finding]:
-    """Test whether two samplers agree with a claim, in both directions.
+    """Test whether two samplers agree with a claim, with either of the two tables as the likely one.
 
-    ``first``, ``second``: of two neighbouring tables; anything that can be run.
-    ``claim``: the delta of the claim at an epsilon.
-    ``rng``: of the runs.
-    ``runs``: of each table; as many more are spent twice to choose an event and its threshold.
-    ``error``: probability at most that either finding is a false alarm.
-    ``epsilons``: at which the claim is compared.
-    ``features``: what of an output is looked at, by name; by default the output itself.
-    Returns: the findings with the first and with the second table as the likely one.
-
-    Raises ParameterError when ``runs`` or ``error`` is out of range.
+    The probability that either finding is a false alarm is at most ``error``.
 
     Examples
     --------
@@ -161,10 +152,7 @@ def compared(
 
 
 def _refutes(likely: int, unlikely: int, runs: int, event: Event, error: float) -> bool:
-    """Return whether exact bounds on both probabilities contradict the claim; each fails with a quarter of the error.
-
-    There are two directions, and in each a lower and an upper bound.
-    """
+    """Return whether exact bounds on both probabilities, each with a quarter of the error, contradict the claim."""
     low = clopper_pearson(likely, runs, confidence=1.0 - error / 2.0).lower
     high = clopper_pearson(unlikely, runs, confidence=1.0 - error / 2.0).upper
     return low > math.exp(event.epsilon) * high + event.delta
@@ -226,11 +214,7 @@ def _least_caught(likely: float, runs: int, event: Event, error: float) -> float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ratio:
-    """Log-ratios of two laws, estimated: of a value where it is common, of the range that it is in where it is not.
-
-    ``known``: by value.
-    ``edges``, ``ranges``: of numbers, in increasing order.
-    """
+    """Log-ratios of two laws, estimated: of a value where it is common, of the range that it is in where it is not."""
 
     known: dict[Hashable, float]
     edges: list[float]
@@ -261,12 +245,7 @@ class _Ratio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Score:
-    """Something that grows with the ratio of the two laws.
-
-    ``name``: what of an output it is computed from.
-    ``score``: of an output.
-    ``likely``, ``unlikely``: of the runs by which a threshold is chosen, in increasing order.
-    """
+    """Something that grows with the ratio of the two laws, and its values in the runs that a threshold is chosen by."""
 
     name: str
     score: Callable[[Any], float]
@@ -275,10 +254,7 @@ class _Score:
 
 
 def _scores(name: str, of: Callable[[Any], Any], *sides: Sequence[Any]) -> Iterator[_Score]:
-    """Yield scores of a feature as a whole, and element by element.
-
-    ``*sides``: outputs by which ratios are estimated, and others by which thresholds are chosen: likely and unlikely.
-    """
+    """Yield scores of a feature as a whole, and element by element."""
     values = [list(map(of, side)) for side in sides]
     yield from _of_values(name, of, *values)
     if not all(isinstance(one, tuple) for side in values for one in side):
@@ -355,8 +331,7 @@ def _is_number(value: Any) -> bool:
 def _event(found: _Score, claim: Callable[[float], float], epsilons: Sequence[float]) -> tuple[float, Event]:
     """Return the threshold and the epsilon at which a score comes nearest to refuting a claim, and how near.
 
-    By bounds on both probabilities, as the test does: so that, among events that keep the claim equally well, a common
-    one is taken, of which most can be said.
+    By bounds, as the test does: of events that keep the claim equally well it takes a common one, which says most.
     """
     runs = len(found.likely)
     levels = np.unique(np.concatenate((found.likely, found.unlikely)))

@@ -16,15 +16,14 @@ from discreet.domain import Domain
 BINS = 16
 """Into how many ranges, of as many records each, columns of numbers are cut."""
 
+_MOST_LABELS = 64
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coded:
-    """Records of one or several tables, row by row.
+    """Records of one or several tables, row by row: codes by resolution, and points.
 
-    ``codes``: by resolution, shape (rows, columns): the number of each value.
-    ``points``, shape (rows, coordinates): numbers by their rank in [0, 1], a coordinate of 0 or 1 for each label.
-    ``counts``: of a release of counts, how many records each of its cells is said to hold; None where rows are records.
-    ``sizes``, shape (units,): how many rows each unit has, one unit after the other; None where each row is a unit.
+    ``counts`` and ``sizes`` are None where each row is a record, and a unit.
     """
 
     codes: dict[str, Integers]
@@ -55,10 +54,7 @@ class Coded:
         return self._rows(np.lexsort(values if self.sizes is None else (*values, self.owners)), self.sizes)
 
     def by_unit(self, labels: npt.NDArray[Any]) -> Coded:
-        """Return the rows unit by unit.
-
-        ``labels``: the unit of each row.
-        """
+        """Return the rows unit by unit."""
         _, unit, sizes = np.unique(labels, return_inverse=True, return_counts=True)
         return self._rows(np.argsort(unit, kind="stable"), sizes)
 
@@ -68,12 +64,9 @@ class Coded:
 
 
 def coded(tables: Sequence[pl.DataFrame], domain: Domain | None) -> list[Coded]:
-    """Code tables of the same columns.
-
-    ``tables``: the confidential table, its control and the release.
-    ``domain``: where the claim has one; cells that it declares are then a resolution of their own.
-    """
-    exact, ranges, points, declared = [], [], [], []
+    """Code tables of the same columns; cells that a domain declares are a resolution of their own."""
+    points: list[Floats] = []
+    exact, ranges, declared = [], [], []
     for name in tables[0].columns:
         columns = [table[name] for table in tables]
         numbers = _numbers(columns)
@@ -82,7 +75,8 @@ def coded(tables: Sequence[pl.DataFrame], domain: Domain | None) -> list[Coded]:
         exact.append(own)
         if numbers is None:
             ranges.append(own)
-            points.extend(_indicators(own))
+            common = np.argsort(-np.bincount(own), kind="stable")[:_MOST_LABELS]
+            points.extend((own == label) * np.sqrt(0.5) for label in common)
         else:
             rank = own / max(1, int(own.max()))
             points.append(rank)
@@ -101,10 +95,7 @@ def coded(tables: Sequence[pl.DataFrame], domain: Domain | None) -> list[Coded]:
 
 
 def coded_counts(counts: Floats, domain: Domain) -> Coded:
-    """Code released counts: a row for each cell that has one, at the resolution of cells alone.
-
-    ``counts``: by cell; nan where there is none.
-    """
+    """Code released counts, nan where a cell has none: a row for each other cell, at the resolution of cells alone."""
     held = np.flatnonzero(~np.isnan(counts))
     codes = np.column_stack([np.asarray(column, dtype=np.int64) for column in domain.unflat(held).columns])
     return Coded(codes={"cells": codes}, points=np.empty((len(held), 0)), counts=counts[held])
@@ -127,11 +118,3 @@ def _numbers(columns: Sequence[pl.Series]) -> Floats | None:
     values = np.concatenate(parts)
     known = values[np.isfinite(values)]
     return np.where(np.isfinite(values), values, (known.min() if len(known) else 0.0) - 1.0)
-
-
-_MOST_LABELS = 64
-
-
-def _indicators(own: Integers) -> list[Floats]:
-    common = np.argsort(-np.bincount(own), kind="stable")[:_MOST_LABELS]
-    return [(own == label) * np.sqrt(0.5) for label in common]

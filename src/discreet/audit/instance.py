@@ -184,10 +184,7 @@ def instance_guarantee(
 
 
 def held_table(mechanism: Mechanism, x: Counts) -> HeldTable:
-    """Return what the law of a mechanism's kernel depends on at a table.
-
-    Raises ParameterError for mechanisms without instance-level deltas.
-    """
+    """Return what the law of a mechanism's kernel depends on at a table, if it has instance-level deltas."""
     if not isinstance(mechanism, HeldMechanism):
         raise ParameterError(
             f"{mechanism.name} has no instance-level deltas. Only mechanisms whose law is that of an urn have them"
@@ -202,11 +199,7 @@ def held_table(mechanism: Mechanism, x: Counts) -> HeldTable:
 class PaperChoices:
     """What the thesis would have chosen for this table. Confidential.
 
-    ``strength``: empirical-Bayes strength of a Dirichlet process.
-    ``singletons``: values held once, which the thesis counts twice so that its theorem applies.
-    ``doubled_records``: number of records after that.
-    ``least_prior``, ``largest_prior``: range over the held cells of its Dirichlet-multinomial masses; None where no
-    epsilon and size were given.
+    It counts singletons twice so that its theorem applies; masses are None where no epsilon and size were given.
     """
 
     strength: float
@@ -247,16 +240,9 @@ class PaperChoices:
 def paper_choices(
     confidential: Confidential[Counts], *, epsilon: float | None = None, size: int | None = None
 ) -> Confidential[PaperChoices]:
-    """Compute what the thesis would have chosen by looking at the data.
+    """Compute what the thesis would have chosen by looking at the data; closed, for the custodian (BNP24, 7.1 and 7.2).
 
-    ``confidential``: the table.
-    ``epsilon``, ``size``: when given, the range of its Dirichlet-multinomial masses too.
-    Returns: closed; for the custodian. The guarantees of this library assume parameters chosen without looking at the
-    data, and no mechanism takes these.
-
-    Raises ParameterError when epsilon or size is not positive.
-
-    References: BNP24, sections 7.1 (strength, masses) and 7.2 (doubling).
+    The guarantees of this library assume parameters chosen without looking at the data, and no mechanism takes these.
     """
     x = open_confidential(confidential, caller=__name__)
     priors = None

@@ -38,13 +38,9 @@ LEVEL = 0.001
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What is tested.
+    """What is tested: a profile between tables of which one record, or one unit, is exchanged.
 
-    ``profile``: between tables of which one record is exchanged.
     ``steps``: how many steps of its relation that is: 2 under add-remove, else 1.
-    ``words``: the claim, as it was stated.
-    ``certificate``: where it comes from, if from one.
-    ``unit``: the column that names the units of which one is exchanged, instead of a record.
     """
 
     profile: Profile
@@ -56,14 +52,9 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseAudit:
-    """The test of a release's claim. Confidential.
+    """The test of a release's claim, by a p-value of all attacks together, corrected for their number. Confidential.
 
-    ``claim``: in words.
-    ``exploratory``: why there is no verdict; None where there is one.
-    ``level``: probability at most of rejecting a claim that holds.
-    ``p_value``: of all attacks together, corrected for their number.
-    ``attacks``: each by itself.
-    ``detectable``: the epsilon that would have been detected with probability :data:`POWER`; None where none.
+    ``exploratory``: why there is no verdict. ``detectable``: the epsilon detected with probability :data:`POWER`.
     """
 
     claim: str
@@ -238,10 +229,7 @@ def audit_release(
 
 
 def _standing(data: Any, control: Any, record: Any, claim: Claim) -> tuple[str | None, int, str | None]:
-    """Return why there is no verdict, None where there is one; the seed of the examination; and the column of units.
-
-    Raises ParameterError where records were drawn and the claim is about units, or the other way round.
-    """
+    """Return why there is no verdict, None where there is one; the seed of the examination; and the column of units."""
     known = Split.beside(data, control) if record is None else Split.read(record)
     if known is None:
         return "no record says that the control was drawn at random before the release", 0, claim.unit
