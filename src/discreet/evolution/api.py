@@ -171,11 +171,6 @@ class NamedAPI(API):
 
     A guarantee never depends on the API, so a certificate can be verified without its functions, models or data.
 
-    ``domain``: public.
-    ``name``: the name of the API that ran.
-    ``stated``: its parameters, as JSON text with sorted keys.
-    ``each``: how many candidates it made of a record.
-
     Examples
     --------
     >>> from discreet.domain import Integer
@@ -227,11 +222,7 @@ class NamedAPI(API):
 
 
 def in_blocks(records: Records, varied: Sequence[npt.NDArray[Any]]) -> Records:
-    """Put each record and its variations side by side, the record first.
-
-    ``records``: the originals.
-    ``varied``, shape (len(records), variations): one array per column: row i holds the codes of the variations of
-    record i.
+    """Put each record and its variations, arrays of shape (len(records), variations), side by side, the record first.
 
     Examples
     --------
@@ -263,15 +254,7 @@ def plain_norm(norm: float) -> Any:
 
 
 def to_records(frame: Any, domain: Domain, *, source: str, rows: int | None = None) -> Records:
-    """Encode a public frame.
-
-    Raises ParameterError naming the column and the remedy.
-
-    ``frame``: public; has every column of the domain.
-    ``domain``: public.
-    ``source``: what gave the frame, for the error message.
-    ``rows``: how many rows it has to have.
-    """
+    """Encode a public frame that ``source`` gave. Raises ParameterError naming the column and the remedy."""
     try:
         table = frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame)
     except Exception as problem:  # whatever the frame is
@@ -288,10 +271,7 @@ def to_records(frame: Any, domain: Domain, *, source: str, rows: int | None = No
 
 
 def refuse_wide_cells(domain: Domain, api: str) -> None:
-    """Refuse cells that hold several values: what a function is shown would be drawn, not the record's own.
-
-    Raises ParameterError naming the first column that has such cells.
-    """
+    """Refuse cells that hold several values: what a function is shown would be drawn, not the record's own."""
     import numpy as np
 
     for name, column in domain.columns.items():

@@ -25,10 +25,7 @@ model2vec = Lazy("model2vec")
 
 
 def settled_embedding(given: Any, domain: Domain) -> Callable[[Any], npt.ArrayLike]:
-    """Return an embedding as a function: one that was given, or that of a model named by its folder or its name.
-
-    Raises ParameterError when it is neither, the domain is not one column of texts, or the model cannot be loaded.
-    """
+    """Return an embedding as a function: one that was given, or that of a model named by its folder or its name."""
     if callable(given):
         function: Callable[[Any], npt.ArrayLike] = given
         return function
@@ -261,10 +258,7 @@ def inference(seed: int) -> Iterator[None]:
 
 
 def settled_degrees(degrees: Sequence[float], shrink: float) -> tuple[float, ...]:
-    """Check the degrees of variation, and the factor by which they shrink.
-
-    Raises ParameterError when they are not above 0 and at most 1.
-    """
+    """Check the degrees of variation, and the factor by which they shrink: all above 0 and at most 1."""
     real("shrink", shrink, above=0, most=1)
     found = tuple(real("each of degrees", degree, above=0, most=1) for degree in degrees)
     if not found:

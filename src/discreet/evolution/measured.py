@@ -193,8 +193,7 @@ def measured_property(
 def _walks(api: API, targets: Floats, steps: int, rng: np.random.Generator) -> tuple[Floats, Floats, float]:
     """Walk random records towards their targets.
 
-    Returns the distance before, and the relative gain of, each walk's steps (arrays of walks by steps), and the largest
-    distance met.
+    Returns the distance before and the relative gain of each step, (walks, steps), and the largest distance met.
     """
     here, v = api.random(len(targets), rng=rng), api.variations_each()
     before, gains, farthest = np.zeros((len(targets), steps)), np.zeros((len(targets), steps)), 0.0
@@ -280,12 +279,9 @@ class Closeness(NamedTuple):
 def closeness(
     points: Floats, shares: Floats, table: Floats, table_shares: Floats, *, neighbours: int, norm: float
 ) -> Closeness:
-    """Return how near points are to those of a table; there must be more of both than ``neighbours``.
+    """Return how near distinct points are to those of a table; there must be more of both than ``neighbours``.
 
-    ``points``, ``table``, shape (rows, d): distinct.
-    ``shares``, ``table_shares``, shape (rows,): their probabilities.
-    ``neighbours``, ``norm``: a point lies among others if it is no farther from one than that one's neighbour of this
-    rank among them.
+    A point lies among others if it is no farther from one than that one's neighbour of this rank among them.
     """
     return Closeness(
         frechet=_frechet(points, shares, table, table_shares),

@@ -94,18 +94,14 @@ class Voters(NamedTuple):
 
 
 class NearestCandidates:
-    r"""Candidates ready to be searched for the one nearest to each point.
+    """Candidates ready to be searched for the one nearest to each point.
 
     The answer for a point is the smallest index among the candidates at the least distance, in the arithmetic that the
-    module states: the same by every method. Raises ParameterError if candidates, norm or method are not as stated.
-
-    ``candidates``, shape (V, d): public points, one per row; at least one, and of at most :math:`10^{150}` in every
-    coordinate. Repeated candidates are searched once, and the first gets the votes.
-    ``norm``, {1.0, 2.0, inf}: the norm of the distance.
-    ``method``, {"auto", "tree", "blocks"}: ``tree``: a k-d tree; ``blocks``: every distance, a block at a time, for
-    norm 2 by matrix products in single precision, so that no more than some tens of megabytes are held. ``auto`` goes
-    by d, V and the norm, as measured by the benchmark of nearest neighbours. A tree is also nearly twice as fast where
-    candidates of many coordinates lie near a surface of few dimensions: name it then.
+    module states: the same by every method. Candidates are public, shape (V, d), with coordinates of at most
+    :math:`10^{150}`; repeated ones are searched once, and the first gets the votes. ``tree`` is a k-d tree; ``blocks``
+    takes every distance, a block at a time; ``auto`` goes by d, V and the norm, as measured by the benchmark of nearest
+    neighbours. A tree is also nearly twice as fast where candidates of many coordinates lie near a surface of few
+    dimensions: name it then.
 
     References
     ----------
@@ -129,7 +125,9 @@ class NearestCandidates:
         if not len(points) or not 1 <= points.shape[1] <= _MOST_COORDINATES:
             raise ParameterError(f"need at least one candidate, with 1 to {_MOST_COORDINATES:,} coordinates")
         self._count = len(points)
-        self._first = _first_of_each(points)
+        # Where each distinct row stands first, in order; by its bytes, so that 0 and -0 both stay.
+        rows = np.ascontiguousarray(points).view(np.dtype((np.void, points.itemsize * points.shape[1]))).ravel()
+        self._first = np.sort(np.unique(rows, return_index=True)[1])
         self._candidates = points[self._first]
         self._norm = float(norm)
         count, d = self._candidates.shape
@@ -145,13 +143,9 @@ class NearestCandidates:
         return self._count
 
     def nearest(self, points: Floats) -> Integers:
-        """Return the index of the nearest candidate of each point, the smallest where several are nearest.
+        """Return the index of the candidate nearest to each confidential point, (q, d), the smallest where several are.
 
-        Raises ParameterError if the points do not have the candidates' d coordinates, or some coordinate is not a
-        number of at most :math:`10^{150}`.
-
-        ``points``, shape (q, d): confidential points.
-        Returns, shape (q,): Integers into the candidates as they were given; confidential.
+        The indices, shape (q,), are of the candidates as they were given; confidential.
         """
         points = self._fitting(points)
         if len(self._candidates) == 1:
@@ -159,13 +153,9 @@ class NearestCandidates:
         return self._first[self._by_tree(points) if self.method == "tree" else self._by_blocks(points)]
 
     def several(self, points: Floats, count: int) -> Integers:
-        """Return the indices of the ``count`` nearest candidates of each point, nearest first, ties by their index.
+        """Return the ``count`` candidates nearest to each confidential point, nearest first, ties by their index.
 
-        Of candidates at one place the first stands for all; where there are fewer places than ``count``, it is all of
-        them. The answer is that of the module's arithmetic, like :meth:`nearest`, and takes every distance.
-
-        ``points``, shape (q, d): confidential points.
-        Returns, shape (q, min(count, places)): integers into the candidates as they were given; confidential.
+        Of candidates at one place the first stands for all. Of shape (q, min(count, places)); confidential.
         """
         count = min(count, len(self._candidates))
         if count == 1:
@@ -299,7 +289,7 @@ class NearestCandidates:
 
 
 def votes(chunks: Iterable[Voters], candidates: NearestCandidates, *, nearest: int = 1, of_unit: int = 0) -> Integers:
-    r"""Return how many votes each candidate gets.
+    r"""Return how many votes each candidate gets, shape (V,): exact, hence confidential.
 
     Every record votes once for each of its ``nearest`` nearest candidates,
 
@@ -307,12 +297,7 @@ def votes(chunks: Iterable[Voters], candidates: NearestCandidates, *, nearest: i
 
     so that one record replaced moves one vote for each of them. Where ``of_unit`` is above 0 it is units that vote:
     each gives one vote to each of the ``of_unit`` candidates that most of its records would vote for, the smaller index
-    first where several are as many. Raises ParameterError if points, frequencies or owners are not as stated.
-
-    ``chunks``: confidential points, shape (q, d), their frequencies, at least 0, and the number of the unit that each
-    belongs to, needed where units vote; a unit lies within one chunk.
-    ``candidates``: the public candidates.
-    Returns, shape (V,): Exact, hence confidential, votes.
+    first where several are as many. The chunks are confidential, and a unit lies within one of them.
 
     References
     ----------
@@ -382,12 +367,6 @@ def _chosen(d: int, count: int, norm: float) -> Literal["tree", "blocks"]:
     """Return the method measured to be the faster one on normal points."""
     slope, offset = _TREE_COORDINATES[norm]
     return "tree" if d <= slope * np.log10(count) + offset else "blocks"
-
-
-def _first_of_each(points: Floats) -> Integers:
-    """Return where each distinct row stands first, in order; by its bytes, so that 0 and -0 both stay."""
-    rows = np.ascontiguousarray(points).view(np.dtype((np.void, points.itemsize * points.shape[1]))).ravel()
-    return np.sort(np.unique(rows, return_index=True)[1])
 
 
 def _checked(points: Floats, name: str) -> Floats:

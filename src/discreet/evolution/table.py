@@ -229,15 +229,7 @@ _REBUILT: dict[str, type[API]] = {api.name: api for api in (Box, Ball, Table)}
 
 
 def api_from(name: str, parameters: Mapping[str, Any], domain: Domain) -> API:
-    """Rebuild an API from a certificate.
-
-    Raises ParameterError when a parameter is missing, unknown or out of range.
-
-    ``name``: its :attr:`API.name`.
-    ``parameters``: what its :meth:`API.parameters` returned.
-    ``domain``: public.
-    Returns: the API itself where its parameters say everything about it; else a :class:`NamedAPI`, which has the same
-    name and parameters, and refuses to run.
+    """Rebuild an API from a certificate: a :class:`NamedAPI` where its parameters do not say everything about it.
 
     Examples
     --------

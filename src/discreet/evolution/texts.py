@@ -268,10 +268,7 @@ class ContinuedTexts(_Texts):
                 eos_token_id=self.tokenizer.eos_token_id,
                 pad_token_id=self.tokenizer.eos_token_id,
             )
-        width = ids.shape[1]
-        new = [self._until_end(row[width:].tolist()) for row in out]
+        width, end = ids.shape[1], self.tokenizer.eos_token_id
+        new = [row[width:].tolist() for row in out]
+        new = [more[: more.index(end)] if end in more else more for more in new]
         return [(ids + more)[: self.tokens] for ids, more in zip(begun, new, strict=True)]
-
-    def _until_end(self, ids: list[int]) -> list[int]:
-        end = self.tokenizer.eos_token_id
-        return ids[: ids.index(end)] if end in ids else ids
