@@ -36,10 +36,7 @@ def held_columns(frame: pl.DataFrame, domain: Domain) -> dict[str, npt.NDArray[A
 class Attacked:
     """A table and its control, and what is attacked in tables that are drawn from fits to it.
 
-    ``domain``: public: the columns that are released.
-    ``column``: the sensitive column that the attacks are after.
-    ``known``: what an intruder knows of a record; None for all others.
-    ``data``, ``control``: the two tables.
+    ``column``: the sensitive column that the attacks are after. ``known``: what an intruder knows; None for all others.
     """
 
     domain: Domain

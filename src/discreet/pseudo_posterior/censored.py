@@ -350,10 +350,7 @@ class CensoredPosterior(MechanismFamily):
             )  # fmt: skip
 
     def _blanks(self, columns: Columns) -> tuple[dict[str, npt.NDArray[Any]], ...]:
-        """Return tables that do not show how many records there are, where that is confidential; none where it is not.
-
-        They have one record, two, and as many as are to be drawn.
-        """
+        """Return tables of one record, two and what is to be drawn if the number held is confidential; else none."""
         return () if self.size is None else tuple(self.synthesiser.blank(columns, count) for count in (1, 2, self.size))
 
     def _weights(self, data: Mapping[str, Any], count: int) -> Floats:

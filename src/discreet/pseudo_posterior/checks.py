@@ -49,16 +49,8 @@ def latent_sites(
 ) -> dict[str, tuple[int, ...]]:
     """Return a model's latent sites and the shapes of their values, and check its sites; nothing is computed.
 
-    Raises ParameterError when a latent variable is discrete, improper or one per record, the likelihood does not give
-    one number per record, a sensitive column has no observed site or one that does not draw one value per record, or
-    the model fails on one record by itself.
-
-    ``synthesiser``: the model.
-    ``data``: its encoded data, for their shapes alone.
-    ``at``: values of latent sites; without them the sites have to be continuous, with a prior that is a probability,
-    and the shapes are those of unconstrained coordinates.
-    ``blanks``: where the number of records is confidential: public tables to look at instead, as for
-    :func:`check_model`.
+    Without ``at``, sites must be continuous with a proper prior, and the shapes are of unconstrained coordinates.
+    ``data`` give shapes alone; the public ``blanks`` stand in where the number of records is confidential.
     """
     sites = _small(synthesiser, blanks[1], at, "two records") if blanks else _sites(synthesiser, data, at)
     single = _small(synthesiser, rows(blanks[0] if blanks else data, slice(0, 1)), at, "one record by itself")
@@ -105,20 +97,17 @@ def _sites(
             shapes[name] = _continuous(name, sites[name]) if at is None else sites[name]["value"].shape
         new = redrawn(synthesiser.model, _latent(sites), traced, jax.random.PRNGKey(0))
         for name in synthesiser.sensitive:
-            _check_drawn(name, new[name].shape, traced[name].shape)
+            drawn, held = new[name].shape, traced[name].shape
+            if drawn != held:
+                raise ParameterError(
+                    f"site {name!r} draws values of shape {drawn}, and not one per record, {held}. Put it in a "
+                    "numpyro.plate of as many records as the data have"
+                )
 
     jax.eval_shape(look, {name: np.asarray(value) for name, value in data.items()})
     if not shapes:
         raise ParameterError("the model has no latent variable, so there is nothing to learn")
     return shapes
-
-
-def _check_drawn(name: str, drawn: tuple[int, ...], held: tuple[int, ...]) -> None:
-    if drawn != held:
-        raise ParameterError(
-            f"site {name!r} draws values of shape {drawn}, and not one per record, {held}. Put it in a numpyro.plate "
-            "of as many records as the data have"
-        )
 
 
 def _continuous(name: str, site: Mapping[str, Any]) -> tuple[int, ...]:
@@ -166,12 +155,9 @@ def check_model(
 
     It is run on its table, on one with zeros in the sensitive columns, and on one with zeros and ones in turn, always
     with the same parameters. Apart from what it reads, it is told what its observed sites return: that is all that the
-    law of the records may depend on. Raises ParameterError when a prior or a factor changes, the law of the records
-    that it draws changes, or the log-density of a record is another one in the table than by itself.
+    law of the records may depend on.
 
-    ``synthesiser``: the model.
-    ``data``: confidential: its encoded data.
-    ``values``: public parameters to try, one row each.
+    ``data``: confidential. ``values``: public parameters to try, one row each.
     ``blanks``: where the number of records is confidential: tables without a confidential value, of one record, of two,
     and of other public numbers. The model is tried on the first two before it is on its table, and its prior on all.
     """

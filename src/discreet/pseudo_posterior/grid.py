@@ -33,10 +33,7 @@ _BLOCK = 512
 
 
 def check_grid_bound(bound: float) -> None:
-    """Check that a bound M leaves room for rounding.
-
-    Raises ParameterError when it is below ``2^-24`` or above 1,024.
-    """
+    """Check that a bound M leaves room for rounding: that it is between ``2^-24`` and 1,024."""
     real("on a grid the bound M", bound, least=_LEAST_BOUND, most=_LARGEST_BOUND)
 
 
@@ -51,10 +48,7 @@ def margin(bound: float) -> float:
 def said(log_likelihoods: npt.ArrayLike, weights: npt.ArrayLike, bound: float) -> Integers:
     """Return what records say to parameters: weighted, clipped log-likelihoods in units of ``bound / 2^36``.
 
-    ``log_likelihoods``, shape (parameters, n): Nats; what is not finite counts as ``-bound``.
-    ``weights``, shape (n,): in [0, 1].
-    ``bound``: M, nats.
-    Returns, shape (parameters, n): between ``-2^36`` and 0.
+    Of shape (parameters, n), between ``-2^36`` and 0; what is not finite counts as ``-bound``.
     """
     logs = np.asarray(log_likelihoods, dtype=np.float64)
     clipped = np.where(np.isfinite(logs), np.clip(logs, -bound, 0.0), -bound)
@@ -65,9 +59,7 @@ def said(log_likelihoods: npt.ArrayLike, weights: npt.ArrayLike, bound: float) -
 def grid_log_weights(totals: Integers, log_prior: Floats, bound: float) -> Floats:
     """Return the log-weights that parameters are drawn with.
 
-    ``totals``, shape (parameters,): sums of :func:`said` over records.
-    ``log_prior``, shape (parameters,): public, the largest 0, none below -2^14.
-    ``bound``: M, nats.
+    ``totals``: sums of :func:`said` over records. ``log_prior``: public, the largest 0, none below -2^14.
     """
     return log_prior + totals.astype(np.float64) * ((bound - margin(bound)) / _UNITS)
 
@@ -84,20 +76,11 @@ def drawn_on_grid(
     blanks: Sequence[Mapping[str, Any]] = (),
     survey: Floats | None = None,
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return independent draws from the censored posterior on a grid.
+    """Return independent draws from the censored posterior on a public grid of the latent sites, one row per parameter.
 
-    Raises ParameterError when grid, prior and model do not fit together, or the table has more than 2^26 records.
-
-    ``synthesiser``: the model, public.
-    ``grid``: public: values of every latent site, one row per parameter.
-    ``data``: confidential: the model's encoded data.
-    ``weights``, shape (n,): in [0, 1], each of its own record.
-    ``bound``: M, nats.
-    ``draws``: how many.
-    ``rng``: source of uniform integers.
-    ``blanks``: where the number of records is confidential: public tables, as for :func:`~._checks.check_model`. The
-    prior is that of the first.
-    ``survey``, shape (n,): survey weights, at least 0; each of its own record.
+    ``data``, ``weights`` in [0, 1] and ``survey``, at least 0: confidential, each entry of its own record.
+    ``blanks``: where the number of records is confidential: public tables, as for :func:`check_model`. The prior is
+    that of the first.
     """
     points = {name: np.asarray(value) for name, value in grid.items()}
     if records_of(points) > _POINTS or len(weights) > _RECORDS:

@@ -32,10 +32,7 @@ Columns = Mapping[str, npt.NDArray[Any]]
 
 
 def records_of(data: Mapping[str, Any]) -> int:
-    """Return the number of records of encoded data.
-
-    Raises ParameterError when the arrays disagree on it, or there is none.
-    """
+    """Return the number of records of encoded data, at least one, on which all arrays agree."""
     counts = {len(value) for name, value in data.items() if not name.startswith(SHARED)}
     if len(counts) != 1 or 0 in counts:
         raise ParameterError("every array of the model's data must have one row per record")
@@ -102,14 +99,9 @@ def log_density(site: Mapping[str, Any]) -> Any:
 
 
 def by_record(model: Model, data: Mapping[str, Any], count: int) -> Any:
-    """Run a model with its observed sites hidden, and return their log-densities summed record by record.
+    """Run a model with its observed sites hidden, and return their log-densities summed record by record, in nats.
 
-    Raises ParameterError when the model has no observed site, or one that does not give one number per record.
-
-    ``model``: the model; latent sites are met by the handlers around this call.
-    ``data``: its data.
-    ``count``: number of records.
-    Returns, shape (count,): Nats, with respect to the measure of the model's own data.
+    They are with respect to the measure of the model's own data; latent sites are met by the handlers around this call.
     """
     with handlers.block(hide_fn=is_likelihood), handlers.trace() as sites:
         model(data)
@@ -134,13 +126,10 @@ def by_record(model: Model, data: Mapping[str, Any], count: int) -> Any:
 
 
 def alone(model: Model, values: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
-    """Return the log-density of each record, from the model run on that record alone, times its survey weight.
+    """Return the log-density of each record, from the model run on that record alone, times its survey weight; nats.
 
-    ``model``: the model.
-    ``values``: values of its latent sites.
-    ``data``: its data, one row per record; what is shared by all records is public. With :data:`SURVEY` the array of
-    survey weights, which the model is not shown.
-    Returns, shape (count,): Nats. Entry i is a function of row i, of what is shared and of the parameters.
+    Entry i is a function of row i, of what is shared, which is public, and of the parameters. The model is not shown
+    the survey weights, :data:`SURVEY` in the data.
     """
     shared = {name: value for name, value in data.items() if name.startswith(SHARED)}
     single = {name: jnp.asarray(value)[:, None] for name, value in data.items() if name not in {*shared, SURVEY}}
@@ -207,12 +196,8 @@ def weighted(
     Its latent sites and factors are those of the model without the sensitive columns, :math:`\ell_i` is that of the
     model on record i alone, times its survey weight where the data have one.
 
-    ``model``: its observed sites are the likelihood.
-    ``sensitive``: the sensitive columns.
-    ``bound``: the censored form's M, in nats.
     ``blank``: a public table to take latent sites and factors from, where even the number of records is confidential;
     by default the data without the sensitive columns.
-    Returns: a NumPyro model of the data and the weights.
     """
 
     def pseudo(data: Mapping[str, Any], weights: Any) -> None:
@@ -239,13 +224,9 @@ def seeded_model(model: Callable[..., None]) -> Callable[..., None]:
 def extremes(
     model: Model, count: int, units: npt.NDArray[np.int64] | None = None
 ) -> Callable[[Mapping[str, npt.NDArray[Any]], Mapping[str, Any]], Any]:
-    """Return a function that gives the least and the largest log-likelihood of each record over posterior draws.
+    """Return a compiled function from draws and data to the least and the largest log-likelihood of each record, nats.
 
-    ``model``: the model.
-    ``count``: number of records, or of units.
-    ``units``: the number of each record's unit, from 0 on: log-likelihoods of its records are added up then.
-    Returns: Takes draws (values of the latent sites by name, one row per draw) and the model's data, and returns two
-    ndarrays of float64, shape (count,), in nats; a NaN counts as minus infinity. Compiled when it is first used.
+    With ``units``, the number of each record's unit, they are those of units. A NaN counts as minus infinity.
     """
 
     def logs(one: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
@@ -273,14 +254,9 @@ def extremes(
 
 
 def redrawn(model: Model, one: Mapping[str, Any], data: Mapping[str, Any], key: Any) -> dict[str, Any]:
-    """Draw new values of every observed site, given one posterior draw.
+    """Draw new values of every observed site, given values of the latent sites.
 
-    ``model``: the model. Where an observed site depends on another one, it has to use what ``numpyro.sample`` returned
-    for it.
-    ``one``: values of the latent sites.
-    ``data``: Shapes and public columns: where a model is to be trusted with no more, zeros for the sensitive ones.
-    ``key``: source of the draws.
-    Returns, shape (n,): New values by site.
+    ``data``: where a model is to be trusted with no more than shapes and public columns, zeros for the sensitive ones.
     """
     names: list[str] = []
 

@@ -52,15 +52,8 @@ def synthetic_tables(
     A record with a value outside its bounds is drawn again, so that records follow the model's law within them. What is
     still outside after 30 times goes to the bounds.
 
-    Raises ParameterError when there are fewer draws than tables, or a size was asked for beside given columns.
-
-    ``synthesiser``: the model, public.
-    ``draws``: what to take parameters from; at least as many as tables.
     ``columns``: the confidential table. What draws the records is handed its given columns, and of the others types
     alone.
-    ``tables``: how many.
-    ``rng``: source of the choice of draws and of the records.
-    ``size``: records a table, where nothing is given; as many as held by default.
     ``within``: public bounds of sensitive columns, in the unit of the table, in place of the synthesiser's own.
     """
     limits = {**synthesiser.bounds, **(within or {})}
@@ -159,13 +152,8 @@ class ModelMechanism(Mechanism):
     null is the last, and numbers in the unit of :meth:`~discreet.domain.Column.positions` of all others (days since
     1970-01-01 for dates, seconds for datetimes and durations), of which a null is NaN.
 
-    ``posterior``: a PseudoPosterior or a CensoredPosterior, public facts.
     ``certified``: the ``model`` and ``chains`` of a certificate, where the posterior is a stand-in: no promise depends
     on them.
-    ``progress``: called with how many draws each chain of the current fit has made, and how many it is to make.
-
-    Raises DomainError when a column has open labels, or is sensitive and may hold nulls, or ParameterError when the
-    domain and the synthesiser do not name the same columns.
     """
 
     traits: ClassVar[Traits] = Traits(
@@ -318,9 +306,7 @@ class ModelMechanism(Mechanism):
 class TablesOfModel(Reading):
     """The tables that a kernel drew from a model, one after the other.
 
-    ``domain``: of what is released.
-    ``exactly``: the columns whose codes are as held; those of others are made of numbers.
-    ``met``: which limits of convergence the chains met; None where there were no chains.
+    ``exactly``: the columns whose codes are as held. ``met``: limits that the chains met; None where there were none.
     """
 
     tables: Iterator[DrawnTable]

@@ -198,14 +198,7 @@ def mixture_chain(
     """Return the chain: where it is at values of the sites, and how it goes on from there.
 
     A draw is what several sweeps of all moves lead to: they are cheap, and clusters come and go slowly. It counts as
-    divergent where most of its trajectories diverged.
-
-    ``shares``: the prior of shares.
-    ``response``, ``map_name``: where the response and the map to orthonormal coordinates are in the data; the design is
-    under ``"design"``.
-    ``least_scale``: what excess scales are added to.
-    ``warm_up``: draws that are left out; the step size is adapted in them and then fixed.
-    ``bound``: Clip each record's log-likelihood to ``[-bound, 0]``.
+    divergent where most of its trajectories diverged. The step size is adapted in ``warm_up`` and then fixed.
     """
     target = _Mixture(shares, float(least_scale), bound)
 

@@ -264,10 +264,7 @@ def ladder(
     seed: int,
     progress: Callable[[int], None] | None = None,
 ) -> list[FrontierPoint]:
-    """Fit each weighting of the ladder to a confidential table, and write points and page into a folder.
-
-    ``known``, ``holdout``: of the attacks on the first sensitive column, which need another column in the domain.
-    """
+    """Fit each weighting of the ladder to a confidential table, and write points and page into a folder."""
     column = mechanism.synthesiser.sensitive[0]
     attacked = known is not None or holdout is not None or len(mechanism.synthesiser.given) > 0
     points = frontier(

@@ -60,13 +60,7 @@ def barycentre(samples: Sequence[npt.ArrayLike], *, size: int = 1000) -> Floats:
 def resampled(
     values: npt.ArrayLike, statistic: Callable[[Floats], float], *, rng: np.random.Generator, resamples: int = 500
 ) -> Floats:
-    """Return a statistic of samples drawn with replacement: its resampling distribution.
-
-    ``values``, shape (n,): one column of one table.
-    ``statistic``: Takes as many values and returns a number.
-    ``rng``: source of the samples.
-    ``resamples``: how many.
-    """
+    """Return the resampling distribution of a statistic of one column: of samples drawn with replacement."""
     x = np.asarray(values, dtype=np.float64)
     return np.array([float(statistic(x[rng.integers(len(x), size=len(x))])) for _ in range(resamples)])
 

@@ -332,7 +332,10 @@ class Sampler:
             own = self.synthesiser.chain(self.data, warm_up=self._warm_up, bound=self._bound)
             depth = self.synthesiser.tree_depth
             self._chain = nuts_chain(target, self._shapes, warm_up=self._warm_up, depth=depth) if own is None else own
-            self._advance = _compiled(self._chain, method=self._chain_method)
+            advance = self._chain.advance
+            if self._chain_method == "vectorized":  # all chains in one vector
+                advance = jax.vmap(advance, in_axes=(0, None))
+            self._advance = jax.jit(advance)
         return self._chain
 
     def _drawn(self, found: dict[str, npt.NDArray[Any]], diverging: Booleans) -> PosteriorDraws:
@@ -401,11 +404,6 @@ def _joined(parts: list[_Draws]) -> _Draws:
 def _precision(chain: Chain) -> contextlib.AbstractContextManager[Any]:
     """Return the context in which a chain runs."""
     return jax.enable_x64(True) if chain.double else contextlib.nullcontext()
-
-
-def _compiled(chain: Chain, *, method: str) -> Any:
-    """Return what advances one chain, or all of them in one vector."""
-    return jax.jit(jax.vmap(chain.advance, in_axes=(0, None)) if method == "vectorized" else chain.advance)
 
 
 def _advanced(advance: Any, at: Any, facts: Any, *, method: str) -> Any:

@@ -17,10 +17,7 @@ from discreet.pseudo_posterior.synthesiser import Synthesiser
 
 
 def check_survey(synthesiser: Synthesiser, column: str | None, mean: float | None) -> float | None:
-    """Check the declaration of survey weights, and return the mean.
-
-    Raises ParameterError when one of the two is missing, the column is synthesised, or the mean is not above 0.
-    """
+    """Check the declaration of survey weights, and return the mean."""
     if (column is None) != (mean is None):
         raise ParameterError(
             "survey weights need their column and the public number that they are divided by. Write "
@@ -37,10 +34,7 @@ def check_survey(synthesiser: Synthesiser, column: str | None, mean: float | Non
 
 
 def survey_weights(columns: Columns, column: str | None, mean: float | None) -> Floats | None:
-    """Return the survey weight of each record over the public mean; confidential.
-
-    Raises ParameterError when the table has no such column, or it holds anything but finite numbers of at least 0.
-    """
+    """Return the survey weight, finite and at least 0, of each record over the public mean; confidential."""
     if column is None or mean is None:
         return None
     if column not in columns:
@@ -89,10 +83,7 @@ def check_unit_declared(domain: Domain, column: str) -> None:
 
 
 def units_in(columns: Columns, column: str | None) -> npt.NDArray[np.int64] | None:
-    """Return the number of each record's unit, from 0 on; confidential.
-
-    Raises ParameterError when the table has no such column, or a unit has more than 2^14 records.
-    """
+    """Return the number of each record's unit, from 0 on, with at most 2^14 records in each; confidential."""
     if column is None:
         return None
     if column not in columns:
@@ -104,10 +95,7 @@ def units_in(columns: Columns, column: str | None) -> npt.NDArray[np.int64] | No
 
 
 def unit_caveats(column: str | None, *, same_number: bool = True) -> tuple[Code, ...]:
-    """Return what the bound is about.
-
-    ``same_number``: whether neighbours have as many records in the unit that they differ in.
-    """
+    """Return what the bound is about, where neighbours have as many records in the unit that they differ in or not."""
     if column is None:
         return ()
     return Code("unit-together", {"column": column}), *((Code("unit-sizes"),) * same_number)

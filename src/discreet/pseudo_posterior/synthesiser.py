@@ -215,10 +215,7 @@ class FromModel(Synthesiser):
 
 
 def settled(given: Any, sensitive: tuple[str, ...], others: tuple[str, ...]) -> Synthesiser:
-    """Return a synthesiser, or one of a NumPyro model.
-
-    Raises ParameterError when it is neither, or a model without the names of its sensitive columns.
-    """
+    """Return a synthesiser, or one of a NumPyro model, which needs the names of its sensitive columns."""
     if isinstance(given, Synthesiser):
         return given
     if not callable(given) or not sensitive:
@@ -227,10 +224,7 @@ def settled(given: Any, sensitive: tuple[str, ...], others: tuple[str, ...]) -> 
 
 
 def settle_numbers(model: Any) -> None:
-    """Make the numbers of a frozen model plain Python.
-
-    Raises ParameterError when the number of tables is not a whole number of at least 1.
-    """
+    """Make the numbers of a frozen model plain Python."""
     object.__setattr__(model, "tables", integer("tables", model.tables, least=1))
     for name in ("draws", "warm_up", "chains"):
         object.__setattr__(model, name, plain(getattr(model, name)))
@@ -247,10 +241,7 @@ def nuts_chain(
 ) -> Chain:
     """Return the chain of a model, by NumPyro's functional interface: all fits of a table share one compilation.
 
-    ``target``: a NumPyro model of data and weights.
-    ``shapes``: its latent sites, and the shapes of their unconstrained coordinates.
-    ``warm_up``: draws that will be left out: step size and metric are adapted in them.
-    ``depth``: the longest trajectory is two to this power steps.
+    ``shapes``: of unconstrained coordinates. Step size and metric are adapted in ``warm_up``.
     """
     from numpyro.infer.hmc import hmc
     from numpyro.infer.util import constrain_fn, potential_energy, unconstrain_fn

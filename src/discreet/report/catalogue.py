@@ -44,15 +44,9 @@ def describe(
     licence: str | None = None,
     publisher: str | None = None,
 ) -> dict[str, Any]:
-    """Return the description of a release as a JSON-LD document.
+    """Return the description of a release as a JSON-LD document, if its certificate is confirmed.
 
-    ``release``: the released file, or the folder of a release in parts or of several tables.
-    ``form``: croissant or dcat.
-    ``title``: by default the name of the file.
-    ``url``: the address of the folder that will hold the release. Without it, addresses are relative.
-    ``licence``: the address of the licence.
-
-    Raises FileProblem when it cannot be read or its certificate is not confirmed, ParameterError for a wrong address.
+    Without ``url``, the address of the folder that will hold the release, addresses are relative.
     """
     choice("as", form, ("croissant", "dcat"))
     path = _release(release)

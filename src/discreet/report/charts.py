@@ -32,14 +32,7 @@ Points = Sequence[tuple[float, float]]
 class Chart:
     """One picture, in units of its drawing area; y grows downwards.
 
-    ``title``, ``description``: for people who do not see the picture.
-    ``width``, ``height``: of the drawing area.
-    ``left``, ``top``, ``right``, ``bottom``: the axes' box.
-    ``x_label``, ``y_label``: what the axes show.
-    ``x_ticks``, ``y_ticks``: where, and what is written there.
-    ``lines``: Class and path of each line.
-    ``bars``: x, y, width and height of each bar.
-    ``marks``: x, y and text of each marked point.
+    ``lines``: class and path. ``bars``: x, y, width and height. ``marks``: x, y and text.
     """
 
     title: str
@@ -88,13 +81,7 @@ class _Box:
 def profile_chart(
     profiles: Sequence[tuple[str, Points]], *, upto: float, headline: tuple[float, float], marked: str
 ) -> Chart:
-    """Draw delta against epsilon, delta on a logarithmic axis; a line ends where delta becomes 0.
-
-    ``profiles``: Class of the line, and its positive deltas.
-    ``upto``: largest epsilon.
-    ``headline``: the epsilon and delta of the certificate.
-    ``marked``: what is written beside that point.
-    """
+    """Draw delta against epsilon, delta on a logarithmic axis; a line ends where delta becomes 0."""
     epsilon, delta = headline
     deltas = [delta or 1.0, *(d for _, points in profiles for _, d in points)]
     low = min(-1.0, *(math.floor(math.log10(max(d, _LEAST))) for d in deltas))
@@ -118,12 +105,7 @@ def profile_chart(
 
 
 def attack_chart(curves: Sequence[tuple[str, Points]], rates: Points) -> tuple[Chart, tuple[tuple[float, float], ...]]:
-    """Draw the greatest power of a test against its false-alarm rate.
-
-    ``curves``: Class of the line, and its false-alarm rates and powers.
-    ``rates``: those that the slider stops at.
-    Returns: the picture, and where in it each of ``rates`` is.
-    """
+    """Return a picture of the greatest power of a test against its false-alarm rate, and where each of ``rates`` is."""
     box = _Box(66, 16, 410, 340, (0.0, 1.0), (0.0, 1.0))
     ticks = [i / 5 for i in range(6)]
     chart = Chart(
@@ -143,11 +125,7 @@ def attack_chart(curves: Sequence[tuple[str, Points]], rates: Points) -> tuple[C
 
 
 def spending_chart(shares: Sequence[tuple[str, Points]], entries: int) -> Chart:
-    """Draw which share of a budget was spent after each entry of a ledger, in steps, and the whole budget.
-
-    ``shares``: Class of the line, and the share of its part of the budget after so many entries.
-    ``entries``: how many there are.
-    """
+    """Draw which share of a budget was spent after each entry of a ledger, in steps, and the whole budget."""
     upto = float(max(1, entries))
     box = _Box(66, 16, 800, 230, (0.0, upto), (0.0, 1.0))
     lines = [("guess", box.path([(0.0, 1.0), (upto, 1.0)]))]
@@ -218,11 +196,7 @@ def band_chart(
 ) -> Chart:
     """Draw a distribution function with its intervals.
 
-    ``at``: where, increasing.
-    ``curves``, shape (5, places): the posterior mean there, the lower and upper ends of the interval at each value, and
-    those of the band for the whole curve.
-    ``text``: what is written at a place.
-    ``level``: the probability of the intervals, in words.
+    ``curves``, shape (5, places): the posterior mean, lower and upper ends at each value, and those of the whole band.
     """
     box = _Box(56, 10, 470, 190, (float(at[0]), float(at[-1]) if at[-1] > at[0] else float(at[0]) + 1.0), (0.0, 1.0))
 
@@ -253,17 +227,13 @@ def band_chart(
 def forest_chart(
     title: str, rows: Sequence[tuple[str, float, float, float]], *, text: Callable[[float], str], level: str
 ) -> Chart:
-    """Draw a number in each of some groups, with its interval.
-
-    ``rows``: the group, the posterior mean and the ends of the interval, all finite.
-    ``text``: what is written at a place.
-    ``level``: the probability of the intervals, in words.
-    """
+    """Draw a number in each of some groups, with its interval; all are finite."""
     low, high = min(row[2] for row in rows), max(row[3] for row in rows)
     step = 26.0
     bottom = 10.0 + step * len(rows)
     box = _Box(150, 10, 470, bottom, (low, high if high > low else low + 1.0), (0.0, float(len(rows))))
     middles = [bottom - step * (len(rows) - i - 0.5) for i in range(len(rows))]
+    labels = [row[0] if len(row[0]) <= _LONGEST else row[0][: _LONGEST - 1] + "…" for row in rows]
     places = [[box.at(value, 0)[0] for value in row[1:]] for row in rows]
     every = _round_numbers(box.x[1] - box.x[0], 4)[1]
     ticks = np.arange(math.ceil(box.x[0] / every), math.floor(box.x[1] / every) + 1) * every
@@ -277,16 +247,11 @@ def forest_chart(
         x_label="",
         y_label="",
         x_ticks=tuple((box.at(x, 0)[0], text(x)) for x in ticks.tolist()),
-        y_ticks=tuple((y, _short(row[0])) for y, row in zip(middles, rows, strict=True)),
+        y_ticks=tuple(zip(middles, labels, strict=True)),
         bars=tuple((lower, y - 3.0, round(upper - lower, 2), 6.0)
                    for y, (_, lower, upper) in zip(middles, places, strict=True)),
         marks=tuple((mean, y, "") for y, (mean, _, _) in zip(middles, places, strict=True)),
     )  # fmt: skip
-
-
-def _short(label: str) -> str:
-    """Return a label that fits beside a picture."""
-    return label if len(label) <= _LONGEST else label[: _LONGEST - 1] + "…"
 
 
 def _round_numbers(upto: float, about: int = 6) -> list[float]:

@@ -27,13 +27,7 @@ _FALSE_ALARMS = (0.01, 0.05)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """What is spent and left of a ledger's budget, and what that means: texts.
-
-    ``budget``, ``spent``, ``left``: epsilon and delta, as written, rounded up, and rounded down.
-    ``attack``: one row per false-alarm rate.
-    ``loss``: what the ledger adds up beside delta.
-    ``further``: what is left for, in a sentence.
-    """
+    """What is spent, rounded up, and left, rounded down, of a ledger's budget, and what that means: texts."""
 
     budget: Mapping[str, str]
     spent: Mapping[str, str]
@@ -108,12 +102,7 @@ def _what(entry: Entry) -> str:
 class InLedger:
     """Where a release stands in the ledger of its data set.
 
-    ``dataset``: its name there.
-    ``entry``: of the release; None where the certificate names none.
-    ``spending``: of the ledger.
-    ``others``: rows of the other entries that were released or may have been.
-    ``left_out``: how many more there are.
-    ``problems``: what is wrong with the ledger, or with the certificate in it.
+    ``entry`` is None where the certificate names none; ``others`` were released or may have been.
     """
 
     dataset: str
@@ -125,13 +114,7 @@ class InLedger:
 
     @classmethod
     def read(cls, place: str | os.PathLike[str], dataset: str | None, *, certificate: Path, stamp: Any) -> InLedger:
-        """Look a release up.
-
-        ``place``, ``dataset``: of the ledger; the data set of the certificate by default.
-        ``certificate``, ``stamp``: of the release, and where it says that it stands in the ledger.
-
-        Raises FileProblem, ParameterError when there is no such ledger.
-        """
+        """Look a release up in a ledger, by the data set of the certificate by default."""
         own = getattr(stamp, "entry", None)
         with Ledger(place, dataset or getattr(stamp, "dataset", None)) as ledger:
             problems = ledger.verify([certificate])
@@ -167,13 +150,7 @@ def write_ledger_report(
 ) -> list[str]:
     """Write what a ledger says as one HTML file that needs no network: as public as the certificates are.
 
-    ``place``, ``dataset``: of the ledger.
-    ``out``: the page to write; ends in ``.html``.
-    ``certificates``: of releases of the data set. Only with them is it seen that the ledger was rolled back.
-    Returns: what is wrong with the ledger, a sentence each; the page says so too.
-
-    Raises ParameterError when Jinja2 is not installed or there is no such data set, or FileProblem when a file cannot
-    be read or written, or the output is one of the inputs or exists and was not written by this package.
+    Returns what is wrong with the ledger. Only with ``certificates`` is it seen that it was rolled back.
     """
     path, inputs = Path(out), (place, *certificates)
     if path.suffix.lower() != ".html":
@@ -202,14 +179,7 @@ def page(
     checked: int = 0,
     place: str = "FILE",
 ) -> str:
-    """Return the page as text.
-
-    ``status``: of the ledger, as ``LedgerStatus.to_dict`` gives it.
-    ``events``: as :meth:`Ledger.log` gives them.
-    ``problems``: what is wrong with it.
-    ``checked``: with how many certificates it was compared.
-    ``place``: where it is, for the commands that the page names.
-    """
+    """Return the page as text, for a status from ``LedgerStatus.to_dict`` and events from :meth:`Ledger.log`."""
     held = entries(events)
     limit = {key: Fraction(value) for key, value in events[0]["facts"]["limit"].items()}
     covers, spending = status["covers"], Spending.of(status)

@@ -29,16 +29,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """One release's promise.
-
-    ``name``: File name of its certificate.
-    ``certificate``: as read.
-    ``mechanism``: Rebuilt from the certificate's public facts.
-    ``contents``: what it released.
-    ``guarantee``: Recomputed from them.
-    ``stated``: the certificate as it should be: its ``guarantee`` recomputed.
-    ``checks``: what verification found.
-    """
+    """One release's promise: its certificate, and what was rebuilt, recomputed and checked of it."""
 
     name: str
     certificate: Certificate
@@ -50,10 +41,7 @@ class Promise:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = None) -> Promise:
-        """Read and verify a certificate.
-
-        Raises FileProblem when it cannot be read, or states no guarantee that can be recomputed.
-        """
+        """Read and verify a certificate, which must state a guarantee that can be recomputed."""
         try:
             certificate = Certificate.read(path)
             with within(SECONDS):
@@ -188,10 +176,8 @@ def _sentence(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joint:
-    """Several releases of the same table together.
+    """Several releases of the same table together, by an upper bound on the profile of all of them.
 
-    ``promises``: at least two.
-    ``profile``: of all of them together, an upper bound.
     ``epsilon``, ``delta``: a point of it: at the sum of the deltas.
     """
 
@@ -217,10 +203,7 @@ class Joint:
 
 
 def joint(promises: tuple[Promise, ...]) -> Joint | None:
-    """Compose the promises of several releases; None for a single one.
-
-    Raises ParameterError when they protect units of different sizes, or one is given twice.
-    """
+    """Compose the promises of several different releases, of units of the same size; None for a single one."""
     if len(promises) == 1:
         return None
     if len({(p.guarantee.relation.name, p.guarantee.relation.group) for p in promises}) > 1:
@@ -270,12 +253,7 @@ class Attack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curves:
-    """The profiles of a release and of all releases together, evaluated once for all pictures and tables.
-
-    ``alone``: of the release.
-    ``together``: of all of them.
-    ``upto``: how far the picture of the profiles goes.
-    """
+    """The profiles of a release and of all releases together, evaluated once for all pictures and tables."""
 
     alone: TradeOff
     together: TradeOff | None
@@ -313,7 +291,7 @@ def attack(curves: Curves) -> Attack:
             Rate(
                 level=f"{about(100 * level, 6)} %",
                 power=f"{_percent_up(power)} %",
-                missed=f"{_percent_down(1.0 - power)} %",
+                missed=f"{rounded_down(max(0.0, 100.0 * (1.0 - power)), 3)} %",
                 together=None if joined is None else f"{_percent_up(float(joined[i]))} %",
                 reading=against_guessing(level, power),
                 at=places[i],
@@ -324,10 +302,6 @@ def attack(curves: Curves) -> Attack:
 
 def _percent_up(share: float) -> str:
     return rounded_up(min(100.0, 100.0 * share), 3)
-
-
-def _percent_down(share: float) -> str:
-    return rounded_down(max(0.0, 100.0 * share), 3)
 
 
 def profile_table(promise: Promise, together: Joint | None) -> tuple[tuple[str, str, str | None, bool], ...]:

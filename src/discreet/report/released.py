@@ -32,11 +32,7 @@ _MOST_LISTED = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasedColumn:
-    """One column of a release, counted. Public.
-
-    ``bins``: where its values are counted.
-    ``shares``: how they are spread.
-    """
+    """One column of a release, counted in bins. Public."""
 
     bins: Bins
     shares: Shares
@@ -44,12 +40,9 @@ class ReleasedColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnPicture:
-    """One column as the page shows it.
+    """One column as the page shows it: a picture where it is ordered, else rows with bars.
 
-    ``name``, ``kind``: the column, and its declared type.
-    ``chart``: the picture of an ordered column; unordered ones are shown as rows with bars.
-    ``rows``: name of each bin, share among the released records (text, and length of a bar from 0 to 100), and the same
-    for the confidential records where they are shown.
+    ``rows``: the bin, its share as text and as a length up to 100, and both for confidential records that are shown.
     """
 
     name: str
@@ -61,14 +54,9 @@ class ColumnPicture:
 def released_columns(
     paths: Sequence[Path], domain: Domain, *, counts: bool
 ) -> tuple[tuple[int, ...], dict[str, ReleasedColumn]]:
-    """Read a release and count each of its first forty columns, in all of its tables together.
+    """Return the number of rows of each file of a release, and its first forty columns counted in all of its tables.
 
     Raises FileProblem when a file cannot be read, or does not fit the domain.
-
-    ``paths``: the released files: one, or all of a folder.
-    ``domain``: as the certificate states it.
-    ``counts``: whether it is a table of counts.
-    Returns: the number of rows of each file, and the columns by name.
     """
     misfit = FileProblem(paths[0], "it does not fit the domain of its certificate", "give the file that belongs to it")
     sources = [open_source(path) for path in paths]
@@ -178,12 +166,7 @@ _Rows = tuple[tuple[str, str, str, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupsPicture:
-    """The mean of an ordered column in each group, as the page shows it.
-
-    ``by``: the column of groups.
-    ``chart``: the means with their intervals.
-    ``rows``: the group, the posterior mean, and the ends of the interval.
-    """
+    """The mean of an ordered column in each group, as the page shows it, with its interval."""
 
     by: str
     chart: Chart
@@ -192,13 +175,7 @@ class GroupsPicture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimatePicture:
-    """One ordered column of the population, as the page shows it.
-
-    ``name``: the column.
-    ``chart``: its distribution function, with an interval at each value and a band for the whole curve.
-    ``rows``: some numbers: name, posterior mean, and the ends of the interval.
-    ``groups``: its mean by each of some columns of categories.
-    """
+    """One ordered column of the population: its distribution function, some numbers, and its mean by group."""
 
     name: str
     chart: Chart
@@ -208,12 +185,7 @@ class EstimatePicture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimates:
-    """What a report says of the population.
-
-    ``pictures``: of ordered columns.
-    ``notes``: what the intervals assume.
-    ``without``: why there are none, as a sentence; empty where there are.
-    """
+    """What a report says of the population: pictures, what their intervals assume, or why there are none."""
 
     pictures: tuple[EstimatePicture, ...] = ()
     notes: tuple[str, ...] = ()
