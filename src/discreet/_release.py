@@ -13,7 +13,7 @@ import numpy as np
 from discreet import AddRemove, Output, Replacement, Watch, wording
 from discreet._core.checks import unfit
 from discreet._core.errors import ParameterError
-from discreet._core.files import check_outputs
+from discreet._core.files import check_outputs, check_writable
 from discreet._core.random import secure, seeded
 from discreet._core.text import counted, counted_up, sentence
 from discreet.confidential import Confidential, confidential, confidential_rows
@@ -30,7 +30,7 @@ from discreet.mechanisms.base import PartsMechanism, parameter_names
 from discreet.mechanisms.base import declared as number_of
 from discreet.mechanisms.steps import checkpoint_state
 from discreet.planner.cells import chosen_cells, said_before
-from discreet.planner.choice import PublicFacts, chosen_mechanism, require_complete
+from discreet.planner.choice import PublicFacts, chosen_mechanism, require_complete, require_parameters
 from discreet.privacy import Budget, Unit
 from discreet.releases.content import MechanismFamily, contents_of, delta_caveats, utility_facts
 from discreet.releases.parts import no_folders, require_folders
@@ -185,6 +185,8 @@ def release(
     else:  # a size that it does not release is refused before anything is opened
         contents_of(made, request.declared or 1, size=size, counts=counts)
     request = _with_files(request, made, inputs=(data, domain, reference, *parameters.values()))
+    if made is None:
+        require_parameters(request)
     table = _Table(data, request, made, secure() if seed is None else seeded(seed))
 
     facts = PublicFacts(domain=declared, n=request.declared, given=reference).on(declared)
@@ -302,7 +304,8 @@ def _with_files(request: Request, made: Mechanism | None, *, inputs: tuple[Any, 
             replaced = f"{outputs[0]} exists and will be replaced. The earlier release spent privacy of its own"
             _say(request.watch, [replaced])
     if checkpoint is not None:
-        check_outputs([Path(checkpoint.path)], inputs)
+        check_outputs([*outputs, Path(checkpoint.path)], inputs)
+        check_writable(Path(checkpoint.path))
         if done := checkpoint_state(checkpoint.path)[0]:
             taken = (
                 f"{checkpoint.path} holds {counted(done, 'step')}, taken as released. The file must be of this same "
@@ -336,7 +339,9 @@ class _Table:
         self._in_parts = kind is not None and issubclass(kind, PartsMechanism)
         voted = isinstance(made, PartsMechanism) and made.by_unit
         self._by_unit = voted or bool(request.parameters.get("unit_votes"))
-        if not isinstance(data, Confidential):
+        if isinstance(data, Confidential):
+            self._require_number(request.declared, data)
+        else:
             require_unit(request.domain or Domain(columns={}), request.unit, by_unit=self._by_unit)
             require_there(data)
 
@@ -345,14 +350,19 @@ class _Table:
         closed = self._read(facts.domain)
         like = {} if facts.reference is None else {"reference": facts.reference}
         closed = with_public(closed, like, domain=facts.domain)
-        hidden = facts.n is not None and isinstance(self._request.relation, AddRemove)
-        n = facts.n if hidden else public_size(closed)
-        if facts.n not in (None, n):
+        return closed, replace(facts, n=self._require_number(facts.n, closed))
+
+    def _require_number(self, declared: int | None, closed: Confidential[Any]) -> int:
+        """Return the public number of records. Raises ParameterError where another one was declared."""
+        if declared is not None and isinstance(self._request.relation, AddRemove):
+            return declared
+        n = public_size(closed)
+        if declared not in (None, n):
             raise ParameterError(
-                f"relation=Replacement(records=...) says {facts.n:,}, and the table has {n:,}. Give the table's "
+                f"relation=Replacement(records=...) says {declared:,}, and the table has {n:,}. Give the table's "
                 "number, which is public under replacement, or leave it out"
             )
-        return closed, replace(facts, n=n)
+        return n
 
     def _read(self, domain: Domain) -> Confidential[Any]:
         """Count the table, or leave it where it is for a mechanism that can read it in parts."""

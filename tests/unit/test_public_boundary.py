@@ -103,7 +103,7 @@ def test_what_was_meant_passes(problem: BaseException) -> None:
         ({"out": b"x.csv"}, "out must be a path or an Output or None, got bytes"),
         ({"out": Output("x.csv", certificate=3)}, "certificate must be a path or None, got int"),
         ({"out": Output(checkpoint=3), "mechanism": "private-evolution"}, "path must be a path, got int"),
-        ({"watch": 3}, "watch must be a Watch, got int"),
+        ({"watch": 3}, "watch must be a Watch, got 3"),
         ({"accept": 3}, "accept must be a collection, each element a text, got int"),
     ],
 )

@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
-from discreet._core.errors import DiscreetError, FileProblem
+from discreet._core.errors import DiscreetError, FileProblem, ParameterError, Refused
 from discreet._core.reading import file_sha256, reason, same_file
 
 
@@ -65,8 +65,10 @@ def _check_name(path: Path) -> None:
 
 def check_writable(path: Path) -> None:
     """Refuse an output whose folder takes no new file, or no name as long as those beside it may be."""
-    probe = _beside(path, f"{secrets.token_hex(6)}-{secrets.token_hex(6)}", "part")
-    with _told(path):
+    probe = _beside(
+        path, f"{secrets.token_hex(6)}-{secrets.token_hex(6)}0", "part"
+    )  # as long as that of one that is ready
+    with locked(canonical(path)), _told(path):
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         probe.unlink(missing_ok=True)
 
@@ -170,7 +172,7 @@ class _Content(NamedTuple):
 def _contents(folder: Path) -> list[_Content]:
     """Return what is under way in a folder."""
     contents = []
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError, ValueError):
         for path in folder.iterdir():
             if match := _OURS.fullmatch(path.name):
                 name, write, entry, kind, mark = match.groups()
@@ -249,13 +251,21 @@ def deliver(entry: str, placed: Mapping[str, Any]) -> bool:
             # of an earlier version it is a part, beside a mark
             contents.append(ready if ready in waiting else _beside(final, item["write"], "part"))
             place = contents[-1] if os.path.lexists(contents[-1]) else final
-            files = {name: place / name for name in item["files"] if (place / name).is_file()}
+            files = {name: place / name for name in item["files"] if _is_there(place / name)}
             complete = complete and {name: file_sha256(path) for name, path in files.items()} == item["files"]
         if complete:
             _go_on(contents, finals, _UNDELIVERED)
         for path in (*contents, *marks):
             _remove(path)
     return complete
+
+
+def _is_there(path: Path) -> bool:
+    """Return whether there is such a file. An error that says nothing of that is raised."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def forsake(entry: str, paths: Iterable[Path]) -> None:
@@ -280,10 +290,10 @@ def _go_on(contents: Sequence[Path], finals: Sequence[Path], otherwise: tuple[st
         raise FileProblem(finals[0], *otherwise) from None
 
 
-def _move(contents: Sequence[Path], finals: Sequence[Path]) -> None:
-    """Rename what was not renamed yet, the first file last."""
+def _move(contents: Sequence[Path], finals: Sequence[Path], *, every: bool = False) -> None:
+    """Rename every file, or what was not renamed yet, the first file last."""
     for content, final in reversed(list(zip(contents, finals, strict=True))):
-        if os.path.lexists(content):
+        if every or os.path.lexists(content):
             os.replace(content, final)
         _sync(final.parent)
 
@@ -350,10 +360,14 @@ class _Write:
         """Give complete contents their names; what is begun cannot be undone, so it is tried twice."""
         if self.keeper is not None or len(self.finals) > 1:
             self.contents = [_beside(final, self.ready, "ready") for final in self.finals]
-            _move(self.parts, self.contents)
+            _move(self.parts, self.contents, every=True)
         if self.keeper is not None and placed is not None:
-            self.keeper.complete(placed)
-            self.fixed = True
+            self.fixed = True  # most errors do not tell whether the ledger has it: recovery finds out
+            try:
+                self.keeper.complete(placed)
+            except (ParameterError, Refused):
+                self.fixed = False
+                raise
         try:
             _move(self.contents, self.finals)
         except BaseException as error:
@@ -372,11 +386,10 @@ class _Write:
         if self.fixed:
             return
         for path in (*self.contents, *self.parts):
-            try:
+            with contextlib.suppress(OSError):
                 _remove(path)
-            except OSError:
-                if self.contents is not self.parts:
-                    self._fail(error)
+        if self.contents is not self.parts and any(map(os.path.lexists, self.contents)):
+            self._fail(error)
 
     def _fail(self, error: BaseException) -> NoReturn:
         """Say of contents that they can neither get their names nor be removed, or are not known to have them."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet._core import arrow
 from discreet._core.boundary import enclosed, quietly
+from discreet._core.checks import unfit
 from discreet._core.errors import DataError, DiscreetError, FileProblem, ParameterError
 from discreet._core.files import require_settled
 from discreet._core.formats import ENDINGS, PARQUET, Format, format_of, header, scanned, stored_index, texts
@@ -117,6 +118,8 @@ def require_there(data: Any) -> None:
 
     Raises FileProblem when there is none, it is being written, or the address names no table or no server.
     """
+    if data is None or isinstance(data, (bool, int, float)):
+        raise unfit("data", "a dataframe, or the path of a file", data)
     where = _address(data)
     if where is not None:
         from discreet.confidential.database import require_reachable

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from discreet._core.checks import integer, positive_size, unfit
+from discreet._core.checks import flag, integer, positive_size, unfit
 from discreet._core.errors import ParameterError
 from discreet.domain import Domain
 from discreet.mechanisms import Mechanism, named
@@ -123,6 +123,10 @@ class Output:
     def __post_init__(self) -> None:
         if not isinstance(self.checkpoint, (Checkpoint, type(None))):
             object.__setattr__(self, "checkpoint", Checkpoint(self.checkpoint))
+        if self.certificate is not None and self.path is None:
+            raise ParameterError(
+                "a certificate's file stands beside that of its table. Write out=Output(..., certificate=...)"
+            )
         if self.partitions is None:
             if self.partition_by is not None or self.workers != 1:
                 raise ParameterError(
@@ -232,12 +236,14 @@ class Request:
                 "For add/remove write relation=AddRemove(records=...)",
             ),
             "unit": ((Unit, type(None)), "a Unit", "Write unit=Unit(..., max_records=...)"),
+            "watch": (Watch, "a Watch", "Leave it out where nobody listens"),
         }
         for name, (wanted, said, remedy) in kinds.items():
             if not isinstance(value := getattr(self, name), wanted):
                 raise unfit(name, said, value, remedy=remedy)
         if unknown := sorted(map(str, self.accept - set(ACCEPTED))):
             raise ParameterError(f"accept must be among {', '.join(ACCEPTED)}, got {unknown[0]!r}")
+        object.__setattr__(self, "counts", flag("counts", self.counts))
         if self.size is not None:
             object.__setattr__(self, "size", positive_size("size", self.size))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from fractions import Fraction
 from hashlib import sha256
@@ -213,7 +214,10 @@ def recovered(book: Book, known_gone: Collection[str]) -> list[dict[str, Any]]:
     ``known_gone``: entries of other machines that nobody works on.
     """
     with book.reading() as page:
-        waiting = _waiting(page)
+        waiting, forfeited = _waiting(page), [page.of(str(event.entry))[0] for event in page.about("FORFEITED")]
+    for reserved in forfeited:  # an error may have left what could not be removed
+        with suppress(OSError):
+            forsake(str(reserved.entry), map(Path, reserved.facts["out"]))
     return [_settled(book, event, known_gone) for event in waiting]
 
 

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from discreet._core.checks import choice, positive_size
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import pl
 from discreet.confidential.public import public_table
@@ -14,7 +15,9 @@ from discreet.domain.records import Commonness
 from discreet.ledger import Request
 from discreet.ledger.request import Replacement
 from discreet.mechanisms import REGISTRY, Mechanism, first_names, named, require_kept
-from discreet.mechanisms.base import parameter_names, require_relation
+from discreet.mechanisms.base import parameter_names, require_known, require_relation
+from discreet.mechanisms.reading import SAMPLINGS
+from discreet.mechanisms.steps import SteppedMechanism
 from discreet.planner.cells import with_cells
 from discreet.planner.options import Comparison, required, with_sampling
 from discreet.planner.plans import planned
@@ -64,7 +67,13 @@ def require_complete(request: Request) -> None:
         raise ParameterError(f"several tables come from {' or '.join(names)} alone. Take it, or leave tables out")
     if request.counts and request.several:
         raise ParameterError("counts are one table. For them leave tables out")
+    if "tables" in parameters:
+        positive_size("tables", parameters["tables"])
+    if request.checkpoint is not None and (kind is None or not issubclass(kind, SteppedMechanism)):
+        one = "a mechanism that is chosen" if kind is None else kind.name
+        raise ParameterError(f"{one} takes one step. Leave the checkpoint out")
     if kind is None:
+        choice("sampling", parameters.get("sampling") or SAMPLINGS[0], SAMPLINGS)
         if unknown := sorted(set(parameters) - {"sampling"}):
             raise ParameterError(
                 f"unknown argument {unknown[0]!r}. If it is a parameter of a mechanism, write mechanism=... as well"
@@ -78,6 +87,12 @@ def require_complete(request: Request) -> None:
     if request.counts and not kind.traits.counts:
         raise ParameterError(f"{request.mechanism} releases records, not counts. Ask for records, and write size=...")
     require_relation(kind, request.between.name)
+
+
+def require_parameters(request: Request) -> None:
+    """Refuse parameters that the mechanism asked for does not have."""
+    if request.mechanism_type is not None:
+        require_known(request.mechanism_type, with_sampling(request.mechanism_type, request.parameters))
 
 
 def chosen_mechanism(request: Request, facts: PublicFacts) -> tuple[Mechanism, str]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet._core.errors import DiscreetWarning, RelationNotSupported
+from discreet._core.errors import DiscreetWarning, Refused, RelationNotSupported
 from discreet._core.formats import DelimitedFile
 from discreet._core.lazy import pl
 from discreet._core.random import SecureGenerator, public
@@ -45,6 +45,7 @@ class Offer(NamedTuple):
     contents: Contents
     guarantee: Guarantee
     forecast: Forecast
+    parameters: dict[str, Any]
 
 
 def offer_of(mechanism: Mechanism, request: Request, n: int, like: Commonness | None = None) -> Offer:
@@ -69,7 +70,7 @@ def offer_of(mechanism: Mechanism, request: Request, n: int, like: Commonness | 
     forecast = mechanism.forecast(n, like)
     if "poor-utility" not in request.accept:
         require_utility(forecast, mechanism, size=contents.size)
-    return Offer(mechanism, n, contents, guarantee, forecast)
+    return Offer(mechanism, n, contents, guarantee, forecast, mechanism.parameters())
 
 
 def budget_of(guarantee: Guarantee) -> Budget:
@@ -98,7 +99,9 @@ def carry_out(
     Raises Refused when the chains of a model did not converge, or FileProblem when the output cannot be written: what
     was there is then as it was.
     """
-    (mechanism, n, contents, guarantee, _), request = offer, run.request
+    (mechanism, n, contents, guarantee, *_), request = offer, run.request
+    if mechanism.parameters() != offer.parameters:
+        raise Refused("the mechanism was changed after it was looked at. Nothing is released. Make another one instead")
     facts = confidential.provenance or Provenance(frame_kind="polars", columns=())
     document = Certificate.of(
         mechanism,

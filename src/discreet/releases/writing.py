@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from discreet._core import arrow
 from discreet._core.errors import DiscreetError, FileProblem
-from discreet._core.files import check_outputs, check_writable, writing_problem
+from discreet._core.files import check_outputs, check_writable, recover, writing_problem
 from discreet._core.formats import ENDINGS, Format, format_of, with_ending
 from discreet._core.lazy import pl
 from discreet.domain.labels import escaped_frame
@@ -77,6 +77,7 @@ def check_folder(out: str | os.PathLike[str], *, inputs: Iterable[Any]) -> Path:
     if not folder.absolute().parent.is_dir():
         raise FileProblem(out, "the folder above it does not exist", "create it first")
     _require_apart(folder, inputs)
+    recover(folder)
     check_writable(folder)
     return folder
 

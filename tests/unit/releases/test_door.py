@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet import AddRemove, Budget, Checkpoint, Ledger, Output, Replacement, Unit, release, verify
+from discreet import AddRemove, Budget, Checkpoint, Ledger, Output, Replacement, Unit, Watch, release, verify
 from discreet.confidential import confidential
 from discreet.domain import Boolean, Domain, Integer
 from discreet.errors import Infeasible, ParameterError, Refused, RelationNotSupported
@@ -309,3 +310,46 @@ def test_an_output_of_one_path_is_the_path(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="one step"):
         release(ROWS, DOMAIN, mechanism=MADE, size=50, out=Output(checkpoint=tmp_path / "c"))
     assert len(release(ROWS, DOMAIN, BUDGET, size=50, mechanism="perturbed-histogram", out=Output()).records) == 50
+
+
+@pytest.mark.parametrize("wrong", [
+    {"mechanism": "perturbed-histogram", "unknown": 3},
+    {"mechanism": "perturbed-histogram", "sampling": "both"},
+    {"sampling": "both"},
+    {"tables": 0},
+    {"tables": 2.5},
+    {"mechanism": "perturbed-histogram", "out": Output(checkpoint="steps")},
+    {"out": Output(checkpoint="steps")},
+    {"counts": "no"},
+    {"watch": 3},
+    {"data": None},
+    {"data": 3},
+], ids=str)  # fmt: skip
+def test_what_public_facts_show_to_be_wrong_is_refused_before_it_is_paid(wrong: dict[str, Any], tmp_path: Path) -> None:
+    with ledger_in(tmp_path) as ledger:
+        asked = {"data": ROWS, "domain": DOMAIN, "budget": Budget(epsilon=0.5), "size": 50, **wrong}
+        with pytest.raises(ParameterError):
+            release(ledger=ledger, **asked)
+        assert ledger.log()[1:] == []
+
+
+def test_another_number_of_a_closed_table_costs_nothing(tmp_path: Path) -> None:
+    with ledger_in(tmp_path) as ledger:
+        closed, other = confidential(ROWS, DOMAIN), Replacement(records=N + 1)
+        with pytest.raises(ParameterError, match="and the table has"):
+            release(closed, budget=Budget(epsilon=0.5), size=50, ledger=ledger, relation=other)
+        assert ledger.log()[1:] == []
+
+
+def test_a_mechanism_that_is_changed_on_the_way_releases_nothing() -> None:
+    def change(_: str) -> None:
+        object.__setattr__(made, "scale", 0.01)
+
+    made = replace(MADE)
+    with pytest.raises(Refused, match="was changed"):
+        release(ROWS, DOMAIN, mechanism=made, size=50, watch=Watch(announce=change))
+
+
+def test_a_certificate_without_a_table_is_refused() -> None:
+    with pytest.raises(ParameterError, match="certificate"):
+        Output(certificate="c.json")

@@ -204,7 +204,7 @@ def writes(pair: Pair, text: bytes) -> int:
     os._exit(0)
 
 
-def renamed_one_after_the_other(made: Sequence[Path], finals: Sequence[Path]) -> None:
+def renamed_one_after_the_other(made: Sequence[Path], finals: Sequence[Path], **_: bool) -> None:
     """Rename as one does who thinks of no failure: the planted defect."""
     for one, final in zip(made, finals, strict=True):
         if os.path.lexists(one):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from discreet._core.files import Keeper, deliver, forsake, new_folder, recover, require_settled, together
-from discreet.errors import FileProblem
+from discreet.errors import FileProblem, Refused
 
 
 class Told:
@@ -114,11 +114,26 @@ def test_only_its_own_entry_gives_a_promise_up(tmp_path, monkeypatch) -> None:
 
 
 def test_a_book_that_refuses_leaves_what_was_there(tmp_path) -> None:
+    def refusing(_: object) -> None:
+        raise Refused("not enough is left")
+
     (tmp_path / "a").write_bytes(b"old")
-    with pytest.raises(KeyboardInterrupt), together(tmp_path / "a", keeper=Keeper("entry", interrupted)) as (file,):
+    with pytest.raises(Refused), together(tmp_path / "a", keeper=Keeper("entry", refusing)) as (file,):
         file.write(b"new")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert (tmp_path / "a").read_bytes() == b"old"
+
+
+def test_what_a_book_may_have_committed_stays_for_its_recovery(tmp_path) -> None:
+    (tmp_path / "a").write_bytes(b"old")
+    with pytest.raises(KeyboardInterrupt), together(tmp_path / "a", keeper=Keeper("entry", interrupted)) as (file,):
+        file.write(b"new")
+    assert (tmp_path / "a").read_bytes() == b"old"
+    assert len(list(tmp_path.glob(".a.*-entry.ready"))) == 1
+    with pytest.raises(FileProblem, match="discreet ledger recover"), together(tmp_path / "a") as (file,):
+        pass
+    forsake("entry", [tmp_path / "a"])
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 def dead_folder(final: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, Any]:
