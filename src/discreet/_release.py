@@ -26,11 +26,11 @@ from discreet.ledger import Ledger, Request, Run
 from discreet.ledger.ledger import PlannedRelease
 from discreet.ledger.outlook import ledger_for
 from discreet.mechanisms import Mechanism, first_names, named
-from discreet.mechanisms.base import PartsMechanism, parameter_names
-from discreet.mechanisms.base import declared as number_of
+from discreet.mechanisms.base import PartsMechanism, declared, parameter_names, require_known
 from discreet.mechanisms.steps import checkpoint_state
 from discreet.planner.cells import chosen_cells, said_before
-from discreet.planner.choice import PublicFacts, chosen_mechanism, require_complete, require_parameters
+from discreet.planner.choice import PublicFacts, chosen_mechanism, require_complete
+from discreet.planner.options import with_sampling
 from discreet.privacy import Budget, Unit
 from discreet.releases.content import MechanismFamily, contents_of, delta_caveats, utility_facts
 from discreet.releases.parts import no_folders, require_folders
@@ -160,15 +160,15 @@ def release(
     """
     _refuse_moved(mechanism, parameters)
     refuse_same(data, reference, *parameters.values())
-    declared = _domain_of(data, domain)
-    made = _given(mechanism, declared, parameters, watch)
+    base = _domain_of(data, domain)
+    made = _given(mechanism, base, parameters, watch)
     if parameters.get("tables") == 1:  # as without it
         del parameters["tables"]
     if mechanism is None and "tables" in parameters:
         mechanism = next(name for name in first_names() if "tables" in parameter_names(named(name)))
     request = Request(
         budget=budget,
-        domain=declared,
+        domain=base,
         relation=_relation_of(data, made, relation),
         unit=_unit_of(data, unit),
         size=size,
@@ -185,11 +185,11 @@ def release(
     else:  # a size that it does not release is refused before anything is opened
         contents_of(made, request.declared or 1, size=size, counts=counts)
     request = _with_files(request, made, inputs=(data, domain, reference, *parameters.values()))
-    if made is None:
-        require_parameters(request)
+    if (kind := request.mechanism_type) is not None:
+        require_known(kind, with_sampling(kind, parameters))
     table = _Table(data, request, made, secure() if seed is None else seeded(seed))
 
-    facts = PublicFacts(domain=declared, n=request.declared, given=reference).on(declared)
+    facts = PublicFacts(domain=base, n=request.declared, given=reference).on(base)
     why, offer = "" if made is None else f"{made.name}: given", None
     if (n := facts.n) is not None:
         if made is None:
@@ -206,7 +206,7 @@ def release(
             closed, facts = table.closed(facts.on(made.domain))
         closed = with_public(closed, made.public_inputs(), domain=made.domain)
         offer = offer or offer_of(made, request, facts.n or 0, facts.commonness)
-        why = ". ".join([*chosen_cells(declared, made.domain), why])
+        why = ". ".join([*chosen_cells(base, made.domain), why])
         _say(watch, _announced(request, offer, why, facts))
         return carry_out(
             run,
@@ -261,10 +261,23 @@ def _unit_of(data: Any, unit: Unit | None) -> Unit | None:
 
 def _relation_of(data: Any, made: Mechanism | None, relation: Any) -> Any:
     """Return the relation. Under replacement a closed table's number of records is public, as is a mechanism's."""
-    if not isinstance(relation, Replacement) or relation.records is not None:
+    if not isinstance(relation, Replacement):
         return relation
-    known = public_size(data) if isinstance(data, Confidential) else made and number_of(made, "records")
-    return Replacement(records=known or None)
+    known = None if made is None else declared(made, "records")
+    if isinstance(data, Confidential):
+        known = public_size(data)
+    if relation.records is None:
+        return Replacement(records=known or None)
+    if isinstance(data, Confidential) and relation.records != known:
+        raise _other_number(relation.records, known)
+    return relation
+
+
+def _other_number(stated: int | None, held: int | None) -> ParameterError:
+    return ParameterError(
+        f"relation=Replacement(records=...) says {stated:,}, and the table has {held:,}. Give the table's number, "
+        "which is public under replacement, or leave it out"
+    )
 
 
 def _facts(closed: Confidential[Any]) -> Provenance:
@@ -339,9 +352,7 @@ class _Table:
         self._in_parts = kind is not None and issubclass(kind, PartsMechanism)
         voted = isinstance(made, PartsMechanism) and made.by_unit
         self._by_unit = voted or bool(request.parameters.get("unit_votes"))
-        if isinstance(data, Confidential):
-            self._require_number(request.declared, data)
-        else:
+        if not isinstance(data, Confidential):
             require_unit(request.domain or Domain(columns={}), request.unit, by_unit=self._by_unit)
             require_there(data)
 
@@ -350,19 +361,11 @@ class _Table:
         closed = self._read(facts.domain)
         like = {} if facts.reference is None else {"reference": facts.reference}
         closed = with_public(closed, like, domain=facts.domain)
-        return closed, replace(facts, n=self._require_number(facts.n, closed))
-
-    def _require_number(self, declared: int | None, closed: Confidential[Any]) -> int:
-        """Return the public number of records. Raises ParameterError where another one was declared."""
-        if declared is not None and isinstance(self._request.relation, AddRemove):
-            return declared
-        n = public_size(closed)
-        if declared not in (None, n):
-            raise ParameterError(
-                f"relation=Replacement(records=...) says {declared:,}, and the table has {n:,}. Give the table's "
-                "number, which is public under replacement, or leave it out"
-            )
-        return n
+        hidden = facts.n is not None and isinstance(self._request.relation, AddRemove)
+        n = facts.n if hidden else public_size(closed)
+        if facts.n not in (None, n):
+            raise _other_number(facts.n, n)
+        return closed, replace(facts, n=n)
 
     def _read(self, domain: Domain) -> Confidential[Any]:
         """Count the table, or leave it where it is for a mechanism that can read it in parts."""

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError, Refused
-from discreet._core.reading import file_sha256, reason, same_file
+from discreet._core.reading import file_sha256, reason, require_file_name, same_file
 
 
 def canonical(path: Path) -> Path:
@@ -43,24 +43,11 @@ def check_outputs(outputs: Sequence[Path], inputs: Iterable[Any]) -> None:
     """Refuse outputs that are no files, that are one another, or that are inputs, links included."""
     sources = [Path(source) for source in inputs if isinstance(source, (str, os.PathLike))]
     for place, path in enumerate(outputs):
-        _check_name(path)
+        require_file_name(path)
         if any(same_file(path, other) for other in outputs[:place]):
             raise FileProblem(path, "it is the name of two outputs", "give each its own")
         if any(same_file(name, source) for name in (path, _lock_of(path)) for source in sources):
             raise FileProblem(path, "the output is also an input", "give it another name")
-
-
-def _check_name(path: Path) -> None:
-    if "\0" in str(path) or not path.name:
-        raise FileProblem(repr(str(path)), "it is not the name of a file", "give another name")
-    if not path.parent.is_dir():
-        raise FileProblem(path, f"the folder {str(path.parent)!r} does not exist", "create it first")
-    with contextlib.suppress(FileNotFoundError):
-        kind = path.stat().st_mode
-        if stat.S_ISDIR(kind):
-            raise FileProblem(path, "it is a folder", "give a file name")
-        if not stat.S_ISREG(kind):
-            raise FileProblem(path, "it is not an ordinary file", "give another name")
 
 
 def check_writable(path: Path) -> None:
@@ -251,8 +238,12 @@ def deliver(entry: str, placed: Mapping[str, Any]) -> bool:
             # of an earlier version it is a part, beside a mark
             contents.append(ready if ready in waiting else _beside(final, item["write"], "part"))
             place = contents[-1] if os.path.lexists(contents[-1]) else final
-            files = {name: place / name for name in item["files"] if _is_there(place / name)}
-            complete = complete and {name: file_sha256(path) for name, path in files.items()} == item["files"]
+            hashes = {}
+            for name in item["files"]:  # an error that does not tell whether it is there is raised
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                    (place / name).stat()
+                    hashes[name] = file_sha256(place / name)
+            complete = complete and hashes == item["files"]
         if complete:
             _go_on(contents, finals, _UNDELIVERED)
         for path in (*contents, *marks):
@@ -260,20 +251,11 @@ def deliver(entry: str, placed: Mapping[str, Any]) -> bool:
     return complete
 
 
-def _is_there(path: Path) -> bool:
-    """Return whether there is such a file. An error that says nothing of that is raised."""
-    try:
-        return stat.S_ISREG(path.stat().st_mode)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-
-
 def forsake(entry: str, paths: Iterable[Path]) -> None:
     """Remove what waits for an entry that was never committed."""
     for content in [content for path in paths for content in _waiting(path)]:
-        if content.entry == entry or (
-            content.kind == "promised" and content.path.read_bytes() in (entry.encode(), b"")
-        ):
+        marks = content.path.read_bytes() if content.kind == "promised" else None
+        if content.entry == entry or marks in (entry.encode(), b""):
             with locked(content.final):
                 _remove(content.path)
 

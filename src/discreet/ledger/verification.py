@@ -217,7 +217,7 @@ def recovered(book: Book, known_gone: Collection[str]) -> list[dict[str, Any]]:
         waiting, forfeited = _waiting(page), [page.of(str(event.entry))[0] for event in page.about("FORFEITED")]
     for reserved in forfeited:  # an error may have left what could not be removed
         with suppress(OSError):
-            forsake(str(reserved.entry), map(Path, reserved.facts["out"]))
+            forsake(str(reserved.entry), map(Path, reserved.facts.get("out", ())))
     return [_settled(book, event, known_gone) for event in waiting]
 
 

@@ -15,7 +15,7 @@ from discreet.domain.records import Commonness
 from discreet.ledger import Request
 from discreet.ledger.request import Replacement
 from discreet.mechanisms import REGISTRY, Mechanism, first_names, named, require_kept
-from discreet.mechanisms.base import parameter_names, require_known, require_relation
+from discreet.mechanisms.base import parameter_names, require_relation
 from discreet.mechanisms.reading import SAMPLINGS
 from discreet.mechanisms.steps import SteppedMechanism
 from discreet.planner.cells import with_cells
@@ -87,12 +87,6 @@ def require_complete(request: Request) -> None:
     if request.counts and not kind.traits.counts:
         raise ParameterError(f"{request.mechanism} releases records, not counts. Ask for records, and write size=...")
     require_relation(kind, request.between.name)
-
-
-def require_parameters(request: Request) -> None:
-    """Refuse parameters that the mechanism asked for does not have."""
-    if request.mechanism_type is not None:
-        require_known(request.mechanism_type, with_sampling(request.mechanism_type, request.parameters))
 
 
 def chosen_mechanism(request: Request, facts: PublicFacts) -> tuple[Mechanism, str]:
