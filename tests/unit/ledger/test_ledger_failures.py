@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from discreet import Ledger
+from discreet._core.files import together
+from discreet.errors import FileProblem
 from discreet.ledger import Request
 from discreet.privacy import Budget
 
@@ -70,6 +72,8 @@ def test_a_full_disk_loses_nothing(tmp_path, room) -> None:
     code = f"""
 import json, resource, signal, sys
 from discreet import Ledger
+from discreet._core.files import together
+from discreet.errors import FileProblem
 from discreet.ledger import Request
 from discreet.privacy import Budget
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -105,3 +109,18 @@ def test_a_ledger_that_cannot_be_written_opens_nothing(tmp_path) -> None:
     place.chmod(0o400)
     with pytest.raises(OSError, match="cannot be read or written"):
         Ledger(place).pay(Request(budget=Budget(epsilon=0.1)))
+
+
+def test_what_an_error_could_not_remove_blocks_a_name_until_it_is_recovered(tmp_path) -> None:
+    out = tmp_path / "t.csv"
+    with Ledger.create(tmp_path / "l", dataset="d", epsilon=1.0) as ledger:
+        with pytest.raises(ZeroDivisionError), ledger.pay(Request(budget=Budget(epsilon=0.1), out=(out,))) as run:
+            entry = run.stamp["entry"]
+            raise ZeroDivisionError
+        left = tmp_path / f".t.csv.0123456789ab-{entry}.ready"
+        left.write_bytes(b"x")
+        with pytest.raises(FileProblem, match="discreet ledger recover"), together(out):
+            pass
+        assert ledger.recover() == []
+        assert not left.exists()
+        assert ledger.status().spent["epsilon"] == 0.1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from collections.abc import Mapping
@@ -86,6 +87,28 @@ def test_what_is_gone_is_lost_and_leaves_nothing(tmp_path, monkeypatch) -> None:
     placed = dead_pair(tmp_path, monkeypatch)
     next(tmp_path.glob(".a.*.ready")).write_bytes(b"spoilt")
     assert not deliver("entry", placed)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("what", ["iterdir", "stat"])
+def test_an_error_that_says_nothing_of_what_is_there_loses_nothing(tmp_path, monkeypatch, what) -> None:
+    placed = dead_pair(tmp_path, monkeypatch)
+
+    def failing(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, what, failing)
+        with pytest.raises(OSError, match="many open files"):
+            deliver("entry", placed)
+    assert deliver("entry", placed)
+    assert (tmp_path / "a").read_bytes() == b"table"
+
+
+def test_contents_that_vanish_before_their_names_are_no_success(tmp_path) -> None:
+    with pytest.raises(FileProblem), together(tmp_path / "a", tmp_path / "b") as (a, _):
+        a.write(b"table")
+        next(tmp_path.glob(".a.*.part")).unlink()
     assert list(tmp_path.iterdir()) == []
 
 
