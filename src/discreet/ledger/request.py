@@ -8,6 +8,8 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from discreet._core.checks import integer, positive_size, unfit
 from discreet._core.errors import ParameterError
 from discreet.domain import Domain
@@ -236,7 +238,7 @@ class Request:
                 "For add/remove write relation=AddRemove(records=...)",
             ),
             "unit": ((Unit, type(None)), "a Unit", "Write unit=Unit(..., max_records=...)"),
-            "counts": (bool, "True or False", "Write counts=True"),
+            "counts": ((bool, np.bool_), "True or False", "Write counts=True"),
             "watch": (Watch, "a Watch", "Leave it out where nobody listens"),
         }
         for name, (wanted, said, remedy) in kinds.items():
@@ -244,6 +246,7 @@ class Request:
                 raise unfit(name, said, value, remedy=remedy)
         if unknown := sorted(map(str, self.accept - set(ACCEPTED))):
             raise ParameterError(f"accept must be among {', '.join(ACCEPTED)}, got {unknown[0]!r}")
+        object.__setattr__(self, "counts", bool(self.counts))
         if self.size is not None:
             object.__setattr__(self, "size", positive_size("size", self.size))
 

@@ -40,6 +40,7 @@ from discreet.mechanisms.measured_tables import TABLE, Counted, MeasuredTables, 
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.reading import (
     BLOCK,
+    MOST_TABLES,
     READING_ONLY,
     SAMPLINGS,
     CellShares,
@@ -78,7 +79,6 @@ from discreet.privacy.noise import ThresholdedGaussian
 
 _LEAST_SCALE = 9.0  # below, sums of noise are not noise of a larger scale to within 1e-300
 _UNITS_EACH = 40  # units per table that may be measured
-_MOST_TABLES = 1000
 _INVENTED = 128  # labels drawn for an invented table, of which not all are held
 
 
@@ -179,7 +179,7 @@ class Marginals(WideFacts, PartsMechanism):
             raise ParameterError(f"scale must be at least {as_written(_LEAST_SCALE)}, got {as_written(self.scale)}")
         choice("sampling", self.sampling, SAMPLINGS)
         if self.tables is not None:
-            tables = integer("tables", self.tables, least=1, most=_MOST_TABLES)
+            tables = integer("tables", self.tables, least=1, most=MOST_TABLES)
             object.__setattr__(self, "tables", tables if tables > 1 else None)
         if self.tables is not None:
             object.__setattr__(self, "sampling", "iid")  # the combining rules take records for independent

@@ -30,6 +30,9 @@ BLOCK = 1 << 17
 
 Sampling = Literal["iid", "stratified"]
 
+MOST_TABLES = 1_000
+"""Tables of one release."""
+
 SAMPLINGS: tuple[Sampling, ...] = ("stratified", "iid")
 """How records are drawn from public probabilities. Stratified, the default, costs no privacy and has less error."""
 

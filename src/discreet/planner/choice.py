@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from discreet._core.checks import choice, positive_size
+from discreet._core.checks import choice, integer
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import pl
 from discreet.confidential.public import public_table
@@ -16,7 +16,7 @@ from discreet.ledger import Request
 from discreet.ledger.request import Replacement
 from discreet.mechanisms import REGISTRY, Mechanism, first_names, named, require_kept
 from discreet.mechanisms.base import parameter_names, require_relation
-from discreet.mechanisms.reading import SAMPLINGS
+from discreet.mechanisms.reading import MOST_TABLES, SAMPLINGS
 from discreet.mechanisms.steps import SteppedMechanism
 from discreet.planner.cells import with_cells
 from discreet.planner.options import Comparison, required, with_sampling
@@ -68,7 +68,7 @@ def require_complete(request: Request) -> None:
     if request.counts and request.several:
         raise ParameterError("counts are one table. For them leave tables out")
     if "tables" in parameters:
-        positive_size("tables", parameters["tables"])
+        integer("tables", parameters["tables"], least=1, most=MOST_TABLES)
     if request.checkpoint is not None and (kind is None or not issubclass(kind, SteppedMechanism)):
         one = "a mechanism that is chosen" if kind is None else kind.name
         raise ParameterError(f"{one} takes one step. Leave the checkpoint out")
