@@ -26,7 +26,7 @@ from discreet.ledger import Ledger, Request, Run
 from discreet.ledger.ledger import PlannedRelease
 from discreet.ledger.outlook import ledger_for
 from discreet.mechanisms import Mechanism, first_names, named
-from discreet.mechanisms.base import PartsMechanism, declared, parameter_names, require_known
+from discreet.mechanisms.base import PartsMechanism, declared, parameter_names, require_known, require_made_for
 from discreet.mechanisms.steps import checkpoint_state
 from discreet.planner.cells import chosen_cells, said_before
 from discreet.planner.choice import PublicFacts, chosen_mechanism, require_complete
@@ -348,6 +348,7 @@ class _Table:
 
     def __init__(self, data: Any, request: Request, made: Mechanism | None, rng: np.random.Generator) -> None:
         self._data, self._request, self.rng = data, request, rng
+        self._made_for = None if made is None else declared(made, "records")
         kind = request.mechanism_type if made is None else type(made)
         self._in_parts = kind is not None and issubclass(kind, PartsMechanism)
         voted = isinstance(made, PartsMechanism) and made.by_unit
@@ -361,8 +362,10 @@ class _Table:
         closed = self._read(facts.domain)
         like = {} if facts.reference is None else {"reference": facts.reference}
         closed = with_public(closed, like, domain=facts.domain)
-        hidden = facts.n is not None and isinstance(self._request.relation, AddRemove)
-        n = facts.n if hidden else public_size(closed)
+        if isinstance(self._request.relation, AddRemove):  # the number was declared, and the table's is confidential
+            return closed, facts
+        n = public_size(closed)
+        require_made_for(self._made_for, n)
         if facts.n not in (None, n):
             raise _other_number(facts.n, n)
         return closed, replace(facts, n=n)

@@ -353,3 +353,8 @@ def test_a_mechanism_that_is_changed_on_the_way_releases_nothing() -> None:
 def test_a_certificate_without_a_table_is_refused() -> None:
     with pytest.raises(ParameterError, match="certificate"):
         Output(certificate="c.json")
+
+
+def test_a_table_of_another_number_than_a_mechanism_is_made_for_is_told_so() -> None:
+    with pytest.raises(ParameterError, match="for which the mechanism was made"):
+        release(ROWS.head(N - 1), DOMAIN, mechanism=MADE, size=50)
