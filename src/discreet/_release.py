@@ -30,7 +30,7 @@ from discreet.mechanisms.base import PartsMechanism, declared, parameter_names, 
 from discreet.mechanisms.steps import checkpoint_state
 from discreet.planner.cells import chosen_cells, said_before
 from discreet.planner.choice import PublicFacts, chosen_mechanism, require_complete
-from discreet.planner.options import with_sampling
+from discreet.planner.options import require_current, with_sampling
 from discreet.privacy import Budget, Unit
 from discreet.releases.content import MechanismFamily, contents_of, delta_caveats, utility_facts
 from discreet.releases.parts import no_folders, require_folders
@@ -158,7 +158,8 @@ def release(
     >>> synthetic.certificate.delta <= 1e-9
     True
     """
-    _refuse_moved(mechanism, parameters)
+    own = parameter_names(named(mechanism)) if isinstance(mechanism, str) else ()
+    require_current([name for name in parameters if name not in own], _MOVED)
     refuse_same(data, reference, *parameters.values())
     base = _domain_of(data, domain)
     made = _given(mechanism, base, parameters, watch)
@@ -224,14 +225,6 @@ def release(
 
 
 # -- what was given -----------------------------------------------------------------------------------------------
-
-
-def _refuse_moved(mechanism: Any, parameters: Mapping[str, Any]) -> None:
-    """Refuse an argument of earlier versions, with what is written now."""
-    own = parameter_names(named(mechanism)) if isinstance(mechanism, str) else ()
-    for name in parameters:
-        if name in _MOVED and name not in own:
-            raise ParameterError(f"{name}=... is an argument of earlier versions. Write {_MOVED[name]}")
 
 
 def _domain_of(data: Any, given: Any) -> Domain:

@@ -796,9 +796,7 @@ def test_a_checkpoint_belongs_to_one_run(tmp_path: Path) -> None:
             kept(mechanism, table, tmp_path / "c")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "c", "run.checkpoint"]  # no lock is left
     with pytest.raises(ParameterError, match="one step"):
-        Request(budget=Budget(epsilon=1.0), output=Output(checkpoint=Checkpoint(path))).require_steps(
-            PitmanYor(domain=square(), size=2)
-        )
+        Request(budget=Budget(epsilon=1.0), output=Output(checkpoint=Checkpoint(path))).require_steps(PitmanYor)
 
 
 class AnySteps(PrivateEvolution):

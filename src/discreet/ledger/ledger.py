@@ -253,7 +253,7 @@ class Ledger:
                 raise ParameterError(
                     "the cost depends on the number of records. Write relation=Replacement(records=...)"
                 )
-            request.require_steps(mechanism)
+            request.require_steps(type(mechanism))
             guarantee = mechanism.guarantee(request.between, n=n)
             made = paid_facts(mechanism, request, n=n)
         kind = request.kind if guarantee is None else guarantee.kind

@@ -287,13 +287,19 @@ class Request:
         """Whether more than one table is asked for."""
         return self.parameters.get("tables") not in (None, 1)
 
-    def require_steps(self, mechanism: Mechanism) -> None:
+    def require_steps(self, kind: type[Mechanism] | None) -> None:
         """Refuse a checkpoint of what takes one step: a run that goes on from one is free.
+
+        Parameters
+        ----------
+        kind : type, optional
+            The class of the mechanism; None where the plan chooses.
 
         Raises
         ------
         ParameterError
             When the mechanism takes one step, and there is a checkpoint.
         """
-        if self.checkpoint is not None and not isinstance(mechanism, SteppedMechanism):
-            raise ParameterError(f"{mechanism.name} takes one step. Leave the checkpoint out")
+        if self.checkpoint is not None and (kind is None or not issubclass(kind, SteppedMechanism)):
+            one = "a mechanism that is chosen" if kind is None else kind.name
+            raise ParameterError(f"{one} takes one step. Leave the checkpoint out")

@@ -204,7 +204,7 @@ class Run:
         Refused
             When another mechanism was paid for.
         """
-        self.request.require_steps(mechanism)
+        self.request.require_steps(type(mechanism))
         made = paid_facts(mechanism, self.request, n=n)
         if self._made is None and self._payment is not None:
             self._payment.calibrated(made)

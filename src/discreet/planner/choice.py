@@ -17,7 +17,6 @@ from discreet.ledger.request import Replacement
 from discreet.mechanisms import REGISTRY, Mechanism, first_names, named, require_kept
 from discreet.mechanisms.base import parameter_names, require_relation
 from discreet.mechanisms.reading import MOST_TABLES, SAMPLINGS
-from discreet.mechanisms.steps import SteppedMechanism
 from discreet.planner.cells import with_cells
 from discreet.planner.options import Comparison, required, with_sampling
 from discreet.planner.plans import planned
@@ -69,9 +68,7 @@ def require_complete(request: Request) -> None:
         raise ParameterError("counts are one table. For them leave tables out")
     if "tables" in parameters:
         integer("tables", parameters["tables"], least=1, most=MOST_TABLES)
-    if request.checkpoint is not None and (kind is None or not issubclass(kind, SteppedMechanism)):
-        one = "a mechanism that is chosen" if kind is None else kind.name
-        raise ParameterError(f"{one} takes one step. Leave the checkpoint out")
+    request.require_steps(kind)
     if kind is None:
         choice("sampling", parameters.get("sampling") or SAMPLINGS[0], SAMPLINGS)
         if unknown := sorted(set(parameters) - {"sampling"}):

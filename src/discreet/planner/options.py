@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -87,6 +87,13 @@ class Comparison:
     def errors_without_privacy(self) -> dict[str, float]:
         """The same of each column, in its own unit."""
         return sampling_errors(self.domain, self.size, self.reference)
+
+
+def require_current(given: Iterable[str], moved: Mapping[str, str]) -> None:
+    """Refuse an argument of earlier versions, with what is written now."""
+    for name in given:
+        if name in moved:
+            raise ParameterError(f"{name}=... is an argument of earlier versions. Write {moved[name]}")
 
 
 def required(budget: Budget | None) -> Budget:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet import wording
-from discreet._core.errors import Infeasible, ParameterError
+from discreet._core.errors import Infeasible
 from discreet._core.text import about, alarm, counted, listing, percent, rounded_up, sentence, table
 from discreet.domain import Domain
 from discreet.ledger import Ledger, Request
@@ -25,6 +25,7 @@ from discreet.planner.options import (
     fewer_cells,
     predicted,
     private_step,
+    require_current,
     required,
     shown_options,
     with_sampling,
@@ -345,8 +346,7 @@ def plan(
     >>> plan(ages, Budget(epsilon=1.0, delta=1e-9), records=50_000).best.name
     'hierarchical-histogram'
     """
-    for name in _MOVED.keys() & parameters.keys():
-        raise ParameterError(f"{name}=... is an argument of earlier versions. Write {_MOVED[name]}")
+    require_current(parameters, _MOVED)
     files = {
         what: os.fspath(given)
         for what, given in (("domain", domain), ("reference", reference))

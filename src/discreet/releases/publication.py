@@ -56,7 +56,7 @@ def offer_of(mechanism: Mechanism, request: Request, n: int, like: Commonness | 
     ``n``: number of records of the table; the declared one under add/remove.
     ``like``: how common the records of tables like this one are; by default those of an invented one.
     """
-    request.require_steps(mechanism)
+    request.require_steps(type(mechanism))
     made_for = declared(mechanism, "records")
     if made_for is None and request.between.name != "replacement":
         raise RelationNotSupported(mechanism.name, "add-remove", "it must declare a number of records in public")
