@@ -18,7 +18,6 @@ from discreet.domain import Domain
 from discreet.ledger.events import Book, Page, begin, datasets
 from discreet.ledger.filters import CURRENCIES, Cost
 from discreet.ledger.payment import (
-    Payment,
     cost_of,
     hash_of,
     paid_facts,
@@ -270,7 +269,7 @@ class Ledger:
                 cost, facts = Cost(), {**facts, "part": _declared(page, request, facts), "free": True}
             self._require_left(page, cost)
             reserved = page.append(fresh_identity()[:12], "RESERVED", facts=facts, cost=cost)
-        return Run._sealed(request, Payment(self._book, reserved, budget), mechanism, made)
+        return Run._sealed(request, self._book, reserved, mechanism, made)
 
     def part(self, name: str) -> PlannedRelease:
         """Return the payment of one release of a plan that was declared here, for ``ledger=...`` of a release.

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from hashlib import sha256
 from threading import Lock
-from types import FunctionType, MappingProxyType, ModuleType, SimpleNamespace, TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 
-from discreet._core.errors import ParameterError, Refused
+from discreet._core.errors import DiscreetError, ParameterError, Refused
 from discreet._core.files import Keeper
 from discreet._core.random import SecureGenerator
 from discreet.confidential import Confidential
@@ -23,104 +20,22 @@ from discreet.confidential.count import public_size
 from discreet.confidential.opening import open_confidential
 from discreet.domain import Counts
 from discreet.domain.records import Units
-from discreet.ledger.payment import Payment, paid_facts, require_unseeded
+from discreet.ledger.events import STATES, Book, Event
+from discreet.ledger.filters import Cost
+from discreet.ledger.payment import (
+    cost_of,
+    paid_facts,
+    require_covered,
+    require_planned,
+    require_step,
+    require_unseeded,
+)
 from discreet.ledger.request import Request
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.base import PartsMechanism
+from discreet.mechanisms.state import kept_state
 from discreet.mechanisms.steps import SteppedMechanism, StepsFile, steps_taken
-
-# What a mechanism's class and module hold: a kernel that keeps the table there would give it to what comes after.
-
-_MADE_BY_PYTHON = {
-    "__annotations__",
-    "__annotations_cache__",
-    "__builtins__",
-    "__doc__",
-    "__warningregistry__",
-}
-_MOST_LOOKED_AT = 100_000
-_PLAIN = (str, bytes, int, float, complex, bool, type(None))
-
-
-def kept_state(kind: type) -> dict[tuple[str, str], Any]:
-    """Return what the classes of a mechanism, and the modules that they are in, hold under each name.
-
-    Containers, arrays, what functions carry along, and what the modules' own classes and their instances hold are
-    compared by their content, containers of more than 100,000 entries by their length, all other objects by identity.
-    The standard library's own classes, and modules that a name was imported for, are passed over.
-    """
-    own = [one for one in kind.__mro__ if one.__module__.partition(".")[0] not in sys.stdlib_module_names]
-    modules = [sys.modules[name] for name in dict.fromkeys(one.__module__ for one in own) if name in sys.modules]
-    holders: list[type | ModuleType] = [*own, *modules]
-    names, seen = {one.__name__ for one in modules}, set(map(id, holders))
-    return {
-        (holder.__name__, name): _mark(value, names, seen)
-        for holder in holders
-        for name, value in tuple(vars(holder).items())
-        if name not in _MADE_BY_PYTHON
-        and not (isinstance(value, ModuleType) and sys.modules.get(value.__name__) is value)
-    }
-
-
-def _mark(value: Any, modules: set[str], seen: set[int]) -> list[Any]:
-    """Return marks that are equal as long as a value is unchanged; each object is looked at once."""
-    marks: list[Any] = []
-    left = [value]
-    while left:
-        one = left.pop()
-        if isinstance(one, _PLAIN):
-            marks.append(repr(one))
-            continue
-        marks.append(id(one))
-        if id(one) in seen or isinstance(one, ModuleType):
-            continue
-        seen.add(id(one))
-        if isinstance(one, (list, tuple, dict, set, frozenset, deque)) and len(one) > _MOST_LOOKED_AT:
-            marks.append(len(one))
-        elif isinstance(one, np.ndarray) and one.dtype != object:
-            marks += [one.shape, sha256(np.ascontiguousarray(one).view(np.uint8).data).hexdigest()]
-        elif isinstance(one, bytearray):
-            marks.append(bytes(one))
-        else:
-            parts = (*_parts(one), *_attributes(one, modules))
-            marks.append(len(parts))
-            left += reversed(parts)
-    return marks
-
-
-def _parts(value: Any) -> Iterator[Any]:
-    """Yield what can change within a value while it stays the same object."""
-    if isinstance(value, (dict, MappingProxyType)):
-        for key, part in tuple(value.items()):
-            yield key
-            yield part
-    elif isinstance(value, (list, tuple, deque)):
-        yield from tuple(value)
-    elif isinstance(value, np.ndarray):
-        yield from value.ravel().tolist()
-    elif isinstance(value, (set, frozenset)):
-        yield from sorted(value, key=id)
-    elif isinstance(value, FunctionType):
-        yield vars(value)
-        yield value.__defaults__
-        yield value.__kwdefaults__
-        for cell in value.__closure__ or ():
-            yield getattr(cell, "cell_contents", None)
-    elif isinstance(value, (staticmethod, classmethod)):
-        yield value.__func__
-    elif isinstance(value, property):
-        yield from (value.fget, value.fset, value.fdel)
-
-
-def _attributes(value: Any, modules: set[str]) -> Iterator[Any]:
-    """Yield what a class of one of the modules, an instance of one, or a namespace holds."""
-    holder = value if isinstance(value, type) else type(value)
-    if holder is SimpleNamespace or holder.__module__ in modules:
-        for name, part in tuple(getattr(value, "__dict__", {}).items()):
-            if name not in _MADE_BY_PYTHON:
-                yield name
-                yield part
-
+from discreet.privacy import Budget, Guarantee
 
 T = TypeVar("T")
 
@@ -130,15 +45,19 @@ class Run:
 
     :meth:`discreet.Ledger.pay` makes a run that is paid for, and :meth:`unpaid` one that no ledger knows of. Nothing
     else does. Used as a context, it is settled however the block ends. An error before the block gives the reservation
-    back. Once the block has begun, the table counts as opened, and the reservation is spent.
+    back (VOID). Once the block has begun, the table counts as opened, and the reservation is spent (FORFEITED, unless
+    the release is committed). A process that is killed leaves the entry as it is, for ``discreet ledger recover``.
 
     A mechanism that was not paid for, or whose parameters were not, is refused before it reads the table.
     """
 
     _request: Request
-    _payment: Payment | None
     _mechanism: Mechanism | None
     _made: Mapping[str, Any] | None
+    _book: Book | None  # None where no ledger pays; then nothing is reserved
+    _reserved: Event | None
+    _state: Event | None  # the last event that says the state of the entry
+    _cost: Cost | None  # of what ran
     _opened: bool
     _unused: Lock  # taken once; copies of a run share it
     _process: int
@@ -155,18 +74,20 @@ class Run:
         request : Request
             The release that is asked for.
         """
-        return cls._sealed(request, None)
+        return cls._sealed(request)
 
     @classmethod
     def _sealed(
         cls,
         request: Request,
-        payment: Payment | None,
+        book: Book | None = None,
+        reserved: Event | None = None,
         mechanism: Mechanism | None = None,
         made: Mapping[str, Any] | None = None,
     ) -> Self:
         run = object.__new__(cls)
-        run._request, run._payment, run._mechanism, run._made = request, payment, mechanism, made
+        run._request, run._mechanism, run._made = request, mechanism, made
+        run._book, run._reserved, run._state, run._cost = book, reserved, reserved, None
         run._opened, run._unused, run._process = False, Lock(), os.getpid()
         return run
 
@@ -186,8 +107,15 @@ class Run:
 
     @property
     def stamp(self) -> dict[str, str] | None:
-        """What a certificate says of the ledger; None where nothing was paid."""
-        return None if self._payment is None else self._payment.stamp
+        """What a certificate says of the ledger: with it, that the ledger was cut or rolled back shows.
+
+        None where no ledger pays.
+        """
+        if self._book is None or self._state is None:
+            return None
+        if self._state.state != "OPENED":
+            raise ParameterError("this run is not open. Enter its with block, or pay for another where it was used")
+        return {"dataset": self._book.dataset, "entry": str(self._state.entry), "head": self._state.hash}
 
     def assign(self, mechanism: Mechanism, *, n: int) -> None:
         """Give the run its mechanism, once the number of records is known.
@@ -206,8 +134,8 @@ class Run:
         """
         self.request.require_steps(type(mechanism))
         made = paid_facts(mechanism, self.request, n=n)
-        if self._made is None and self._payment is not None:
-            self._payment.calibrated(made)
+        if self._made is None:
+            self._append("NOTED", {"made": dict(made)})
         self._mechanism, self._made = mechanism, self._made or made
         self._require_as_paid()
 
@@ -249,10 +177,10 @@ class Run:
             raise Refused("the table has another domain or number of records than was paid for. Pay for this table")
         if not self._unused.acquire(blocking=False):
             raise Refused("a run is for one release, within its with block. Pay for another")
-        if self._payment is not None:
+        if self._book is not None and self._reserved is not None:
             require_unseeded(not isinstance(rng, SecureGenerator) or facts.seeded)
             # what is charged is the promise of this very object, as it is now
-            self._payment.due(made, mechanism.guarantee(self.request.between, n=n), self.request)
+            self._cost = self._due(self._book, self._reserved, mechanism.guarantee(self.request.between, n=n))
         with self._unchanged():
             output = self._taken(open_confidential(closed, caller=__name__), rng)
         return self._guarded(output) if isinstance(output, Iterator) else output  # drawn while it is written
@@ -272,8 +200,10 @@ class Run:
             )
         if not isinstance(mechanism, SteppedMechanism):
             return mechanism.kernel(x, rng=rng)
-        checkpoint, payment = self.request.checkpoint, self._payment
-        paid, note = (None, None) if payment is None else (payment.checkpoint, payment.step)
+        checkpoint, paid = self.request.checkpoint, None
+        if self._reserved is not None and (held := self._reserved.facts.get("held")) is not None:
+            paid = held["steps"], held["sha256"]
+        note = None if self._book is None else self._note
         return steps_taken(
             mechanism,
             x,
@@ -284,6 +214,45 @@ class Run:
             evolved=watch.evolved,
             guard=self._guarded,
         )
+
+    # -- what it costs ------------------------------------------------------------------------------------------------
+
+    def _due(self, book: Book, reserved: Event, guarantee: Guarantee) -> Cost:
+        """Return what the guarantee of the mechanism that runs costs.
+
+        Raises Refused when it is of a kind, relation, group or unit that the ledger does not add up, costs more than
+        was reserved, or is not what a plan declared.
+        """
+        request = self.request
+        require_covered(book, request.between, unit=request.column, kind=guarantee.kind)
+        if (part := reserved.facts.get("part")) is not None:
+            require_planned(part, self._require_as_paid())
+        cost = cost_of(book, guarantee, cast("Budget", request.budget))  # pay refuses a request without one
+        if reserved.facts.get("free"):
+            return reserved.cost
+        if not cost.within(reserved.cost):
+            raise Refused(
+                "the release costs more than was reserved, since its guarantee is not the one that was paid for. "
+                "Pay for the mechanism that runs"
+            )
+        return cost
+
+    def _note(self, step: int, of: int) -> None:
+        """Note a step of a mechanism that works in steps, before its checkpoint holds it or anybody sees it."""
+        if self._book is not None and self._reserved is not None:
+            with self._book.appending() as page:
+                require_step(page, self._reserved, step)
+                page.append(self._reserved.entry, "NOTED", facts={"step": step, "of": of})
+
+    def _append(self, state: str, facts: Mapping[str, Any]) -> None:
+        """Say something of the entry, durably; nothing where no ledger pays."""
+        if self._book is None or self._reserved is None:
+            return
+        with self._book.appending() as page:
+            cost = self._cost if state == "COMMITTED" else None
+            event = page.append(self._reserved.entry, state, facts=facts, cost=cost)
+        if state in STATES:
+            self._state = event
 
     # -- what must not change -----------------------------------------------------------------------------------------
 
@@ -321,35 +290,37 @@ class Run:
         placed : mapping
             Which files or folder are on the way to their names, with their hashes.
         """
-        if self._payment is not None:
-            self._payment.commit({**facts, **placed})
+        self._append("COMMITTED", {**facts, **placed})
 
     def keeper(self, facts: Callable[[], Mapping[str, Any]]) -> Any:
-        """Return the hook by which a write commits before its files get their names; None where nothing was paid.
+        """Return the hook by which a write commits before its files get their names; None where no ledger pays.
 
         Parameters
         ----------
         facts : callable
             Returns those of the certificate, once all is on the disk.
         """
-        payment = self._payment
-        return None if payment is None else Keeper(payment.entry, lambda placed: self.commit(facts(), placed))
+        if self._reserved is None:
+            return None
+        return Keeper(str(self._reserved.entry), lambda placed: self.commit(facts(), placed))
 
     def cancel(self) -> None:
         """Give the reservation back, where the block was not entered, so that nothing was opened."""
-        if self._payment is not None and not self._opened:
-            self._payment.close(None)
+        if self._state is not None and self._state.state == "RESERVED":
+            self._append("VOID", {})
 
     def delivered(self) -> None:
         """Say that the files have their names, or that the tables were handed over."""
-        if self._payment is not None:
-            self._payment.delivered()
+        self._append("DELIVERED", {})
 
     def __enter__(self) -> Self:
+        """Say, durably, that the table is about to be read: from now on the entry is spent.
+
+        Raises ParameterError when the run was entered before, or the entry was settled by somebody else.
+        """
         if self._opened:
             raise ParameterError("a run is entered once. Pay for another")
-        if self._payment is not None:
-            self._payment.open()
+        self._append("OPENED", {})
         self._opened = True
         return self
 
@@ -357,5 +328,9 @@ class Run:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._unused.acquire(blocking=False)  # nothing runs after the block
-        if self._payment is not None:
-            self._payment.close(error)
+        if self._state is not None and self._state.state == "OPENED":
+            try:
+                self._append("FORFEITED", {})
+            except DiscreetError:  # recovery settles it; what led here is told
+                if error is None:
+                    raise

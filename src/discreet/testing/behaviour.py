@@ -24,10 +24,10 @@ from discreet.confidential import Confidential, confidential
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.ledger import Request, Run
 from discreet.ledger.request import Watch
-from discreet.ledger.run import kept_state
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.base import twin_of
 from discreet.mechanisms.reading import Estimates
+from discreet.mechanisms.state import kept_state
 from discreet.privacy import Budget
 from discreet.releases.publication import carry_out, offer_of
 from discreet.releases.release import Release

@@ -341,18 +341,20 @@ def main(what: str, place: str, where: Path, stride: int, case: str = "new") -> 
         sys.stdout.write(str(sum(1 for _ in every_step_of_recovery(CASES[case], place, where, stride=stride))))
     else:
         if what == "planted":  # a ledger that says that a table was opened only when it was read
-            from discreet.ledger.payment import Payment
+            from discreet.ledger.run import Run
 
-            Payment.stamp = property(lambda self: {"dataset": where.name, "entry": self.entry, "head": "0"})  # type: ignore[assignment]
-            opening = Payment.open
-            Payment.open = lambda self: self  # type: ignore[method-assign,assignment]
-            committing = Payment.commit
+            Run.stamp = property(  # type: ignore[assignment]
+                lambda self: {"dataset": where.name, "entry": self._reserved.entry, "head": "0"}
+            )
+            appending = Run._append
 
-            def commit(self: Payment, *arguments: Any, **named: Any) -> None:
-                opening(self)
-                committing(self, *arguments, **named)
+            def append(self: Run, state: str, facts: Any) -> None:
+                if state == "COMMITTED":
+                    appending(self, "OPENED", {})
+                if state != "OPENED":
+                    appending(self, state, facts)
 
-            Payment.commit = commit  # type: ignore[method-assign]
+            Run._append = append  # type: ignore[method-assign]
         sys.stdout.write(
             str(sum(1 for _ in every_step(CASES[case], place, where, stride=stride, in_turns=what != "planted")))
         )

@@ -16,7 +16,7 @@ from discreet import Output, Watch, release
 from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain
 from discreet.errors import Refused
-from discreet.ledger.run import kept_state
+from discreet.mechanisms.state import kept_state
 from discreet.mechanisms import REGISTRY, PerturbedHistogram, SmoothedHistogram, first_names
 from discreet.mechanisms.base import Votes
 
