@@ -26,7 +26,14 @@ from discreet.ledger import Ledger, Request, Run
 from discreet.ledger.ledger import PlannedRelease
 from discreet.ledger.outlook import ledger_for
 from discreet.mechanisms import Mechanism, first_names, named
-from discreet.mechanisms.base import PartsMechanism, declared, parameter_names, require_known, require_made_for
+from discreet.mechanisms.base import (
+    PartsMechanism,
+    declared,
+    parameter_names,
+    public_inputs,
+    require_known,
+    require_made_for,
+)
 from discreet.mechanisms.steps import checkpoint_state
 from discreet.planner.cells import chosen_cells, said_before
 from discreet.planner.choice import PublicFacts, chosen_mechanism, require_complete
@@ -205,7 +212,7 @@ def release(
             made, why = chosen_mechanism(request, facts)
         if made.domain != facts.domain:
             closed, facts = table.closed(facts.on(made.domain))
-        closed = with_public(closed, made.public_inputs(), domain=made.domain)
+        closed = with_public(closed, public_inputs(made), domain=made.domain)
         offer = offer or offer_of(made, request, facts.n or 0, facts.commonness)
         why = ". ".join([*chosen_cells(base, made.domain), why])
         _say(watch, _announced(request, offer, why, facts))

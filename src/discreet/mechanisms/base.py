@@ -177,13 +177,6 @@ class Mechanism(ABC):
         """
         raise LawNotAvailable(f"the outputs of {self.name} cannot be listed")
 
-    def public_inputs(self) -> dict[str, Records]:
-        """Return the public records that the mechanism was made of, by name.
-
-        A release refuses the confidential table there, and its certificate records the hash of each.
-        """
-        return {}
-
     @abstractmethod
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return what is promised for a table of ``n`` records. Never looks at data.
@@ -337,6 +330,19 @@ def twin_of(mechanism: Twin, size: int | None) -> Twin:
     names = [item.name for item in fields(twin) if hasattr(getattr(twin, item.name), "stated")]
     own: dict[str, Any] = {name: getattr(mechanism, name) for name in names}
     return replace(twin, **own) if own else twin
+
+
+def public_inputs(mechanism: Mechanism) -> dict[str, Records]:
+    """Return the public records that a mechanism was made of, by name: those of each field that has ``sources()``.
+
+    A release refuses the confidential table there, and its certificate records the hash of each.
+    """
+    inputs: dict[str, Records] = {}
+    for item in fields(mechanism):
+        value = getattr(mechanism, item.name)
+        sources = {"": value} if isinstance(value, Records) else getattr(value, "sources", dict)()
+        inputs |= {f"{item.name}.{name}".removesuffix("."): records for name, records in sources.items()}
+    return inputs
 
 
 def parameter_names(kind: type[Mechanism]) -> tuple[str, ...]:

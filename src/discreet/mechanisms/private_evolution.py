@@ -529,10 +529,6 @@ class PrivateEvolution(SteppedMechanism):
             return self.noise == "laplace" and not noisy.any()
         return not self._weights(noisy).any()
 
-    def public_inputs(self) -> dict[str, Records]:
-        """Return what the API was made of."""
-        return {f"api.{name}": records for name, records in self._api.sources().items()}
-
     def announcement(self) -> Code:
         """Return the steps, the population and the noise."""
         api = self._api.name

@@ -98,9 +98,9 @@ class PublicPoints:
             return [list(row) for row in self.rows]
         return {"count": self.count, "sha256": self.sha256}
 
-    def given(self, domain: Domain) -> Records:
+    def sources(self) -> dict[str, Records]:
         """Return the points as they were given, those at distance zero from others included."""
-        return self.records(domain) if self._given is None else self._given
+        return {} if self._given is None else {"": self._given}
 
     def records(self, domain: Domain) -> Records:
         """Return the points as records. Raises ParameterError when only their number and hash are known."""
@@ -294,10 +294,6 @@ class SignedMeasure(NoisyCounts):
             assumptions=(Code("chosen-without-data", {"what": ["points", "noise"]}),),
             caveats=(*promised.caveats, Code("place-around-points", {"points": self.points.count})),
         )
-
-    def public_inputs(self) -> dict[str, Records]:
-        """Return the points as they were given."""
-        return {} if self.points is None or self.points.rows is None else {"points": self.points.given(self.domain)}
 
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return the bound, and that fewer points would lower it, where they are given; each draw is projected."""

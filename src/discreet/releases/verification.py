@@ -24,6 +24,7 @@ from discreet._core.reading import file_sha256
 from discreet._core.text import as_written
 from discreet.confidential.source import open_source
 from discreet.mechanisms import Contents, Mechanism
+from discreet.mechanisms.base import public_inputs
 from discreet.privacy import Guarantee
 from discreet.releases import certificate_v1
 from discreet.releases.certificate import Certificate, share
@@ -280,7 +281,7 @@ def _recomputed(certificate: Certificate) -> list[Check]:
         checks += _rows(certificate, contents)
         checks += _told(facts)
         if facts.earlier is None or "public_inputs" in facts.earlier:
-            checks.append(_public_inputs(facts.public_inputs, list(mechanism.public_inputs())))
+            checks.append(_public_inputs(facts.public_inputs, list(public_inputs(mechanism))))
         fresh = mechanism.traits.randomness
         agrees = facts.randomness in (fresh, *SEEDED)
         checks.append(Check(what="randomness", claimed=facts.randomness, found=fresh, agrees=agrees))
