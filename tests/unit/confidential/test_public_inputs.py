@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,10 @@ from discreet.domain import Category, Date, Domain, Integer, Numeric, OpenLabels
 from discreet.domain.column import Column
 from discreet.errors import DataError, NotPublic, ParameterError
 from discreet.evolution import API, Resampling
-from discreet.mechanisms import REGISTRY, PrivateEvolution, SignedMeasure
+from discreet.mechanisms import REGISTRY, PerturbedHistogram, PrivateEvolution, SignedMeasure
 from discreet.mechanisms.base import public_inputs
 from discreet.releases import Certificate, verify
+from discreet.testing.facts import small_domain
 
 DOMAIN = Domain(
     columns={
@@ -303,9 +305,23 @@ def test_every_mechanism_and_generator_shows_the_records_it_holds() -> None:
     api = Resampling(domain=DOMAIN, table=table(5))
     assert held(api) == len(api.sources()) == 1
     assert set(public_inputs(evolution(api, 5))) == {"api.table"}
-    for kind in set(REGISTRY.values()):
-        taking = {name for name in kind.__dataclass_fields__ if name in ("points", "api", "table", "reference")}
-        assert ("public_inputs" in vars(kind)) == bool(taking), kind.name
+    points = table(9, 1).drop_nulls()
+    assert set(public_inputs(SignedMeasure(domain=DOMAIN, records=9, scale=2.0, noise="laplace", points=points))) == {
+        "points"
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learnt(PerturbedHistogram):
+    """A mechanism whose author said nothing of the public table that it holds."""
+
+    learnt: Records | None = None
+
+
+def test_a_table_in_a_field_is_found_though_nobody_says_so() -> None:
+    domain, learnt = small_domain(4), Records(columns=(np.array([0, 3]),))
+    mechanism = Learnt(domain=domain, records=9, scale=2.0, learnt=learnt)
+    assert public_inputs(mechanism) == {"learnt": learnt}
 
 
 # -- certificates -----------------------------------------------------------------------------------------------------
