@@ -6,7 +6,7 @@ import datetime
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -110,22 +110,24 @@ class Event:
 
         Raises ParameterError when the text is none.
         """
-        try:
-            found = _shaped(json.loads(body))
-            return cls(**{**found, "cost": Cost.of(found["cost"]), "spent": Cost.of(found["spent"])})
-        except (ValueError, KeyError, TypeError, RecursionError):
-            raise ParameterError("a row of the ledger is not an event") from None
+        with suppress(ValueError, KeyError, TypeError, RecursionError):
+            found = json.loads(body)
+            kinds = all(type(found[key]) in kinds for key, kinds in _KINDS.items())
+            if kinds and all(type(found["counts"].get(state)) is int for state in STATES):
+                return cls(**{**found, "cost": Cost.of(found["cost"]), "spent": Cost.of(found["spent"])})
+        raise ParameterError("a row of the ledger is not an event")
 
 
-def _shaped(found: Any) -> dict[str, Any]:
-    """Return the parts of an event. Raises TypeError where one is of the wrong kind."""
-    texts = all(isinstance(found[key], str) for key in ("at", "dataset", "state", "previous"))
-    entry, counts, facts = found["entry"], found["counts"], found["facts"]
-    whole = isinstance(counts, dict) and all(type(counts.get(state)) is int for state in STATES)
-    named = entry is None or isinstance(entry, str)
-    if not (texts and whole and named and type(found["number"]) is int and isinstance(facts, dict)):
-        raise TypeError
-    return dict(found)
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "number": (int,),
+    "at": (str,),
+    "dataset": (str,),
+    "entry": (str, type(None)),
+    "state": (str,),
+    "counts": (dict,),
+    "facts": (dict,),
+    "previous": (str,),
+}
 
 
 def following(
@@ -166,9 +168,6 @@ def following(
 
 # The book: the events of one data set, read and appended to within transactions of a store.
 
-_IN_STATES = ", ".join(f"'{state}'" for state in STATES)
-
-
 _COVERS = ("relation", "unit", "max_records", "kinds")
 
 
@@ -185,18 +184,15 @@ class Page:
     @property
     def last(self) -> Event:
         """The last event: it holds all sums."""
-        return self._one("ORDER BY number DESC LIMIT 1")
+        return self._events("ORDER BY number DESC LIMIT 1")[0]
 
     @property
     def first(self) -> Event:
-        """The event that made the ledger."""
-        return self._one("AND number = 0")
-
-    def _one(self, where: str) -> Event:
-        found = self._events(where)
-        if not found:
+        """The event that made the ledger, without which nothing is read."""
+        events = self._events("AND number = 0")
+        if not events:
             raise ParameterError("the first event of the ledger is missing, or all of them. Restore it from a copy")
-        return found[0]
+        return events[0]
 
     def all(self) -> list[Event]:
         """Return all events, the oldest first."""
@@ -211,9 +207,7 @@ class Page:
 
     def state(self, entry: str) -> Event | None:
         """Return the last event that says the state of an entry; None where there is no such entry."""
-        found = self._events(
-            f"AND entry = :entry AND state IN ({_IN_STATES}) ORDER BY number DESC LIMIT 1", entry=entry
-        )
+        found = self._events(f"AND entry = :entry AND state IN {STATES} ORDER BY number DESC LIMIT 1", entry=entry)
         return found[0] if found else None
 
     def of(self, entry: str) -> list[Event]:

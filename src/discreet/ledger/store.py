@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,17 +31,13 @@ _KINDS = frozenset({
     "9p", "acfs", "afs", "beegfs", "ceph", "cifs", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4",
     "ocfs2", "orangefs", "panfs", "smb2", "smb3", "smbfs", "virtiofs", "vboxsf", "davfs",
 })  # fmt: skip
+_KINDS |= {f"fuse.{kind}" for kind in {"sshfs", "s3fs", "rclone", *_KINDS}}
 
 
 def on_network(path: Path) -> bool:
     """Return whether a file lies on a network file system; where the system does not say, it is taken for local."""
-    folder, found, kind = _resolved(path).parent, -1, ""
-    for mount, its_kind in _mounts() or ():
-        if folder.is_relative_to(mount) and len(mount.parts) >= found:
-            found, kind = len(mount.parts), its_kind
-    return kind in _KINDS or (
-        kind.startswith("fuse.") and kind.removeprefix("fuse.") in {"sshfs", "s3fs", "rclone", *_KINDS}
-    )
+    mount = _mount_of(Path(os.path.realpath(path)).parent)
+    return mount is not None and mount[1] in _KINDS
 
 
 def is_mount_point(path: Path) -> bool:
@@ -48,30 +45,24 @@ def is_mount_point(path: Path) -> bool:
 
     Where the system has no list of mount points, only one from another file system is known.
     """
-    file, mounts = _resolved(path), _mounts()
-    if mounts is None:
-        return file.stat().st_dev != file.parent.stat().st_dev
-    return any(mount == file for mount, _ in mounts)
+    file = Path(os.path.realpath(path))
+    mount = _mount_of(file)
+    return file.stat().st_dev != file.parent.stat().st_dev if mount is None else mount[0] == file
 
 
-def _resolved(path: Path) -> Path:
-    """Return where a file is, whatever links lead to it."""
-    return Path(os.path.realpath(path))
-
-
-def _mounts() -> list[tuple[Path, str]] | None:
-    """Return every mount point with its kind of file system; None where the system does not say."""
+def _mount_of(path: Path) -> tuple[Path, str] | None:
+    """Return the mount point that a path is below, or is, and its kind of file system; None where nothing says it."""
     try:
         lines = _MOUNTS.read_bytes().split(b"\n")
     except OSError:
         return None
-    return [_mount(line) for line in lines if line]
-
-
-def _mount(line: bytes) -> tuple[Path, str]:
-    before, _, after = line.partition(b" - ")
-    place = _ESCAPED.sub(lambda code: bytes([int(code[1], 8)]), before.split(b" ")[4])
-    return Path(os.fsdecode(place)), os.fsdecode(after.split(b" ")[0])
+    mount = None
+    for line in filter(None, lines):
+        before, _, after = line.partition(b" - ")
+        point = Path(os.fsdecode(_ESCAPED.sub(lambda code: bytes([int(code[1], 8)]), before.split(b" ")[4])))
+        if path.is_relative_to(point) and (mount is None or len(point.parts) >= len(mount[0].parts)):
+            mount = point, os.fsdecode(after.split(b" ")[0])
+    return mount
 
 
 MIGRATIONS: tuple[Mapping[str, tuple[str, ...]], ...] = (
@@ -216,7 +207,7 @@ class _File:
         """Make a file with all tables, which appears whole; one that appeared meanwhile is kept."""
         memory = sqlite3.connect(":memory:", isolation_level=None)
         try:
-            _migrate(_asking(memory), shown(self._path), "sqlite", None)
+            _migrate(partial(_ask, memory), shown(self._path), "sqlite", None)
             content = memory.serialize()
         finally:
             memory.close()
@@ -254,8 +245,8 @@ class _File:
                 try:
                     connection.execute("PRAGMA synchronous = EXTRA")  # the journal's removal is on the disk too
                     # Earlier versions kept a write-ahead log: what is in it moves into the file, once they let go.
-                    _patiently(lambda: connection.execute("PRAGMA journal_mode = DELETE"))
-                    yield _asking(connection)
+                    _patiently(partial(connection.execute, "PRAGMA journal_mode = DELETE"))
+                    yield partial(_ask, connection)
                 finally:
                     connection.close()
         except (sqlite3.Error, OSError) as error:
@@ -287,7 +278,7 @@ def _locked(path: Path) -> Iterator[None]:
     try:
         with path.open("rb") as file:
             if _FLOCK:
-                _patiently(lambda: fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB))
+                _patiently(partial(fcntl.flock, file, fcntl.LOCK_EX | fcntl.LOCK_NB))
             yield
     finally:
         _ONE_AT_A_TIME.release()
@@ -311,8 +302,8 @@ def _is_busy(error: Exception) -> bool:
     return isinstance(error, BlockingIOError) or "locked" in _reason(error)
 
 
-def _asking(connection: sqlite3.Connection) -> Transaction:
-    return lambda statement, /, **values: connection.execute(statement, values).fetchall()
+def _ask(connection: sqlite3.Connection, statement: str, /, **values: Any) -> Sequence[Any]:
+    return connection.execute(statement, values).fetchall()
 
 
 @contextmanager
@@ -329,12 +320,11 @@ def _transaction(run: Transaction, kind: str) -> Iterator[None]:
 
 def _version(run: Transaction) -> int:
     """Return the version of the tables of a SQLite file."""
-    if not run("SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'discreet_version'"):
+    known = run("SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'discreet_version'")
+    rows = run("SELECT version FROM discreet_version") if known else []
+    if len(rows) != 1:
         raise sqlite3.DatabaseError("file is not a database of ours")
-    found = run("SELECT version FROM discreet_version")
-    if len(found) != 1:
-        raise sqlite3.DatabaseError("file is not a database of ours")
-    return int(found[0][0])
+    return int(rows[0][0])
 
 
 def _reason(error: Exception) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -108,10 +108,6 @@ class Certificate:
         """Return the certificate with where it stands in the ledger of the data set."""
         ledger = LedgerFacts(dataset=stamp["dataset"], entry=stamp["entry"], head=stamp["head"])
         return replace(self, facts=replace(self.facts, ledger=ledger))
-
-    def holding(self, tables: Sequence[FileFacts]) -> Certificate:
-        """Return the certificate of these tables."""
-        return self.releasing(tables=list(tables))
 
     @property
     def several(self) -> bool:

@@ -156,7 +156,7 @@ def _in_memory(
 ) -> tuple[Any, Certificate]:
     """Return tables as they are given to the caller, and the certificate that says how many rows they have."""
     whole = [pl.concat(list(frames)) for frames in tables]
-    document = document.holding([FileFacts(file=None, rows=table.height, sha256=None) for table in whole])
+    document = document.releasing(tables=[FileFacts(file=None, rows=table.height, sha256=None) for table in whole])
     records = [_returned(table, facts, domain) for table in whole]
     return records if document.several else records[0], document
 

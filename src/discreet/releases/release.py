@@ -388,7 +388,7 @@ def write(
         rows = write_frames(next(tables), schema, table, named=paths[0], metadata=said, separator=separator)
         listed = _listed(paths[0], rows, Path(table.name))
         hashes[paths[0]] = str(listed.sha256)
-        written = document.holding([listed])
+        written = document.releasing(tables=[listed])
         certificate.write(written.to_json().encode())
     if run is not None:
         run.delivered()
@@ -410,7 +410,7 @@ def _write_folder(
                 rows = write_frames(frames, schema, file, named=folder / path.name, metadata=said)
                 listed.append(_listed(path, rows, Path(file.name)))
                 hashes[path] = str(listed[-1].sha256)
-        written = document.holding(listed)
+        written = document.releasing(tables=listed)
         with together(part / FOLDER_CERTIFICATE) as (file,):
             file.write(written.to_json().encode())
     if run is not None:
