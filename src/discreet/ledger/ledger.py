@@ -26,11 +26,12 @@ from discreet.ledger.payment import (
     require_unseeded,
     run_of,
 )
+from discreet.ledger.recovery import lease, recovered
 from discreet.ledger.request import Request
 from discreet.ledger.run import Run
 from discreet.ledger.status import LedgerStatus, in_words, status_of
 from discreet.ledger.store import shown, store_at
-from discreet.ledger.verification import lease, problems_of, recovered
+from discreet.ledger.verification import problems_of
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.steps import checkpoint_state
 from discreet.privacy import Budget, Profile, Relation, Unit

@@ -24,7 +24,7 @@ from discreet.ledger import Request, Run, store
 from discreet.ledger.filters import Cost
 from discreet.ledger.ledger import PlannedRelease
 from discreet.ledger.store import MIGRATIONS
-from discreet.ledger.verification import holder, lease
+from discreet.ledger.recovery import holder, lease
 from discreet.mechanisms import PerturbedHistogram
 from discreet.privacy import Budget
 from discreet.releases.publication import carry_out, offer_of
@@ -269,7 +269,7 @@ def test_recovery_settles_what_the_dead_left_and_nothing_else(place, monkeypatch
         entry = left_behind(ledger, state)
         (alive,) = ledger.recover()
         assert alive == {"entry": entry, "was": state, "now": state, "why": "a process works on it"}
-        monkeypatch.setattr("discreet.ledger.verification.holder", lambda _: "elsewhere")
+        monkeypatch.setattr("discreet.ledger.recovery.holder", lambda _: "elsewhere")
         assert "another machine" in ledger.recover()[0]["why"]
         assert ledger.recover([entry])[0]["now"] == after
         assert ledger.recover() == []
@@ -278,7 +278,7 @@ def test_recovery_settles_what_the_dead_left_and_nothing_else(place, monkeypatch
 
 
 def test_who_was_recovered_meanwhile_cannot_go_on(place, monkeypatch) -> None:
-    monkeypatch.setattr("discreet.ledger.verification.holder", lambda _: "dead")
+    monkeypatch.setattr("discreet.ledger.recovery.holder", lambda _: "dead")
     with Ledger(place) as ledger:
         paid = ledger.pay(Request(budget=Budget(epsilon=0.1)))
         ledger.recover()
