@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from discreet.confidential import source
+from discreet.confidential import frames
 
 
 @pytest.fixture(scope="session")
@@ -65,13 +65,13 @@ def put(request: pytest.FixtureRequest) -> Any:
 def raw(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Collect what is grouped raw."""
     found: list[str] = []
-    grouped = source._grouped
+    grouped = frames._grouped
 
     def watched(frame: Any, columns: Any, broken: Any) -> Any:
         found.extend(columns)
         return grouped(frame, columns, broken)
 
-    monkeypatch.setattr(source, "_grouped", watched)
+    monkeypatch.setattr(frames, "_grouped", watched)
     return found
 
 

@@ -142,7 +142,7 @@ def test_units_beside_labels_and_numbers(engine: str, put: Any) -> None:
 def test_what_is_held_of_a_stream_is_what_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory holds the slots of units, and what is not merged yet; never the rows of a table."""
     monkeypatch.setattr(units_module, "_PENDING", 100)
-    monkeypatch.setattr("discreet.confidential.source._BATCH", 64)
+    monkeypatch.setattr("discreet.confidential.frames.BATCH", 64)
     held = []
     merge = units_module.Slots._merge
 

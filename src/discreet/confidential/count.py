@@ -138,26 +138,12 @@ def counted(source: Source, domain: Domain) -> Counts:
     cells = cells_of(source, domain.columns)
     with suppress(EngineFailed):
         if cells is not None:
-            return _in_engine(cells, domain)
+            tally = Tally(domain)
+            tally.add_cells(cells, attempted(cells.counts))
+            return tally.counts()
     tally = Tally(domain)
     for batch in declared_batches(source, domain.columns):
         tally.add(batch, texts=source.texts)
-    return tally.counts()
-
-
-def _in_engine(cells: Cells, domain: Domain) -> Counts:
-    return _tallied(cells, domain, attempted(cells.counts))
-
-
-def _tallied(cells: Cells, domain: Domain, frame: pl.DataFrame, *, unused: int = 0) -> Counts:
-    """Count rows of codes, and null records."""
-    tally = Tally(domain)
-    if frame.height:
-        tally.add_records(cells.records(frame), frame[FREQUENCY].to_numpy())
-    if unused:
-        from discreet.confidential.units import null_record
-
-        tally.add_records(null_record(domain), np.array([unused]))
     return tally.counts()
 
 
@@ -166,18 +152,20 @@ def _slotted_counts(source: Source, domain: Domain, *, unit: Unit, rng: np.rando
     """Count the slots of units, and the rows as they came."""
     from discreet.confidential.units import NO_UNIT, null_record
 
-    cells = cells_of(source, domain.columns)
-    with suppress(EngineFailed):
-        if cells is not None:
-            rows, key = _in_engine(cells, domain), rng.bytes(32).hex()
-            cut = attempted(lambda: cells.slots(unit.column, unit.max_records, key))
-            if cut is not None:
-                kept, units, without = cut
-                if without:
-                    raise DataError(unit.column, *NO_UNIT)
-                unused = units * unit.max_records - int(kept[FREQUENCY].sum())
-                return _tallied(cells, domain, kept, unused=unused), rows
     slots = Tally(domain)
+    with suppress(EngineFailed):
+        kept, cells = None, cells_of(source, domain.columns)
+        if cells is not None:
+            kept = attempted(lambda: cells.slots(unit.column, unit.max_records, rng.bytes(32).hex()))
+        elif (cut := source.slots) is not None:
+            kept = attempted(lambda: cut(domain.names, unit.column, unit.max_records, rng.bytes(32).hex()))
+        if kept is not None:
+            frame, units, without = kept
+            if without:
+                raise DataError(unit.column, *NO_UNIT)
+            slots.add_cells(cells, frame)
+            slots.add_records(null_record(domain), np.array([units * unit.max_records - frame[FREQUENCY].sum()]))
+            return slots.counts(), counted(source, domain)
     held, all_rows = _cut(source, domain, unit=unit, rng=rng)
     found, owners = held.kept()
     if found is not None:
@@ -308,6 +296,13 @@ class Tally:
             self.grouping = _group(sample).height * 2 <= sample.height
             batch = _group(batch) if self.grouping else batch
         self.add_records(*encoded(batch, self.domain, texts=texts))
+
+    def add_cells(self, cells: Cells | None, frame: pl.DataFrame) -> None:
+        """Count distinct rows: of codes that an engine found, or of values where there are no cells."""
+        if cells is None:
+            self.add(frame, texts=Texts())
+        elif frame.height:
+            self.add_records(cells.records(frame), frame[FREQUENCY].to_numpy())
 
     def add_records(self, records: Records, frequencies: npt.NDArray[Any] | None) -> None:
         """Count encoded records, each once where there are no frequencies."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet._core import arrow
 from discreet._core.lazy import nw, pl
-from discreet.confidential.duckdb_cells import quoted, sql_text
+from discreet.confidential.duckdb_rows import quoted, sql_text
 from discreet.domain import Category, Decimal, Domain, Integer
 from discreet.domain.column import Column
 

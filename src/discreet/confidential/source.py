@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,16 +11,14 @@ from os.path import lexists
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet._core import arrow
 from discreet._core.boundary import enclosed, quietly
 from discreet._core.checks import unfit
-from discreet._core.errors import DataError, DiscreetError, FileProblem, ParameterError
+from discreet._core.errors import DataError, DiscreetError, FileProblem
 from discreet._core.files import require_settled
 from discreet._core.formats import ENDINGS, PARQUET, Format, format_of, header, scanned, stored_index, texts
 from discreet._core.lazy import nw, pl
 from discreet._core.text import counted, with_article
 from discreet.confidential.cells import Cells, EngineFailed, attempted
-from discreet.confidential.closed import Confidential
 from discreet.domain.column import Column, Misfit
 from discreet.domain.labels import unescaped
 
@@ -36,7 +32,7 @@ RESERVED = "discreet: "
 FREQUENCY = f"{RESERVED}frequency"
 """Name of the column that holds the frequencies of grouped batches."""
 
-_BATCH = 2**18
+BATCH = 2**18
 
 
 class Texts(frozenset[str]):
@@ -69,7 +65,9 @@ class Source:
     ``types``: Gives the public type of each column; reads no row.
     ``batches``: ``batches(columns)`` iterates over Polars frames with these columns; where the frames are grouped
     already, the column :data:`FREQUENCY` says how often each row occurs.
-    ``cells``: finds cells where the table is, for an engine that can; they are then used instead of ``batches``.
+    ``cells``: finds cells where the table is, for an engine with workers; they are then used instead of ``batches``.
+    ``slots``: ``slots(columns, unit, most, key)`` cuts the rows of units where the table is, and gives those that stay,
+    grouped, with the numbers of units and of rows without one; None where it cannot.
     ``stays``: whether the rows are elsewhere than in memory, and can be read as often as one likes.
     ``returned``: makes a released table the kind of table that this is; None where it stays as it is.
     """
@@ -81,7 +79,8 @@ class Source:
     batches: Callable[[Sequence[str]], Iterator[pl.DataFrame]]
     texts: Texts = _NO_TEXTS
     index: frozenset[str] = frozenset()
-    cells: Callable[[Mapping[str, Column]], Cells | None] | None = None
+    cells: Callable[[Mapping[str, Column]], Cells] | None = None
+    slots: Callable[[Sequence[str], str, int, str], tuple[pl.DataFrame, int, int] | None] | None = None
     stays: bool = False
     returned: Returned | None = None
 
@@ -98,9 +97,13 @@ def open_source(data: Any) -> Source:
     where = _address(data)
     if where is not None:
         source = _open_database(where)
+    elif isinstance(data, (str, PathLike)):
+        source = _open_path(data)
     else:
-        source = _open_path(data) if isinstance(data, (str, PathLike)) else _open_frame(data)
-    _refuse_repeated(source.names, source.kind)
+        from discreet.confidential.frames import open_frame
+
+        source = open_frame(data)
+    require_once(source.names, source.kind)
     return source
 
 
@@ -186,7 +189,8 @@ def parsed_column(texts: pl.Series, column: Column, *, decimal_comma: bool = Fal
     return values, Misfit(problem, "correct the file or the declaration", where)
 
 
-def _refuse_repeated(names: Sequence[str], kind: str) -> None:
+def require_once(names: Sequence[str], kind: str) -> None:
+    """Refuse two columns of one name. Raises DataError."""
     first: dict[str, int] = {}
     for place, name in enumerate(names, start=1):
         if name not in first:
@@ -301,11 +305,9 @@ def _of_scan(
         stays=True,
         names=tuple(name for name in schema if name not in index),
         types=lambda: {
-            name: "unknown" if name in keys else _type_name(dtype)
-            for name, dtype in schema.items()
-            if name not in index
+            name: "unknown" if name in keys else type_name(dtype) for name, dtype in schema.items() if name not in index
         },
-        batches=lambda columns: _scanned(scan, columns, broken),
+        batches=lambda columns: scan_batches(scan, columns, broken),
         texts=Texts(keys),
         index=index,
         returned=as_polars({name: dtype for name, dtype in schema.items() if name not in keys}),
@@ -333,7 +335,7 @@ def _open_csv(text: str, path: Path, form: Format) -> Source:
     def read(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         scan = scanned(path, form)
         found = quietly(scan.collect_schema, broken).names()
-        return _scanned(scan.rename(dict(zip(found, names, strict=False))), columns, broken)
+        return scan_batches(scan.rename(dict(zip(found, names, strict=False))), columns, broken)
 
     return Source(
         kind="csv",
@@ -346,10 +348,10 @@ def _open_csv(text: str, path: Path, form: Format) -> Source:
     )
 
 
-def _scanned(scan: pl.LazyFrame, columns: Sequence[str], broken: DiscreetError) -> Iterator[pl.DataFrame]:
+def scan_batches(scan: pl.LazyFrame, columns: Sequence[str], broken: DiscreetError) -> Iterator[pl.DataFrame]:
     """Stream a scan in batches, in any order."""
     lazy = scan.select(columns)
-    collect = partial(lazy.collect_batches, chunk_size=_BATCH, maintain_order=False, engine="streaming")
+    collect = partial(lazy.collect_batches, chunk_size=BATCH, maintain_order=False, engine="streaming")
     batches = iter(quietly(collect, broken))
     while (batch := quietly(partial(next, batches, None), broken)) is not None:
         yield batch
@@ -361,8 +363,10 @@ def _open_database(where: Address) -> Source:
 
     path = str(where.path)
     if where.kind == "duckdb":
+        from discreet.confidential.frames import source_of
+
         table = quietly(lambda: nw.from_native(duckdb_table(where)), where.broken)
-        source = _of_frame(table, where.broken)
+        source = source_of(table, where.broken)
         return replace(
             source, kind="database", path=path, returned=as_polars(table.head(0).collect().to_polars().schema)
         )
@@ -383,166 +387,7 @@ def _open_database(where: Address) -> Source:
     )
 
 
-# -- dataframes -------------------------------------------------------------------------------------------------------
-
-
-def _open_frame(data: Any) -> Source:
-    unsupported = DataError(
-        None,
-        f"the type {type(data).__name__} is not a supported table",
-        "pass a pandas, Polars, PyArrow, DuckDB, Dask, PySpark or Ibis frame, or a path to a file of a table",
-    )
-    pandas = type(data).__module__.partition(".")[0] == "pandas"
-    names = quietly(lambda: [str(name) for name in getattr(data, "column_names", ())], unsupported)
-    if not names and pandas and hasattr(data, "columns"):
-        names = [str(name) for name in data.columns]
-    _refuse_repeated(names, "frame")
-    if pandas and importlib.util.find_spec("pyarrow") is None:
-        raise ParameterError("reading a pandas table needs PyArrow. Install it: pip install pyarrow")
-    frame = quietly(lambda: nw.from_native(data, pass_through=True), unsupported)
-    if isinstance(frame, (nw.DataFrame, nw.LazyFrame)):
-        return _of_frame(frame, unsupported)
-    kinds = sys.modules.get("pyarrow.dataset")
-    if kinds is not None and isinstance(data, kinds.Dataset):
-        return _of_batches(data.schema, lambda columns: iter(data.scanner(columns=list(columns)).to_batches()))
-    if hasattr(data, "__arrow_c_stream__") and not isinstance(data, Confidential):
-        return _of_stream(data, unsupported)
-    raise unsupported
-
-
-def _of_frame(frame: Any, unsupported: DiscreetError) -> Source:
-    from discreet.confidential.returned import as_frames_of
-
-    schema = quietly(frame.collect_schema, unsupported)
-    kind = frame.implementation.name.lower()
-    broken = DataError(None, "could not be read", f"check that {kind} can read it, and the types of its columns")
-    told = arrow.told(frame.to_native().schema).get("pandas") if kind == "pyarrow" else None
-    index = quietly(lambda: stored_index(schema.names(), told), broken) if kind == "pyarrow" else frozenset()
-
-    def batches(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-        if isinstance(frame, nw.DataFrame):
-            return _sliced(frame, columns)
-        if kind == "polars":
-            return _scanned(frame.to_native(), columns, broken)
-        collated = kind in ("duckdb", "ibis") and any(
-            _type_name(schema[name]) in ("string", "unknown") for name in columns
-        )
-        return _streamed(frame, columns, broken) if collated else _grouped(frame, columns, broken)
-
-    def cells(columns: Mapping[str, Column]) -> Cells | None:
-        if kind == "polars" or isinstance(frame, nw.DataFrame):
-            return None
-        from discreet.confidential.duckdb_cells import DuckDBCells, duckdb_relation, none_of
-        from discreet.confidential.workers import none_of_spark
-
-        relation = duckdb_relation(frame)
-        if kind == "pyspark":
-            nothing = none_of_spark(frame.to_native(), columns)
-        elif relation is None:
-            nothing = frame.select(*columns).head(0).collect().to_polars()
-        else:
-            nothing = none_of(relation, columns)
-        for name, column in columns.items():
-            column.encode(nothing[name], name=name)
-        if relation is not None:
-            return DuckDBCells.of(relation, columns, FREQUENCY)
-        return _engine_cells(frame, kind, columns)
-
-    return Source(
-        kind=kind,
-        path=None,
-        names=tuple(name for name in schema.names() if name not in index),
-        types=lambda: {name: _type_name(dtype) for name, dtype in schema.items() if name not in index},
-        batches=batches,
-        index=index,
-        cells=cells,
-        stays=isinstance(frame, nw.LazyFrame),
-        returned=quietly(lambda: as_frames_of(frame, kind), broken),
-    )
-
-
-def _engine_cells(frame: Any, kind: str, columns: Mapping[str, Column]) -> Cells | None:
-    from discreet.confidential.workers import DaskCells, SparkCells
-
-    if kind == "dask":
-        return DaskCells(columns=columns, frame=frame.to_native(), frequency=FREQUENCY, read=_whole)
-    if kind == "pyspark":
-        return SparkCells(columns=columns, frame=frame.to_native(), frequency=FREQUENCY)
-    return None
-
-
-def _of_stream(data: Any, unsupported: DataError) -> Source:
-    """Return the source of what gives a stream of Arrow batches: perhaps once only."""
-    readers = arrow.pyarrow("reading a stream of Arrow batches").RecordBatchReader
-
-    def opened() -> Any:
-        return data if isinstance(data, readers) else readers.from_stream(data)
-
-    first = [quietly(opened, unsupported)]
-
-    def batches(columns: Sequence[str]) -> Iterator[Any]:
-        return (batch.select(list(columns)) for batch in (first.pop() if first else opened()))
-
-    return _of_batches(first[0].schema, batches)
-
-
-def _of_batches(schema: Any, batches: arrow.Batches) -> Source:
-    from discreet.confidential.returned import as_arrow
-
-    _refuse_repeated(schema.names, "frame")
-    broken = DataError(None, "could not be read", "check the types of its columns")
-    scan = quietly(lambda: arrow.lazy(schema, batches), broken)
-    index = quietly(lambda: stored_index(schema.names, arrow.told(schema).get("pandas")), broken)
-    return Source(
-        kind="pyarrow",
-        path=None,
-        names=tuple(name for name in schema.names if name not in index),
-        types=lambda: {name: _type_name(dtype) for name, dtype in scan.collect_schema().items() if name not in index},
-        batches=lambda columns: _scanned(scan, columns, broken),
-        index=index,
-        returned=as_arrow(schema),
-    )
-
-
-def _sliced(frame: Any, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Take an in-memory frame in slices, column by column so that an error names the culprit."""
-    for start in range(0, len(frame), _BATCH):
-        yield pl.DataFrame({name: _part(frame, name, start) for name in columns})
-
-
-def _whole(frame: Any, columns: Sequence[str]) -> pl.DataFrame:
-    """Take an in-memory frame at once."""
-    return pl.DataFrame({name: _part(frame, name, 0, len(frame)) for name in columns})
-
-
-def _part(frame: Any, name: str, start: int, length: int | None = None) -> pl.Series:
-    mixed = DataError(name, "its values have no common type", "cast the column to the declared type")
-    part = frame[start : start + (_BATCH if length is None else length)].select(name)
-    taken: pl.Series = quietly(lambda: part.to_polars().to_series(), mixed)
-    objects = quietly(lambda: str(getattr(part[name].to_native(), "dtype", "")) == "object", mixed)
-    if objects and taken.null_count() == len(taken):  # no value says of which type these pandas objects are
-        return pl.repeat(None, len(taken), dtype=pl.Null(), eager=True).alias(name)
-    return taken
-
-
-def _grouped(frame: Any, columns: Sequence[str], broken: DiscreetError) -> Iterator[pl.DataFrame]:
-    """Count distinct rows where the table is; only these and their frequencies come back."""
-    counted = frame.group_by(*columns).agg(nw.len().alias(FREQUENCY))
-    yield quietly(lambda: counted.collect().to_polars(), broken)
-
-
-def _streamed(frame: Any, columns: Sequence[str], broken: DiscreetError) -> Iterator[pl.DataFrame]:
-    """Take the rows of a database as they are: its collation could take different texts for equal ones."""
-    from discreet.confidential.duckdb_cells import streamed
-
-    native = frame.select(*columns).to_native()
-    ibis = hasattr(native, "to_pyarrow_batches")
-    batches = quietly(lambda: iter(native.to_pyarrow_batches(chunk_size=_BATCH) if ibis else streamed(native)), broken)
-    while (batch := quietly(lambda: next(batches, None), broken)) is not None:
-        yield quietly(lambda part=batch: pl.DataFrame(part), broken)  # type: ignore[misc]
-
-
-def _type_name(dtype: Any) -> str:
+def type_name(dtype: Any) -> str:
     """Return the kind of column that usually declares a type; a narwhals or Polars type."""
     name = dtype.base_type().__name__
     for prefix, kind in _TYPE_NAMES:

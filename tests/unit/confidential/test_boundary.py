@@ -12,7 +12,7 @@ import pytest
 
 from discreet import Unit
 from discreet._core.boundary import enclosed
-from discreet.confidential import confidential, confidential_rows, count, source, units
+from discreet.confidential import confidential, confidential_rows, count, frames, units
 from discreet.confidential import values as values_module
 from discreet.confidential.closed import reveal
 from discreet.confidential.values import column_values, row_values
@@ -88,7 +88,7 @@ def test_types_that_no_column_declares(reader: str, kind: str) -> None:
 
 
 STEPS = {
-    "batches": (source, "_sliced"),
+    "batches": (frames, "_sliced"),
     "grouping": (count, "_group"),
     "encoding": (count, "encoded"),
     "units": (units, "_units_of"),

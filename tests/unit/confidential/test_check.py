@@ -397,7 +397,7 @@ def test_units_are_counted_and_not_chosen() -> None:
 
 def test_units_are_merged_from_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("discreet.confidential.units._PENDING", 3)
-    monkeypatch.setattr("discreet.confidential.source._BATCH", 4)
+    monkeypatch.setattr("discreet.confidential.frames.BATCH", 4)
     frame = pl.DataFrame({"a": [0] * 40, "b": ["f"] * 40, "who": [i % 7 for i in range(40)]})
     found = checked(frame, NULLABLE, unit=Unit("who", max_records=5))
     assert found.units is not None
@@ -406,7 +406,7 @@ def test_units_are_merged_from_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_held_of_many_values_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check_module, "_TRACKED", 10)
-    monkeypatch.setattr("discreet.confidential.source._BATCH", 64)
+    monkeypatch.setattr("discreet.confidential.frames.BATCH", 64)
     values = [f"{CANARY} {place}" * 10 for place in range(500)]
     seen: list[int] = []
     add = check_module._Findings.add

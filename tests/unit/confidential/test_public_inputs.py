@@ -247,7 +247,7 @@ def test_a_generator_made_of_the_table(parts: bool, tmp_path: Path) -> None:
 
 
 def test_the_table_in_parts_is_compared_without_its_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("discreet.confidential.source._BATCH", 16)
+    monkeypatch.setattr("discreet.confidential.frames.BATCH", 16)
     write(TABLE, tmp_path / "data.csv")
     closed = confidential_rows(tmp_path / "data.csv", DOMAIN)
     with pytest.raises(NotPublic):

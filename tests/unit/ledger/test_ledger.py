@@ -23,8 +23,8 @@ from discreet.errors import DataError, FileProblem, Infeasible, ParameterError, 
 from discreet.ledger import Request, Run, store
 from discreet.ledger.filters import Cost
 from discreet.ledger.ledger import PlannedRelease
-from discreet.ledger.store import MIGRATIONS
 from discreet.ledger.recovery import holder, lease
+from discreet.ledger.store import MIGRATIONS
 from discreet.mechanisms import PerturbedHistogram
 from discreet.privacy import Budget
 from discreet.releases.publication import carry_out, offer_of
