@@ -111,9 +111,14 @@ class Slots:
         self._settled, self._pending = self._parts[0].height, 0
 
     def _first(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows with the smallest numbers of each unit."""
-        place = pl.col(_ORDER).rank("ordinal").over(_UNIT)
-        return quietly(lambda: rows.filter(place <= self.max_records), _unreadable(self.unit))
+        """Return the rows with the smallest numbers of each unit; those of units with few rows are not ranked."""
+        most, place = self.max_records, pl.col(_ORDER).rank("ordinal").over(_UNIT)
+
+        def first() -> pl.DataFrame:
+            full = rows.select(pl.len().over(_UNIT) > most).to_series()
+            return pl.concat([rows.filter(~full), rows.filter(full).filter(place <= most)]) if full.any() else rows
+
+        return quietly(first, _unreadable(self.unit))
 
 
 def _places(records: pl.DataFrame) -> list[str]:
