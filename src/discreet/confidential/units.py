@@ -115,8 +115,11 @@ class Slots:
         most, place = self.max_records, pl.col(_ORDER).rank("ordinal").over(_UNIT)
 
         def first() -> pl.DataFrame:
-            full = rows.select(pl.len().over(_UNIT) > most).to_series()
-            return pl.concat([rows.filter(~full), rows.filter(full).filter(place <= most)]) if full.any() else rows
+            keys = rows.select(_UNIT, _ORDER)
+            full = keys.select(pl.len().over(_UNIT) > most).to_series().to_numpy()
+            stays = ~full
+            stays[full] = keys.filter(full).select(place <= most).to_series().to_numpy()
+            return rows.filter(stays)
 
         return quietly(first, _unreadable(self.unit))
 
