@@ -41,7 +41,7 @@ from discreet.mechanisms.reading import (
     SAMPLINGS,
     CellShares,
     Contents,
-    Listed,
+    ListedShares,
     Outcome,
     Reading,
     Sampling,
@@ -682,7 +682,7 @@ class _EvolutionReading(Reading):
             return None
         mechanism, last = self.mechanism, self.y[-1]
         sampling: Sampling = "stratified" if mechanism.variant == "theoretical" else mechanism.sampling
-        return CellShares(mechanism.probabilities(last), sampling, Listed(last.candidates))
+        return ListedShares(mechanism.probabilities(last), sampling, last.candidates.take)
 
     def outcome(self) -> Outcome | None:
         """Return whether the last step's votes were all lost to noise."""

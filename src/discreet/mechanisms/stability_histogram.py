@@ -5,6 +5,7 @@ Theory, proofs and the paper's own bound: docs/theory/stability-histogram.md (th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -17,12 +18,14 @@ from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.likelihood import ThresholdedCounts
 from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.reading import (
+    BLOCK,
     READING_ONLY,
     SAMPLINGS,
+    WHOLE,
     CellReading,
     CellShares,
-    Listed,
-    Made,
+    ListedShares,
+    Portion,
     Reading,
     Sampling,
 )
@@ -117,34 +120,31 @@ class _SharesOfLabels(LabelReading, CellReading):
 
     def cell_shares(self, *, rng: np.random.Generator) -> CellShares:
         """Return the shares of the labels that remain."""
-        made: Made = Listed(self.y.records)
         if not self.y.distinct:
-            made = _FromBase(self.mechanism.domain)
-        return CellShares(self.y.frequencies.astype(np.float64), self.mechanism.sampling, made)
+            return _BaseShares(np.zeros(0), "iid", self.mechanism.domain)
+        return ListedShares(self.y.frequencies.astype(np.float64), self.mechanism.sampling, self.y.records.take)
 
 
-@dataclass(frozen=True)
-class _FromBase(Made):
-    """Records of the base measure, whose new labels have the numbers of their positions.
-
-    ``column``: of which items are the codes, where there is one.
-    """
+@dataclass(frozen=True, eq=False)
+class _BaseShares(CellShares):
+    """Independent records of the base measure, without items; all their columns are independent."""
 
     domain: Domain
-    column: int | None = None
 
-    def records_in(self, items: Integers, *, first: int, rng: np.random.Generator) -> Records:
-        """Draw as many records as there are items."""
-        columns = list(self.domain.draw_base(len(items), rng, first=first + 1).columns)
-        if self.column is not None:
-            columns[self.column] = items
-        return Records(columns=tuple(columns))
+    def records_in(self, items: Integers, *, rng: np.random.Generator) -> Records:
+        """Return the records of no items."""
+        return self.domain.draw_base(0, rng)
 
-    def refined(
-        self, items: Integers, counts: Integers, *, column: int, rng: np.random.Generator
-    ) -> tuple[Made, Integers, Integers, Integers]:
-        """Divide the records among the codes of a column: no other column depends on it."""
-        codes = np.arange(list(self.domain.columns.values())[column].size or 0)
-        weights = np.exp(list(self.domain.columns.values())[column].log_base(codes))
-        divided = rng.multinomial(counts.sum(), weights / weights.sum())
-        return _FromBase(self.domain, column), codes, divided, codes
+    def draw(self, size: int, *, rng: np.random.Generator, portion: Portion = WHOLE) -> Iterator[Records]:
+        """Yield records whose new labels are numbered one after the other."""
+        own = portion.size(size)
+        for start in range(0, own, BLOCK):
+            yield self.domain.draw_base(min(BLOCK, own - start), rng, first=portion.first_label + start)
+
+    def code_shares(self, column: int, codes: int) -> Floats:
+        """Return the base measure of the codes."""
+        return np.exp(list(self.domain.columns.values())[column].log_base(np.arange(codes)))
+
+    def of_code(self, column: int, codes: int, code: int) -> CellShares:
+        """Return the same: no other column depends on the code."""
+        return self

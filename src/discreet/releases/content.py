@@ -15,7 +15,7 @@ from discreet._core.checks import positive_size
 from discreet._core.errors import Fault, ParameterError, PoorUtility
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
-from discreet.domain import Domain
+from discreet.domain import Domain, Records
 from discreet.mechanisms import Forecast, Mechanism, certified_type, first_names, named, require_kept
 from discreet.mechanisms.reading import Contents, Estimates, Reading
 from discreet.privacy import Budget, Code, Guarantee, Relation
@@ -131,20 +131,27 @@ def released_frames(
             raise Fault("no counts", mechanism.name)
         yield iter([_counts(mechanism.domain, estimates, rng)])
         return
-    domain, size, done = contents.domain, contents.size, 0
+    done = 0
 
-    def decoded() -> Frames:
+    def watched(frames: Frames) -> Frames:
         nonlocal done
-        for chunk in reading.draw(size, rng=rng):
-            if not domain.allowed(chunk).all():
-                raise Fault("record declared impossible", mechanism.name)
-            yield domain.decode(chunk, rng=rng)
-            done += len(chunk)
+        for frame in frames:
+            yield frame
+            done += frame.height
             if progress is not None:
                 progress(done)
 
     for _ in range(contents.tables or 1):
-        yield decoded()
+        chunks = reading.draw(contents.size, rng=rng)
+        yield watched(decoded_frames(contents.domain, chunks, rng=rng, source=mechanism.name))
+
+
+def decoded_frames(domain: Domain, chunks: Iterator[Records], *, rng: np.random.Generator, source: str) -> Frames:
+    """Yield records as frames. Raises Fault at one that is declared impossible, which names what it comes from."""
+    for chunk in chunks:
+        if not domain.allowed(chunk).all():
+            raise Fault("record declared impossible", source)
+        yield domain.decode(chunk, rng=rng)
 
 
 def _counts(domain: Domain, estimates: Estimates, rng: np.random.Generator) -> pl.DataFrame:

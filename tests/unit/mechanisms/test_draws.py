@@ -76,8 +76,8 @@ class LastPoint(np.random.Generator):
 def test_no_record_is_lost_where_the_last_edge_is_rounded(size: int) -> None:
     rng = LastPoint(np.random.PCG64(1))
     assert size - rng.random() <= size - 1 or size == 3
-    cells, counts = draw_counts(np.array([1.0, 2.0]), size, sampling="stratified", rng=rng)
-    assert cells.tolist() == [0, 1]
+    counts = draw_counts(np.array([1.0, 2.0]), size, sampling="stratified", rng=rng)
+    assert counts.all()
     assert counts.sum() == size
 
 
