@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -21,16 +21,23 @@ from discreet.mechanisms import (
     REGISTRY,
     HierarchicalHistogram,
     Mechanism,
-    PerturbedHistogram,
     PrivateEvolution,
     StabilityHistogram,
 )
 from discreet.mechanisms.base import parameter_names
 from discreet.mechanisms.latent_classes import StratumShares
 from discreet.mechanisms.noisy_counts import NoisyReading
-from discreet.mechanisms.reading import BLOCK, CellShares, ListedShares, Portion, draw_counts
+from discreet.mechanisms.reading import (
+    BLOCK,
+    WHOLE,
+    CellShares,
+    ListedShares,
+    Portion,
+    counts_by_chunk,
+    draw_cells,
+)
 from discreet.privacy import Budget
-from discreet.releases.parts import PartMaker
+from discreet.releases.parts import PartMaker, PartWriter
 from discreet.testing import assert_law
 from discreet.testing.enumeration import count_vectors
 from discreet.testing.statistics import sample_size_for_distance
@@ -69,24 +76,17 @@ def shares_of(mechanism: Mechanism, output: Any, rng: np.random.Generator) -> Ce
     return shares
 
 
-def maker_of(
-    shares: CellShares,
-    domain: Domain,
-    sizes: Sequence[int],
-    count: int,
-    rng: np.random.Generator,
-    by: str | None = None,
-) -> PartMaker:
+def maker_of(shares: CellShares, size: int, count: int, rng: np.random.Generator) -> PartMaker:
     """Return what makes parts, as a worker gets it."""
-    tables = tuple((f"{code}/", size) for code, size in enumerate(sizes))
-    maker = PartMaker(Path(), count, tables, by, shares, public_key(rng), domain, {}, {})
+    writer = PartWriter(Path(), None, {}, {}, {})
+    maker = PartMaker(writer, DOMAIN, size, count, shares, rng.random(), public_key(rng))
     return cast(PartMaker, pickle.loads(pickle.dumps(maker)))
 
 
 def in_parts(shares: CellShares, size: int, count: int, rng: np.random.Generator) -> list[Records]:
     """Return the records of each part."""
-    maker = maker_of(shares.as_counts(size, rng=rng), DOMAIN, [size], count, rng)
-    return [Records.concatenate(maker.records(number, keyed(maker.key, number))) for number in maker.numbers]
+    maker = maker_of(shares, size, count, rng)
+    return [Records.concatenate(maker.records(i, rng=keyed(maker.key, i))) for i in range(count)]
 
 
 def whole(shares: CellShares, size: int, count: int, rng: np.random.Generator) -> Records:
@@ -100,7 +100,6 @@ def test_who_has_cell_shares(name: str) -> None:
     mechanism = calibrated(name, domain, size=10)
     shares = mechanism.reading(released(mechanism, domain), n=HELD).cell_shares(rng=seeded(5))
     assert (shares is not None) == (name in WITH_SHARES)
-    assert mechanism.contents(HELD).folders == REGISTRY[name].traits.folders == (name in {*WITH_SHARES} - {"marginals"})
 
 
 # -- the law of the parts ---------------------------------------------------------------------------------------------
@@ -131,7 +130,6 @@ def test_an_independent_part_is_a_release_of_its_size(name: str) -> None:
     domain = LINE if name == "signed-measure" else DOMAIN
     mechanism = calibrated(name, domain, sampling="iid")
     shares = shares_of(mechanism, released(mechanism, domain), seeded(5))
-    assert shares.as_counts(1000, rng=seeded(1)) is shares
     for number, size in ((0, 143), (6, 142)):
         part = Records.concatenate(shares.draw(1000, rng=keyed((1, 2), number), portion=Portion(number, 7)))
         file = Records.concatenate(shares.draw(size, rng=keyed((1, 2), number)))
@@ -162,6 +160,12 @@ class Scripted:
 FEW = Domain(columns={"a": Integer(lower=0, upper=2)})
 
 
+def counts_once(weights: Floats, size: int, sampling: Any, rng: np.random.Generator) -> Integers:
+    """Return how many records each cell gets of a whole release."""
+    (counts,) = counts_by_chunk(weights, size, block=size, sampling=sampling, rng=rng)
+    return counts
+
+
 def few(sampling: Any) -> CellShares:
     return ListedShares(np.array([3.0, 1.0, 2.0]), sampling, FEW.unflat)
 
@@ -171,10 +175,10 @@ def counts_of(records: list[Records]) -> tuple[int, ...]:
     return tuple(np.bincount(codes, minlength=3).tolist())
 
 
-def counts_in(shares: CellShares, number: int, **script: Any) -> tuple[tuple[int, ...], float]:
-    """Return the counts of one of two parts of four records, and their probability."""
+def counts_in(sampling: Any, portion: Portion, **script: Any) -> tuple[tuple[int, ...], float]:
+    """Return the counts of a part of four records, and their probability."""
     rng: Any = Scripted(**script)
-    return counts_of(list(shares.draw(4, rng=rng, portion=Portion(number, 2)))), rng.probability
+    return counts_of(list(few(sampling).draw(4, rng=rng, portion=portion))), rng.probability
 
 
 def test_independent_parts_have_the_law_of_one_draw() -> None:
@@ -182,7 +186,9 @@ def test_independent_parts_have_the_law_of_one_draw() -> None:
     law: Counter[tuple[int, ...]] = Counter()
     twin: Counter[tuple[int, ...]] = Counter()
     for one, other in product(count_vectors(2, 3), repeat=2):
-        (first, p), (second, q) = counts_in(few("iid"), 0, counts=one), counts_in(few("iid"), 1, counts=other)
+        (first, p), (second, q) = (
+            counts_in("iid", Portion(i, 2), counts=counts) for i, counts in enumerate((one, other))
+        )
         law[tuple(np.add(first, second).tolist())] += p * q  # type: ignore[assignment]
         twin[tuple(np.add(first, first).tolist())] += p * q  # type: ignore[assignment]
     expected = {
@@ -195,13 +201,10 @@ def test_independent_parts_have_the_law_of_one_draw() -> None:
 
 def test_stratified_parts_are_one_stratified_sample() -> None:
     """Over all first points, midpoints of a grid on which every cell ends: together, on average, and by part."""
-    shares, grid = few("stratified"), (np.arange(30) + 0.5) / 30
     total = np.zeros(3)
-    for uniform in grid:
-        rng: Any = Scripted(uniform=uniform)
-        sample = counts_of(list(shares.draw(4, rng=rng)))
-        settled = shares.as_counts(4, rng=rng)
-        parts = [counts_in(settled, number, uniform=other)[0] for number, other in ((0, 0.1), (1, 0.9))]
+    for uniform in ((np.arange(30) + 0.5) / 30).tolist():
+        sample = counts_in("stratified", WHOLE, uniform=uniform)[0]
+        parts = [counts_in("stratified", Portion(number, 2, uniform))[0] for number in range(2)]
         assert np.add(*parts).tolist() == list(sample)
         for part in parts:
             assert np.abs(np.cumsum(part) - np.cumsum(sample) / 2).max() < 1.0
@@ -223,13 +226,12 @@ def test_a_cell_has_its_share_of_a_part_rounded_at_random() -> None:
         return [codes.count(number) for number in (1, 2)] if {*codes} <= {1, 2} else [0, count]
 
     def part(**changed: Any) -> Integers:
-        maker = replace(maker_of(shares.as_counts(91, rng=rng), FEW, [91], 7, rng), **changed)
-        (records,) = maker.records(2, rng)
+        (records,) = replace(maker_of(shares, 91, 7, rng), **changed).records(2, rng=rng)
         return np.asarray(records.columns[0])
 
     assert_law(seen(part), [0.7, 0.3], distance=0.1)
     for twin in (
-        lambda: np.repeat(np.arange(3), shares.as_counts(91, rng=rng).weights.astype(int))[26:39],
+        lambda: np.sort(next(draw_cells(shares.weights, 91, sampling="stratified", rng=rng)))[26:39],
         lambda: part(key=(0, 0)),
     ):
         with pytest.raises(AssertionError, match="total variation"):
@@ -261,7 +263,7 @@ def test_records_of_a_model_have_its_pairs() -> None:
     shares = shares_of(mechanism, mechanism.kernel(alike, rng=seeded(1)), seeded(2))
     assert isinstance(shares, StratumShares)
     model = shares.model
-    counts = shares.as_counts(60_000, rng=seeded(3)).weights
+    counts = counts_once(shares.weights, 60_000, "stratified", seeded(3))
     classes = np.bincount(np.arange(len(counts)) % len(model.shares), weights=counts, minlength=len(model.shares))
     assert counts.sum() == 60_000
     assert np.abs(classes - 60_000 * model.shares).max() < 1.0 + 1e-6  # stratified in the whole
@@ -312,9 +314,8 @@ def test_a_model_keeps_totals_and_new_labels_apart() -> None:
     assert len(set(made)) == len(made)
 
 
-def test_an_evolution_without_a_step_fills_no_folders() -> None:
+def test_an_evolution_without_a_step_has_no_cell_shares() -> None:
     evolution = PrivateEvolution(domain=DOMAIN, records=HELD, scale=1.0, steps=0, population=20)
-    assert not evolution.contents(HELD).folders
     assert evolution.reading([], n=HELD).cell_shares(rng=seeded(1)) is None
 
 
@@ -337,11 +338,10 @@ def test_who_draws_otherwise_has_no_inherited_shares() -> None:
 
 
 def test_counts_of_systematic_draws_are_shares_to_within_a_record() -> None:
-    weights = np.array([0.0, 3.0, 1.0, 0.0, 1e-9, 5.0])
+    weights = np.array([3.0, 1.0, 1e-9, 5.0])
     for size in (1, 10, BLOCK + 1, 10**9, 10**12):
-        counts = draw_counts(weights, size, sampling="stratified", rng=seeded(size % 97))
+        counts = counts_once(weights, size, "stratified", seeded(size % 97))
         assert counts.sum() == size
-        assert not counts[weights == 0.0].any()
         expected = size * weights / weights.sum()
         assert np.abs(np.cumsum(counts) - np.cumsum(expected)).max() < 1.0 + 1e-3
 
@@ -354,7 +354,7 @@ def test_independent_draws_of_many_blocks_are_multinomial() -> None:
     rng = seeded(3)
 
     def drawn_once(sampling: Any) -> int:
-        return int(draw_counts(np.array([share, 1 - share]), size, sampling=sampling, rng=rng)[0])
+        return int(counts_once(np.array([share, 1 - share]), size, sampling, rng)[0])
 
     drawn = [drawn_once("iid") for _ in range(count)]
     law = binom.pmf(outcomes, size, share)
@@ -365,96 +365,11 @@ def test_independent_draws_of_many_blocks_are_multinomial() -> None:
         assert_law([count * (one == systematic) for one in outcomes] + [0], [*law, 1 - law.sum()], distance=0.15)
 
 
-# -- folders by value -------------------------------------------------------------------------------------------------
-
-
-def uneven() -> HierarchicalHistogram:
-    """A tree with leaves of several codes: 21 in blocks of 2 and 3."""
-    return HierarchicalHistogram(domain=LINE, records=HELD, scale=1.0, levels=(1, 2, 3))
-
-
-def divided(shares: CellShares, domain: Domain, by: str, size: int) -> tuple[list[int], list[Records]]:
-    """Return how many records each code of a column has, and the records of each, in three parts."""
-    column, codes = domain.names.index(by), int(domain.columns[by].size or 0)
-    shares = shares.as_counts(size, rng=seeded(2))
-    sizes = draw_counts(shares.code_shares(column, codes), size, sampling=shares.sampling, rng=seeded(3)).tolist()
-    maker = maker_of(shares, domain, sizes, 3, seeded(4), by)
-    nothing = domain.draw_base(0, seeded(0))
-    parts = [Records.concatenate([nothing, *maker.records(i, keyed(maker.key, i))]) for i in maker.numbers]
-    return sizes, [Records.concatenate(parts[3 * code : 3 * code + 3]) for code in range(codes)]
-
-
-@pytest.mark.parametrize("sampling", ["iid", "stratified"])
-def test_leaves_are_divided_among_codes_by_the_law_of_their_records(sampling: Any) -> None:
-    """1e-6 to fail uniform codes; 1e-6 to pass a law at total variation 0.1, as where a leaf has one code."""
-    mechanism, size = uneven(), 60_000
-    output = released(mechanism, LINE)
-    shares = replace(shares_of(mechanism, output, seeded(1)), sampling=sampling)
-    sizes, records = divided(shares, LINE, "a", size)
-    assert [len(one) for one in records] == sizes
-    assert sum(sizes) == size
-    tree = mechanism.projector.tree
-    edges = tree.edges(tree.depth)[0]
-    for code, one in enumerate(records):  # in a folder, the code is that of its name, and leaves are those that have it
-        assert {*tree.leaf_of(one).tolist()} <= {int(np.searchsorted(edges, code, side="right")) - 1}
-    block = int(np.argmax(np.diff(edges)))
-    codes = range(int(edges[block]), int(edges[block + 1]))
-    seen = np.array([sizes[code] for code in codes])
-    law = np.full(len(codes), 1.0 / len(codes))
-    assert seen.sum() >= sample_size_for_distance(len(codes), 0.1)
-    assert_law(seen, law, distance=0.1)
-    with pytest.raises(AssertionError, match="total variation"):
-        assert_law([seen.sum(), *[0] * (len(codes) - 1)], law, distance=0.1)
-
-
-def test_a_code_of_a_product_keeps_its_counts() -> None:
-    mechanism = PerturbedHistogram(domain=DOMAIN, records=HELD, scale=1.0, noise="laplace")
-    shares = shares_of(mechanism, released(mechanism, DOMAIN), seeded(1))
-    _, records = divided(shares, DOMAIN, "b", 5000)
-    for code, one in enumerate(records):
-        assert {*one.columns[1].tolist()} == {code}
-    drawn = Records.concatenate(shares.draw(5000, rng=seeded(2)))
-    assert Counter(row for one in records for row in one.rows()) == Counter(drawn.rows())
-
-
-def test_independent_folders_have_the_law_of_one_draw() -> None:
-    """Enumerated: the size of a folder, then its records. A twin whose folders are as large as one another fails."""
-    shares = few("iid")
-    assert shares.code_shares(0, 3) == pytest.approx([3.0, 1.0, 2.0])
-    pair = Domain(columns={"a": Integer(lower=0, upper=1), "b": Integer(lower=0, upper=1)})
-    shares = ListedShares(np.array([3.0, 1.0, 2.0, 2.0]), "iid", pair.unflat)
-    law: Counter[tuple[int, ...]] = Counter()
-    twin: Counter[tuple[int, ...]] = Counter()
-    for zeros in range(4):
-        sizes = np.array([zeros, 3 - zeros])
-        rng: Any = Scripted(counts=sizes)
-        assert draw_counts(shares.code_shares(1, 2), 3, sampling="iid", rng=rng).tolist() == sizes.tolist()
-        for inside in product(*(count_vectors(size, 2) for size in sizes.tolist())):
-            probability, counts = 1.0, np.zeros(4, dtype=int)
-            for code, (size, within) in enumerate(zip(sizes.tolist(), inside, strict=True)):
-                own: Any = Scripted(counts=within)
-                for chunk in shares.of_code(1, 2, code).draw(size, rng=own):
-                    counts += np.bincount(pair.flat(chunk), minlength=4)
-                probability *= own.probability
-            law[tuple(counts.tolist())] += rng.probability * probability
-            twin[tuple(counts.tolist())] += 0.25 * probability  # type: ignore[assignment]
-    expected = {
-        tuple(counts.tolist()): float(multinomial.pmf(counts, 3, [3 / 8, 1 / 8, 1 / 4, 1 / 4]))
-        for counts in count_vectors(3, 4)
-    }
-    assert law == pytest.approx(expected)
-    assert dict(twin) != pytest.approx(expected)
-
-
 def test_new_labels_differ_between_parts() -> None:
-    """Where no label is kept, each record has a new one: also divided by another column."""
+    """Where no label is kept, each record has a new one."""
     domain = Domain(columns={"word": OpenLabels(), "b": Category(categories=["x", "y"], base={"weights": [1, 3]})})
     mechanism = StabilityHistogram(domain=domain, scale=1.0, threshold=50)
     nothing = Counts(records=domain.draw_base(0, seeded(0)), frequencies=np.zeros(0, dtype=np.int64))
-    shares = shares_of(mechanism, nothing, seeded(1))
-    words = whole(shares, 4000, 7, seeded(2)).columns[0].tolist()
-    assert len(set(words)) == 4000
-    sizes, records = divided(shares, domain, "b", 4000)
-    words = [word for one in records for word in one.columns[0].tolist()]
-    assert len(set(words)) == 4000
-    assert_law(sizes, [0.25, 0.75], distance=0.1)
+    words, codes = whole(shares_of(mechanism, nothing, seeded(1)), 4000, 7, seeded(2)).columns
+    assert len(set(words.tolist())) == 4000
+    assert_law(np.bincount(codes.astype(int)), [0.25, 0.75], distance=0.1)

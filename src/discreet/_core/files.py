@@ -452,13 +452,13 @@ def new_folder(path: Path, *, keeper: Keeper | None = None, folders: Iterable[st
 
 
 @contextmanager
-def repeatable(path: Path) -> Iterator[BinaryIO]:
-    """Write a file of which every attempt, on whatever machine, writes the same bytes, so that it needs no lock."""
-    write = _Write([path])
-    with _told(path, write.discard):
-        with open(write.parts[0], "x+b") as file:
-            yield file
-            _complete(file, None)
+def repeatable(*paths: Path) -> Iterator[list[Path]]:
+    """Write files of which every attempt, on whatever machine, writes the same bytes, so that they need no lock."""
+    write = _Write(paths)
+    with _told(paths[0], write.discard):
+        yield write.parts
+        for part in write.parts:
+            _sync(part)
         write.commit()
 
 

@@ -239,11 +239,6 @@ class _LeafShares(CellShares):
         """Return a record in each leaf, uniform over its cells."""
         return self.tree.records_in(self.leaves[items], rng)
 
-    def blocks(self, column: int, codes: int) -> tuple[Integers, Integers]:
-        """Return the codes that leaves have."""
-        blocks = np.unravel_index(self.leaves, self.tree.shape(self.tree.depth))[column]
-        return blocks, np.diff(self.tree.edges(self.tree.depth)[column])
-
 
 def _check_columns(domain: Domain) -> None:
     """Refuse more columns than arrays have dimensions."""

@@ -63,7 +63,7 @@ class NoisyCounts(Mechanism):
     Parameters: see PerturbedHistogram.
     """
 
-    traits: ClassVar[Traits] = Traits(free=("scale",), cells_cost=False, theorem="T6", counts=True, folders=True)
+    traits: ClassVar[Traits] = Traits(free=("scale",), cells_cost=False, theorem="T6", counts=True)
 
     domain: Domain
     records: int

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
-from discreet._core.random import seeded
 from discreet.domain import Domain, Records
 from discreet.privacy import Code
 
@@ -41,11 +40,13 @@ class Portion(NamedTuple):
     """One part of a release.
 
     ``number``, ``parts``: which of how many parts that share the records.
-    ``first_label``: number of its first new label in open columns.
+    ``start``: first point of the stratified sample that they share, in [0, 1); by default it is drawn.
+    ``first_label``: number of the part's first new label in open columns.
     """
 
     number: int = 0
     parts: int = 1
+    start: float | None = None
     first_label: int = 1
 
     def size(self, total: int) -> int:
@@ -74,13 +75,6 @@ def draw_cells(
         yield drawn
 
 
-def draw_counts(weights: Floats, size: int, *, sampling: Sampling, rng: np.random.Generator) -> Integers:
-    """Return how many of ``size`` records each cell gets, by the law of :func:`draw_cells`."""
-    cells, counts = np.flatnonzero(weights), np.zeros(len(weights), dtype=np.int64)
-    counts[cells] = next(counts_by_chunk(weights[cells], size, block=size, sampling=sampling, rng=rng))
-    return counts
-
-
 def counts_by_chunk(
     weights: Floats,
     size: int,
@@ -105,7 +99,8 @@ def counts_by_chunk(
         return
     ends = size * np.cumsum(share)
     ends[-1] = size  # rounding cannot lose the last record
-    ends = np.minimum(ends, size) - rng.random()  # of cells, among points the first of which is uniform in [0, 1)
+    ends = np.minimum(ends, size)  # of cells, among points the first of which is uniform in [0, 1)
+    ends -= rng.random() if portion.start is None else portion.start
     chunks = -(-own // block)
     step = portion.parts * chunks
     for chunk in rng.permutation(chunks).tolist():
@@ -130,8 +125,6 @@ def copies(n: int, size: int, rng: np.random.Generator) -> Iterator[Integers]:
 class CellShares(ABC):
     """The items, such as cells, that records are drawn from: public, and sent to whoever draws a part.
 
-    The columns of an item's records are independent, but for the strata of a model.
-
     ``weights``, shape (k,): of the items, non-negative.
     ``sampling``: how items are drawn.
     """
@@ -147,29 +140,6 @@ class CellShares(ABC):
         """Yield ``size`` records, or a part of them, in chunks."""
         for items in draw_cells(self.weights, size, sampling=self.sampling, rng=rng, portion=portion):
             yield self.records_in(items, rng=rng)
-
-    def as_counts(self, size: int, *, rng: np.random.Generator) -> CellShares:
-        """Return the counts of a stratified sample as the weights, so that all its parts agree on them."""
-        if self.sampling == "iid":
-            return self
-        counts = draw_counts(self.weights, size, sampling=self.sampling, rng=rng)
-        return replace(self, weights=counts.astype(np.float64))
-
-    def blocks(self, column: int, codes: int) -> tuple[Integers, Integers]:
-        """Return each item's block of codes of a column, and how many codes each block has: one, unless said."""
-        records = self.records_in(np.arange(len(self.weights)), rng=seeded(0))
-        return records.columns[column].astype(np.int64, copy=False), np.ones(codes, dtype=np.int64)
-
-    def code_shares(self, column: int, codes: int) -> Floats:
-        """Return the shares of the codes of a column: those of a block are equal."""
-        blocks, widths = self.blocks(column, codes)
-        return np.repeat(np.bincount(blocks, self.weights, len(widths)) / widths, widths)
-
-    def of_code(self, column: int, codes: int, code: int) -> CellShares:
-        """Return the shares of the items whose block has a code: by these the other columns are drawn given it."""
-        blocks, widths = self.blocks(column, codes)
-        block = np.searchsorted(np.cumsum(widths), code, side="right")
-        return replace(self, weights=np.where(blocks == block, self.weights, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +172,6 @@ class Contents:
     ``rows``: the numbers of rows that a table may have.
     ``columns``: names of the released columns, once it is known what is asked for.
     ``labels``: names of the text columns that say what a count is of, where it is not of a cell or label of the domain.
-    ``folders``: whether records can be divided into folders by the values of a column.
     """
 
     domain: Domain
@@ -211,7 +180,6 @@ class Contents:
     rows: range = range(1 << 62)
     columns: Sequence[str] = ()
     labels: Sequence[str] = ()
-    folders: bool = False
 
 
 class Estimates(NamedTuple):

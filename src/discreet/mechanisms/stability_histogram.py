@@ -14,7 +14,7 @@ import numpy as np
 from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import choice
 from discreet.domain import Commonness, Counts, Domain, Records
-from discreet.mechanisms.forecast import Forecast, Traits
+from discreet.mechanisms.forecast import Forecast
 from discreet.mechanisms.likelihood import ThresholdedCounts
 from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.reading import (
@@ -79,8 +79,6 @@ class StabilityHistogram(StableCounts):
     """
 
     name: ClassVar[str] = "stability-histogram"
-    traits: ClassVar[Traits] = replace(StableCounts.traits, folders=True)
-
     sampling: Sampling = field(default=SAMPLINGS[0], metadata=READING_ONLY)
 
     def __post_init__(self) -> None:
@@ -127,7 +125,7 @@ class _SharesOfLabels(LabelReading, CellReading):
 
 @dataclass(frozen=True, eq=False)
 class _BaseShares(CellShares):
-    """Independent records of the base measure, without items; all their columns are independent."""
+    """Independent records of the base measure, without items."""
 
     domain: Domain
 
@@ -140,11 +138,3 @@ class _BaseShares(CellShares):
         own = portion.size(size)
         for start in range(0, own, BLOCK):
             yield self.domain.draw_base(min(BLOCK, own - start), rng, first=portion.first_label + start)
-
-    def code_shares(self, column: int, codes: int) -> Floats:
-        """Return the base measure of the codes."""
-        return np.exp(list(self.domain.columns.values())[column].log_base(np.arange(codes)))
-
-    def of_code(self, column: int, codes: int, code: int) -> CellShares:
-        """Return the same: no other column depends on the code."""
-        return self

@@ -23,7 +23,7 @@ from discreet._core.reading import file_sha256, first_wrong, read_json
 from discreet._core.text import counted
 from discreet.domain import Domain
 from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
-from discreet.releases.writing import IDENTITY_KEY, durations_as_texts
+from discreet.releases.writing import IDENTITY_KEY, column_as_texts
 
 # The names of folders that hold the value of a column: ``COLUMN=value``, escaped as Hive does.
 
@@ -33,8 +33,8 @@ MOST_LABELS = 1000
 _LONGEST = 200  # bytes of a name
 
 
-def folders_of(domain: Domain, name: str) -> list[str]:
-    """Return the name of the folder of each cell of a declared column, in order: public facts alone.
+def folders_of(domain: Domain, name: str) -> dict[str | None, str]:
+    """Return the name of the folder of each value of a declared column, by its text: public facts alone.
 
     Raises ParameterError when the column has none, or too many, or cells that are not values.
     """
@@ -57,17 +57,16 @@ def folders_of(domain: Domain, name: str) -> list[str]:
     from discreet._core.random import seeded
 
     codes = np.arange(cells)
-    if column.interval(codes) is not None or len(domain.columns) == 1:
-        if len(domain.columns) == 1:
-            raise ParameterError(
-                f"partition_by: {name!r} is the only column, and its files would have none. Leave partition_by out"
-            )
+    if len(domain.columns) == 1:
+        raise ParameterError(
+            f"partition_by: {name!r} is the only column, and its files would have none. Leave partition_by out"
+        )
+    if column.interval(codes) is not None:
         raise ParameterError(
             f"partition_by must be a column of single values, but {name!r} has cells that hold several values. "
             "Name another column"
         )
-    values = column.decode(codes, rng=seeded(0)).alias(name).to_frame()
-    texts = durations_as_texts(values)[name].cast(pl.String).to_list()
+    texts = column_as_texts(column.decode(codes, rng=seeded(0)).alias(name).to_frame(), name)[name].to_list()
     folders = [f"{escaped(name)}={_NULL if text is None else escaped(text)}" for text in texts]
     reserved = any(text in ("", _NULL) for text in texts)
     # File systems exist that tell neither capitals nor ways of composing a letter apart.
@@ -80,7 +79,7 @@ def folders_of(domain: Domain, name: str) -> list[str]:
         raise ParameterError(
             f"partition_by: a value of {name!r} is too long for the name of a folder. Name another column"
         )
-    return folders
+    return dict(zip(texts, folders, strict=True))
 
 
 def escaped(text: str) -> str:

@@ -6,7 +6,8 @@ step is over before the first part is begun.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet._core import parquet
 from discreet._core.errors import DiscreetError, Fault, FileProblem, ParameterError
 from discreet._core.files import new_folder, repeatable, together
 from discreet._core.lazy import pl
@@ -23,44 +25,30 @@ from discreet.domain import Domain, Records
 from discreet.ledger import Run
 from discreet.ledger.request import MOST_PARTS, Output, Workers
 from discreet.mechanisms import Mechanism
-from discreet.mechanisms.reading import CellShares, Contents, Portion, Reading, draw_counts
+from discreet.mechanisms.reading import CellShares, Contents, Portion, Reading
 from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import Frames, decoded_frames, no_rows, released_frames
 from discreet.releases.facts import FileFacts
 from discreet.releases.manifest import MANIFEST, Part, folders_of, manifest
-from discreet.releases.writing import write_frames
+from discreet.releases.writing import write_by_value, write_frames
 
 
-def require_parts(asked: Output, mechanism: Mechanism, contents: Contents) -> None:
-    """Refuse what has no parts, before anything is drawn. Raises ParameterError."""
+def require_parts(asked: Output, domain: Domain | None, *, records: bool) -> None:
+    """Refuse what has no parts, and folders that cannot be named. Raises ParameterError.
+
+    ``records``: whether one table of records is released.
+    """
     if asked.partitions is None:
         return
-    if contents.tables is not None:
-        raise ParameterError("several tables cannot be released in parts. Leave partitions or tables out")
-    if contents.size is None:
-        raise ParameterError("counts cannot be released in parts. Leave partitions out")
-    if asked.partition_by is None:
+    if not records:
+        raise ParameterError("several tables, or counts, cannot be released in parts. Leave partitions out")
+    if asked.partition_by is None or domain is None:
         return
-    if not contents.folders:
-        raise no_folders(mechanism.name)
-    require_folders(asked, mechanism.domain)
-
-
-def require_folders(asked: Output, domain: Domain) -> None:
-    """Refuse a column that folders cannot be named by, or that has too many values. Raises ParameterError."""
-    folders, count = len(folders_of(domain, str(asked.partition_by))), asked.partitions or 1
+    folders, count = len(folders_of(domain, asked.partition_by)), asked.partitions
     if folders * count > MOST_PARTS:
         raise ParameterError(
             f"{folders:,} values with {count:,} parts each are more than {MOST_PARTS:,} files. Ask for fewer partitions"
         )
-
-
-def no_folders(name: str) -> ParameterError:
-    """Return the error of a mechanism that cannot fill folders by value."""
-    return ParameterError(
-        f"{name} does not count the values that it releases, so it cannot fill a folder for each of them. "
-        "Leave partition_by out"
-    )
 
 
 def write_parts(
@@ -77,34 +65,37 @@ def write_parts(
     progress: Callable[..., None] | None,
 ) -> Certificate:
     """Write a release into a folder that appears whole, or not at all; return the certificate that is in it."""
-    written, domain, size = document, mechanism.domain, contents.size or 0
-    by, count, schema = asked.partition_by, asked.partitions or 1, dict(no_rows(contents).schema)
-    shares = reading.cell_shares(rng=rng)
-    if shares is None and by is not None:
-        raise Fault("no folders", mechanism.name)
-    folders = [] if by is None else folders_of(domain, by)
-    with new_folder(folder, keeper=run.keeper(lambda: written.paid_for), folders=folders) as place:
+    written, size, count = document, contents.size or 0, asked.partitions or 1
+    shares, folders = reading.cell_shares(rng=rng), {}
+    if asked.partition_by is not None:
+        folders = folders_of(contents.domain, asked.partition_by)
+    with new_folder(folder, keeper=run.keeper(lambda: written.paid_for), folders=folders.values()) as place:
+        writer = PartWriter(place, asked.partition_by, folders, dict(no_rows(contents).schema), dict(carried))
+        attempts: Iterator[list[Part]]
         if shares is None:
-            frames = next(released_frames(mechanism, contents, reading, rng=rng, progress=progress))
-            pieces = enumerate(_pieces(frames, [Portion(number, count).size(size) for number in range(count)]))
-            parts = [_part(place, _name(number), piece, schema, carried) for number, piece in pieces]
+            frames = next(released_frames(mechanism, contents, reading, rng=rng))
+            pieces = _pieces(frames, [Portion(number, count).size(size) for number in range(count)])
+            attempts = (writer(number, piece) for number, piece in enumerate(pieces))
         else:
-            shares, sizes = shares.as_counts(size, rng=rng), [size]
-            if by is not None:
-                del schema[by]
-                codes = shares.code_shares(domain.names.index(by), len(folders))
-                sizes = draw_counts(codes, size, sampling=shares.sampling, rng=rng).tolist()
-            tables = tuple(zip([f"{name}/" for name in folders] or [""], sizes, strict=True))
-            maker = PartMaker(place, count, tables, by, shares, public_key(rng), domain, schema, dict(carried))
-            parts = _all_parts(maker, asked.workers, folder, progress)
-        listed = manifest(parts, by)
+            maker = PartMaker(writer, contents.domain, size, count, shares, rng.random(), public_key(rng))
+            attempts = _attempts(maker, asked.workers, folder)
+        parts = _collected(attempts, progress)
+        names = [name for names in zip(*map(writer.names, range(count)), strict=True) for name in names]
+        for name in names:
+            if name not in parts or not (place / name).is_file():
+                raise FileProblem(
+                    folder,
+                    f"{name} was not written where this process reads",
+                    "use workers that share its folder. Nothing was written",
+                )
+        listed = manifest([parts[name] for name in names], asked.partition_by)
         with together(place / MANIFEST) as (file,):
             file.write(listed)
-        rows = sum(part.rows for part in parts)
+        rows = sum(part.rows for part in parts.values())
         written = document.releasing(
             tables=[FileFacts(file=MANIFEST, rows=rows, sha256=sha256(listed).hexdigest())],
             partitions=len(parts),
-            partition_by=by,
+            partition_by=asked.partition_by,
         )
         with together(place / PARTS_CERTIFICATE) as (file,):
             file.write(written.to_json().encode())
@@ -112,17 +103,48 @@ def write_parts(
     return written
 
 
-def _name(number: int) -> str:
-    return f"part-{number:05}.parquet"
+def _collected(attempts: Iterable[list[Part]], progress: Callable[..., None] | None) -> dict[str, Part]:
+    """Return parts by name, however often each was made."""
+    parts: dict[str, Part] = {}
+    rows = 0
+    for part in itertools.chain.from_iterable(attempts):
+        rows += part.rows * (part.file not in parts)
+        if parts.setdefault(part.file, part) != part:
+            raise Fault("two attempts at a part differ", "a part of a release")
+        if progress is not None:
+            progress(rows)
+    return parts
 
 
-def _part(folder: Path, name: str, frames: Frames, schema: dict[str, Any], carried: Mapping[str, str]) -> Part:
-    """Write a part, and return its name, number of rows and hash."""
-    path = folder / name
-    with repeatable(path) as file:
-        rows = write_frames(frames, schema, file, named=path, metadata=carried)
-        digest = file_sha256(file.name)
-    return Part(name, rows, digest)
+@dataclass(frozen=True)
+class PartWriter:
+    """Writes the records of a part: into one file, or into one for each value of a column, in a folder of its name.
+
+    ``folders``: their names by the texts of the values.
+    """
+
+    folder: Path
+    by: str | None
+    folders: dict[str | None, str]
+    schema: dict[str, Any]
+    carried: dict[str, str]
+
+    def names(self, number: int) -> list[str]:
+        """Return the names of the files of a part."""
+        name = f"part-{number:05}.parquet"
+        return [f"{folder}/{name}" for folder in self.folders.values()] or [name]
+
+    def __call__(self, number: int, frames: Frames) -> list[Part]:
+        """Write a part, and return the names of its files with their numbers of rows and hashes."""
+        names = self.names(number)
+        with repeatable(*map(self.folder.joinpath, names)) as drafts:
+            if self.by is None:
+                with drafts[0].open("xb") as file:
+                    write_frames(frames, self.schema, file, named=self.folder / names[0], metadata=self.carried)
+            else:
+                files = dict(zip(self.folders, drafts, strict=True))
+                write_by_value(frames, self.schema, self.by, files, named=self.folder, metadata=self.carried)
+            return [Part(name, parquet.rows(file), file_sha256(file)) for name, file in zip(names, drafts, strict=True)]
 
 
 # -- each by itself ---------------------------------------------------------------------------------------------------
@@ -132,83 +154,45 @@ def _part(folder: Path, name: str, frames: Frames, schema: dict[str, Any], carri
 class PartMaker:
     """Makes part after part, in any order: a function of a part's number, which can be sent to another process.
 
-    ``count``: how many parts each table has.
-    ``tables``: what the names of its parts begin with, and its number of records.
-    ``by``: the column that each table has one code of, and no file holds.
+    ``start``: first point of the stratified sample that all parts share.
     """
 
-    folder: Path
-    count: int
-    tables: tuple[tuple[str, int], ...]
-    by: str | None
-    shares: CellShares
-    key: Key
+    writer: PartWriter
     domain: Domain
-    schema: dict[str, Any]
-    carried: dict[str, str]
+    size: int
+    count: int
+    shares: CellShares
+    start: float
+    key: Key
 
-    @property
-    def numbers(self) -> range:
-        """The numbers of all parts."""
-        return range(len(self.tables) * self.count)
-
-    def __call__(self, number: int) -> Part:
-        """Write a part, and return its name, number of rows and hash."""
+    def __call__(self, number: int) -> list[Part]:
+        """Write a part, and return the names of its files with their numbers of rows and hashes."""
         rng = keyed(self.key, number)
-        frames = decoded_frames(self.domain, self.records(number, rng), rng=rng, source="a part of a release")
-        written = (frame.select(*self.schema) for frame in frames)
-        return _part(self.folder, self.name(number), written, self.schema, self.carried)
+        frames = decoded_frames(self.domain, self.records(number, rng=rng), rng=rng, source="a part of a release")
+        return self.writer(number, frames)
 
-    def name(self, number: int) -> str:
-        """Return the name of a part."""
-        return self.tables[number // self.count][0] + _name(number % self.count)
-
-    def records(self, number: int, rng: np.random.Generator) -> Iterator[Records]:
-        """Draw the records of a part; the key says where its points of a stratified sample begin."""
-        (table, place), shares = divmod(number, self.count), self.shares
-        if self.by is not None:
-            shares = shares.of_code(self.domain.names.index(self.by), len(self.tables), table)
-        most = 1 + max(size for _, size in self.tables) // self.count
-        portion = Portion((place + self.key[0]) % self.count, self.count, 1 + number * most)
-        return shares.draw(self.tables[table][1], rng=rng, portion=portion)
+    def records(self, number: int, *, rng: np.random.Generator) -> Iterator[Records]:
+        """Draw the records of a part; the key says which points of the sample are its own."""
+        first_label = 1 + number * (1 + self.size // self.count)
+        portion = Portion((number + self.key[0]) % self.count, self.count, self.start, first_label)
+        return self.shares.draw(self.size, rng=rng, portion=portion)
 
 
-def _all_parts(maker: PartMaker, workers: Workers, folder: Path, progress: Callable[..., None] | None) -> list[Part]:
-    """Have every part made, however often, and return them in order.
-
-    Raises FileProblem when a worker fails, or what it says it wrote is not there.
-    """
-    parts: dict[str, Part] = {}
-    for part in _attempts(maker, workers, folder):
-        if parts.setdefault(part.file, part) != part:
-            raise Fault("two attempts at a part differ", "a part of a release")
-        if progress is not None:
-            progress(sum(one.rows for one in parts.values()))
-    names = list(map(maker.name, maker.numbers))
-    for name in names:
-        if name not in parts or not (maker.folder / name).is_file():
-            raise FileProblem(
-                folder,
-                f"{name} was not written where this process reads",
-                "use workers that share its folder. Nothing was written",
-            )
-    return [parts[name] for name in names]
-
-
-def _attempts(maker: PartMaker, workers: Workers, folder: Path) -> Iterator[Part]:
+def _attempts(maker: PartMaker, workers: Workers, folder: Path) -> Iterator[list[Part]]:
     """Yield what workers made. Raises FileProblem where one fails, with what its engine says: all of it is public."""
+    numbers = range(maker.count)
     if workers == 1:
-        yield from map(maker, maker.numbers)
+        yield from map(maker, numbers)
         return
     try:
         if callable(workers):
-            yield from workers(maker, list(maker.numbers))
+            yield from workers(maker, list(numbers))
             return
         import multiprocessing  # with the next line a few per cent of the time that the command needs to start
         from concurrent.futures import ProcessPoolExecutor
 
         with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-            yield from pool.map(maker, maker.numbers)
+            yield from pool.map(maker, numbers)
     except DiscreetError:
         raise
     except Exception as error:
