@@ -454,12 +454,18 @@ def new_folder(path: Path, *, keeper: Keeper | None = None, folders: Iterable[st
 @contextmanager
 def repeatable(*paths: Path) -> Iterator[list[Path]]:
     """Write files of which every attempt, on whatever machine, writes the same bytes, so that they need no lock."""
-    write = _Write(paths)
-    with _told(paths[0], write.discard):
-        yield write.parts
-        for part in write.parts:
-            _sync(part)
-        write.commit()
+    drafts = [_beside(path, secrets.token_hex(6), "part") for path in paths]
+
+    def discard(_: BaseException) -> None:
+        for draft in drafts:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
+
+    with _told(paths[0], discard):
+        yield drafts
+        for draft, path in zip(drafts, paths, strict=True):
+            _sync(draft)
+            os.replace(draft, path)
 
 
 def own_folder(path: Path, *, private: bool) -> None:

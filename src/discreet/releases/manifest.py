@@ -23,7 +23,7 @@ from discreet._core.reading import file_sha256, first_wrong, read_json
 from discreet._core.text import counted
 from discreet.domain import Domain
 from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
-from discreet.releases.writing import IDENTITY_KEY, column_as_texts
+from discreet.releases.writing import IDENTITY_KEY, durations_as_texts
 
 # The names of folders that hold the value of a column: ``COLUMN=value``, escaped as Hive does.
 
@@ -33,8 +33,8 @@ MOST_LABELS = 1000
 _LONGEST = 200  # bytes of a name
 
 
-def folders_of(domain: Domain, name: str) -> dict[str | None, str]:
-    """Return the name of the folder of each value of a declared column, by its text: public facts alone.
+def folders_of(domain: Domain, name: str) -> dict[Any, str]:
+    """Return the name of the folder of each value of a declared column, by how it is stored: public facts alone.
 
     Raises ParameterError when the column has none, or too many, or cells that are not values.
     """
@@ -66,7 +66,8 @@ def folders_of(domain: Domain, name: str) -> dict[str | None, str]:
             f"partition_by must be a column of single values, but {name!r} has cells that hold several values. "
             "Name another column"
         )
-    texts = column_as_texts(column.decode(codes, rng=seeded(0)).alias(name).to_frame(), name)[name].to_list()
+    values = column.decode(codes, rng=seeded(0)).alias(name).to_frame()
+    texts = durations_as_texts(values)[name].cast(pl.String).to_list()
     folders = [f"{escaped(name)}={_NULL if text is None else escaped(text)}" for text in texts]
     reserved = any(text in ("", _NULL) for text in texts)
     # File systems exist that tell neither capitals nor ways of composing a letter apart.
@@ -79,7 +80,7 @@ def folders_of(domain: Domain, name: str) -> dict[str | None, str]:
         raise ParameterError(
             f"partition_by: a value of {name!r} is too long for the name of a folder. Name another column"
         )
-    return dict(zip(texts, folders, strict=True))
+    return dict(zip(values[name].to_physical(), folders, strict=True))
 
 
 def escaped(text: str) -> str:

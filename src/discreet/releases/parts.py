@@ -120,12 +120,12 @@ def _collected(attempts: Iterable[list[Part]], progress: Callable[..., None] | N
 class PartWriter:
     """Writes the records of a part: into one file, or into one for each value of a column, in a folder of its name.
 
-    ``folders``: their names by the texts of the values.
+    ``folders``: their names by the values.
     """
 
     folder: Path
     by: str | None
-    folders: dict[str | None, str]
+    folders: dict[Any, str]
     schema: dict[str, Any]
     carried: dict[str, str]
 

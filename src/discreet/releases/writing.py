@@ -127,7 +127,7 @@ def write_by_value(
     frames: Iterator[pl.DataFrame],
     schema: dict[str, Any],
     column: str,
-    files: Mapping[str | None, Path],
+    files: Mapping[Any, Path],
     *,
     named: Path,
     metadata: Mapping[str, str] | None = None,
@@ -136,14 +136,16 @@ def write_by_value(
 
     Raises FileProblem when the disk is full or a file cannot be written.
 
-    ``files``: by the texts of all values; also those that no frame has.
+    ``files``: by all values, as numbers where they are stored as such; also those that no frame has.
     """
     with _writing(named):
-        texts = (column_as_texts(frame, column) for frame in frames)
         target = pl.PartitionBy(
-            "", key=column, include_key=False, file_path_provider=lambda at: files[at.partition_keys.item()]
+            "",
+            key=pl.col(column).to_physical(),
+            include_key=False,
+            file_path_provider=lambda at: files[at.partition_keys.item()],
         )
-        _sink_parquet(texts, {**schema, column: pl.String}, target, metadata)
+        _sink_parquet(frames, schema, target, metadata)
         empty = pl.DataFrame(schema=schema).drop(column)
         for file in files.values():
             if not file.exists():
@@ -160,11 +162,6 @@ def _writing(named: Path) -> Iterator[None]:
             raise
         # The text of any other error could quote a value: only the system's own reason is repeated.
         raise writing_problem(named, error) from None
-
-
-def column_as_texts(frame: pl.DataFrame, name: str) -> pl.DataFrame:
-    """Return a table one column of which is texts."""
-    return frame.with_columns(durations_as_texts(frame.select(name)).cast(pl.String))
 
 
 def _sink_parquet(

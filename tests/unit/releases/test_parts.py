@@ -164,7 +164,7 @@ def written() -> str:
     frames = [pl.DataFrame({"a": np.arange(count) % 7, "b": np.arange(count) / 7}) for count in rows]
     said, schema = {"x": "1", "y": "2"}, dict(frames[0].schema)
     with tempfile.TemporaryDirectory() as name:
-        files = {str(value): Path(name, f"{value}.parquet") for value in range(8)}
+        files = {value: Path(name, f"{value}.parquet") for value in range(8)}
         with Path(name, "whole.parquet").open("wb") as file:
             write_frames(iter(frames), schema, file, named=Path("part.parquet"), metadata=said)
         write_by_value(iter(frames), schema, "a", files, named=Path("parts"), metadata=said)
