@@ -49,10 +49,6 @@ class Portion(NamedTuple):
     start: float | None = None
     first_label: int = 1
 
-    def size(self, total: int) -> int:
-        """Return how many of so many records it has: as many as the other parts, or one more."""
-        return -(-(total - self.number) // self.parts)
-
 
 WHOLE = Portion()
 
@@ -89,7 +85,7 @@ def counts_by_chunk(
     Of the ``m`` equally spaced points of a stratified sample, part ``j`` of ``K`` takes points ``j, j + K, ..``, and
     each of its ``C`` chunks every ``C``-th of these: all are stratified, and none needs to know the others.
     """
-    own = portion.size(size)
+    own = len(range(portion.number, size, portion.parts))
     if own == 0:
         return
     share = weights / weights.sum()

@@ -131,27 +131,32 @@ def released_frames(
             raise Fault("no counts", mechanism.name)
         yield iter([_counts(mechanism.domain, estimates, rng)])
         return
-    done = 0
-
-    def watched(frames: Frames) -> Frames:
-        nonlocal done
-        for frame in frames:
-            yield frame
-            done += frame.height
-            if progress is not None:
-                progress(done)
-
-    for _ in range(contents.tables or 1):
-        chunks = reading.draw(contents.size, rng=rng)
-        yield watched(decoded_frames(contents.domain, chunks, rng=rng, source=mechanism.name))
+    for table in range(contents.tables or 1):
+        chunks, before = reading.draw(contents.size, rng=rng), table * contents.size
+        yield decoded(contents.domain, chunks, rng=rng, source=mechanism.name, progress=progress, before=before)
 
 
-def decoded_frames(domain: Domain, chunks: Iterator[Records], *, rng: np.random.Generator, source: str) -> Frames:
-    """Yield records as frames. Raises Fault at one that is declared impossible, which names what it comes from."""
+def decoded(
+    domain: Domain,
+    chunks: Iterator[Records],
+    *,
+    rng: np.random.Generator,
+    source: str,
+    progress: Callable[..., None] | None = None,
+    before: int = 0,
+) -> Frames:
+    """Yield records as frames. Raises Fault at one that is declared impossible.
+
+    ``source``: of the records, for the error.
+    ``before``: how many records ``progress`` has been told of already.
+    """
     for chunk in chunks:
         if not domain.allowed(chunk).all():
             raise Fault("record declared impossible", source)
         yield domain.decode(chunk, rng=rng)
+        before += len(chunk)
+        if progress is not None:
+            progress(before)
 
 
 def _counts(domain: Domain, estimates: Estimates, rng: np.random.Generator) -> pl.DataFrame:

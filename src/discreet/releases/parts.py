@@ -27,7 +27,7 @@ from discreet.ledger.request import MOST_PARTS, Output, Workers
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.reading import CellShares, Contents, Portion, Reading
 from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
-from discreet.releases.content import Frames, decoded_frames, no_rows, released_frames
+from discreet.releases.content import Frames, decoded, no_rows, released_frames
 from discreet.releases.facts import FileFacts
 from discreet.releases.manifest import MANIFEST, Part, folders_of, manifest
 from discreet.releases.writing import write_by_value, write_frames
@@ -74,7 +74,7 @@ def write_parts(
         attempts: Iterator[list[Part]]
         if shares is None:
             frames = next(released_frames(mechanism, contents, reading, rng=rng))
-            pieces = _pieces(frames, [Portion(number, count).size(size) for number in range(count)])
+            pieces = _pieces(frames, [len(range(number, size, count)) for number in range(count)])
             attempts = (writer(number, piece) for number, piece in enumerate(pieces))
         else:
             maker = PartMaker(writer, contents.domain, size, count, shares, rng.random(), public_key(rng))
@@ -168,7 +168,7 @@ class PartMaker:
     def __call__(self, number: int) -> list[Part]:
         """Write a part, and return the names of its files with their numbers of rows and hashes."""
         rng = keyed(self.key, number)
-        frames = decoded_frames(self.domain, self.records(number, rng=rng), rng=rng, source="a part of a release")
+        frames = decoded(self.domain, self.records(number, rng=rng), rng=rng, source="a part of a release")
         return self.writer(number, frames)
 
     def records(self, number: int, *, rng: np.random.Generator) -> Iterator[Records]:

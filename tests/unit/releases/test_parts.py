@@ -208,7 +208,7 @@ def test_a_part_is_like_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def following(shares: CellShares, size: int, *, rng: np.random.Generator, portion: Portion) -> Iterator[Records]:
         chunks = draw_cells(shares.weights, size, sampling=shares.sampling, rng=seeded(1))
         items = np.sort(np.concatenate(list(chunks)))
-        own = portion.size(size)
+        own = len(range(portion.number, size, portion.parts))
         yield shares.records_in(items[portion.number * own :][:own], rng=rng)
 
     with monkeypatch.context() as patched:
