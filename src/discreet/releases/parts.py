@@ -30,7 +30,7 @@ from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import Frames, decoded, no_rows, released_frames
 from discreet.releases.facts import FileFacts
 from discreet.releases.manifest import MANIFEST, Part, folders_of, manifest
-from discreet.releases.writing import write_by_value, write_frames
+from discreet.releases.writing import write_part
 
 
 def require_parts(asked: Output, domain: Domain | None, *, records: bool) -> None:
@@ -138,12 +138,8 @@ class PartWriter:
         """Write a part, and return the names of its files with their numbers of rows and hashes."""
         names = self.names(number)
         with repeatable(*map(self.folder.joinpath, names)) as drafts:
-            if self.by is None:
-                with drafts[0].open("xb") as file:
-                    write_frames(frames, self.schema, file, named=self.folder / names[0], metadata=self.carried)
-            else:
-                files = dict(zip(self.folders, drafts, strict=True))
-                write_by_value(frames, self.schema, self.by, files, named=self.folder, metadata=self.carried)
+            files = dict(zip(self.folders or [None], drafts, strict=True))
+            write_part(frames, self.schema, files, by=self.by, named=self.folder / names[0], metadata=self.carried)
             return [Part(name, parquet.rows(file), file_sha256(file)) for name, file in zip(names, drafts, strict=True)]
 
 

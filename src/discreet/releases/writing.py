@@ -123,33 +123,33 @@ def write_frames(
     return rows
 
 
-def write_by_value(
+def write_part(
     frames: Iterator[pl.DataFrame],
     schema: dict[str, Any],
-    column: str,
     files: Mapping[Any, Path],
     *,
+    by: str | None,
     named: Path,
-    metadata: Mapping[str, str] | None = None,
+    metadata: Mapping[str, str],
 ) -> None:
-    """Stream frames into a new Parquet file for each value of a column, which the files leave out.
+    """Stream frames into a new Parquet file, or into one for each value of a column, which the files leave out.
 
     Raises FileProblem when the disk is full or a file cannot be written.
 
     ``files``: by all values, as numbers where they are stored as such; also those that no frame has.
     """
-    with _writing(named):
+    target: Any = next(iter(files.values()))
+    if by is not None:
+        key = pl.col(by).to_physical()
         target = pl.PartitionBy(
-            "",
-            key=pl.col(column).to_physical(),
-            include_key=False,
-            file_path_provider=lambda at: files[at.partition_keys.item()],
+            "", key=key, include_key=False, file_path_provider=lambda at: files[at.partition_keys.item()]
         )
+    with _writing(named):
         _sink_parquet(frames, schema, target, metadata)
-        empty = pl.DataFrame(schema=schema).drop(column)
+        held = {name: kind for name, kind in schema.items() if name != by}
         for file in files.values():
             if not file.exists():
-                _sink_parquet(iter([empty]), dict(empty.schema), file, metadata)
+                _sink_parquet(iter([]), held, file, metadata)
 
 
 @contextmanager

@@ -48,7 +48,7 @@ from discreet.mechanisms.reading import BLOCK, CellShares, Portion, draw_cells
 from discreet.releases import verify
 from discreet.releases.manifest import MANIFEST
 from discreet.releases.release import taken_for_sample
-from discreet.releases.writing import write_by_value, write_frames
+from discreet.releases.writing import write_part
 from discreet.testing import assert_law
 from discreet.testing.statistics import sample_size_for_distance
 
@@ -165,9 +165,9 @@ def written() -> str:
     said, schema = {"x": "1", "y": "2"}, dict(frames[0].schema)
     with tempfile.TemporaryDirectory() as name:
         files = {value: Path(name, f"{value}.parquet") for value in range(8)}
-        with Path(name, "whole.parquet").open("wb") as file:
-            write_frames(iter(frames), schema, file, named=Path("part.parquet"), metadata=said)
-        write_by_value(iter(frames), schema, "a", files, named=Path("parts"), metadata=said)
+        whole = {None: Path(name, "whole.parquet")}
+        write_part(iter(frames), schema, whole, by=None, named=Path("part.parquet"), metadata=said)
+        write_part(iter(frames), schema, files, by="a", named=Path("parts"), metadata=said)
         assert [pl.read_parquet(file).columns for file in files.values()] == [["b"]] * 8
         return hashlib.sha256(repr(sorted(digests(Path(name)).items())).encode()).hexdigest()
 
