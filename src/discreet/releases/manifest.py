@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -123,8 +123,7 @@ class Part:
 
 def manifest(parts: list[Part], partition_by: str | None) -> bytes:
     """Return the text of a manifest."""
-    listed = [{"file": one.file, "rows": one.rows, "sha256": one.sha256} for one in parts]
-    facts = {"discreet_manifest": _VERSION, "partition_by": partition_by, "parts": listed}
+    facts = {"discreet_manifest": _VERSION, "partition_by": partition_by, "parts": list(map(asdict, parts))}
     return (json.dumps(facts, indent=1) + "\n").encode()
 
 
