@@ -5,7 +5,7 @@ Claims, on a table of five columns (51,200 cells) and parts of a million records
 - the peak memory of the driver is flat: ten times as many records take at most 1.25 times as much;
 - a release in parts takes at most 3 times the processor time of the same release in one file.
 
-What a worker is sent (counts, key, domain) is shown, and how many times the processor time of writing the same rows
+What a worker is sent (shares, key, domain) is shown, and how many times the processor time of writing the same rows
 plainly with Polars all that is: the rows are then in memory already, and nothing is drawn.
 """
 

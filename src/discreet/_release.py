@@ -40,7 +40,7 @@ from discreet.planner.choice import PublicFacts, chosen_mechanism, require_compl
 from discreet.planner.options import require_current, with_sampling
 from discreet.privacy import Budget, Unit
 from discreet.releases.content import MechanismFamily, contents_of, delta_caveats, utility_facts
-from discreet.releases.parts import no_folders, require_folders
+from discreet.releases.parts import require_parts
 from discreet.releases.publication import Offer, budget_of, carry_out, offer_of
 from discreet.releases.release import Release, place, require_whole_pair
 from discreet.releases.writing import check_output
@@ -304,8 +304,7 @@ def _with_files(request: Request, made: Mechanism | None, *, inputs: tuple[Any, 
     asked, checkpoint = request.output, request.checkpoint
     several = request.several if made is None else made.contents(request.declared or 1).tables is not None
     parts = asked.partitions is not None
-    if parts:
-        _require_parts(request, made, several=several)
+    require_parts(asked, request.domain, records=not (several or request.counts))
     outputs: tuple[Path, ...] = ()
     if (several or parts) and asked.path is not None:
         outputs = place(asked.path, asked.certificate, several=several, parts=parts, inputs=inputs)[:1]
@@ -326,18 +325,6 @@ def _with_files(request: Request, made: Mechanism | None, *, inputs: tuple[Any, 
             )
             _say(request.watch, [taken])
     return replace(request, out=outputs)
-
-
-def _require_parts(request: Request, made: Mechanism | None, *, several: bool) -> None:
-    """Refuse parts of what has none, before anything is opened."""
-    if several or request.counts:
-        raise ParameterError("several tables, or counts, cannot be released in parts. Leave partitions out")
-    if request.output.partition_by is None or request.domain is None:
-        return
-    kind = request.mechanism_type if made is None else type(made)
-    if kind is not None and not kind.traits.folders:
-        raise no_folders(kind.name)
-    require_folders(request.output, request.domain)
 
 
 # -- the table --------------------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def writing_problem(path: Path, error: BaseException) -> FileProblem:
 
 
 @contextmanager
-def _told(path: Path, undo: Callable[[BaseException], None] = lambda _: None) -> Iterator[None]:
+def _told(path: Path, undo: Callable[[BaseException], Any] = lambda _: None) -> Iterator[None]:
     """Undo what an error interrupts, and say of one of the system that nothing was changed."""
     try:
         yield
@@ -403,7 +403,10 @@ def together(
             files.append(stack.enter_context(open(part, "x+b", opener=opener)))
         yield files
         for final, file in zip(write.finals, files, strict=True):
-            _complete(file, None if private else _mode(final))
+            file.flush()
+            if not private and (mode := _mode(final)) is not None:
+                os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
         if keeper is None:
             write.commit()
             return
@@ -412,13 +415,6 @@ def together(
         }
         items = zip(map(str, write.finals), hashes.values(), strict=True)
         write.commit({"files": [{"path": path, "sha256": sha256, "write": write.name} for path, sha256 in items]})
-
-
-def _complete(file: BinaryIO, mode: int | None) -> None:
-    file.flush()
-    if mode is not None:
-        os.fchmod(file.fileno(), mode)
-    os.fsync(file.fileno())
 
 
 def _mode(path: Path) -> int | None:
@@ -452,14 +448,14 @@ def new_folder(path: Path, *, keeper: Keeper | None = None, folders: Iterable[st
 
 
 @contextmanager
-def repeatable(path: Path) -> Iterator[BinaryIO]:
-    """Write a file of which every attempt, on whatever machine, writes the same bytes, so that it needs no lock."""
-    write = _Write([path])
-    with _told(path, write.discard):
-        with open(write.parts[0], "x+b") as file:
-            yield file
-            _complete(file, None)
-        write.commit()
+def repeatable(*paths: Path) -> Iterator[list[Path]]:
+    """Write files of which every attempt, on whatever machine, writes the same bytes, so that they need no lock."""
+    drafts = [_beside(path, secrets.token_hex(6), "part") for path in paths]
+    with _told(paths[0], lambda _: list(map(_remove, drafts))):
+        yield drafts
+        for draft, path in zip(drafts, paths, strict=True):
+            _sync(draft)
+            os.replace(draft, path)
 
 
 def own_folder(path: Path, *, private: bool) -> None:

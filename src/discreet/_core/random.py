@@ -12,7 +12,6 @@ import math
 import os
 import secrets
 import weakref
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -127,7 +126,7 @@ Key = tuple[int, int]
 
 
 def public_key(generator: np.random.Generator) -> Key:
-    """Return 128 bits of a generator for public post-processing: the key of what follows by position."""
+    """Return 128 bits of a generator for public post-processing, for :func:`keyed`."""
     first, second = generator.integers(0, 2**64, size=2, dtype=np.uint64).tolist()
     return first, second
 
@@ -138,58 +137,6 @@ def keyed(key: Key, stream: int) -> np.random.Generator:
     The streams of Philox, a counter-based generator, are 2^192 blocks apart.
     """
     return np.random.Generator(np.random.Philox(key=np.array(key, np.uint64), counter=[0, 0, 0, stream]))
-
-
-# A permutation of 0 .. size-1 from a key, computed at any place by itself: a Feistel network with cycle walking.
-#
-# A place below ``high * low`` is a pair of numbers, one below ``high``, one below ``low``. Each round adds to one of
-# them, modulo its range, a number that a table holds for the other one. A round can be undone, whatever the table, so
-# all rounds together are a permutation of the pairs. A pair beyond the last place is sent on until it is one of the
-# places: on a cycle that begins at a place it comes to one. The tables, of about ``sqrt(size)`` numbers, are drawn from
-# the key.
-
-ROUNDS = 8
-
-
-@dataclass(frozen=True, eq=False)
-class Permutation:
-    """A permutation of ``size`` places.
-
-    ``high``, ``low``: ranges of the two numbers that a place consists of.
-    ``tables``: of the rounds: even ones change the first number, odd ones the second.
-    """
-
-    size: int
-    high: int
-    low: int
-    tables: tuple[Integers, ...]
-
-    @classmethod
-    def keyed(cls, size: int, key: Key) -> Permutation:
-        """Return the permutation of a key; stream 0 of the key is used up."""
-        high = math.isqrt(max(size, 1) - 1) + 1
-        low = -(-max(size, 1) // high)
-        rng = keyed(key, 0)
-        ranges = [(high, low), (low, high)]
-        return cls(size, high, low, tuple(rng.integers(0, a, size=b) for a, b in ranges * (ROUNDS // 2)))
-
-    def at(self, places: Integers) -> Integers:
-        """Return where places go."""
-        found = self._sent(places)
-        while len(beyond := np.flatnonzero(found >= self.size)):
-            found[beyond] = self._sent(found[beyond])
-        return found
-
-    def _sent(self, places: Integers) -> Integers:
-        first, second = np.divmod(places, self.low)
-        for number, table in enumerate(self.tables):
-            if number % 2 == 0:
-                first += table[second]
-                first -= self.high * (first >= self.high)
-            else:
-                second += table[first]
-                second -= self.low * (second >= self.low)
-        return np.asarray(first * self.low + second)
 
 
 # Which interval a ticket falls in: the exact search in cumulative weights that every sampler here ends with.

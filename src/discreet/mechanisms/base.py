@@ -191,7 +191,7 @@ class Mechanism(ABC):
 
     def contents(self, n: int, *, counts: bool = False) -> Contents:
         """Return what a release of ``n`` records holds: records, or a table of counts where the traits allow it."""
-        return Contents(domain=self.domain, folders=self.traits.folders)
+        return Contents(domain=self.domain)
 
     @abstractmethod
     def reading(self, y: Any, *, n: int) -> Reading:

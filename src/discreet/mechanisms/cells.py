@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,13 +14,12 @@ from discreet._core.errors import DomainError
 from discreet.domain import Domain, Records
 from discreet.domain.metric import ground_diameter, ground_embedding
 from discreet.mechanisms.base import CellCounts, numbered_cells
-from discreet.mechanisms.reading import Made
 
 if TYPE_CHECKING:
     from discreet.evolution.neighbours import NearestCandidates
 
 
-class Cells(Made):
+class Cells(ABC):
     """Disjoint sets of records, numbered, with a representative each. Public.
 
     ``domain``: public.
@@ -35,7 +34,7 @@ class Cells(Made):
         """Return which cell each record lies in."""
 
     @abstractmethod
-    def records_in(self, items: CellCounts, *, first: int = 0, rng: np.random.Generator | None = None) -> Records:
+    def records_in(self, items: CellCounts) -> Records:
         """Return the records that stand for cells."""
 
     @abstractmethod
@@ -91,7 +90,7 @@ class OwnCells(Cells):
         """Return the records' flat indices."""
         return self.domain.flat(records)
 
-    def records_in(self, items: CellCounts, *, first: int = 0, rng: np.random.Generator | None = None) -> Records:
+    def records_in(self, items: CellCounts) -> Records:
         """Return the records of flat indices."""
         return self.domain.unflat(items)
 

@@ -34,8 +34,6 @@ class Traits:
         Whether calibration tries many settings out, so that a plan for a wide table leaves it to be asked for by name.
     counts : bool
         Whether it can release a table of counts in place of records.
-    folders : bool
-        Whether records can be divided into folders by the values of a column, since cells that have them are counted.
     random_size : bool
         Whether the kernel may release fewer records than asked for.
     leaves_out : bool
@@ -59,7 +57,6 @@ class Traits:
     least_columns: int = 1
     tried_out: bool = False
     counts: bool = False
-    folders: bool = False
     random_size: bool = False
     leaves_out: bool = False
     verbatim: bool = False

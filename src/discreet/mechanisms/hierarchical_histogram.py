@@ -22,7 +22,7 @@ from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import NoisyTree
 from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.noisy_counts import NoisyCounts, solve_scale
-from discreet.mechanisms.reading import CellReading, CellShares, Contents, Estimates, Made, Reading
+from discreet.mechanisms.reading import CellReading, CellShares, Contents, Estimates, Reading
 from discreet.mechanisms.tree import Consistent, Tree, chosen_levels, node_counts, predicted_error
 from discreet.privacy import Budget, Code, Guarantee, Relation
 
@@ -204,8 +204,9 @@ class _TreeReading(CellReading):
 
     def cell_shares(self, *, rng: np.random.Generator) -> CellShares:
         """Return the shares of the leaves, along the tree."""
-        made = _InLeaves(self.mechanism.projector.tree)
-        return CellShares(self.mechanism.probabilities(self.y)[made.leaves], self.mechanism.sampling, made)
+        tree = self.mechanism.projector.tree
+        leaves = tree.in_order()
+        return _LeafShares(self.mechanism.probabilities(self.y)[leaves], self.mechanism.sampling, tree, leaves)
 
     def estimates(self) -> Estimates:
         """Return the best linear unbiased estimates of the cells' counts, which may be negative, and their errors.
@@ -224,48 +225,19 @@ class _TreeReading(CellReading):
         return Estimates(cells, (counts * each)[leaf], (errors * each)[leaf])
 
 
-@dataclass(frozen=True)
-class _InLeaves(Made):
-    """Items that are the leaves of a tree from left to right; with a column, pairs of a leaf and one of its codes.
+@dataclass(frozen=True, eq=False)
+class _LeafShares(CellShares):
+    """Items that are the leaves of a tree from left to right.
 
-    ``column``: its number; items are then numbered by leaf, as the tree numbers them.
+    ``leaves``: their numbers in the tree.
     """
 
     tree: Tree
-    column: int | None = None
+    leaves: Integers
 
-    @cached_property
-    def leaves(self) -> Integers:
-        """The tree's numbers of the leaves from left to right."""
-        return self.tree.in_order()
-
-    def records_in(self, items: Integers, *, first: int, rng: np.random.Generator) -> Records:
+    def records_in(self, items: Integers, *, rng: np.random.Generator) -> Records:
         """Return a record in each leaf, uniform over its cells."""
-        if self.column is None:
-            return self.tree.records_in(self.leaves[items], rng)
-        leaves, codes = np.divmod(items, self.tree.sizes[self.column])
-        columns = list(self.tree.records_in(leaves, rng).columns)
-        columns[self.column] = codes
-        return Records(columns=tuple(columns))
-
-    def refined(
-        self, items: Integers, counts: Integers, *, column: int, rng: np.random.Generator
-    ) -> tuple[Made, Integers, Integers, Integers]:
-        """Divide the records of each leaf among its codes of a column: they are uniform over them."""
-        items = self.leaves[items]
-        shape = self.tree.shape(self.tree.depth)
-        edges, codes = self.tree.edges(self.tree.depth)[column], self.tree.sizes[column]
-        block = np.unravel_index(items, shape)[column]
-        starts, widths = edges[block], np.diff(edges)[block]
-        found: list[tuple[Integers, Integers]] = []
-        for width in np.unique(widths).tolist():
-            of = np.flatnonzero(widths == width)
-            for some in np.array_split(of, -(-len(of) * width // _MOST_DIVIDED)):
-                each = rng.multinomial(counts[some], np.full(width, 1.0 / width))
-                row, offset = np.nonzero(each)
-                found.append((items[some][row] * codes + starts[some][row] + offset, each[row, offset]))
-        refined = np.concatenate([one for one, _ in found])
-        return _InLeaves(self.tree, column), refined, np.concatenate([one for _, one in found]), refined % codes
+        return self.tree.records_in(self.leaves[items], rng)
 
 
 def _check_columns(domain: Domain) -> None:

@@ -6,7 +6,7 @@ fitted together, with no limit on how they overlap, and records are drawn at onc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet.domain import Domain, Records
-from discreet.mechanisms.reading import Made
+from discreet.mechanisms.reading import WHOLE, CellShares, Portion
 from discreet.mechanisms.wide_columns import labelled
 
 _FEWEST, _MOST = 100, 400  # classes
@@ -354,31 +354,30 @@ class _Fit:
 
 
 @dataclass(frozen=True, eq=False)
-class FromStrata(Made):
+class StratumShares(CellShares):
     """Items that are strata of a model: a class, or a group of one column's cells and a class, group by group.
 
-    ``first``: blocks that are drawn by stratum.
-    ``blocks``: those that are drawn by class.
-    ``stratified``: whether every cell gets its share of each class's records in a chunk to within one.
+    ``by_stratum``: blocks that are drawn by stratum.
+    ``by_class``: those that are drawn by class.
     ``labels``: of open columns, the domain and that of the labels that were kept.
     """
 
     model: LatentClasses
-    first: tuple[Block, ...]
-    blocks: tuple[Block, ...]
-    stratified: bool
+    by_stratum: tuple[Block, ...]
+    by_class: tuple[Block, ...]
     labels: tuple[Domain, Domain] | None = None
 
-    def records_in(self, items: Integers, *, first: int, rng: np.random.Generator) -> Records:
-        """Return a record of each stratum. New labels have the numbers of positions."""
-        chunk = self.chunk(items, rng)
-        if self.labels is None:
-            return chunk
-        return next(labelled(iter([chunk]), *self.labels, rng, first_new=first + 1))
-
-    def chunk(self, strata: Integers, rng: np.random.Generator) -> Records:
-        """Return a record of each stratum, open labels as cells."""
-        drawn = self.model.records(strata, stratified=self.stratified, rng=rng, blocks=self.first)
-        classes = strata % len(self.model.shares)
-        drawn |= self.model.records(classes, stratified=self.stratified, rng=rng, blocks=self.blocks)
+    def records_in(self, items: Integers, *, rng: np.random.Generator) -> Records:
+        """Return a record of each stratum; cells are stratified as strata are, and open labels are cells."""
+        stratified = self.sampling == "stratified"
+        drawn = self.model.records(items, stratified=stratified, rng=rng, blocks=self.by_stratum)
+        classes = items % len(self.model.shares)
+        drawn |= self.model.records(classes, stratified=stratified, rng=rng, blocks=self.by_class)
         return Records(columns=tuple(drawn[i] for i in range(len(drawn))))
+
+    def draw(self, size: int, *, rng: np.random.Generator, portion: Portion = WHOLE) -> Iterator[Records]:
+        """Yield records with their labels; one whose label was not kept gets a new one."""
+        chunks = super().draw(size, rng=rng, portion=portion)
+        if self.labels is None:
+            return chunks
+        return labelled(chunks, *self.labels, rng, first_new=portion.first_label)

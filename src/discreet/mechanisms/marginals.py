@@ -34,7 +34,7 @@ from discreet.mechanisms.base import (
     require_relation,
 )
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
-from discreet.mechanisms.latent_classes import FromStrata, Pair
+from discreet.mechanisms.latent_classes import Pair, StratumShares
 from discreet.mechanisms.likelihood import NoisyCellCounts, NoisyTree, NoLikelihood
 from discreet.mechanisms.measured_tables import TABLE, Counted, MeasuredTables, counted_texts
 from discreet.mechanisms.noise import GAUSSIAN
@@ -529,27 +529,28 @@ class _MarginalsReading(Reading):
 
         Of several tables this is one: each call draws from the posterior of the population anew.
         """
-        several = self.mechanism.tables is not None
-        chunks = self._populated(size, rng) if several else self._model_shares(rng).draw(size, rng=rng)
-        yield from labelled(chunks, self.mechanism.domain, self.made.domain, rng) if self.kept else chunks
+        shares = self.cell_shares(rng=rng)
+        if shares is not None:
+            return shares.draw(size, rng=rng)
+        chunks = self._populated(size, rng)
+        return chunks if self._labels is None else labelled(chunks, *self._labels, rng)
+
+    @property
+    def _labels(self) -> tuple[Domain, Domain] | None:
+        """The domain, and that of the labels that were kept, where columns are open."""
+        return (self.mechanism.domain, self.made.domain) if self.kept else None
 
     def cell_shares(self, *, rng: np.random.Generator) -> CellShares | None:
         """Return the shares of the model's strata; several tables have no one model."""
         if self.mechanism.tables is not None:
             return None
-        labels = (self.mechanism.domain, self.made.domain) if self.kept else None
-        return self._model_shares(rng, labels)
-
-    def _model_shares(self, rng: np.random.Generator, labels: tuple[Domain, Domain] | None = None) -> CellShares:
-        """Return the shares of the model's strata; records have cells instead of open labels unless these are given."""
         made, model = self.made, self.measured.model(rng)
         blocks, first, shares = list(model.blocks), [], model.shares
         totals = next((each for each in made.domain.published if each.column is not None), None)
         if totals is not None and totals.group is not None and not made.given_cells:
             shares, block = model.strata(totals.column or 0, totals.group)
             first, blocks = [block], [other for other in blocks if other.columns != block.columns]
-        strata = FromStrata(model, tuple(first), tuple(blocks), made.sampling == "stratified", labels)
-        return CellShares(shares, made.sampling, strata)
+        return StratumShares(shares, made.sampling, model, tuple(first), tuple(blocks), self._labels)
 
     def _populated(self, size: int, rng: np.random.Generator) -> Iterator[Records]:
         """Draw records of a population that the confidential table may be a sample of, given its noisy tables.

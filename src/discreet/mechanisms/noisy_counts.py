@@ -40,6 +40,7 @@ from discreet.mechanisms.reading import (
     CellShares,
     Contents,
     Estimates,
+    ListedShares,
     Reading,
     Sampling,
 )
@@ -62,7 +63,7 @@ class NoisyCounts(Mechanism):
     Parameters: see PerturbedHistogram.
     """
 
-    traits: ClassVar[Traits] = Traits(free=("scale",), cells_cost=False, theorem="T6", counts=True, folders=True)
+    traits: ClassVar[Traits] = Traits(free=("scale",), cells_cost=False, theorem="T6", counts=True)
 
     domain: Domain
     records: int
@@ -231,7 +232,8 @@ class NoisyReading(CellReading):
 
     def cell_shares(self, *, rng: np.random.Generator) -> CellShares:
         """Return the projected counts."""
-        return CellShares(self.mechanism.probabilities(self.y), self.mechanism.sampling, self.mechanism.cells)
+        mechanism = self.mechanism
+        return ListedShares(mechanism.probabilities(self.y), mechanism.sampling, mechanism.cells.records_in)
 
     def estimates(self) -> Estimates:
         """Return the noisy counts themselves, unbiased, with the noise's standard deviation."""

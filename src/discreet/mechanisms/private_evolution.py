@@ -40,8 +40,7 @@ from discreet.mechanisms.reading import (
     BLOCK,
     SAMPLINGS,
     CellShares,
-    Contents,
-    Listed,
+    ListedShares,
     Outcome,
     Reading,
     Sampling,
@@ -153,7 +152,6 @@ class PrivateEvolution(SteppedMechanism):
         relations=("replacement", "add-remove"),
         needs_cells=False,
         cells_cost=False,
-        folders=True,
         tried_out=True,
         one_step_instead="hierarchical-histogram",
     )
@@ -398,10 +396,6 @@ class PrivateEvolution(SteppedMechanism):
         weights = self._weights(step.votes)
         weights = weights if weights.any() else np.ones(len(weights))
         return np.asarray(weights / weights.sum())
-
-    def contents(self, n: int, *, counts: bool = False) -> Contents:
-        """Return any number of records: without a step the API draws one after the other, and fills no folders."""
-        return replace(super().contents(n, counts=counts), folders=self.steps > 0)
 
     def reading(self, y: Sequence[Votes], *, n: int) -> Reading:
         """Return records drawn from the last step's votes, or from the API where there is no step."""
@@ -678,7 +672,7 @@ class _EvolutionReading(Reading):
             return None
         mechanism, last = self.mechanism, self.y[-1]
         sampling: Sampling = "stratified" if mechanism.variant == "theoretical" else mechanism.sampling
-        return CellShares(mechanism.probabilities(last), sampling, Listed(last.candidates))
+        return ListedShares(mechanism.probabilities(last), sampling, last.candidates.take)
 
     def outcome(self) -> Outcome | None:
         """Return whether the last step's votes were all lost to noise."""

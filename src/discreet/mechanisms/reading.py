@@ -1,21 +1,20 @@
 """What is made of a kernel's output, all of it public: records, counts with their errors, what the output tells.
 
-Where records are draws from cells, a reading states the cells' shares: records one after the other and records by
-position, which releases in parts consist of, are both made from them.
+Where records are draws from cells, a reading states the cells' shares: a release into one file and each part of a
+release in parts are drawn from them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Indices, Integers
-from discreet._core.random import Key, Permutation, locate, public_key
+from discreet._core.arrays import Floats, Integers
 from discreet.domain import Domain, Records
 from discreet.privacy import Code
 
@@ -37,51 +36,73 @@ SAMPLINGS: tuple[Sampling, ...] = ("stratified", "iid")
 """How records are drawn from public probabilities. Stratified, the default, costs no privacy and has less error."""
 
 
-def draw_cells(weights: Floats, size: int, *, sampling: Sampling, rng: np.random.Generator) -> Iterator[Integers]:
-    """Yield ``size`` cells in chunks, in an order that says nothing.
+class Portion(NamedTuple):
+    """One part of a release.
+
+    ``number``, ``parts``: which of how many parts that share the records.
+    ``start``: first point of the stratified sample that they share, in [0, 1); by default it is drawn.
+    ``first_label``: number of the part's first new label in open columns.
+    """
+
+    number: int = 0
+    parts: int = 1
+    start: float | None = None
+    first_label: int = 1
+
+
+WHOLE = Portion()
+
+
+def draw_cells(
+    weights: Floats, size: int, *, sampling: Sampling, rng: np.random.Generator, portion: Portion = WHOLE
+) -> Iterator[Integers]:
+    """Yield ``size`` cells, or a part of them, in chunks, in an order that says nothing.
 
     ``weights``, shape (k,): non-negative, of positive sum: public.
     ``size``: number of records, ``m``.
     ``sampling``, {"iid", "stratified"}: Independent draws, or systematic ones along the cells' order.
     ``rng``: source of the draws.
+    ``portion``: the part that is drawn.
     """
     cells = np.flatnonzero(weights)
-    for counts in counts_by_chunk(weights[cells], size, block=BLOCK, sampling=sampling, rng=rng):
+    for counts in counts_by_chunk(weights[cells], size, block=BLOCK, sampling=sampling, rng=rng, portion=portion):
         drawn = np.repeat(cells, counts).astype(np.int64, copy=False)
         rng.shuffle(drawn)
         yield drawn
 
 
-def draw_counts(
-    weights: Floats, size: int, *, sampling: Sampling, rng: np.random.Generator
-) -> tuple[Indices, Integers]:
-    """Return the cells that get any of ``size`` records, and how many each gets: by the law of :func:`draw_cells`."""
-    cells = np.flatnonzero(weights)
-    counts = next(counts_by_chunk(weights[cells], size, block=size, sampling=sampling, rng=rng))
-    drawn = np.flatnonzero(counts)
-    return cells[drawn], counts[drawn]
-
-
 def counts_by_chunk(
-    weights: Floats, size: int, *, block: int, sampling: Sampling, rng: np.random.Generator
+    weights: Floats,
+    size: int,
+    *,
+    block: int,
+    sampling: Sampling,
+    rng: np.random.Generator,
+    portion: Portion = WHOLE,
 ) -> Iterator[Integers]:
-    """Yield how many records each cell gets of ``size``, in chunks of at most ``block`` or one more.
+    """Yield how many records each cell gets of a part of ``size``, in chunks of at most ``block`` or one more.
 
-    Of the ``m`` equally spaced points of a stratified sample, chunk ``r`` of ``C`` takes points ``r, r + C, ..``: every
-    chunk is stratified itself, and none needs to know the others.
+    Of the ``m`` equally spaced points of a stratified sample, part ``j`` of ``K`` takes points ``j, j + K, ..``, and
+    each of its ``C`` chunks every ``C``-th of these: all are stratified, and none needs to know the others.
     """
+    own = len(range(portion.number, size, portion.parts))
+    if own == 0:
+        return
     share = weights / weights.sum()
     if sampling == "iid":
-        for start in range(0, size, block):
-            yield rng.multinomial(min(block, size - start), share)
+        for start in range(0, own, block):
+            yield rng.multinomial(min(block, own - start), share)
         return
     ends = size * np.cumsum(share)
     ends[-1] = size  # rounding cannot lose the last record
-    ends = np.minimum(ends, size) - rng.random()  # of cells, among points the first of which is uniform in [0, 1)
-    chunks = -(-size // block)
-    for first in rng.permutation(chunks).tolist():
-        below = np.maximum(0, np.ceil((ends - first) / chunks)).astype(np.int64)  # points before each end
-        below[-1] = -(-(size - first) // chunks)  # nor can it where an end is rounded down to its point
+    ends = np.minimum(ends, size)  # of cells, among points the first of which is uniform in [0, 1)
+    ends -= rng.random() if portion.start is None else portion.start
+    chunks = -(-own // block)
+    step = portion.parts * chunks
+    for chunk in rng.permutation(chunks).tolist():
+        first = portion.number + portion.parts * chunk
+        below = np.maximum(0, np.ceil((ends - first) / step)).astype(np.int64)  # points before each end
+        below[-1] = -(-(size - first) // step)  # nor can it where an end is rounded down to its point
         yield np.diff(below, prepend=0)
 
 
@@ -96,112 +117,39 @@ def copies(n: int, size: int, rng: np.random.Generator) -> Iterator[Integers]:
         yield drawn[drawn > 0]
 
 
-class Made(ABC):
-    """What a record of an item, such as a cell, is: a value that can be sent to another process."""
+@dataclass(frozen=True, eq=False)
+class CellShares(ABC):
+    """The items, such as cells, that records are drawn from: public, and sent to whoever draws a part.
 
-    @abstractmethod
-    def records_in(self, items: Integers, *, first: int, rng: np.random.Generator) -> Records:
-        """Return a record of each item, the first of which is at position ``first`` of the release."""
-
-    def refined(
-        self, items: Integers, counts: Integers, *, column: int, rng: np.random.Generator
-    ) -> tuple[Made, Integers, Integers, Integers]:
-        """Return items all of whose records have one code of a column, by the law of the records.
-
-        Items already are where what they are is not drawn. Returns what their records are, the items, how often each
-        occurs, and its code.
-        """
-        codes = self.records_in(items, first=0, rng=rng).columns[column]
-        return self, items, counts, codes.astype(np.int64, copy=False)
-
-
-@dataclass(frozen=True)
-class Listed(Made):
-    """Items that are records of a public list."""
-
-    records: Records
-
-    def records_in(self, items: Integers, *, first: int, rng: np.random.Generator) -> Records:
-        """Return the items' records."""
-        return self.records.take(items)
-
-
-class CellShares(NamedTuple):
-    """The items, such as cells, that records are drawn from. Public.
-
-    ``weights``, shape (k,): of each, non-negative; none where no item is known, so that all records are of item 0.
+    ``weights``, shape (k,): of the items, non-negative.
     ``sampling``: how items are drawn.
-    ``made``: what a record of an item is.
     """
 
     weights: Floats
     sampling: Sampling
-    made: Made
 
-    def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:
-        """Yield ``size`` records one after the other, in chunks."""
-        if not len(self.weights):
-            for start in range(0, size, BLOCK):
-                nothing = np.zeros(min(BLOCK, size - start), dtype=np.int64)
-                yield self.made.records_in(nothing, first=start, rng=rng)
-            return
-        first = 0
-        for items in draw_cells(self.weights, size, sampling=self.sampling, rng=rng):
-            yield self.made.records_in(items, first=first, rng=rng)
-            first += len(items)
+    @abstractmethod
+    def records_in(self, items: Integers, *, rng: np.random.Generator) -> Records:
+        """Return a record of each item."""
+
+    def draw(self, size: int, *, rng: np.random.Generator, portion: Portion = WHOLE) -> Iterator[Records]:
+        """Yield ``size`` records, or a part of them, in chunks."""
+        for items in draw_cells(self.weights, size, sampling=self.sampling, rng=rng, portion=portion):
+            yield self.records_in(items, rng=rng)
 
 
 @dataclass(frozen=True, eq=False)
-class Expansion:
-    """Records by position: counts of items, drawn once, and a permutation that says whose turn each position is.
+class ListedShares(CellShares):
+    """Items that are a record each.
 
-    Record ``i`` of ``m`` is of the item that index ``pi(i)`` falls on, where the items lie one after the other, each as
-    long as its count. Any range of positions can so be made by itself, again, in any order, and on any machine. Proofs:
-    docs/theory/release-by-position.md.
-
-    ``size``: how many.
-    ``items``, ``ends``: the items that have any, and the cumulative counts of these.
-    ``key``: of the permutation, and of what is drawn at a position.
-    ``made``: what a record of an item is.
-    ``first``: how many records of the release are before these.
+    ``records``: returns those of some items; it can be sent too.
     """
 
-    size: int
-    items: Indices
-    ends: Integers
-    key: Key
-    made: Made
-    first: int = 0
+    records: Callable[[Integers], Records]
 
-    @classmethod
-    def drawn(cls, shares: CellShares, size: int, *, rng: np.random.Generator) -> Expansion:
-        """Draw how often each item occurs, and the key."""
-        items, counts = np.zeros(1, dtype=np.intp), np.array([size])
-        if len(shares.weights):
-            items, counts = draw_counts(shares.weights, size, sampling=shares.sampling, rng=rng)
-        return cls(size, items, np.cumsum(counts), public_key(rng), shares.made)
-
-    def order(self) -> Permutation:
-        """Return the permutation."""
-        return Permutation.keyed(self.size, self.key)
-
-    def records(self, start: int, stop: int, *, order: Permutation, rng: np.random.Generator) -> Records:
-        """Return the records at positions from ``start`` to before ``stop``."""
-        found = locate(self.ends, order.at(np.arange(start, stop)), below=self.size)
-        return self.made.records_in(self.items[found], first=self.first + start, rng=rng)
-
-    def split(self, column: int, codes: int, *, rng: np.random.Generator) -> list[Expansion]:
-        """Return the records of each code of a column by themselves, also of a code that no record has."""
-        counts = np.diff(self.ends, prepend=0)
-        made, items, counts, code = self.made.refined(self.items, counts, column=column, rng=rng)
-        found, first = [], 0
-        for one in range(codes):
-            held = np.flatnonzero(code == one)
-            ends = np.cumsum(counts[held])
-            size = int(ends[-1]) if len(held) else 0
-            found.append(Expansion(size, items[held], ends, public_key(rng), made, first))
-            first += size
-        return found
+    def records_in(self, items: Integers, *, rng: np.random.Generator) -> Records:
+        """Return the items' records."""
+        return self.records(items)
 
 
 # Readings, and what is known of them before there is an output.
@@ -220,7 +168,6 @@ class Contents:
     ``rows``: the numbers of rows that a table may have.
     ``columns``: names of the released columns, once it is known what is asked for.
     ``labels``: names of the text columns that say what a count is of, where it is not of a cell or label of the domain.
-    ``folders``: whether records can be divided into folders by the values of a column.
     """
 
     domain: Domain
@@ -229,7 +176,6 @@ class Contents:
     rows: range = range(1 << 62)
     columns: Sequence[str] = ()
     labels: Sequence[str] = ()
-    folders: bool = False
 
 
 class Estimates(NamedTuple):
@@ -283,7 +229,7 @@ class Reading(ABC):
 
 
 class CellReading(Reading):
-    """A reading whose records are draws from cells, one after the other as by position."""
+    """A reading whose records are draws from cells, in one file as in parts."""
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)

@@ -172,7 +172,7 @@ class CellsAround(Cells):
         found = [search.nearest(ground_embedding(self.domain, part)) for part in _blocks(records)]
         return np.concatenate([*found, np.empty(0, dtype=np.int64)])
 
-    def records_in(self, items: CellCounts, *, first: int = 0, rng: np.random.Generator | None = None) -> Records:
+    def records_in(self, items: CellCounts) -> Records:
         """Return the points themselves."""
         return self.given.records(self.domain).take(items)
 

@@ -5,6 +5,7 @@ Theory, proofs and the paper's own bound: docs/theory/stability-histogram.md (th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -13,16 +14,18 @@ import numpy as np
 from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import choice
 from discreet.domain import Commonness, Counts, Domain, Records
-from discreet.mechanisms.forecast import Forecast, Traits
+from discreet.mechanisms.forecast import Forecast
 from discreet.mechanisms.likelihood import ThresholdedCounts
 from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.reading import (
+    BLOCK,
     READING_ONLY,
     SAMPLINGS,
+    WHOLE,
     CellReading,
     CellShares,
-    Listed,
-    Made,
+    ListedShares,
+    Portion,
     Reading,
     Sampling,
 )
@@ -76,8 +79,6 @@ class StabilityHistogram(StableCounts):
     """
 
     name: ClassVar[str] = "stability-histogram"
-    traits: ClassVar[Traits] = replace(StableCounts.traits, folders=True)
-
     sampling: Sampling = field(default=SAMPLINGS[0], metadata=READING_ONLY)
 
     def __post_init__(self) -> None:
@@ -117,34 +118,23 @@ class _SharesOfLabels(LabelReading, CellReading):
 
     def cell_shares(self, *, rng: np.random.Generator) -> CellShares:
         """Return the shares of the labels that remain."""
-        made: Made = Listed(self.y.records)
         if not self.y.distinct:
-            made = _FromBase(self.mechanism.domain)
-        return CellShares(self.y.frequencies.astype(np.float64), self.mechanism.sampling, made)
+            return _BaseShares(np.zeros(0), "iid", self.mechanism.domain)
+        return ListedShares(self.y.frequencies.astype(np.float64), self.mechanism.sampling, self.y.records.take)
 
 
-@dataclass(frozen=True)
-class _FromBase(Made):
-    """Records of the base measure, whose new labels have the numbers of their positions.
-
-    ``column``: of which items are the codes, where there is one.
-    """
+@dataclass(frozen=True, eq=False)
+class _BaseShares(CellShares):
+    """Independent records of the base measure, without items."""
 
     domain: Domain
-    column: int | None = None
 
-    def records_in(self, items: Integers, *, first: int, rng: np.random.Generator) -> Records:
-        """Draw as many records as there are items."""
-        columns = list(self.domain.draw_base(len(items), rng, first=first + 1).columns)
-        if self.column is not None:
-            columns[self.column] = items
-        return Records(columns=tuple(columns))
+    def records_in(self, items: Integers, *, rng: np.random.Generator) -> Records:
+        """Return the records of no items."""
+        return self.domain.draw_base(0, rng)
 
-    def refined(
-        self, items: Integers, counts: Integers, *, column: int, rng: np.random.Generator
-    ) -> tuple[Made, Integers, Integers, Integers]:
-        """Divide the records among the codes of a column: no other column depends on it."""
-        codes = np.arange(list(self.domain.columns.values())[column].size or 0)
-        weights = np.exp(list(self.domain.columns.values())[column].log_base(codes))
-        divided = rng.multinomial(counts.sum(), weights / weights.sum())
-        return _FromBase(self.domain, column), codes, divided, codes
+    def draw(self, size: int, *, rng: np.random.Generator, portion: Portion = WHOLE) -> Iterator[Records]:
+        """Yield records whose new labels are numbered one after the other."""
+        own = len(range(portion.number, size, portion.parts))
+        for start in range(0, own, BLOCK):
+            yield self.domain.draw_base(min(BLOCK, own - start), rng, first=portion.first_label + start)

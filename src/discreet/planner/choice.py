@@ -94,9 +94,7 @@ def chosen_mechanism(request: Request, facts: PublicFacts) -> tuple[Mechanism, s
 def _by_plan(request: Request, facts: PublicFacts) -> tuple[Mechanism, str]:
     """Return the mechanism that the plan chooses among those that can release what is asked for, and why."""
     names, between = first_names(), request.between.name
-    if request.output.partition_by is not None:
-        names = [name for name in names if named(name).traits.folders]
-    elif request.counts:
+    if request.counts:
         names = [name for name in names if named(name).traits.counts]
     if between != "replacement":
         names = [name for name in names if between in named(name).traits.relations]

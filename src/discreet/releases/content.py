@@ -15,7 +15,7 @@ from discreet._core.checks import positive_size
 from discreet._core.errors import Fault, ParameterError, PoorUtility
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
-from discreet.domain import Domain
+from discreet.domain import Domain, Records
 from discreet.mechanisms import Forecast, Mechanism, certified_type, first_names, named, require_kept
 from discreet.mechanisms.reading import Contents, Estimates, Reading
 from discreet.privacy import Budget, Code, Guarantee, Relation
@@ -131,20 +131,32 @@ def released_frames(
             raise Fault("no counts", mechanism.name)
         yield iter([_counts(mechanism.domain, estimates, rng)])
         return
-    domain, size, done = contents.domain, contents.size, 0
+    for table in range(contents.tables or 1):
+        chunks, before = reading.draw(contents.size, rng=rng), table * contents.size
+        yield decoded(contents.domain, chunks, rng=rng, source=mechanism.name, progress=progress, before=before)
 
-    def decoded() -> Frames:
-        nonlocal done
-        for chunk in reading.draw(size, rng=rng):
-            if not domain.allowed(chunk).all():
-                raise Fault("record declared impossible", mechanism.name)
-            yield domain.decode(chunk, rng=rng)
-            done += len(chunk)
-            if progress is not None:
-                progress(done)
 
-    for _ in range(contents.tables or 1):
-        yield decoded()
+def decoded(
+    domain: Domain,
+    chunks: Iterator[Records],
+    *,
+    rng: np.random.Generator,
+    source: str,
+    progress: Callable[..., None] | None = None,
+    before: int = 0,
+) -> Frames:
+    """Yield records as frames. Raises Fault at one that is declared impossible.
+
+    ``source``: of the records, for the error.
+    ``before``: how many records ``progress`` has been told of already.
+    """
+    for chunk in chunks:
+        if not domain.allowed(chunk).all():
+            raise Fault("record declared impossible", source)
+        yield domain.decode(chunk, rng=rng)
+        before += len(chunk)
+        if progress is not None:
+            progress(before)
 
 
 def _counts(domain: Domain, estimates: Estimates, rng: np.random.Generator) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -33,8 +33,8 @@ MOST_LABELS = 1000
 _LONGEST = 200  # bytes of a name
 
 
-def folders_of(domain: Domain, name: str) -> list[str]:
-    """Return the name of the folder of each cell of a declared column, in order: public facts alone.
+def folders_of(domain: Domain, name: str) -> dict[Any, str]:
+    """Return the name of the folder of each value of a declared column, by how it is stored: public facts alone.
 
     Raises ParameterError when the column has none, or too many, or cells that are not values.
     """
@@ -57,11 +57,11 @@ def folders_of(domain: Domain, name: str) -> list[str]:
     from discreet._core.random import seeded
 
     codes = np.arange(cells)
-    if column.interval(codes) is not None or len(domain.columns) == 1:
-        if len(domain.columns) == 1:
-            raise ParameterError(
-                f"partition_by: {name!r} is the only column, and its files would have none. Leave partition_by out"
-            )
+    if len(domain.columns) == 1:
+        raise ParameterError(
+            f"partition_by: {name!r} is the only column, and its files would have none. Leave partition_by out"
+        )
+    if column.interval(codes) is not None:
         raise ParameterError(
             f"partition_by must be a column of single values, but {name!r} has cells that hold several values. "
             "Name another column"
@@ -80,7 +80,7 @@ def folders_of(domain: Domain, name: str) -> list[str]:
         raise ParameterError(
             f"partition_by: a value of {name!r} is too long for the name of a folder. Name another column"
         )
-    return folders
+    return dict(zip(values[name].to_physical(), folders, strict=True))
 
 
 def escaped(text: str) -> str:
@@ -123,8 +123,7 @@ class Part:
 
 def manifest(parts: list[Part], partition_by: str | None) -> bytes:
     """Return the text of a manifest."""
-    listed = [{"file": one.file, "rows": one.rows, "sha256": one.sha256} for one in parts]
-    facts = {"discreet_manifest": _VERSION, "partition_by": partition_by, "parts": listed}
+    facts = {"discreet_manifest": _VERSION, "partition_by": partition_by, "parts": list(map(asdict, parts))}
     return (json.dumps(facts, indent=1) + "\n").encode()
 
 

@@ -62,7 +62,7 @@ def offer_of(mechanism: Mechanism, request: Request, n: int, like: Commonness | 
         raise RelationNotSupported(mechanism.name, "add-remove", "it must declare a number of records in public")
     require_made_for(made_for, n)
     contents = contents_of(mechanism, n, size=request.size, counts=request.counts)
-    require_parts(request.output, mechanism, contents)
+    require_parts(request.output, mechanism.domain, records=contents.tables is None and contents.size is not None)
     guarantee = mechanism.guarantee(request.between, n=n)
     require_kind(guarantee, request.accept)
     if request.budget is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -110,7 +111,7 @@ def write_frames(
             rows += frame.height
             yield frame
 
-    try:
+    with _writing(named):
         form = format_of(named)
         if form is not None and form.texts:
             _write_csv(counted(), file, form, separator)
@@ -119,16 +120,52 @@ def write_frames(
         else:
             _sink_parquet(counted(), schema, file, metadata)
         file.flush()
+    return rows
+
+
+def write_part(
+    frames: Iterator[pl.DataFrame],
+    schema: dict[str, Any],
+    files: Mapping[Any, Path],
+    *,
+    by: str | None,
+    named: Path,
+    metadata: Mapping[str, str],
+) -> None:
+    """Stream frames into a new Parquet file, or into one for each value of a column, which the files leave out.
+
+    Raises FileProblem when the disk is full or a file cannot be written.
+
+    ``files``: by all values, as numbers where they are stored as such; also those that no frame has.
+    """
+    target: Any = next(iter(files.values()))
+    if by is not None:
+        key = pl.col(by).to_physical()
+        target = pl.PartitionBy(
+            "", key=key, include_key=False, file_path_provider=lambda at: files[at.partition_keys.item()]
+        )
+    with _writing(named):
+        _sink_parquet(frames, schema, target, metadata)
+        held = {name: kind for name, kind in schema.items() if name != by}
+        for file in files.values():
+            if not file.exists():
+                _sink_parquet(iter([]), held, file, metadata)
+
+
+@contextmanager
+def _writing(named: Path) -> Iterator[None]:
+    """Raise an error of the writing of a file as a FileProblem."""
+    try:
+        yield
     except Exception as error:
         if isinstance(error, DiscreetError):
             raise
         # The text of any other error could quote a value: only the system's own reason is repeated.
         raise writing_problem(named, error) from None
-    return rows
 
 
 def _sink_parquet(
-    frames: Iterator[pl.DataFrame], schema: dict[str, Any], file: BinaryIO, metadata: Mapping[str, str] | None
+    frames: Iterator[pl.DataFrame], schema: dict[str, Any], file: Any, metadata: Mapping[str, str] | None
 ) -> None:
     from polars.io.plugins import register_io_source
 

@@ -159,8 +159,8 @@ def every_step_of_a_folder(where: Path) -> Iterator[None]:
     def act() -> None:
         with new_folder(out, folders=["a=1"]) as place:
             for name in ("part-0", "part-0", "a=1/part-1"):
-                with repeatable(place / name) as file:
-                    file.write(name.encode())
+                with repeatable(place / name) as (draft,):
+                    draft.write_bytes(name.encode())
             step()
 
     number, died = 0, True
