@@ -18,7 +18,7 @@ from discreet.pseudo_posterior.likelihood import Columns
 from discreet.pseudo_posterior.mechanism import codes_of, numbers_of
 from discreet.pseudo_posterior.synthesiser import Synthesiser
 from discreet.utility.disclosure import Disclosure, disclosed, mean_of
-from discreet.utility.rows import Rows, tables
+from discreet.utility.rows import DistinctRows, tables
 
 
 def held_rows(table: Any, domain: Domain) -> pl.DataFrame:
@@ -42,8 +42,8 @@ class Attacked:
     domain: Domain
     column: str
     known: tuple[str, ...] | None
-    data: Rows
-    control: Rows | None
+    data: DistinctRows
+    control: DistinctRows | None
 
     @classmethod
     def of(
@@ -89,11 +89,11 @@ class Attacked:
         known = None if self.known is None else list(self.known)
         return {"domain": self.domain.to_toml(), "known": known, "control": control}
 
-    def _rates(self, release: Rows, rng: np.random.Generator) -> tuple[Disclosure, ...]:
+    def _rates(self, release: DistinctRows, rng: np.random.Generator) -> tuple[Disclosure, ...]:
         return disclosed(self.data, release, self.control, sensitive=self.column, known=self.known, rng=rng)
 
 
-def _rows(frame: pl.DataFrame, domain: Domain, what: str = "") -> Rows:
+def _rows(frame: pl.DataFrame, domain: Domain, what: str = "") -> DistinctRows:
     (rows,) = tables([(frame, what)], domain, lambda table: (table, np.ones(table.height, dtype=np.int64)))
     return rows
 
