@@ -1,7 +1,8 @@
 """Bounds on the error of Private Evolution with every constant stated; proofs in ``docs/theory/private-evolution.md``.
 
 PE25's own bounds leave absolute constants open (lemmas E.4 and E.5), and set one of them to 1 on the way (corollary
-E.1). These are worst cases over data sets. All but :func:`thresholded_laplace_error` read public numbers alone.
+E.1). These are upper bounds, for the worst data set. All but :func:`thresholded_laplace_error` read public numbers
+alone.
 
 ``D`` is the diameter of the space, ``d`` its dimension, and ``sigma`` the standard deviation of the noise on a
 histogram that sums to one.
@@ -50,11 +51,6 @@ def gaussian_complexity(
         lemma E.4 to 1, and leaves :math:`1/\sqrt n` out of that lemma's statement; it is larger than the bound above
         wherever both were compared.
 
-    Returns
-    -------
-    float
-        An upper bound.
-
     References
     ----------
     PE25 definition D.2, lemma E.3, corollary E.1. The bound is ours, in the manner of the partitions of He, Vershynin
@@ -87,11 +83,6 @@ def laplace_complexity(points: int, *, dimension: int, diameter: float = 1.0, no
     dimension, diameter, norm
         As for :func:`gaussian_complexity`.
 
-    Returns
-    -------
-    float
-        An upper bound.
-
     References
     ----------
     PE25 definition D.2, for the quantity.
@@ -118,11 +109,6 @@ def sampling_error(population: int, *, dimension: int, diameter: float = 1.0, no
         ``N``.
     dimension, diameter, norm
         As for :func:`gaussian_complexity`.
-
-    Returns
-    -------
-    float
-        An upper bound.
 
     References
     ----------

@@ -177,7 +177,7 @@ class Bins:
 
         The message of a DataError holds no value.
         """
-        line, missing = _line(self.column, values)
+        line, missing = _positions(self.column, values)
         if self.cuts is not None:
             place = np.searchsorted(self.cuts, line, side="right") - 1
             if self.column.size is None:  # the last interval holds its upper end
@@ -208,7 +208,7 @@ def bins_of(column: Column, values: pl.Series, weights: npt.NDArray[Any]) -> Bin
     >>> bins.shares(pl.Series([1, 2, 2, 9]), np.ones(4))
     Shares(bins=array([0.25, 0.5 , 0.  , 0.  ]), beyond=0.25, nulls=0.0)
     """
-    line, missing = _line(column, values)
+    line, missing = _positions(column, values)
     weight = np.maximum(np.asarray(weights, dtype=np.float64)[~missing], 0.0)
     if column.labels is not None:
         return _labels_of_bins(column, line, weight)
@@ -249,7 +249,7 @@ def shown(kind: str, value: float, digits: int = 6) -> str:
     return moment_text(kind, value, timespec="minutes")
 
 
-def _line(column: Column, values: pl.Series) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+def _positions(column: Column, values: pl.Series) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """Return cells, coordinates or labels of the values that are not null, and which ones are."""
     missing = missing_in(values).to_numpy()
     present = values.filter(~missing)

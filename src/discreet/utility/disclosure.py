@@ -103,7 +103,7 @@ def disclosed(
     tables = _targets(sides, used, target)
     knowledge = _Knowledge(tables.pop(1), rng)
     sets = [knowledge.rates(table) for table in tables]
-    singled_out = _singled_out(sides, rng)
+    singled_out = _single_out(sides, rng)
     by_attack = [(name, sensitive, [rates[name] for rates in sets]) for name in sets[0]]
     return tuple(
         Disclosure(attack=name, of=column, table=rate, control=next(iter(controls), None), how=_HOW[name])
@@ -152,7 +152,7 @@ class _Targets:
 
 
 def _targets(sides: Sequence[DistinctRows], known: Sequence[int], sensitive: int) -> list[_Targets]:
-    labels = [_labels(side) for side in sides]
+    labels = [_row_labels(side) for side in sides]
     ends, rows = np.cumsum([len(part) for part in labels])[:-1], np.concatenate(labels)
     keys = np.split(row_numbers(rows[:, known]), ends)
     values = np.split(np.unique(rows[:, sensitive], return_inverse=True)[1], ends)
@@ -168,7 +168,7 @@ def _targets(sides: Sequence[DistinctRows], known: Sequence[int], sensitive: int
     ]
 
 
-def _labels(rows: DistinctRows) -> Integers:
+def _row_labels(rows: DistinctRows) -> Integers:
     """Return the labels of the rows that occur, shape (rows, columns)."""
     return np.column_stack([column.by_row for column in rows.columns])[rows.present]
 
@@ -236,12 +236,12 @@ def _counter(keys: Integers, frequencies: Integers) -> Callable[[Integers], Inte
 # -- singling out -----------------------------------------------------------------------------------------------------
 
 
-def _singled_out(sides: Sequence[DistinctRows], rng: np.random.Generator) -> list[AttackRate]:
+def _single_out(sides: Sequence[DistinctRows], rng: np.random.Generator) -> list[AttackRate]:
     """Return how often the labels of up to four columns that single out a released record single out one of a table."""
     data, release, *controls = sides
     size = min(side.size for side in (data, *controls))  # a description fits more records of a larger table
     tables = [release, *(side.cut(size, rng) for side in (data, *controls))]
-    labels, weights = [_labels(side) for side in tables], [side.frequencies[side.present] for side in tables]
+    labels, weights = [_row_labels(side) for side in tables], [side.frequencies[side.present] for side in tables]
     ends, width = np.cumsum([len(part) for part in labels])[:-1], labels[0].shape[1]
     rows = rng.permutation(len(labels[0]))[:_MOST_DESCRIBED]
     draws = [rng.choice(width, size=int(rng.integers(1, min(4, width) + 1)), replace=False) for _ in range(_SETS)]

@@ -98,16 +98,16 @@ def _cramer(x: Values, y: Values, frequencies: Integers) -> float:
 
 
 def features(x: DistinctRows, y: DistinctRows) -> tuple[Floats, Floats]:
-    """Return the features of the propensity model, of the rows that occur.
-
-    Of an ordered column: the scaled coordinate, its square, and products with other ordered ones (a null is at the mean
-    of ``x``, and has an indicator). Of another: indicators of the labels second to fiftieth in ``x`` by frequency.
-    """
+    """Return the features of the propensity model, of the rows that occur in ``x`` and in ``y``."""
     nulls = [bool(np.isnan(np.append(a.points, b.points)).any()) for a, b in zip(x.columns, y.columns, strict=True)]
-    return _features(x, x, nulls), _features(y, x, nulls)
+    return _design(x, x, nulls), _design(y, x, nulls)
 
 
-def _features(table: DistinctRows, reference: DistinctRows, nulls: list[bool]) -> Floats:
+def _design(table: DistinctRows, reference: DistinctRows, nulls: list[bool]) -> Floats:
+    """Return indicators, scaled coordinates, their squares and products; means and labels are those of the reference.
+
+    A null is at the mean, and has an indicator; so have the labels second to fiftieth by frequency.
+    """
     present = table.present
     indicators, coordinates = [np.zeros((len(present), 0))], []
     for column, model, with_nulls in zip(table.columns, reference.columns, nulls, strict=True):
@@ -130,7 +130,6 @@ def _features(table: DistinctRows, reference: DistinctRows, nulls: list[bool]) -
 
 # How well a release can be told from the table: the propensity-score mean squared error.
 
-_STEPS = 50
 _RIDGE = 1e-6
 
 
@@ -144,8 +143,8 @@ def pmse(x: Floats, y: Floats, *, x_weights: Weights | None = None, y_weights: W
     value is :math:`c (1 - c)`. If both samples came from the same law, a model with ``k`` coefficients beside the
     intercept would have about :math:`k \, c (1-c)^2 / N` (Snoke and others, where x is fixed and y modelled).
 
-    The regression is fitted by Newton steps with a ridge of 1e-6 per record on standardised features, which keeps the
-    fit finite where the samples separate completely; scikit-learn is not needed.
+    The regression is fitted by Newton steps in a trust region, with a ridge of 1e-6 per record on standardised
+    features, which keeps the fit finite where the samples separate completely; scikit-learn is not needed.
 
     Parameters
     ----------
@@ -179,48 +178,37 @@ def pmse(x: Floats, y: Floats, *, x_weights: Weights | None = None, y_weights: W
     """
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1] or not len(x) or not len(y):
         raise ParameterError("both samples must be tables of at least one record with the same features")
-    features = np.concatenate((x, y))
+    stacked = np.concatenate((x, y))
     of_y = np.concatenate((np.zeros(len(x)), np.ones(len(y))))
     weights = np.concatenate(
         [np.ones(len(x)) if x_weights is None else x_weights, np.ones(len(y)) if y_weights is None else y_weights]
     )
     weights = weights / weights.sum()
     share = float(weights @ of_y)
-    centred = features - weights @ features
+    centred = stacked - weights @ stacked
     spread = np.sqrt(weights @ (centred * centred))
-    design = np.column_stack((np.ones(len(features)), centred[:, spread > 0] / spread[spread > 0]))
-    fitted = expit(design @ _newton(design, of_y, weights))
+    design = np.column_stack((np.ones(len(stacked)), centred[:, spread > 0] / spread[spread > 0]))
+    fitted = expit(design @ _coefficients(design, of_y, weights))
     return float(weights @ (fitted - share) ** 2)
 
 
-def _newton(design: Floats, of_y: Floats, weights: Floats) -> Floats:
+def _coefficients(design: Floats, of_y: Floats, weights: Floats) -> Floats:
     """Return the coefficients that maximise the penalised likelihood, which is strictly concave."""
-    penalty, coefficients = np.full(design.shape[1], _RIDGE), np.zeros(design.shape[1])
+    from scipy.optimize import minimize
+
+    penalty, start = np.full(design.shape[1], _RIDGE), np.zeros(design.shape[1])
     penalty[0] = 0.0
     share = float(weights @ of_y)
-    coefficients[0] = np.log(share / (1.0 - share))
+    start[0] = np.log(share / (1.0 - share))
 
-    def objective(b: Floats) -> float:
+    def objective(b: Floats) -> tuple[float, Floats]:
         line = design @ b
-        return float(weights @ (np.logaddexp(0.0, line) - of_y * line) + 0.5 * penalty @ (b * b))
+        value = weights @ (np.logaddexp(0.0, line) - of_y * line) + 0.5 * penalty @ (b * b)
+        return float(value), design.T @ (weights * (expit(line) - of_y)) + penalty * b
 
-    value = objective(coefficients)
-    for _ in range(_STEPS):
-        fitted = expit(design @ coefficients)
-        gradient = design.T @ (weights * (fitted - of_y)) + penalty * coefficients
-        curvature = (design * (weights * fitted * (1.0 - fitted))[:, None]).T @ design + np.diag(penalty)
-        step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
-        fraction = 1.0
-        while fraction > 1e-6:
-            trial = coefficients - fraction * step
-            lower = objective(trial)
-            if lower <= value:
-                break
-            fraction /= 2.0
-        else:
-            break
-        done = value - lower <= 1e-12 * max(1.0, abs(value))
-        coefficients, value = trial, lower
-        if done:
-            break
-    return coefficients
+    def curvature(b: Floats) -> Floats:
+        line = design @ b
+        return np.asarray((design * (weights * expit(line) * expit(-line))[:, None]).T @ design + np.diag(penalty))
+
+    fit = minimize(objective, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-11})
+    return np.asarray(fit.x)
