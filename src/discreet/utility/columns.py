@@ -104,11 +104,8 @@ def _compare_labels(column: Column, x: _Sample, y: _Sample, **facts: Any) -> Col
         x_weights=np.append(x.frequencies, x.nulls),
         y_weights=np.append(y.frequencies, y.nulls),
     )
-    metric = "0 or 1 (total variation)"
-    shares = _label_shares(column, x, y)
-    return ColumnComparison(
-        **facts, metric=metric, wasserstein=distance, wasserstein_scaled=distance, ks=None, shares=shares
-    )
+    facts |= {"wasserstein": distance, "wasserstein_scaled": distance, "ks": None}
+    return ColumnComparison(**facts, metric="0 or 1 (total variation)", shares=_label_shares(column, x, y))
 
 
 _UNITS = {"date": "days", "datetime": "seconds", "duration": "seconds"}
@@ -135,13 +132,12 @@ def _label_shares(column: Column, x: _Sample, y: _Sample) -> dict[str, tuple[flo
     labels = column.words
     if not labels:
         return None
-    shares = [np.bincount(side.points, weights=side.frequencies, minlength=len(labels)) / side.size for side in (x, y)]
-    return dict(zip(labels, zip(*(side.tolist() for side in shares), strict=True), strict=True))
+    p, q = (np.bincount(side.points, weights=side.frequencies, minlength=len(labels)) / side.size for side in (x, y))
+    return dict(zip(labels, zip(p.tolist(), q.tolist(), strict=True), strict=True))
 
 
-# Shares of a column's values in a few bins, for a picture: the bins are public, shares of a confidential table not.
-#
-# The bins are made from the declared domain and the released values. The confidential values never choose them.
+# Shares of a column's values in a few bins, for a picture. The bins are public, made from the declared domain and the
+# released values: the confidential values never choose them.
 
 _MOST_BINS = 40
 _MOST_LABELS = 40
@@ -158,25 +154,17 @@ class Shares(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bins:
-    """Where the values of a column are counted for a picture. Public.
-
-    ``cuts``: of an ordered column, where each bin begins and the last one ends, in cells or coordinates.
-    ``starts``: these in words. ``points``: whether each bin is one value.
-    ``labels``: of an unordered column, the label (or the cell) of each bin.
-    """
+    """Where the values of a column are counted for a picture. Public."""
 
     column: Column
     names: tuple[str, ...]
-    starts: tuple[str, ...] = ()
-    points: bool = False
-    cuts: npt.NDArray[np.float64] | None = None
-    labels: tuple[Any, ...] = ()
+    starts: tuple[str, ...] = ()  # the cuts in words
+    points: bool = False  # whether each bin is one value
+    cuts: npt.NDArray[np.float64] | None = None  # if ordered, the ends of the bins, in cells or coordinates
+    labels: tuple[Any, ...] = ()  # if not, the label (or the cell) of each bin
 
     def shares(self, values: pl.Series, weights: npt.NDArray[Any]) -> Shares:
-        """Return the share of each bin among values with weights; a negative sum of noisy counts is taken as 0.
-
-        The message of a DataError holds no value.
-        """
+        """Return the share of each bin among values with weights; a negative sum of noisy counts is taken as 0."""
         line, missing = _positions(self.column, values)
         if self.cuts is not None:
             place = np.searchsorted(self.cuts, line, side="right") - 1
@@ -195,18 +183,7 @@ class Bins:
 def bins_of(column: Column, values: pl.Series, weights: npt.NDArray[Any]) -> Bins:
     """Choose bins for a public column from its declaration and released values, with the weight of each.
 
-    Up to 40 bins of whole cells that cover the released values, but for up to 0.5 % at an end that would take more than
-    a third of the picture; or all labels, the 40 most frequent of more.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from discreet.domain import Integer
-    >>> bins = bins_of(Integer(lower=0, upper=9), pl.Series([1, 2, 2, 4]), np.ones(4))
-    >>> bins.names
-    ('1', '2', '3', '4')
-    >>> bins.shares(pl.Series([1, 2, 2, 9]), np.ones(4))
-    Shares(bins=array([0.25, 0.5 , 0.  , 0.  ]), beyond=0.25, nulls=0.0)
+    Up to 40 bins of whole cells that cover the released values, or all labels, the 40 most frequent of more.
     """
     line, missing = _positions(column, values)
     weight = np.maximum(np.asarray(weights, dtype=np.float64)[~missing], 0.0)
@@ -235,13 +212,7 @@ def confidential_shares(data: Any, domain: Domain, bins: Mapping[str, Bins]) -> 
 
 
 def shown(kind: str, value: float, digits: int = 6) -> str:
-    """Write a coordinate of a column of this kind: dates and times as such, other numbers in so many digits.
-
-    Examples
-    --------
-    >>> shown("date", 19_000.0), shown("integer", 12_000.0)
-    ('2022-01-08', '12,000')
-    """
+    """Write a coordinate of a column of this kind: dates and times as such, other numbers in so many digits."""
     if kind == "duration":
         return str(dt.timedelta(seconds=round(float(value))))
     if kind not in ("date", "datetime"):

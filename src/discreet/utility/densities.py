@@ -33,15 +33,8 @@ def hellinger(
 
     Parameters
     ----------
-    x, y : array_like, shapes (a,) and (b,)
-        Labels: cell codes, or strings. A label may occur more than once.
-    x_weights, y_weights : array_like, shapes (a,) and (b,), optional
-        Weights, at least 0 and not all 0; 1 each by default.
-
-    Returns
-    -------
-    float
-        The distance.
+    x, y, x_weights, y_weights
+        As in :func:`~discreet.utility.total_variation`.
 
     Raises
     ------
@@ -64,22 +57,13 @@ def hellinger(
 
 
 def bandwidth(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> float:
-    """Return Scott's bandwidth :math:`n^{-1/5} s` of a weighted sample, 0 of a constant one.
+    """Return Scott's bandwidth :math:`n^{-1/5} s`, with divisor ``n - 1``; 0 of a constant sample.
 
-    ``n`` is the sum of the weights, and ``s`` the standard deviation with divisor ``n - 1``.
-
-    References
-    ----------
     Scott (1992), Multivariate Density Estimation, equation (6.44) for one dimension without its factor 1.06.
-
-    Examples
-    --------
-    >>> round(bandwidth([1.0, 2.0, 3.0, 4.0]), 4)
-    0.9784
     """
-    count = len(np.asarray(values)) if weights is None else float(np.sum(np.asarray(weights)))
-    spread = summary(values, weights)["sd"]
-    return float(count**-0.2 * spread * np.sqrt(count / (count - 1.0))) if count > 1 else 0.0
+    count = np.size(values) if weights is None else float(np.sum(weights))
+    std = summary(values, weights)["sd"]
+    return float(count**-0.2 * std * np.sqrt(count / (count - 1.0))) if count > 1 else 0.0
 
 
 def kde_l2(

@@ -85,17 +85,12 @@ def ks_distance(
     x_weights: npt.ArrayLike | None = None,
     y_weights: npt.ArrayLike | None = None,
 ) -> float:
-    """Return the Kolmogorov-Smirnov distance ``sup |F(t) - G(t)|`` between two weighted samples.
+    """Return the Kolmogorov-Smirnov distance ``sup |F(t) - G(t)|``, between 0 and 1, of two weighted samples.
 
     Parameters
     ----------
     x, y, x_weights, y_weights
         As in :func:`wasserstein_1d`.
-
-    Returns
-    -------
-    float
-        The distance, between 0 and 1.
 
     Raises
     ------
@@ -127,7 +122,7 @@ def total_variation(
 ) -> float:
     r"""Return the total variation distance :math:`\frac12 \sum_c |p_c - q_c|` between two weighted samples of labels.
 
-    It is the Wasserstein-1 distance under the metric that is 0 between equal labels and 1 between others.
+    It is the Wasserstein-1 distance under the metric that is 0 between equal labels and 1 between others, from 0 to 1.
 
     Parameters
     ----------
@@ -135,11 +130,6 @@ def total_variation(
         Labels: cell codes, or strings. A label may occur more than once.
     x_weights, y_weights : array_like, shapes (a,) and (b,), optional
         As in :func:`wasserstein_1d`; ``total_variation(cells, cells, x_weights=p, y_weights=q)`` compares counts.
-
-    Returns
-    -------
-    float
-        The distance, between 0 and 1.
 
     Raises
     ------
@@ -163,13 +153,7 @@ def total_variation(
 def summary(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> dict[str, float]:
     """Return mean, standard deviation (divisor: the total weight) and quantiles of a weighted sample.
 
-    A quantile is the least value at which the distribution function reaches the percentage.
-
-    Examples
-    --------
-    >>> both = summary([0, 10], weights=[3, 1])
-    >>> both["mean"], both["p50"], both["p95"]
-    (2.5, 0.0, 10.0)
+    A quantile is the minimum value at which the distribution function reaches the percentage.
     """
     ordered, weight = sorted_sample("values", values, weights)
     if weight is None:

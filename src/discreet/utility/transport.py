@@ -89,11 +89,6 @@ def transport_distance(
     pairs : int
         The largest number of pairs of remaining points; eight bytes each.
 
-    Returns
-    -------
-    float
-        The distance.
-
     Raises
     ------
     ParameterError
