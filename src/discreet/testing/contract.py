@@ -220,14 +220,8 @@ def check_guarantee(
     ----------
     mechanism : Mechanism
         Whose guarantee it is.
-    n : int
-        Number of records.
-    values : Records, optional
-        The records that tables may hold; see :func:`brute_force_profile`.
-    group : int
-        Number of records that may be replaced.
-    epsilons : sequence of float
-        Where to compare.
+    n, values, group, epsilons
+        As for :func:`brute_force_profile`.
     law : Mechanism, optional
         Whose law it is, when it is a twin's.
 

@@ -46,12 +46,8 @@ def neighbouring_pairs(n: int, cells: int, *, group: int = 1) -> tuple[Integers,
 
     Parameters
     ----------
-    n : int
-        Number of records, at least 1.
-    cells : int
-        Number of cells.
-    group : int
-        Number of records that may be replaced, at least 1.
+    n, cells, group : int
+        Numbers of records, of cells, and of records that may be replaced; each at least 1.
 
     Returns
     -------
@@ -69,8 +65,8 @@ def neighbouring_pairs(n: int, cells: int, *, group: int = 1) -> tuple[Integers,
     if n < 1 or group < 1:
         raise ParameterError("neighbours must have at least one record, and differ in at least one")
     tables = count_vectors(n, cells)
-    moved = np.abs(tables[:, None, :] - tables[None, :, :]).sum(axis=2) // 2
-    left, right = np.nonzero((moved >= 1) & (moved <= group))
+    replaced = np.abs(tables[:, None, :] - tables[None, :, :]).sum(axis=2) // 2
+    left, right = np.nonzero((replaced >= 1) & (replaced <= group))
     return tables, left.astype(np.int64), right.astype(np.int64)
 
 
@@ -145,15 +141,6 @@ def hockey_stick(log_p: Floats, log_q: Floats, epsilons: npt.ArrayLike) -> Float
         loss = np.where(p > 0.0, log_p - log_q, 0.0)
     levels = np.atleast_1d(np.asarray(epsilons, dtype=np.float64))
     return np.stack([(p * -np.expm1(np.minimum(0.0, level - loss))).sum(axis=-1) for level in levels], axis=-1)
-
-
-def enumerate_profile(mechanism: Mechanism, x: Counts, y: Counts, epsilons: npt.ArrayLike) -> Floats:
-    """Return the exact divergence ``sup_B P(M(x) in B) - e^eps P(M(y) in B)`` by listing every release.
-
-    Below the truth by at most the neglected 1e-13 of unbounded noise.
-    """
-    law = enumerate_law(mechanism, x, y)
-    return hockey_stick(law.log_mass[0], law.log_mass[1], epsilons)
 
 
 def enumerate_law(mechanism: Mechanism, *tables: Counts) -> Law:
