@@ -25,8 +25,8 @@ from discreet.evolution import API
 from discreet.evolution.measured import closeness
 from discreet.mechanisms.populations import embedded, settled_api
 from discreet.utility.columns import IN_RELEASE, ColumnComparison, compare_column
-from discreet.utility.disclosure import AttackRate, Disclosure, disclosed
-from discreet.utility.measures import Measured, chosen, measured
+from discreet.utility.disclosure import AttackRate, Disclosure, disclosures
+from discreet.utility.measures import Measured, compute_measures, parse_measures
 from discreet.utility.rows import Reader, problems_of, tables
 
 # How near a release is to the confidential table where an API of an evolution says that records lie. Confidential.
@@ -41,7 +41,7 @@ _HOW = {
 }
 
 
-def near(
+def closeness_measures(
     sources: Sequence[tuple[Any, str]], api: API, read: Reader, *, rng: np.random.Generator
 ) -> tuple[Measured, ...]:
     """Return Fréchet distance, precision and recall of a release, and those of a holdout where there is one."""
@@ -225,7 +225,7 @@ def compare(
     )
     if measures is None:
         measures = "all" if holdout is not None and sensitive is None and api is None else ()
-    names = chosen(measures)
+    names = parse_measures(measures)
     if known is not None and sensitive is None:
         raise ParameterError("known columns are of use with a sensitive one only. Name it in sensitive=")
     sources = [(data, ""), (release, IN_RELEASE)]
@@ -240,11 +240,11 @@ def compare(
     attacks: tuple[Disclosure, ...] = ()
     if names or sensitive is not None:
         rows: tuple[Any, ...] = (*tables(sources, domain, read), None)[:3]  # None where there is no holdout
-        values = measured(*rows, measures=names, resamples=resamples, rng=rng) if names else ()
+        values = compute_measures(*rows, measures=names, resamples=resamples, rng=rng) if names else ()
         if sensitive is not None:
-            attacks = disclosed(*rows, sensitive=sensitive, known=known, rng=rng)
+            attacks = disclosures(*rows, sensitive=sensitive, known=known, rng=rng)
     if api is not None:
-        values += near(sources, settled_api(api, domain), read, rng=rng)
+        values += closeness_measures(sources, settled_api(api, domain), read, rng=rng)
     return Confidential(
         Comparison(records=records[0], released=released[0], columns=columns, measures=values, disclosure=attacks)
     )

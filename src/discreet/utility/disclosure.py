@@ -77,7 +77,7 @@ _HOW = {
 }
 
 
-def disclosed(
+def disclosures(
     data: DistinctRows,
     release: DistinctRows,
     control: DistinctRows | None,
@@ -111,7 +111,7 @@ def disclosed(
     )
 
 
-def mean_of(releases: Sequence[tuple[Disclosure, ...]]) -> tuple[Disclosure, ...]:
+def mean_attacks(releases: Sequence[tuple[Disclosure, ...]]) -> tuple[Disclosure, ...]:
     """Return the mean of the same attacks on several released tables, with intervals for the tries on one table."""
     if len(releases) == 1:
         return releases[0]

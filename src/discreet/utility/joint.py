@@ -15,14 +15,12 @@ from discreet.utility.rows import DistinctRows, Values
 _MOST_LABELS = 50
 
 
-def marginal_distances(x: DistinctRows, y: DistinctRows, ways: int) -> dict[str, float]:
-    """Return the total variation distance between the labels of each marginal of ``ways`` columns, by their names."""
-    return {
-        " x ".join(x.columns[i].name for i in subset): total_variation(
-            *_keys(x, y, subset), x_weights=x.frequencies, y_weights=y.frequencies
-        )
+def marginal_distances(x: DistinctRows, y: DistinctRows, ways: int) -> list[float]:
+    """Return the total variation distance between the labels of each marginal of ``ways`` columns."""
+    return [
+        total_variation(*_keys(x, y, subset), x_weights=x.frequencies, y_weights=y.frequencies)
         for subset in combinations(range(len(x.columns)), ways)
-    }
+    ]
 
 
 def _keys(x: DistinctRows, y: DistinctRows, subset: tuple[int, ...]) -> tuple[Integers, Integers]:
@@ -38,19 +36,18 @@ def _keys(x: DistinctRows, y: DistinctRows, subset: tuple[int, ...]) -> tuple[In
     return keys[: len(x.frequencies)], keys[len(x.frequencies) :]
 
 
-def associations(table: DistinctRows) -> dict[str, float]:
-    """Return how strongly each pair of columns is associated, by their names; 0 without variation, or without rows."""
-    strengths = {}
+def associations(table: DistinctRows) -> list[float]:
+    """Return how strongly each pair of columns is associated; 0 without variation, or without rows."""
+    strengths = []
     for x, y in combinations(table.columns, 2):
         if x.ordered and y.ordered:
-            strength = _pearson(x, y, table.frequencies)
+            strengths.append(_pearson(x, y, table.frequencies))
         elif x.ordered:
-            strength = _correlation_ratio(x, y, table.frequencies)
+            strengths.append(_correlation_ratio(x, y, table.frequencies))
         elif y.ordered:
-            strength = _correlation_ratio(y, x, table.frequencies)
+            strengths.append(_correlation_ratio(y, x, table.frequencies))
         else:
-            strength = _cramer(x, y, table.frequencies)
-        strengths[f"{x.name} x {y.name}"] = strength
+            strengths.append(_cramer(x, y, table.frequencies))
     return strengths
 
 

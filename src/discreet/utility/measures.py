@@ -48,7 +48,7 @@ class Measured:
     how: str
 
 
-def chosen(measures: str | Iterable[str]) -> tuple[str, ...]:
+def parse_measures(measures: str | Iterable[str]) -> tuple[str, ...]:
     """Return the measures asked for, in the order of :data:`MEASURES`; ``"all"`` stands for all."""
     names = {measures} if isinstance(measures, str) else set(measures)
     if measures == "all":
@@ -59,7 +59,7 @@ def chosen(measures: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in MEASURES if name in names)
 
 
-def measured(
+def compute_measures(
     data: DistinctRows,
     release: DistinctRows,
     holdout: DistinctRows | None,
@@ -176,15 +176,13 @@ def _sample_options(x: DistinctRows, y: DistinctRows) -> dict[str, Any]:
 def _marginals(ways: int) -> Measure:
     def measure(x: DistinctRows, y: DistinctRows) -> Distances:
         distances = marginal_distances(x, y, ways)
-        of = f"{counted(len(distances), 'marginal')} of {counted(ways, 'column')}"
-        return _mean_and_largest(list(distances.values()), of)
+        return _mean_and_largest(distances, f"{counted(len(distances), 'marginal')} of {counted(ways, 'column')}")
 
     return measure
 
 
 def _correlation(x: DistinctRows, y: DistinctRows) -> Distances:
-    of_x, of_y = associations(x), associations(y)
-    differences = [abs(of_x[pair] - of_y[pair]) for pair in of_x]
+    differences = [abs(a - b) for a, b in zip(associations(x), associations(y), strict=True)]
     return _mean_and_largest(differences, counted(len(differences), "pair") + " of columns")
 
 
