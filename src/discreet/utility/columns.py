@@ -95,7 +95,7 @@ class _Sample:
         return summary(self.points, self.frequencies) if len(self.points) else None
 
 
-def _compare_labels(column: Column, x: _Sample, y: _Sample, **facts: Any) -> ColumnComparison:
+def _compare_labels(column: Column, x: _Sample, y: _Sample, **fields: Any) -> ColumnComparison:
     """Compare an unordered column; nulls count as one more label."""
     places = np.unique(np.concatenate((x.points, y.points)), return_inverse=True)[1]
     distance = total_variation(
@@ -104,14 +104,14 @@ def _compare_labels(column: Column, x: _Sample, y: _Sample, **facts: Any) -> Col
         x_weights=np.append(x.frequencies, x.nulls),
         y_weights=np.append(y.frequencies, y.nulls),
     )
-    facts |= {"wasserstein": distance, "wasserstein_scaled": distance, "ks": None}
-    return ColumnComparison(**facts, metric="0 or 1 (total variation)", shares=_label_shares(column, x, y))
+    fields |= {"wasserstein": distance, "wasserstein_scaled": distance, "ks": None}
+    return ColumnComparison(**fields, metric="0 or 1 (total variation)", shares=_label_shares(column, x, y))
 
 
 _UNITS = {"date": "days", "datetime": "seconds", "duration": "seconds"}
 
 
-def _compare_on_the_line(column: Column, x: _Sample, y: _Sample, **facts: Any) -> ColumnComparison:
+def _compare_on_the_line(column: Column, x: _Sample, y: _Sample, **fields: Any) -> ColumnComparison:
     distance: float | None = None
     scaled: float | None = None
     ks: float | None = None
@@ -120,12 +120,12 @@ def _compare_on_the_line(column: Column, x: _Sample, y: _Sample, **facts: Any) -
         distance = wasserstein_1d(x.points, y.points, **weights)
         scaled = distance / (column.scale or 1.0)
         ks = ks_distance(x.points, y.points, **weights)
-    facts |= {"wasserstein": distance, "wasserstein_scaled": scaled, "ks": ks}
+    fields |= {"wasserstein": distance, "wasserstein_scaled": scaled, "ks": ks}
     if column.labels is not None:
-        facts["wasserstein"] = scaled
-        return ColumnComparison(**facts, metric="rank / (K - 1)", shares=_label_shares(column, x, y))
+        fields["wasserstein"] = scaled
+        return ColumnComparison(**fields, metric="rank / (K - 1)", shares=_label_shares(column, x, y))
     metric = _UNITS.get(column.kind, "the column's unit")
-    return ColumnComparison(**facts, metric=metric, data=x.summary(), release=y.summary())
+    return ColumnComparison(**fields, metric=metric, data=x.summary(), release=y.summary())
 
 
 def _label_shares(column: Column, x: _Sample, y: _Sample) -> dict[str, tuple[float, float]] | None:

@@ -16,6 +16,7 @@ from discreet._core.arrays import Booleans, Integers, row_numbers
 from discreet._core.checks import choice
 from discreet._core.errors import ParameterError
 from discreet.utility.rows import BINS, DistinctRows
+from discreet.wording import ATTACKS
 
 _MOST_TARGETS = 2_000  # records of each table whose nearest released records are looked for
 _MOST_RELEASED = 20_000
@@ -66,17 +67,6 @@ class Disclosure:
         return p - q, p - q - math.hypot(p - p_low, q_high - q), p - q + math.hypot(p_high - p, q - q_low)
 
 
-_HOW = {
-    "matched alone": "share of records that exactly one released record is like in the known columns",
-    "matched rightly": "the same, and that record has the right value; as a share of all records",
-    "matched wrongly": "share of the records matched alone whose match has another value",
-    "expected match": "mean share of the right value among released records that are alike in the known columns",
-    "guessed": "share of values guessed rightly as the commonest among the nearest released records",
-    "guessed blindly": "the same with the commonest value of the release, whoever it is",
-    "singled out": "share of descriptions of one released record that fit exactly one record",
-}
-
-
 def disclosures(
     data: DistinctRows,
     release: DistinctRows,
@@ -106,7 +96,7 @@ def disclosures(
     singled_out = _single_out(sides, rng)
     by_attack = [(name, sensitive, [rates[name] for rates in sets]) for name in sets[0]]
     return tuple(
-        Disclosure(attack=name, of=column, table=rate, control=next(iter(controls), None), how=_HOW[name])
+        Disclosure(attack=name, of=column, table=rate, control=next(iter(controls), None), how=ATTACKS[name])
         for name, column, (rate, *controls) in [*by_attack, ("singled out", "all columns", singled_out)]
     )
 
