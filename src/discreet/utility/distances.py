@@ -205,8 +205,8 @@ def require_weights(name: str, values: npt.NDArray[Any], weights: npt.ArrayLike 
 
 def _units(x: Weights | None, x_size: int, y: Weights | None, y_size: int) -> tuple[Any, Any, float]:
     """Return what one unit of weight of ``x`` and of ``y`` is over a common denominator, and the denominator."""
-    x_total = x_size if x is None else x.sum().item()
-    y_total = y_size if y is None else y.sum().item()
+    sides = ((x, x_size), (y, y_size))
+    x_total, y_total = (size if weights is None else weights.sum().item() for weights, size in sides)
     if isinstance(x_total, int) and isinstance(y_total, int) and x_total * y_total < _LARGEST:
         return y_total, x_total, float(x_total * y_total)
     return 1.0 / x_total, 1.0 / y_total, 1.0
@@ -258,9 +258,10 @@ def _distributions(
     x_points, x_weight = sorted_sample("x", x, x_weights)
     y_points, y_weight = sorted_sample("y", y, y_weights)
     x_unit, y_unit, top = _units(x_weight, len(x_points), y_weight, len(y_points))
-    x_side = _Distribution.from_sample(x_points, x_weight, x_unit)
-    y_side = _Distribution.from_sample(y_points, y_weight, y_unit)
-    return (x_side, y_side, top) if len(x_points) >= len(y_points) else (y_side, x_side, top)
+    sides = ((x_points, x_weight, x_unit), (y_points, y_weight, y_unit))
+    distributions = [_Distribution.from_sample(*side) for side in sides]
+    longer, shorter = sorted(distributions, key=lambda distribution: len(distribution.values), reverse=True)
+    return longer, shorter, top
 
 
 def _areas(longer: _Distribution, shorter: _Distribution) -> Iterator[float]:

@@ -177,8 +177,9 @@ def pmse(x: Floats, y: Floats, *, x_weights: Weights | None = None, y_weights: W
         raise ParameterError("both samples must be tables of at least one record with the same features")
     stacked = np.concatenate((x, y))
     of_y = np.concatenate((np.zeros(len(x)), np.ones(len(y))))
+    sides = ((x, x_weights), (y, y_weights))
     weights = np.concatenate(
-        [np.ones(len(x)) if x_weights is None else x_weights, np.ones(len(y)) if y_weights is None else y_weights]
+        [np.ones(len(side)) if frequencies is None else frequencies for side, frequencies in sides]
     )
     weights = weights / weights.sum()
     share = float(weights @ of_y)
