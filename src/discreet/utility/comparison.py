@@ -50,7 +50,7 @@ def closeness_measures(
         with problems_of(name):
             frame, frequencies = read(source)
             records = api.domain.encode(frame.select(api.domain.names))
-        samples.append(_sample(records, frequencies, api, rng))
+        samples.append(_weighted_points(records, frequencies, api, rng))
     neighbours = min(_NEIGHBOURS, *(len(points) - 1 for points, _ in samples))
     if neighbours < 1:
         raise DataError(None, "has a single point where the API says that records lie", "compare larger tables")
@@ -63,7 +63,9 @@ def closeness_measures(
     )
 
 
-def _sample(records: Records, frequencies: Integers, api: API, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def _weighted_points(
+    records: Records, frequencies: Integers, api: API, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
     """Return the distinct points of a table and the share of each."""
     rows = np.arange(len(records))
     if len(rows) > _MOST:
