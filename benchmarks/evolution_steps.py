@@ -14,7 +14,7 @@ from _harness import counted, data, decoded, mean_and_error, script, show, timed
 from discreet._core.random import seeded
 from discreet.domain import Domain, Numeric
 from discreet.mechanisms import PrivateEvolution
-from discreet.papers.pe25.theorem import theorem_population, usable_steps
+from discreet.papers.pe25 import theorem_population, usable_steps
 from discreet.privacy import Budget
 from discreet.utility import transport_distance
 

@@ -49,6 +49,17 @@ LOST_TO = {
 }
 """What the records that are not from the data have in common, after "of the released records"."""
 
+ATTACKS = {
+    "matched alone": "share of records that exactly one released record is like in the known columns",
+    "matched rightly": "the same, and that record has the right value; as a share of all records",
+    "matched wrongly": "share of the records matched alone whose match has another value",
+    "expected match": "mean share of the right value among released records that are alike in the known columns",
+    "guessed": "share of values guessed rightly as the commonest among the nearest released records",
+    "guessed blindly": "the same with the commonest value of the release, whoever it is",
+    "singled out": "share of descriptions of one released record that fit exactly one record",
+}
+"""What each attack on a released table measures."""
+
 
 def marked_share(forecast: Forecast) -> str:
     """Return the share that is lost in per cent: ``<=`` before a bound, ``~`` before a prediction."""

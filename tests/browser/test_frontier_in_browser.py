@@ -13,7 +13,7 @@ import pytest
 
 from discreet.pseudo_posterior import frontier_page
 from discreet.pseudo_posterior.risk_frontier import FrontierPoint
-from discreet.utility.disclosure import Disclosure, Rate
+from discreet.utility.disclosure import AttackRate, Disclosure
 
 pytestmark = pytest.mark.browser
 
@@ -39,8 +39,8 @@ def point(index: int, label: str) -> FrontierPoint:
             Disclosure(
                 attack=attack,
                 of=HOSTILE,
-                table=Rate(right=10 * (index + first), tries=100),
-                control=Rate(right=5, tries=50),
+                table=AttackRate(right=10 * (index + first), tries=100),
+                control=AttackRate(right=5, tries=50),
                 how="tried",
             )
             for first, attack in enumerate(("guessed", HOSTILE), 1)

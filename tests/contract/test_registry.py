@@ -28,7 +28,7 @@ from discreet.planner.options import private_step
 from discreet.testing import check_guarantee, check_kernel_follows_law, check_law_sums_to_one, check_twin_is_caught
 from discreet.testing.behaviour import table_of
 from discreet.testing.contract import CHECKS
-from discreet.testing.facts import _made, _varied
+from discreet.testing.facts import small_mechanism, variants
 
 STEP = 2.0**-32
 VALUES = np.array([0.125, 0.25, 0.5, 0.75, 0.875])
@@ -278,10 +278,10 @@ def test_the_main_job_says_the_same_of_every_table_of_one_size(name: str | None)
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_a_field_of_the_reading_alone_leaves_the_private_step_as_it_is(name: str) -> None:
     kind = REGISTRY[name]
-    mechanism, x = _made(kind), table_of([12, 0, 9, 3])
+    mechanism, x = small_mechanism(kind), table_of([12, 0, 9, 3])
     marked = {item.name for item in fields(kind) if item.metadata == READING_ONLY}
     y = mechanism.kernel(x, rng=seeded(1)) if marked else None
-    for other in _varied(mechanism):
+    for other in variants(mechanism):
         changed = {item.name for item in fields(kind) if getattr(other, item.name) != getattr(mechanism, item.name)}
         assert (private_step(other) == private_step(mechanism)) == (changed <= marked)
         if changed <= marked:

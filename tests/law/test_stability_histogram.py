@@ -22,7 +22,7 @@ from discreet.domain.records import Commonness
 from discreet.errors import Infeasible, ParameterError, PoorUtility, RelationNotSupported
 from discreet.mechanisms import Mechanism, StabilityHistogram
 from discreet.mechanisms.noise import LAPLACE
-from discreet.papers.pe25.error import stability_histogram_proposition_4_1
+from discreet.papers.pe25 import stability_histogram_proposition_4_1
 from discreet.privacy import Budget, DiscreteLaplacePair, Relation
 from discreet.privacy.noise import ThresholdedLaplace
 from discreet.testing import (

@@ -1,4 +1,7 @@
-"""BNP24: Lazzarini's thesis of the same title as PY26. A rate, its criterion, and parameters taken from the data."""
+"""BNP24: Lazzarini's thesis of the same title as PY26. A rate, its criterion, and parameters taken from the data.
+
+All raise :class:`~discreet.errors.ParameterError` when a number is out of range, or shapes do not belong together.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +40,6 @@ def empirical_bayes_strength(n: int, distinct: int) -> float:
     float
         0 where there is one distinct value, infinity where all are distinct.
 
-    Raises
-    ------
-    ParameterError
-        When a number is out of range.
-
     Notes
     -----
     It solves ``1 + theta (psi(theta+n) - psi(theta+1)) = k``: the expected number of distinct values is the one found.
@@ -60,8 +58,10 @@ def empirical_bayes_strength(n: int, distinct: int) -> float:
     from scipy.special import psi
 
     integer("distinct", distinct, least=1, most=positive_size("n", n))
-    if distinct in (1, n):
-        return 0.0 if distinct == 1 else math.inf
+    if distinct == 1:
+        return 0.0
+    if distinct == n:
+        return math.inf
     low, high = 1e-12, 1e18
     while high / low > 1.0 + 1e-12:
         middle = math.sqrt(low * high)
@@ -81,10 +81,8 @@ def dirichlet_multinomial_thesis(counts: Integers, epsilon: float, *, size: int)
     ----------
     counts : ndarray of int64, shape (k,)
         Confidential, and so is the result.
-    epsilon : float
-        Positive.
-    size : int
-        Number of released records.
+    epsilon, size
+        Positive; number of released records.
 
     Notes
     -----
@@ -118,11 +116,6 @@ def kolmogorov_smirnov_rate(n: float, m: float) -> float:
     ----------
     n, m : float
         Numbers of confidential and of released records, at least 1.
-
-    Raises
-    ------
-    ParameterError
-        When a number is out of range.
 
     Notes
     -----
@@ -186,11 +179,6 @@ def theorem_4_1(
     ndarray of bool, shape (releases,)
         Confidential, as is any share of it.
 
-    Raises
-    ------
-    ParameterError
-        When a number is out of range, or shapes do not belong together.
-
     Notes
     -----
     **It guarantees nothing.** It compares the probability of a repeated value with the density of a new one. So it
@@ -218,17 +206,17 @@ def theorem_4_1(
         raise ParameterError(
             "frequencies must be at least 2, drawn must have a column for each of them, and new a row for each of drawn"
         )
-    kept, high = n - 1 - discount, math.exp(epsilon)
+    base, high = n - 1 - discount, math.exp(epsilon)
     mass = strength + n.size * discount
-    ratio = kept / (kept + s)
-    grown = ((mass + (t > 0).sum(axis=1) * discount) / mass)[:, None] * ratio
-    largest = (t - discount).max(axis=1, initial=-math.inf) / (mass * density[0]) * ratio.max(axis=1)
-    least = np.where(t > 0, t - discount, math.inf).min(axis=1, initial=math.inf)
+    ratio = base / (base + s)
+    growth = ((mass + (t > 0).sum(axis=1) * discount) / mass)[:, None] * ratio
+    maximum = (t - discount).max(axis=1, initial=-math.inf) / (mass * density[0]) * ratio.max(axis=1)
+    minimum = np.where(t > 0, t - discount, math.inf).min(axis=1, initial=math.inf)
     return np.asarray(
-        (s <= math.expm1(epsilon) * kept).all(axis=1)
-        & ((grown >= 1 / high) & (grown <= high)).all(axis=1)
-        & (largest <= high)
-        & (least / (mass * density[1]) * ratio.min(axis=1) >= 1 / high)
+        (s <= math.expm1(epsilon) * base).all(axis=1)
+        & ((growth >= 1 / high) & (growth <= high)).all(axis=1)
+        & (maximum <= high)
+        & (minimum / (mass * density[1]) * ratio.min(axis=1) >= 1 / high)
     )
 
 
@@ -245,17 +233,10 @@ def proposition_4_2(
     ----------
     frequencies : ndarray of int64, shape (j,)
         How often each value is held, at least 2. Confidential, and so is the result.
-    epsilon : float
-        Positive.
-    size : int
-        Number of released records.
+    epsilon, size
+        Positive; number of released records.
     strength, discount : float
         Of the Pitman-Yor process.
-
-    Raises
-    ------
-    ParameterError
-        When a number is out of range.
 
     Notes
     -----
@@ -288,9 +269,9 @@ def proposition_4_2(
     mass, total = strength + len(n) * discount, strength + float(n.sum())
     s, shift = np.arange(size + 1, dtype=np.float64), size / total  # weights that keep the numbers in range, and cancel
 
-    def series(a: float, most: float) -> Floats:
+    def series(a: float, maximum: float) -> Floats:
         logs = gammaln(a + s) - gammaln(a) - gammaln(s + 1) + s * math.log(shift / (1 + shift)) - a * math.log1p(shift)
-        return np.where(s <= most, np.exp(logs), 0.0)
+        return np.where(s <= maximum, np.exp(logs), 0.0)
 
     product = series(mass, size)
     for r in n:

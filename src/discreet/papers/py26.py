@@ -37,12 +37,10 @@ def pitman_yor_theorem_2(epsilon: float, *, n: int, size: int, strength: float) 
 
     Parameters
     ----------
-    epsilon : float
-        Positive.
+    epsilon, strength : float
+        Positive; ``theta``, positive.
     n, size : int
         Number of confidential and of released records.
-    strength : float
-        ``theta``, positive.
 
     Returns
     -------
@@ -73,12 +71,8 @@ def largest_size_theorem_2(epsilon: float, delta: float, *, n: int, strength: fl
 
     Parameters
     ----------
-    epsilon, delta : float
-        The budget, both positive.
-    n : int
-        Number of confidential records.
-    strength : float
-        ``theta``, positive.
+    epsilon, delta, n, strength
+        The budget, both positive; number of confidential records; ``theta``, positive.
 
     Notes
     -----
@@ -94,8 +88,8 @@ def largest_size_theorem_2(epsilon: float, delta: float, *, n: int, strength: fl
     [119, 38]
     """
     positive(epsilon=epsilon, delta=delta, n=n, strength=strength)
-    beyond = least_integer(lambda m: pitman_yor_theorem_2(epsilon, n=n, size=m, strength=strength) >= delta, 1, 10**10)
-    return 10**10 if beyond is None else beyond - 1
+    excess = least_integer(lambda m: pitman_yor_theorem_2(epsilon, n=n, size=m, strength=strength) >= delta, 1, 10**10)
+    return 10**10 if excess is None else excess - 1
 
 
 def smoothed_histogram_a1(*, n: int, size: int, cells: int, mixing: float) -> float:
@@ -103,10 +97,8 @@ def smoothed_histogram_a1(*, n: int, size: int, cells: int, mixing: float) -> fl
 
     Parameters
     ----------
-    n, size, cells : int
-        Number of confidential and of released records, and of cells ``k``.
-    mixing : float
-        ``q``, in ``(0, 1]``.
+    n, size, cells, mixing
+        Number of confidential and of released records, and of cells ``k``; ``q``, in ``(0, 1]``.
 
     Notes
     -----
@@ -132,10 +124,8 @@ def dirichlet_multinomial_a2(epsilon: float, *, size: int) -> float:
 
     Parameters
     ----------
-    epsilon : float
-        Positive.
-    size : int
-        Number of released records.
+    epsilon, size
+        Positive; number of released records.
 
     Notes
     -----
@@ -200,11 +190,6 @@ def empirical_rate(n: float, d: int, *, moment: float = math.inf) -> float:
         ``q``, above 1; infinite for bounded records. Not 2 where d is 1 or 2, and not d / (d - 1) above: the theorem
         leaves these out.
 
-    Raises
-    ------
-    ParameterError
-        If a parameter is outside the theorem.
-
     References
     ----------
     Fournier and Guillin (2015), theorem 1 with p = 1; PY26 theorem A.1.
@@ -222,8 +207,8 @@ def empirical_rate(n: float, d: int, *, moment: float = math.inf) -> float:
     if moment == left_out:
         raise ParameterError(f"the theorem leaves out moment {as_written(moment)} in dimension {d}. Take a smaller one")
     tail = 0.0 if math.isinf(moment) else math.pow(n, -(moment - 1) / moment)
-    spread = math.pow(n, -1 / max(d, 2))
-    return spread * (math.log1p(n) if d == 2 else 1.0) + tail
+    rate = math.pow(n, -1 / max(d, 2))
+    return rate * (math.log1p(n) if d == 2 else 1.0) + tail
 
 
 def dirichlet_multinomial_rate(n: float, m: float, d: int) -> float:
@@ -236,10 +221,8 @@ def dirichlet_multinomial_rate(n: float, m: float, d: int) -> float:
 
     Parameters
     ----------
-    n, m : float
-        Numbers of confidential and of released records, at least 1.
-    d : int
-        Dimension, at least 1.
+    n, m, d
+        Numbers of confidential and of released records, and dimension; at least 1 each.
 
     References
     ----------
@@ -264,10 +247,8 @@ def dirichlet_process_rate(n: float, m: float, d: int) -> float:
 
     Parameters
     ----------
-    n, m : float
-        Numbers of confidential and of released records, at least 1.
-    d : int
-        Dimension, at least 1.
+    n, m, d
+        Numbers of confidential and of released records, and dimension; at least 1 each.
 
     References
     ----------
@@ -295,10 +276,8 @@ def vanishing_delta_rate(n: float, d: int, *, published: bool = False) -> float:
 
     Parameters
     ----------
-    n : float
-        Number of confidential records, above 1.
-    d : int
-        Dimension, at least 1.
+    n, d
+        Number of confidential records, above 1, and dimension, at least 1.
     published : bool
         Give the formula as printed.
 

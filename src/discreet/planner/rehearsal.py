@@ -22,7 +22,7 @@ from discreet.domain import Counts
 from discreet.mechanisms import Mechanism
 from discreet.planner.options import Comparison, Option
 from discreet.planner.predicted import places
-from discreet.utility.rows import Rows, tables
+from discreet.utility.rows import DistinctRows, tables
 
 _MOST_REHEARSALS = 3
 _WORK = 1 << 22  # records times pairs, up to which there are several
@@ -108,7 +108,7 @@ class Rehearsal:
         often = np.bincount(place, weights=self._often).astype(np.int64)
         return Counts(records=records.take(first), frequencies=often)
 
-    def _rows(self, *released: pl.DataFrame) -> list[Rows]:
+    def _rows(self, *released: pl.DataFrame) -> list[DistinctRows]:
         """Return the public table, and released ones, as measures read them."""
         sources = [(self._table, self._often), *((frame, np.ones(len(frame), dtype=np.int64)) for frame in released)]
         return tables([(source, "") for source in sources], self._comparison.domain, lambda source: source)
@@ -121,7 +121,7 @@ class Rehearsal:
         return np.array([0.5 * float(np.abs(cells).sum()) for cells in _by_pair(columns, shares, self.pairs)])
 
 
-def _labels(rows: Rows, column: int) -> Integers:
+def _labels(rows: DistinctRows, column: int) -> Integers:
     values = rows.columns[column]
     return values.labels[values.place]
 

@@ -17,8 +17,8 @@ from discreet.domain import Domain, Records
 from discreet.pseudo_posterior.likelihood import Columns
 from discreet.pseudo_posterior.mechanism import codes_of, numbers_of
 from discreet.pseudo_posterior.synthesiser import Synthesiser
-from discreet.utility.disclosure import Disclosure, disclosed, mean_of
-from discreet.utility.rows import Rows, tables
+from discreet.utility.disclosure import Disclosure, disclosures, mean_attacks
+from discreet.utility.rows import DistinctRows, tables
 
 
 def held_rows(table: Any, domain: Domain) -> pl.DataFrame:
@@ -42,8 +42,8 @@ class Attacked:
     domain: Domain
     column: str
     known: tuple[str, ...] | None
-    data: Rows
-    control: Rows | None
+    data: DistinctRows
+    control: DistinctRows | None
 
     @classmethod
     def of(
@@ -78,7 +78,7 @@ class Attacked:
 
     def rates(self, drawn: Sequence[Mapping[str, npt.NDArray[Any]]], *, rng: np.random.Generator) -> Any:
         """Return what attacks on synthetic tables reach, each table by itself: the means."""
-        return mean_of([self._rates(_rows(_frame(table, self.domain, rng), self.domain), rng) for table in drawn])
+        return mean_attacks([self._rates(_rows(_frame(table, self.domain, rng), self.domain), rng) for table in drawn])
 
     def facts(self) -> dict[str, Any]:
         """Return what points depend on, the control as a hash: confidential, like the file that holds it."""
@@ -89,11 +89,11 @@ class Attacked:
         known = None if self.known is None else list(self.known)
         return {"domain": self.domain.to_toml(), "known": known, "control": control}
 
-    def _rates(self, release: Rows, rng: np.random.Generator) -> tuple[Disclosure, ...]:
-        return disclosed(self.data, release, self.control, sensitive=self.column, known=self.known, rng=rng)
+    def _rates(self, release: DistinctRows, rng: np.random.Generator) -> tuple[Disclosure, ...]:
+        return disclosures(self.data, release, self.control, sensitive=self.column, known=self.known, rng=rng)
 
 
-def _rows(frame: pl.DataFrame, domain: Domain, what: str = "") -> Rows:
+def _rows(frame: pl.DataFrame, domain: Domain, what: str = "") -> DistinctRows:
     (rows,) = tables([(frame, what)], domain, lambda table: (table, np.ones(table.height, dtype=np.int64)))
     return rows
 

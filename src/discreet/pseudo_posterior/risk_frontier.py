@@ -30,7 +30,7 @@ from discreet.pseudo_posterior.likelihood import Columns
 from discreet.pseudo_posterior.pseudo import PseudoPosterior, Risks, _extremes
 from discreet.pseudo_posterior.sampler import PosteriorDraws, Sampler
 from discreet.pseudo_posterior.weights import Weighting
-from discreet.utility.disclosure import Disclosure, Rate
+from discreet.utility.disclosure import AttackRate, Disclosure
 
 # Statistics across several synthetic tables: resampling distributions and their Wasserstein barycentre.
 
@@ -406,5 +406,5 @@ def _read(path: Path) -> FrontierPoint:
 
 
 def _disclosure(facts: dict[str, Any]) -> Disclosure:
-    rates = {side: None if facts[side] is None else Rate(**facts[side]) for side in ("table", "control")}
+    rates = {side: None if facts[side] is None else AttackRate(**facts[side]) for side in ("table", "control")}
     return Disclosure(**{**facts, **rates})

@@ -8,7 +8,7 @@ be exact; a broken twin is caught. :data:`CHECKS` take the class alone, so that 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import numpy as np
@@ -29,7 +29,7 @@ from discreet.testing.behaviour import (
     check_share,
     check_state,
 )
-from discreet.testing.enumeration import enumerate_law, hockey_stick, neighbouring_pairs, outcome_of
+from discreet.testing.enumeration import Law, enumerate_law, hockey_stick, neighbouring_pairs, outcome_of
 from discreet.testing.facts import check_calibrated, check_frozen, check_parameters
 from discreet.testing.statistics import RATE, assert_law, assert_prefers, sample_size_for_distance
 
@@ -117,11 +117,11 @@ def brute_force_profile(
         log_mass = enumerate_law(mechanism, *tables).log_mass
         return np.asarray(hockey_stick(log_mass[left], log_mass[right], epsilons).max(axis=0))
     # Without atoms the outcomes depend on the pair: what x does not hold, it cannot release.
-    best = np.zeros(len(np.atleast_1d(np.asarray(epsilons, dtype=np.float64))))
+    profile = np.zeros(np.size(epsilons))
     for i, j in zip(left.tolist(), right.tolist(), strict=True):
         law = enumerate_law(mechanism, tables[i], tables[j]).log_mass
-        best = np.maximum(best, hockey_stick(law[0], law[1], epsilons))
-    return best
+        profile = np.maximum(profile, hockey_stick(law[0], law[1], epsilons))
+    return profile
 
 
 def check_law_sums_to_one(mechanism: Mechanism, *tables: Counts) -> None:
@@ -181,33 +181,28 @@ def check_kernel_follows_law(
     """
     law = enumerate_law(mechanism, x)
     rng = seeded(seed)
-    elsewhere = len(law.outcomes)
 
     def sample() -> int:
         release = (kernel or mechanism).kernel(x, rng=rng)
-        return law.number.get(outcome_of(mechanism, release, x), elsewhere)
+        return law.number.get(outcome_of(mechanism, release, x), len(law.outcomes))
 
-    def with_elsewhere(mass: Floats) -> Floats:
+    def masses(other: Law) -> Floats:
+        """Return the probability of each outcome of the law, and of none of them."""
+        listed = {outcome: other.mass[0, i] for outcome, i in other.number.items()}
+        mass = np.array([listed.get(outcome, 0.0) for outcome in law.outcomes])
         return np.append(mass, max(0.0, 1.0 - float(mass.sum())) if law.neglected else 0.0)
 
-    right = with_elsewhere(law.mass[0])
-    wrong = [with_elsewhere(_mass_on(other, x, law.outcomes)) for other in alternatives]
-    if wrong:
+    right = masses(law)
+    if alternatives:
+        wrong = [masses(enumerate_law(alternative, x)) for alternative in alternatives]
         assert_prefers(sample, right, wrong, rate=rate)
     # Rare outcomes are pooled, rarest first, until at most 64 remain: the number of samples grows with the outcomes.
-    order = np.argsort(-right, kind="stable")
-    place = np.empty(len(right), dtype=np.int64)
-    place[order] = np.minimum(np.arange(len(right)), 63)
-    pooled = np.bincount(place, weights=right)
+    pool = np.empty(len(right), dtype=np.int64)
+    pool[np.argsort(-right, kind="stable")] = np.minimum(np.arange(len(right)), 63)
+    pooled = np.bincount(pool, weights=right)
     count = sample_size_for_distance(len(pooled), distance, rate=rate)
-    seen = np.bincount(place[[sample() for _ in range(count)]], minlength=len(pooled))
-    assert_law(seen, pooled, distance=distance, rate=rate)
-
-
-def _mass_on(mechanism: Mechanism, x: Counts, outcomes: Sequence[Hashable]) -> Floats:
-    law = enumerate_law(mechanism, x)
-    mass = law.mass[0]
-    return np.array([mass[law.number[o]] if o in law.number else 0.0 for o in outcomes])
+    counts = np.bincount(pool[[sample() for _ in range(count)]], minlength=len(pooled))
+    assert_law(counts, pooled, distance=distance, rate=rate)
 
 
 def check_guarantee(
@@ -225,14 +220,8 @@ def check_guarantee(
     ----------
     mechanism : Mechanism
         Whose guarantee it is.
-    n : int
-        Number of records.
-    values : Records, optional
-        The records that tables may hold; see :func:`brute_force_profile`.
-    group : int
-        Number of records that may be replaced.
-    epsilons : sequence of float
-        Where to compare.
+    n, values, group, epsilons
+        As for :func:`brute_force_profile`.
     law : Mechanism, optional
         Whose law it is, when it is a twin's.
 
@@ -257,25 +246,15 @@ def check_guarantee(
 
 
 def check_profile(profile: Profile, *, epsilons: Sequence[float] = ()) -> None:
-    """Assert that a profile has the shape of one.
+    """Assert that a profile, or a bound on one, lies between 0 and 1, and is 0 exactly from the pure epsilon on.
 
-    Delta lies between 0 and 1, is 0 from the pure epsilon on and nowhere before, and is nowhere above that at 0; an
-    exact one does not increase and is convex in ``e^epsilon``. What a sum leaves out may lift a value by one part in
-    1e9 above those before it, and by one in 1,000 above a line. Raises AssertionError when it has not.
-
-    ``profile``: any, a bound too.
-    ``epsilons``: where to look, beside some dozens of all sizes and up to the pure epsilon.
-
-    Examples
-    --------
-    >>> from discreet.privacy import UrnPair
-    >>> check_profile(UrnPair(size=3, a=0.5, b=0.5, rest=2.0))
+    It is nowhere above its value at 0; an exact one does not increase and is convex in ``e^epsilon``.
     """
     pure = profile.pure
-    among = {*EPSILONS, *epsilons, 6.0, 10.0, 20.0, 29.9, 30.1, 60.0, 200.0, 699.0}
+    points = {*EPSILONS, *epsilons, 6.0, 10.0, 20.0, 29.9, 30.1, 60.0, 200.0, 699.0}
     if pure < math.inf:
-        among |= {share * pure for share in (1e-6, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0 - 1e-4, 1.0 - 1e-8)}
-    levels = sorted(epsilon for epsilon in among if epsilon < pure)
+        points |= {share * pure for share in (1e-6, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0 - 1e-4, 1.0 - 1e-8)}
+    levels = sorted(epsilon for epsilon in points if epsilon < pure)
     deltas = [profile.delta(epsilon) for epsilon in levels]
     assert all(0.0 < delta <= 1.0 for delta in deltas), "delta is 0 below the pure epsilon, or not a probability"
     assert pure == math.inf or profile.delta(pure) == 0.0, "delta is above 0 at the pure epsilon"
@@ -309,8 +288,6 @@ def check_twin_is_caught(
     """
     brute = brute_force_profile(twin, n=n, values=values, epsilons=epsilons)
     guarantee = mechanism.guarantee(n=n)
-    caught = any(
-        true > guarantee.delta(epsilon) * (1.0 + _ROUNDING) + 1e-14
-        for epsilon, true in zip(epsilons, brute.tolist(), strict=True)
-    )
+    claims = np.array([guarantee.delta(epsilon) for epsilon in epsilons])
+    caught = (brute > claims * (1.0 + _ROUNDING) + 1e-14).any()
     assert caught, f"a broken twin of {mechanism.name} stays within the guarantee at every epsilon checked"

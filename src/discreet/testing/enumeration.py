@@ -29,34 +29,16 @@ from discreet.mechanisms.drawn import DrawnMechanism
 
 
 def count_vectors(total: int, cells: int) -> Integers:
-    """Return all vectors of ``cells`` non-negative integers that sum to ``total``.
-
-    Parameters
-    ----------
-    total : int
-        At least 0.
-    cells : int
-        At least 1.
-
-    Returns
-    -------
-    ndarray of int64, shape (C(total + cells - 1, cells - 1), cells)
-        In lexicographic order.
-
-    Examples
-    --------
-    >>> count_vectors(2, 2).tolist()
-    [[0, 2], [1, 1], [2, 0]]
-    """
+    """Return all vectors of ``cells`` non-negative integers that sum to ``total``, in lexicographic order."""
     if total < 0 or cells < 1:
         raise ParameterError("a count vector must have at least one cell and a total of at least 0")
     if cells == 1:
         return np.array([[total]], dtype=np.int64)
-    parts = []
-    for first in range(total + 1):
-        rest = count_vectors(total - first, cells - 1)
-        parts.append(np.column_stack((np.full(len(rest), first, dtype=np.int64), rest)))
-    return np.concatenate(parts)
+    blocks = []
+    for count in range(total + 1):
+        block = count_vectors(total - count, cells - 1)
+        blocks.append(np.column_stack((np.full(len(block), count, dtype=np.int64), block)))
+    return np.concatenate(blocks)
 
 
 def neighbouring_pairs(n: int, cells: int, *, group: int = 1) -> tuple[Integers, Integers, Integers]:
@@ -64,12 +46,8 @@ def neighbouring_pairs(n: int, cells: int, *, group: int = 1) -> tuple[Integers,
 
     Parameters
     ----------
-    n : int
-        Number of records, at least 1.
-    cells : int
-        Number of cells.
-    group : int
-        Number of records that may be replaced, at least 1.
+    n, cells, group : int
+        Numbers of records, of cells, and of records that may be replaced; each at least 1.
 
     Returns
     -------
@@ -87,22 +65,16 @@ def neighbouring_pairs(n: int, cells: int, *, group: int = 1) -> tuple[Integers,
     if n < 1 or group < 1:
         raise ParameterError("neighbours must have at least one record, and differ in at least one")
     tables = count_vectors(n, cells)
-    moved = np.abs(tables[:, None, :] - tables[None, :, :]).sum(axis=2) // 2
-    left, right = np.nonzero((moved >= 1) & (moved <= group))
+    replaced = np.abs(tables[:, None, :] - tables[None, :, :]).sum(axis=2) // 2
+    left, right = np.nonzero((replaced >= 1) & (replaced <= group))
     return tables, left.astype(np.int64), right.astype(np.int64)
 
 
 def table_of(counts: npt.NDArray[np.integer], values: npt.NDArray[np.generic] | None = None) -> Counts:
-    """Return the table that holds value ``l`` ``counts[l]`` times; cells ``0, 1, ..`` where no values are given.
-
-    Examples
-    --------
-    >>> table_of(np.array([2, 0, 1])).frequencies.tolist()
-    [2, 1]
-    """
-    held = np.flatnonzero(counts)
-    column = held.astype(np.int64) if values is None else values[held]
-    return Counts(records=Records(columns=(column,)), frequencies=np.asarray(counts)[held].astype(np.int64))
+    """Return the table that holds value ``l`` ``counts[l]`` times; cells ``0, 1, ..`` where no values are given."""
+    cells = np.flatnonzero(counts)
+    column = cells.astype(np.int64) if values is None else values[cells]
+    return Counts(records=Records(columns=(column,)), frequencies=np.asarray(counts)[cells].astype(np.int64))
 
 
 def partitions(total: int, largest: int | None = None) -> Iterator[tuple[int, ...]]:
@@ -110,9 +82,9 @@ def partitions(total: int, largest: int | None = None) -> Iterator[tuple[int, ..
     if total == 0:
         yield ()
         return
-    for part in range(min(total, total if largest is None else largest), 0, -1):
-        for rest in partitions(total - part, part):
-            yield (part, *rest)
+    for part in range(min(total, largest or total), 0, -1):
+        for smaller_parts in partitions(total - part, part):
+            yield (part, *smaller_parts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,36 +143,6 @@ def hockey_stick(log_p: Floats, log_q: Floats, epsilons: npt.ArrayLike) -> Float
     return np.stack([(p * -np.expm1(np.minimum(0.0, level - loss))).sum(axis=-1) for level in levels], axis=-1)
 
 
-def enumerate_profile(mechanism: Mechanism, x: Counts, y: Counts, epsilons: npt.ArrayLike) -> Floats:
-    """Return the exact divergence ``sup_B P(M(x) in B) - e^eps P(M(y) in B)`` by listing every release.
-
-    ``mechanism``: any with a law, on a domain and of a size that are small.
-    ``x``, ``y``: Two tables; for a privacy profile, neighbours, in both orders.
-    ``epsilons``, shape (E,): where to evaluate it.
-    Returns, shape (E,): Never above the truth by more than rounding, nor below it by more than the neglected 1e-13 of
-    unbounded noise.
-
-    Raises
-    ------
-    ParameterError
-        When there are more than two million outcomes.
-    LawNotAvailable
-        When the mechanism has no law.
-
-    Examples
-    --------
-    >>> from discreet.domain import Counts, Domain, Integer
-    >>> from discreet.mechanisms import DirichletMultinomial
-    >>> cells = Domain(columns={"cell": Integer(lower=0, upper=2)})
-    >>> mechanism = DirichletMultinomial(domain=cells, size=2, prior=1.0)
-    >>> brute = enumerate_profile(mechanism, Counts.of_cells([0, 2]), Counts.of_cells([1, 2]), [0.5])
-    >>> bool(abs(brute[0] - mechanism.guarantee(n=2).delta(0.5)) < 1e-12)
-    True
-    """
-    law = enumerate_law(mechanism, x, y)
-    return hockey_stick(law.log_mass[0], law.log_mass[1], epsilons)
-
-
 def enumerate_law(mechanism: Mechanism, *tables: Counts) -> Law:
     """Return the law of the release under each of the tables, on one common list of outcomes.
 
@@ -214,21 +156,14 @@ def enumerate_law(mechanism: Mechanism, *tables: Counts) -> Law:
     1.0
     """
     if not isinstance(mechanism, DrawnMechanism) or mechanism.traits.random_size:
-        return _listed(mechanism, tables)
+        return _law_of_outputs(mechanism, tables)
     if mechanism.domain.finite:
-        return _cells(mechanism, tables)
-    return _values(mechanism, tables)
+        return _law_on_cells(mechanism, tables)
+    return _law_on_values(mechanism, tables)
 
 
 def outcome_of(mechanism: Mechanism, release: Any, *tables: Counts) -> Hashable:
-    """Return a release as an outcome of the law under the same tables: its counts, or its noisy counts.
-
-    Records, and the labels of noisy counts, are compared up to order; votes of steps, in the order of their candidates.
-
-    ``mechanism``: what made it.
-    ``release``: what ``kernel`` returned.
-    ``*tables``: those given to :func:`enumerate_law`.
-    """
+    """Return what ``kernel`` returned as an outcome of the law under the same tables: its counts, up to order."""
     if isinstance(release, np.ndarray):
         return tuple(release.ravel().tolist())
     if isinstance(release, list):  # steps, given their candidates
@@ -237,22 +172,14 @@ def outcome_of(mechanism: Mechanism, release: Any, *tables: Counts) -> Hashable:
         return frozenset(zip(release.records.rows(), release.frequencies.tolist(), strict=True))
     records = release if isinstance(release, Records) else Records.concatenate(cast("Iterable[Records]", release))
     if mechanism.domain.finite:
-        return tuple(np.bincount(mechanism.domain.flat(records), minlength=_size(mechanism)).tolist())
-    known = _union(tables)
-    seen = Counter(records.rows())
-    fresh = sorted((count for row, count in seen.items() if row not in known), reverse=True)
-    return tuple(seen.get(row, 0) for row in known), tuple(fresh)
+        return tuple(np.bincount(mechanism.domain.flat(records), minlength=cast(int, mechanism.domain.size)).tolist())
+    table_rows = _distinct_rows(tables)
+    counts = Counter(records.rows())
+    new = sorted((count for row, count in counts.items() if row not in table_rows), reverse=True)
+    return tuple(counts[row] for row in table_rows), tuple(new)
 
 
-def _size(mechanism: Mechanism) -> int:
-    return cast(int, mechanism.domain.size)
-
-
-def _release_size(mechanism: Mechanism) -> int:
-    return int(cast(Any, mechanism).size)
-
-
-def _few(count: int) -> None:
+def _require_few(count: int) -> None:
     if count > MOST_LISTED:
         raise ParameterError(f"{count:,} outcomes are too many to enumerate. Take a smaller universe")
 
@@ -261,10 +188,10 @@ def _log_arrangements(counts: Sequence[int]) -> float:
     return math.lgamma(sum(counts) + 1) - sum(math.lgamma(c + 1) for c in counts)
 
 
-def _cells(mechanism: Mechanism, tables: Sequence[Counts]) -> Law:
+def _law_on_cells(mechanism: DrawnMechanism, tables: Sequence[Counts]) -> Law:
     """List the counts of the released cells; each stands for its arrangements."""
-    size, cells = _release_size(mechanism), _size(mechanism)
-    _few(math.comb(size + cells - 1, cells - 1))
+    size, cells = mechanism.size, cast(int, mechanism.domain.size)
+    _require_few(math.comb(size + cells - 1, cells - 1))
     outcomes = count_vectors(size, cells)
     log_mass = np.empty((len(tables), len(outcomes)))
     for i, counts in enumerate(outcomes):
@@ -274,56 +201,44 @@ def _cells(mechanism: Mechanism, tables: Sequence[Counts]) -> Law:
     return Law(outcomes=tuple(map(tuple, outcomes.tolist())), log_mass=log_mass)
 
 
-def _union(tables: Sequence[Counts]) -> list[tuple[Any, ...]]:
-    rows: dict[tuple[Any, ...], None] = {}
-    for x in tables:
-        rows.update(dict.fromkeys(x.records.rows()))
-    return list(rows)
+def _distinct_rows(tables: Sequence[Counts]) -> list[tuple[Any, ...]]:
+    return list(dict.fromkeys(row for x in tables for row in x.records.rows()))
 
 
-def _values(mechanism: Mechanism, tables: Sequence[Counts]) -> Law:
-    """List, for a base measure without atoms, the counts of all held values and the frequencies of the new ones.
-
-    A value that a table does not hold has probability zero under it. Densities of new values integrate to one.
-    """
-    known, size = _union(tables), _release_size(mechanism)
-    holders = [set(_union([x])) for x in tables]
-    fresh = mechanism.domain.draw_base(size, seeded(7), first=1)
-    density = mechanism.domain.log_base(fresh)
+def _law_on_values(mechanism: DrawnMechanism, tables: Sequence[Counts]) -> Law:
+    """List, for a base measure without atoms, the counts of the tables' values and the frequencies of the new ones."""
+    rows, new = _distinct_rows(tables), mechanism.domain.draw_base(mechanism.size, seeded(7), first=1)
     columns = [
-        np.array([row[c] for row in known] + column.tolist(), dtype=column.dtype)
-        for c, column in enumerate(fresh.columns)
+        np.array([row[c] for row in rows] + column.tolist(), dtype=column.dtype) for c, column in enumerate(new.columns)
     ]
-    everything = Records(columns=tuple(columns))
+    records, density = Records(columns=tuple(columns)), mechanism.domain.log_base(new)
+    holdings = [set(x.records.rows()) for x in tables]
     outcomes: list[Hashable] = []
     log_mass: list[list[float]] = []
-    for counts in count_vectors(size, len(known) + 1).tolist():
-        for parts in partitions(counts[-1]):
-            old = tuple(counts[:-1])
-            index = np.repeat(np.arange(len(known) + len(parts)), (*old, *parts))
-            release = everything.take(index)
-            same = sum(math.lgamma(c + 1) for c in Counter(parts).values())
-            arrangements = _log_arrangements((*old, *parts)) - same - float(density[: len(parts)].sum())
-            outcomes.append((old, parts))
-            log_mass.append(
-                [
-                    mechanism.log_prob(release, x) + arrangements
-                    if all(row in held for row, c in zip(known, old, strict=True) if c)
-                    else -math.inf
-                    for x, held in zip(tables, holders, strict=True)
-                ]
-            )
-            _few(len(outcomes))
+    for *old, total in count_vectors(mechanism.size, len(rows) + 1).tolist():
+        for parts in partitions(total):
+            release = records.take(np.repeat(np.arange(len(rows) + len(parts)), (*old, *parts)))
+            ties = sum(math.lgamma(c + 1) for c in Counter(parts).values())
+            # Densities of new values integrate to one.
+            arrangements = _log_arrangements((*old, *parts)) - ties - float(density[: len(parts)].sum())
+            masses = [-math.inf] * len(tables)
+            for i, (x, holding) in enumerate(zip(tables, holdings, strict=True)):
+                # A value that a table does not hold has probability zero under it.
+                if all(row in holding for row, count in zip(rows, old, strict=True) if count):
+                    masses[i] = mechanism.log_prob(release, x) + arrangements
+            outcomes.append((tuple(old), parts))
+            log_mass.append(masses)
+            _require_few(len(outcomes))
     return Law(outcomes=tuple(outcomes), log_mass=np.array(log_mass).T)
 
 
-def _listed(mechanism: Mechanism, tables: Sequence[Counts]) -> Law:
+def _law_of_outputs(mechanism: Mechanism, tables: Sequence[Counts]) -> Law:
     """List what the mechanism says it can give; records stand for their arrangements."""
-    values, neglected = mechanism.outputs(*tables)
-    _few(len(values))
-    outcomes = tuple(outcome_of(mechanism, y, *tables) for y in values)
+    outputs, neglected = mechanism.outputs(*tables)
+    _require_few(len(outputs))
+    outcomes = tuple(outcome_of(mechanism, y, *tables) for y in outputs)
     arrangements = [
-        _log_arrangements(list(Counter(y.rows()).values())) if isinstance(y, Records) else 0.0 for y in values
+        _log_arrangements(list(Counter(y.rows()).values())) if isinstance(y, Records) else 0.0 for y in outputs
     ]
-    log_mass = np.array([[mechanism.log_prob(y, x) for y in values] for x in tables])
+    log_mass = np.array([[mechanism.log_prob(y, x) for y in outputs] for x in tables])
     return Law(outcomes=outcomes, log_mass=log_mass + arrangements, neglected=neglected)

@@ -25,18 +25,7 @@ RATE = 1e-6
 
 
 def sample_size(p: npt.ArrayLike, q: npt.ArrayLike, *, rate: float = RATE) -> int:
-    """Return how many samples tell law ``p`` from law ``q``, each error being of probability at most ``rate``.
-
-    Raises ParameterError when the laws are equal.
-
-    ``p``, ``q``, shape (outcomes,): Two laws on the same outcomes.
-    ``rate``: between 0 and 1.
-
-    Examples
-    --------
-    >>> sample_size([0.5, 0.5], [0.75, 0.25])
-    399
-    """
+    """Return how many samples tell law ``p`` from law ``q``, each error being of probability at most ``rate``."""
     affinity = float(np.sqrt(np.asarray(p, dtype=np.float64) * np.asarray(q, dtype=np.float64)).sum())
     if affinity >= 1.0 - 1e-12:
         raise ParameterError("the two laws are the same, so no number of samples tells them apart")
@@ -44,17 +33,7 @@ def sample_size(p: npt.ArrayLike, q: npt.ArrayLike, *, rate: float = RATE) -> in
 
 
 def sample_size_for_distance(outcomes: int, distance: float, *, rate: float = RATE) -> int:
-    """Return how many samples reject every law at total variation ``distance`` or more from the right one.
-
-    ``outcomes``: number of outcomes.
-    ``distance``: Effect size, in ``(0, 1]``.
-    ``rate``: between 0 and 1.
-
-    Examples
-    --------
-    >>> sample_size_for_distance(10, 0.1)
-    4150
-    """
+    """Return how many samples reject every law at total variation ``distance`` or more from the right one."""
     return math.ceil(2.0 * (outcomes * math.log(2.0) - math.log(rate)) / distance**2)
 
 
@@ -87,11 +66,11 @@ def assert_law(observed: npt.ArrayLike, law: npt.ArrayLike, *, distance: float, 
     total = counts.sum()
     if total < sample_size_for_distance(len(p), distance, rate=rate):
         raise ParameterError(f"{total:.0f} samples are too few for distance {distance:g} at rate {rate:g}")
-    found = 0.5 * float(np.abs(counts / total - p).sum())
-    worst = int(np.argmax(np.abs(counts / total - p)))
+    differences = np.abs(counts / total - p)
+    variation, worst = 0.5 * float(differences.sum()), int(np.argmax(differences))
     # The allowance t/2 is half the effect size: the truth is within t/2 of what was seen but for the stated rate.
-    assert found < distance / 2.0, (
-        f"the samples are at total variation {found:.4f} from the law, more than {distance / 2.0:.4f}; "
+    assert variation < distance / 2.0, (
+        f"the samples are at total variation {variation:.4f} from the law, more than {distance / 2.0:.4f}; "
         f"outcome {worst} was seen {counts[worst]:.0f} times and expected {total * p[worst]:.1f} times"
     )
 
@@ -99,33 +78,19 @@ def assert_law(observed: npt.ArrayLike, law: npt.ArrayLike, *, distance: float, 
 def assert_prefers(
     sample: Callable[[], int], right: npt.ArrayLike, wrong: Sequence[npt.ArrayLike], *, rate: float = RATE
 ) -> int:
-    """Assert that samples follow one law rather than each of several named others.
+    """Assert that samples follow one law rather than each of several named others; return how many were taken.
 
-    Raises AssertionError when some alternative is at least as likely.
-
-    ``sample``: returns the number of one outcome.
-    ``right``, shape (outcomes,): the law claimed.
-    ``wrong``: the alternatives.
-    ``rate``: a sampler of the right law fails with probability at most this times the number of alternatives; a sampler
-    of an alternative passes with probability at most this.
-    Returns: the number of samples taken: that of the nearest alternative.
-
-    Examples
-    --------
-    >>> from discreet._core.random import seeded
-    >>> rng = seeded(1)
-    >>> assert_prefers(lambda: int(rng.integers(2)), [0.5, 0.5], [[0.6, 0.4], [0.4, 0.6]])
-    2722
+    A sampler of the right law fails with probability at most ``rate`` per alternative; one of an alternative passes so.
     """
     p = np.asarray(right, dtype=np.float64)
-    others = [np.asarray(q, dtype=np.float64) for q in wrong]
-    count = max(sample_size(p, q, rate=rate) for q in others)
-    seen = np.bincount([sample() for _ in range(count)], minlength=len(p))
-    for i, q in enumerate(others):
-        assert not np.any((p <= 0.0) & (seen > 0)), "an outcome was seen that has probability zero"
-        live = seen > 0
+    alternatives = [np.asarray(q, dtype=np.float64) for q in wrong]
+    count = max(sample_size(p, q, rate=rate) for q in alternatives)
+    counts = np.bincount([sample() for _ in range(count)], minlength=len(p))
+    positive = counts > 0
+    assert (p[positive] > 0.0).all(), "an outcome was seen that has probability zero"
+    for i, q in enumerate(alternatives):
         with np.errstate(divide="ignore"):
-            evidence = float((seen[live] * (np.log(p[live]) - np.log(q[live]))).sum())
+            evidence = float((counts[positive] * (np.log(p[positive]) - np.log(q[positive]))).sum())
         assert evidence > 0.0, (
             f"{count} samples are likelier under alternative {i} than under the law, by {-evidence:.1f} nats"
         )

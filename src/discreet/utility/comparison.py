@@ -11,23 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.arrays import Floats
+from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import DataError, ParameterError
 from discreet._core.random import public, secure
 from discreet._core.text import aligned, counted
 from discreet.confidential import Confidential
 from discreet.confidential.opening import open_confidential
 from discreet.confidential.values import row_values
-from discreet.domain import Domain
+from discreet.domain import Domain, Records
 from discreet.domain.domain import require_domain
 from discreet.domain.temporal import moment_text
 from discreet.evolution import API
 from discreet.evolution.measured import closeness
 from discreet.mechanisms.populations import embedded, settled_api
 from discreet.utility.columns import IN_RELEASE, ColumnComparison, compare_column
-from discreet.utility.disclosure import Disclosure, Rate, disclosed
-from discreet.utility.measures import Measured, chosen, measured
-from discreet.utility.rows import Reader, tables
+from discreet.utility.disclosure import AttackRate, Disclosure, disclosures
+from discreet.utility.measures import Measured, compute_measures, parse_measures
+from discreet.utility.rows import Reader, problems_of, tables
 
 # How near a release is to the confidential table where an API of an evolution says that records lie. Confidential.
 
@@ -41,48 +41,38 @@ _HOW = {
 }
 
 
-def near(
+def closeness_measures(
     sources: Sequence[tuple[Any, str]], api: API, read: Reader, *, rng: np.random.Generator
 ) -> tuple[Measured, ...]:
-    """Return Fréchet distance, precision and recall of a release, and those of a holdout where there is one.
-
-    ``sources``: the confidential table, the release and the holdout, each with what a message about it begins with.
-    """
-    (table, own), *others = [_points(source, what, api, read, rng) for source, what in sources]
-    neighbours = min(_NEIGHBOURS, *(len(points) - 1 for points, _ in [(table, own), *others]))
+    """Return Fréchet distance, precision and recall of a release, and those of a holdout where there is one."""
+    samples = []
+    for source, name in sources:
+        with problems_of(name):
+            frame, frequencies = read(source)
+            records = api.domain.encode(frame.select(api.domain.names))
+        samples.append(_weighted_points(records, frequencies, api, rng))
+    neighbours = min(_NEIGHBOURS, *(len(points) - 1 for points, _ in samples))
     if neighbours < 1:
         raise DataError(None, "has a single point where the API says that records lie", "compare larger tables")
-    found = [
-        closeness(points, shares, table, own, neighbours=neighbours, norm=api.norm)._asdict()
-        for points, shares in others
-    ]
+    values = [closeness(*sample, *samples[0], neighbours=neighbours, norm=api.norm)._asdict() for sample in samples[1:]]
+    release, holdout = (*values, {})[:2]
     of = f"where the API {api.name!r} says that records lie"
     return tuple(
-        Measured(
-            measure=name,
-            of=of,
-            release=found[0][name],
-            bootstrap=None,
-            holdout=found[1][name] if len(found) > 1 else None,
-            how=how,
-        )
+        Measured(measure=name, of=of, release=release[name], bootstrap=None, holdout=holdout.get(name), how=how)
         for name, how in _HOW.items()
     )
 
 
-def _points(source: Any, what: str, api: API, read: Reader, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def _weighted_points(
+    records: Records, frequencies: Integers, api: API, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
     """Return the distinct points of a table and the share of each."""
-    try:
-        frame, frequencies = read(source)
-        records = api.domain.encode(frame.select(api.domain.names))
-    except DataError as problem:
-        raise DataError(problem.column, what + problem.problem, problem.remedy) from None
     rows = np.arange(len(records))
     if len(rows) > _MOST:
         rows = np.sort(rng.choice(rows, size=_MOST, replace=False, p=frequencies / frequencies.sum()))
         frequencies = np.ones_like(frequencies)
-    points, where = np.unique(embedded(api, records.take(rows)), axis=0, return_inverse=True)
-    shares = np.bincount(where.reshape(-1), weights=frequencies[rows])
+    points, places = np.unique(embedded(api, records.take(rows)), axis=0, return_inverse=True)
+    shares = np.bincount(places.reshape(-1), weights=frequencies[rows])
     return points, shares / shares.sum()
 
 
@@ -112,8 +102,8 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as plain data, marked ``"confidential": true``."""
         rates = [
-            {**asdict(one), "table": _rate(one.table), "control": _rate(one.control), "excess": one.excess}
-            for one in self.disclosure
+            {**asdict(attack), "table": _rate(attack.table), "control": _rate(attack.control), "excess": attack.excess}
+            for attack in self.disclosure
         ]
         return {"confidential": True, "notice": BANNER, **asdict(self), "disclosure": rates}
 
@@ -140,7 +130,7 @@ class Comparison:
                 body = [(side, *(_shown(column.kind, *fact) for fact in facts.items())) for side, facts in sides]
                 lines += aligned([("", *column.data), *body])
             if column.shares is not None:
-                lines += ["", *_share_lines(column)]
+                lines += ["", *_share_lines(column, column.shares)]
         if self.measures:
             lines += ["", *_measure_lines(self.measures)]
         if self.disclosure:
@@ -232,37 +222,34 @@ def compare(
     0.5
     """
     require_domain(domain)
-    compared = [compare_column(data, release, name, column) for name, column in domain.columns.items()]
-    columns, records, released = zip(*compared, strict=True)
-    every = holdout is not None and sensitive is None and api is None
-    wanted = chosen(("all" if every else ()) if measures is None else measures)
-    found: tuple[Measured, ...] = ()
+    columns, records, released = zip(
+        *(compare_column(data, release, name, column) for name, column in domain.columns.items()), strict=True
+    )
+    if measures is None:
+        measures = "all" if holdout is not None and sensitive is None and api is None else ()
+    names = parse_measures(measures)
     if known is not None and sensitive is None:
         raise ParameterError("known columns are of use with a sensitive one only. Name it in sensitive=")
-    attacked: tuple[Disclosure, ...] = ()
-    if wanted or sensitive is not None or api is not None:
-        sources = [(data, ""), (release, IN_RELEASE)] + ([] if holdout is None else [(holdout, "in the holdout: ")])
-        rng = public(secure()) if rng is None else rng
-        if wanted or sensitive is not None:
-            rows = tables(sources, domain, lambda table: _opened(table, domain))
-            apart = rows[2] if len(rows) > 2 else None
-            if wanted:
-                found = measured(rows[0], rows[1], apart, measures=wanted, resamples=resamples, rng=rng)
-            if sensitive is not None:
-                names = [known] if isinstance(known, str) else known
-                attacked = disclosed(
-                    rows[0], rows[1], apart, sensitive=sensitive, known=None if names is None else list(names), rng=rng
-                )
-        if api is not None:
-            found += near(sources, settled_api(api, domain), lambda table: _opened(table, domain), rng=rng)
+    sources = [(data, ""), (release, IN_RELEASE)]
+    if holdout is not None:
+        sources.append((holdout, "in the holdout: "))
+    rng = public(secure()) if rng is None else rng
+
+    def read(table: Any) -> Any:
+        return open_confidential(row_values(table, domain.columns), caller=__name__)
+
+    values: tuple[Measured, ...] = ()
+    attacks: tuple[Disclosure, ...] = ()
+    if names or sensitive is not None:
+        rows: tuple[Any, ...] = (*tables(sources, domain, read), None)[:3]  # None where there is no holdout
+        values = compute_measures(*rows, measures=names, resamples=resamples, rng=rng) if names else ()
+        if sensitive is not None:
+            attacks = disclosures(*rows, sensitive=sensitive, known=known, rng=rng)
+    if api is not None:
+        values += closeness_measures(sources, settled_api(api, domain), read, rng=rng)
     return Confidential(
-        Comparison(records=records[0], released=released[0], columns=columns, measures=found, disclosure=attacked)
+        Comparison(records=records[0], released=released[0], columns=columns, measures=values, disclosure=attacks)
     )
-
-
-def _opened(table: Any, domain: Domain) -> Any:
-    """Return the distinct rows of a table and their frequencies."""
-    return open_confidential(row_values(table, domain.columns), caller=__name__)
 
 
 # -- text -------------------------------------------------------------------------------------------------------------
@@ -281,54 +268,53 @@ def _shown(kind: str, key: str, value: float) -> str:
 
 def _measure_lines(measures: Sequence[Measured]) -> list[str]:
     """Write the measures as a table, and once each how they are computed."""
-    head = ("measure", "release", "bootstrap", "95 % of them", "holdout", "of")
-    rows = []
-    for one in measures:
-        mean, low, high = one.bootstrap or (None, None, None)
-        spread = "-" if one.bootstrap is None else f"{_number(low)} to {_number(high)}"
-        rows.append((one.measure, _number(one.release), _number(mean), spread, _number(one.holdout), one.of))
-    how = dict.fromkeys(f"  {one.measure}: {one.how}" for one in measures)
-    return [
-        "Measures, beside those of bootstrap samples of the confidential table, of the release's size",
-        *aligned([head, *rows]),
-        *how,
-    ]
+    rows = [("measure", "release", "bootstrap", "95 % of them", "holdout", "of")]
+    for value in measures:
+        mean, interval = "-", "-"
+        if value.bootstrap is not None:
+            mean, low, high = map(_number, value.bootstrap)
+            interval = f"{low} to {high}"
+        rows.append((value.measure, _number(value.release), mean, interval, _number(value.holdout), value.of))
+    title = "Measures, beside those of bootstrap samples of the confidential table, of the release's size"
+    return [title, *aligned(rows), *dict.fromkeys(f"  {value.measure}: {value.how}" for value in measures)]
 
 
-def _rate(one: Rate | None) -> dict[str, Any] | None:
+def _rate(rate: AttackRate | None) -> dict[str, Any] | None:
     """Return a rate as plain data; where nothing could be tried it is null."""
-    if one is None:
+    if rate is None:
         return None
-    return {"rate": one.rate if one.tries else None, "interval": one.interval, "tries": one.tries}
+    return {"rate": rate.rate if rate.tries else None, "interval": rate.interval, "tries": rate.tries}
 
 
-def _disclosure_lines(found: Sequence[Disclosure]) -> list[str]:
+def _disclosure_lines(attacks: Sequence[Disclosure]) -> list[str]:
     """Write the attacks as a table, and what each does."""
     head = ("attack", "of", "table", "95 % interval", "control", "95 % interval", "excess", "95 % interval")
     return [
         "Attacks on single records, on those of the table and on those of the control",
-        *aligned([head, *(disclosure_cells(one) for one in found)]),
-        *(f"  {one.attack}: {one.how}" for one in found),
+        *aligned([head, *map(disclosure_cells, attacks)]),
+        *(f"  {attack.attack}: {attack.how}" for attack in attacks),
         "  These attacks were tried. What no attack can reach is what the guarantee says.",
     ]
 
 
-def disclosure_cells(one: Disclosure) -> tuple[str, ...]:
+def disclosure_cells(attack: Disclosure) -> tuple[str, ...]:
     """Return an attack as texts: its name, its column, and three rates with their intervals."""
-    cells = [one.attack, one.of]
-    for rate in (one.table, one.control):
-        told = rate is not None and rate.tries
-        cells += [f"{rate.rate:.1%}", "{:.1%} to {:.1%}".format(*rate.interval)] if rate and told else ["-", "-"]
-    excess = one.excess
-    cells += ["-", "-"] if excess is None else [f"{excess[0]:+.1%}", f"{excess[1]:+.1%} to {excess[2]:+.1%}"]
-    return tuple(cells)
+    cells = [attack.attack, attack.of]
+    for rate in (attack.table, attack.control):
+        if rate is not None and rate.tries:
+            cells += [f"{rate.rate:.1%}", "{:.1%} to {:.1%}".format(*rate.interval)]
+        else:
+            cells += ["-", "-"]
+    if attack.excess is None:
+        return (*cells, "-", "-")
+    difference, low, high = attack.excess
+    return (*cells, f"{difference:+.1%}", f"{low:+.1%} to {high:+.1%}")
 
 
-def _share_lines(column: ColumnComparison) -> list[str]:
-    assert column.shares is not None
-    largest = sorted(column.shares.items(), key=lambda item: -abs(item[1][0] - item[1][1]))[:_MOST_SHARES]
+def _share_lines(column: ColumnComparison, shares: dict[str, tuple[float, float]]) -> list[str]:
+    largest = sorted(shares.items(), key=lambda item: -abs(item[1][0] - item[1][1]))[:_MOST_SHARES]
     title = f"{column.name} ({column.kind})"
-    if len(column.shares) > _MOST_SHARES:
-        title += f", the {_MOST_SHARES} of {len(column.shares)} categories that differ most"
+    if len(shares) > _MOST_SHARES:
+        title += f", the {_MOST_SHARES} of {len(shares)} categories that differ most"
     rows = [(label, f"{a:.3%}", f"{b:.3%}") for label, (a, b) in largest]
     return [title, *aligned([("", "confidential", "released"), *rows])]

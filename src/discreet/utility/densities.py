@@ -11,7 +11,7 @@ import numpy.typing as npt
 from discreet._core.arrays import Floats
 from discreet._core.checks import real
 from discreet._core.errors import ParameterError
-from discreet.utility.distances import _sample, _weights, summary
+from discreet.utility.distances import require_weights, sorted_sample, summary
 
 _EXACT = 2**11
 _FINEST = 500
@@ -33,15 +33,8 @@ def hellinger(
 
     Parameters
     ----------
-    x, y : array_like, shapes (a,) and (b,)
-        Labels: cell codes, or strings. A label may occur more than once.
-    x_weights, y_weights : array_like, shapes (a,) and (b,), optional
-        Weights, at least 0 and not all 0; 1 each by default.
-
-    Returns
-    -------
-    float
-        The distance.
+    x, y, x_weights, y_weights
+        As in :func:`~discreet.utility.total_variation`.
 
     Raises
     ------
@@ -55,33 +48,22 @@ def hellinger(
     """
     if np.ndim(x) != 1 or np.ndim(y) != 1:
         raise ParameterError("x and y must be samples in one dimension")
-    labels, which = np.unique(np.concatenate((np.asarray(x), np.asarray(y))), return_inverse=True)
-    roots, start = [], 0
-    for name, values, given in (("x", np.asarray(x), x_weights), ("y", np.asarray(y), y_weights)):
-        weight = _weights(name, values, given)
-        mass = np.bincount(which[start : start + len(values)], weights=weight, minlength=len(labels))
-        roots.append(np.sqrt(mass / mass.sum()))
-        start += len(values)
-    return float(np.linalg.norm(roots[0] - roots[1]) / np.sqrt(2.0))
+    x_labels, y_labels = np.asarray(x), np.asarray(y)
+    weights = require_weights("x", x_labels, x_weights), require_weights("y", y_labels, y_weights)
+    labels, places = np.unique(np.concatenate((x_labels, y_labels)), return_inverse=True)
+    sides = zip(np.split(places, [len(x_labels)]), weights, strict=True)
+    p, q = (np.bincount(side, weights=weight, minlength=len(labels)) for side, weight in sides)
+    return float(np.linalg.norm(np.sqrt(p / p.sum()) - np.sqrt(q / q.sum())) / np.sqrt(2.0))
 
 
 def bandwidth(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> float:
-    """Return Scott's bandwidth :math:`n^{-1/5} s` of a weighted sample, 0 of a constant one.
+    """Return Scott's bandwidth :math:`n^{-1/5} s`, with divisor ``n - 1``; 0 of a constant sample.
 
-    ``n`` is the sum of the weights, and ``s`` the standard deviation with divisor ``n - 1``.
-
-    References
-    ----------
     Scott (1992), Multivariate Density Estimation, equation (6.44) for one dimension without its factor 1.06.
-
-    Examples
-    --------
-    >>> round(bandwidth([1.0, 2.0, 3.0, 4.0]), 4)
-    0.9784
     """
-    count = len(np.asarray(values)) if weights is None else float(np.sum(np.asarray(weights)))
-    spread = summary(values, weights)["sd"]
-    return float(count**-0.2 * spread * np.sqrt(count / (count - 1.0))) if count > 1 else 0.0
+    count = np.size(values) if weights is None else float(np.sum(weights))
+    std = summary(values, weights)["sd"]
+    return float(count**-0.2 * std * np.sqrt(count / (count - 1.0))) if count > 1 else 0.0
 
 
 def kde_l2(
@@ -140,12 +122,13 @@ def kde_l2(
     """
     h = bandwidth(x, x_weights) if width is None else real("width", width, above=0)
     values, masses = [], []
-    for name, sample, given, sign in (("x", x, x_weights, 1.0), ("y", y, y_weights, -1.0)):
-        ordered, weight = _sample(name, sample, given)
+    for name, sample, weights, sign in (("x", x, x_weights, 1.0), ("y", y, y_weights, -1.0)):
+        ordered, weight = sorted_sample(name, sample, weights)
+        mass = np.ones(len(ordered)) if weight is None else weight
         values.append(ordered)
-        masses.append(np.full(len(ordered), sign / len(ordered)) if weight is None else sign * weight / weight.sum())
-    points, which = np.unique(np.concatenate(values), return_inverse=True)
-    signed: Floats = np.bincount(which, weights=np.concatenate(masses)).astype(np.float64)
+        masses.append(sign * mass / mass.sum())
+    points, places = np.unique(np.concatenate(values), return_inverse=True)
+    signed: Floats = np.bincount(places, weights=np.concatenate(masses)).astype(np.float64)
     if h == 0.0:
         return 0.0 if np.abs(signed).max() <= 1e-15 else float("inf")
     square = _all_pairs(points, signed, h) if len(points) <= _EXACT else _binned(points, signed, h)

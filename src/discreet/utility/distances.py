@@ -29,7 +29,6 @@ Cumulative = npt.NDArray[Any]
 
 _LARGEST = 2**62
 _BLOCK = 2**14
-_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 
 def wasserstein_1d(
@@ -75,7 +74,7 @@ def wasserstein_1d(
     >>> wasserstein_1d([0, 10], [0, 10], x_weights=[3, 1], y_weights=[1, 1])
     2.5
     """
-    longer, shorter, top = _staircases(x, x_weights, y, y_weights)
+    longer, shorter, top = _distributions(x, x_weights, y, y_weights)
     return math.fsum(_areas(longer, shorter)) / top
 
 
@@ -86,17 +85,12 @@ def ks_distance(
     x_weights: npt.ArrayLike | None = None,
     y_weights: npt.ArrayLike | None = None,
 ) -> float:
-    """Return the Kolmogorov-Smirnov distance ``sup |F(t) - G(t)|`` between two weighted samples.
+    """Return the Kolmogorov-Smirnov distance ``sup |F(t) - G(t)|``, between 0 and 1, of two weighted samples.
 
     Parameters
     ----------
     x, y, x_weights, y_weights
         As in :func:`wasserstein_1d`.
-
-    Returns
-    -------
-    float
-        The distance, between 0 and 1.
 
     Raises
     ------
@@ -108,15 +102,15 @@ def ks_distance(
     >>> ks_distance([1, 2, 3, 4], [3, 4, 5, 6])
     0.5
     """
-    longer, shorter, top = _staircases(x, x_weights, y, y_weights)
+    longer, shorter, top = _distributions(x, x_weights, y, y_weights)
     # Between two values of one sample its function stands still and the other one does not fall: the largest
     # difference is at one of these values, or just before it.
-    at, here = shorter.values, shorter.values
-    largest = 0.0
-    for side in _SIDES:
-        gap = longer.level(np.searchsorted(longer.values, at, side)) - shorter.level(np.searchsorted(here, at, side))
-        largest = max(largest, float(np.abs(gap).max()))
-    return largest / top
+    values, maximum = shorter.values, 0.0
+    sides: tuple[Literal["left", "right"], ...] = ("left", "right")
+    for side in sides:
+        f, g = (sample.level(np.searchsorted(sample.values, values, side)) for sample in (longer, shorter))
+        maximum = max(maximum, float(np.abs(f - g).max()))
+    return maximum / top
 
 
 def total_variation(
@@ -128,7 +122,7 @@ def total_variation(
 ) -> float:
     r"""Return the total variation distance :math:`\frac12 \sum_c |p_c - q_c|` between two weighted samples of labels.
 
-    It is the Wasserstein-1 distance under the metric that is 0 between equal labels and 1 between others.
+    It is the Wasserstein-1 distance under the metric that is 0 between equal labels and 1 between others, from 0 to 1.
 
     Parameters
     ----------
@@ -136,11 +130,6 @@ def total_variation(
         Labels: cell codes, or strings. A label may occur more than once.
     x_weights, y_weights : array_like, shapes (a,) and (b,), optional
         As in :func:`wasserstein_1d`; ``total_variation(cells, cells, x_weights=p, y_weights=q)`` compares counts.
-
-    Returns
-    -------
-    float
-        The distance, between 0 and 1.
 
     Raises
     ------
@@ -153,51 +142,40 @@ def total_variation(
     0.25
     """
     x_labels, y_labels = np.asarray(x), np.asarray(y)
-    x_weight, y_weight = _weights("x", x_labels, x_weights), _weights("y", y_labels, y_weights)
-    x_unit, y_unit, scale = _units(x_weight, len(x_labels), y_weight, len(y_labels))
-    x_part = np.full(len(x_labels), x_unit) if x_weight is None else x_weight * x_unit
-    y_part = np.full(len(y_labels), y_unit) if y_weight is None else y_weight * y_unit
-    signed = np.concatenate((x_part, -y_part))
-    labels, which = np.unique(np.concatenate((x_labels, y_labels)), return_inverse=True)
-    if signed.dtype == np.int64:
-        difference = np.zeros(len(labels), dtype=np.int64)
-        np.add.at(difference, which, signed)
-    else:
-        difference = np.bincount(which, weights=signed, minlength=len(labels))
-    return float(np.abs(difference).sum(dtype=np.float64) / (2.0 * scale))
+    x_weight, y_weight = require_weights("x", x_labels, x_weights), require_weights("y", y_labels, y_weights)
+    signed, top = signed_masses(x_weight, len(x_labels), y_weight, len(y_labels))
+    labels, places = np.unique(np.concatenate((x_labels, y_labels)), return_inverse=True)
+    difference = np.zeros(len(labels), dtype=signed.dtype)
+    np.add.at(difference, places, signed)
+    return float(np.abs(difference).sum(dtype=np.float64) / (2.0 * top))
 
 
 def summary(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> dict[str, float]:
     """Return mean, standard deviation (divisor: the total weight) and quantiles of a weighted sample.
 
-    A quantile is the least value at which the distribution function reaches the percentage.
-
-    Examples
-    --------
-    >>> both = summary([0, 10], weights=[3, 1])
-    >>> both["mean"], both["p50"], both["p95"]
-    (2.5, 0.0, 10.0)
+    A quantile is the minimum value at which the distribution function reaches the percentage.
     """
-    ordered, weight = _sample("values", values, weights)
+    ordered, weight = sorted_sample("values", values, weights)
     if weight is None:
         weight = np.ones(len(ordered), dtype=np.int64)
     total = weight.sum()
     mean = float(np.dot(ordered, weight) / total)
     deviations = ordered - mean
-    out = {"mean": mean, "sd": float(np.sqrt(np.dot(deviations * deviations, weight) / total))}
-    reached = np.cumsum(weight)
-    integral = reached.dtype == np.int64
-    scaled = reached * 100 if integral else reached
-    for percent in QUANTILES:
-        at = np.searchsorted(scaled, percent * reached[-1] if integral else percent / 100 * reached[-1])
-        out[f"p{percent}"] = float(ordered[min(int(at), len(ordered) - 1)])
-    return out
+    facts = {"mean": mean, "sd": float(np.sqrt(np.dot(deviations * deviations, weight) / total))}
+    levels = np.cumsum(weight)
+    top = levels[-1]
+    if levels.dtype == np.int64:  # exactly: 0.01 is no binary fraction
+        places = np.searchsorted(levels * 100, [percent * top for percent in QUANTILES])
+    else:
+        places = np.searchsorted(levels, [percent / 100 * top for percent in QUANTILES])
+    quantiles = ordered[np.minimum(places, len(ordered) - 1)].tolist()
+    return facts | {f"p{percent}": value for percent, value in zip(QUANTILES, quantiles, strict=True)}
 
 
-def _sample(name: str, values: npt.ArrayLike, weights: npt.ArrayLike | None) -> tuple[Floats, Weights | None]:
+def sorted_sample(name: str, values: npt.ArrayLike, weights: npt.ArrayLike | None) -> tuple[Floats, Weights | None]:
     """Return a sample sorted, with its weights in the same order; None stands for equal weights."""
     points = np.asarray(values, dtype=np.float64)
-    weight = _weights(name, points, weights)
+    weight = require_weights(name, points, weights)
     if not np.isfinite(points).all():
         raise ParameterError(f"{name} holds a value that is not finite. Take out nulls and infinities first")
     if (points[1:] >= points[:-1]).all():
@@ -208,16 +186,17 @@ def _sample(name: str, values: npt.ArrayLike, weights: npt.ArrayLike | None) -> 
     return points[order], weight[order]
 
 
-def _weights(name: str, values: npt.NDArray[Any], weights: npt.ArrayLike | None) -> Weights | None:
+def require_weights(name: str, values: npt.NDArray[Any], weights: npt.ArrayLike | None) -> Weights | None:
+    """Return the weights of a sample as int64 or float64; None for equal ones."""
     if values.ndim != 1 or not len(values):
         raise ParameterError(f"{name} must be a sample of at least one value, in one dimension")
     if weights is None:
         return None
-    given = np.asarray(weights)
-    if given.shape != values.shape or given.dtype.kind not in "iuf":
+    array = np.asarray(weights)
+    if array.shape != values.shape or array.dtype.kind not in "iuf":
         raise ParameterError(f"the weights of {name} must be numbers, one per value")
     weight: Weights
-    weight = given.astype(np.float64, copy=False) if given.dtype.kind == "f" else given.astype(np.int64, copy=False)
+    weight = array.astype(np.float64, copy=False) if array.dtype.kind == "f" else array.astype(np.int64, copy=False)
     total = float(weight.sum(dtype=np.float64))
     if not (np.isfinite(total) and total > 0 and weight.min() >= 0):
         raise ParameterError(f"the weights of {name} must be finite, at least 0, and not all 0")
@@ -226,57 +205,66 @@ def _weights(name: str, values: npt.NDArray[Any], weights: npt.ArrayLike | None)
 
 def _units(x: Weights | None, x_size: int, y: Weights | None, y_size: int) -> tuple[Any, Any, float]:
     """Return what one unit of weight of ``x`` and of ``y`` is over a common denominator, and the denominator."""
-    whole = all(weight is None or weight.dtype == np.int64 for weight in (x, y))
-    x_total = x_size if x is None else x.sum()
-    y_total = y_size if y is None else y.sum()
-    if whole and int(x_total) * int(y_total) < _LARGEST:
-        return int(y_total), int(x_total), float(int(x_total) * int(y_total))
-    return 1.0 / float(x_total), 1.0 / float(y_total), 1.0
+    sides = ((x, x_size), (y, y_size))
+    x_total, y_total = (size if weights is None else weights.sum().item() for weights, size in sides)
+    if isinstance(x_total, int) and isinstance(y_total, int) and x_total * y_total < _LARGEST:
+        return y_total, x_total, float(x_total * y_total)
+    return 1.0 / x_total, 1.0 / y_total, 1.0
+
+
+def _masses(weights: Weights | None, size: int, unit: Any) -> npt.NDArray[Any]:
+    return np.full(size, unit) if weights is None else weights * unit
+
+
+def signed_masses(x: Weights | None, x_size: int, y: Weights | None, y_size: int) -> tuple[npt.NDArray[Any], float]:
+    """Return the mass of each value of ``x``, and of ``y`` negated, over a common denominator, and the denominator."""
+    x_unit, y_unit, top = _units(x, x_size, y, y_size)
+    return np.concatenate((_masses(x, x_size, x_unit), _masses(y, y_size, -y_unit))), top
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Staircase:
-    """A distribution function: sorted values, and the level reached after each number of them."""
+class _Distribution:
+    """A distribution function: sorted values, and the level after each number of them."""
 
     values: Floats
     unit: Any
-    reached: Cumulative | None  # from 0; None where every value adds one unit
+    levels: Cumulative | None  # from 0; None where every value adds one unit
 
     @classmethod
-    def of(cls, values: Floats, weights: Weights | None, unit: Any) -> _Staircase:
+    def from_sample(cls, values: Floats, weights: Weights | None, unit: Any) -> _Distribution:
         if weights is None and isinstance(unit, int):
-            return cls(values=values, unit=unit, reached=None)
-        steps = np.full(len(values), unit) if weights is None else weights * unit
-        reached = np.concatenate((np.zeros(1, dtype=steps.dtype), np.cumsum(steps)))
-        if reached.dtype.kind == "f":  # rounding must not keep a function from ending at 1
-            np.minimum(reached, 1.0, out=reached)
-            reached[-1] = 1.0
-        return cls(values=values, unit=unit, reached=reached)
+            return cls(values=values, unit=unit, levels=None)
+        levels = np.concatenate(([0], np.cumsum(_masses(weights, len(values), unit))))
+        if levels.dtype.kind == "f":  # rounding must not keep a function from ending at 1
+            np.minimum(levels, 1.0, out=levels)
+            levels[-1] = 1.0
+        return cls(values=values, unit=unit, levels=levels)
 
     def level(self, count: Indices) -> Cumulative:
         """Return the level after ``count`` values."""
-        return count * self.unit if self.reached is None else self.reached[count]
+        return count * self.unit if self.levels is None else self.levels[count]
 
     def between(self, low: Any, high: Any) -> tuple[int, int]:
         """Return the range of counts whose levels are above ``low`` and below ``high``."""
-        if self.reached is None:
+        if self.levels is None:
             return int(low) // self.unit + 1, -(-int(high) // self.unit)
-        return int(np.searchsorted(self.reached, low, "right")), int(np.searchsorted(self.reached, high, "left"))
+        return int(np.searchsorted(self.levels, low, "right")), int(np.searchsorted(self.levels, high, "left"))
 
 
-def _staircases(
+def _distributions(
     x: npt.ArrayLike, x_weights: npt.ArrayLike | None, y: npt.ArrayLike, y_weights: npt.ArrayLike | None
-) -> tuple[_Staircase, _Staircase, float]:
+) -> tuple[_Distribution, _Distribution, float]:
     """Return the distribution functions of both samples, the longer one first, and the level at which both end."""
-    x_sorted, x_weight = _sample("x", x, x_weights)
-    y_sorted, y_weight = _sample("y", y, y_weights)
-    x_unit, y_unit, top = _units(x_weight, len(x_sorted), y_weight, len(y_sorted))
-    both = _Staircase.of(x_sorted, x_weight, x_unit), _Staircase.of(y_sorted, y_weight, y_unit)
-    longer, shorter = both if len(x_sorted) >= len(y_sorted) else both[::-1]
+    x_points, x_weight = sorted_sample("x", x, x_weights)
+    y_points, y_weight = sorted_sample("y", y, y_weights)
+    x_unit, y_unit, top = _units(x_weight, len(x_points), y_weight, len(y_points))
+    sides = ((x_points, x_weight, x_unit), (y_points, y_weight, y_unit))
+    distributions = [_Distribution.from_sample(*side) for side in sides]
+    longer, shorter = sorted(distributions, key=lambda distribution: len(distribution.values), reverse=True)
     return longer, shorter, top
 
 
-def _areas(longer: _Staircase, shorter: _Staircase) -> Iterator[float]:
+def _areas(longer: _Distribution, shorter: _Distribution) -> Iterator[float]:
     """Give the area between two quantile functions, block by block of the longer one's steps.
 
     Between two neighbouring levels of either function both quantiles stand still.
@@ -287,15 +275,14 @@ def _areas(longer: _Staircase, shorter: _Staircase) -> Iterator[float]:
         low, ups, high = levels[0], levels[1:], levels[-1]
         if low == high:  # values without weight
             continue
-        first, end = shorter.between(low, high)
-        cuts = shorter.level(np.arange(first, end))
-        place = np.searchsorted(ups, cuts)
-        ends = np.insert(ups, place, cuts)
-        one = np.insert(longer.values[start:stop], place, longer.values[start + place])
-        after_each_cut = np.concatenate(([0], place + np.arange(1, len(place) + 1), [len(ends)]))
-        other = np.repeat(shorter.values[first - 1 : end], np.diff(after_each_cut))
+        begin, end = shorter.between(low, high)
+        cuts = shorter.level(np.arange(begin, end))
+        places = np.searchsorted(ups, cuts)
+        ends = np.insert(ups, places, cuts)
+        quantiles = np.insert(longer.values[start:stop], places, longer.values[start + places])
+        pieces = np.diff(np.concatenate(([0], places + np.arange(1, len(places) + 1), [len(ends)])))
         widths = np.diff(ends, prepend=low).astype(np.float64)
-        heights = np.abs(one - other)
+        heights = np.abs(quantiles - np.repeat(shorter.values[begin - 1 : end], pieces))
         if not widths.all():  # empty pieces: left out, so that swapping the samples gives the same sum
             widths, heights = widths[widths > 0], heights[widths > 0]
         heights *= widths

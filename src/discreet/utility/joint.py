@@ -10,22 +10,20 @@ from scipy.special import expit
 from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import ParameterError
 from discreet.utility.distances import Weights, total_variation
-from discreet.utility.rows import Rows, Values
+from discreet.utility.rows import DistinctRows, Values
 
 _MOST_LABELS = 50
 
 
-def marginal_distances(x: Rows, y: Rows, ways: int) -> dict[str, float]:
-    """Return the total variation distance between the labels of each marginal of ``ways`` columns, by their names."""
-    found = {}
-    for subset in combinations(range(len(x.columns)), ways):
-        a, b = _keys(x, y, subset)
-        apart = total_variation(a, b, x_weights=x.frequencies, y_weights=y.frequencies)
-        found[" x ".join(x.columns[i].name for i in subset)] = apart
-    return found
+def marginal_distances(x: DistinctRows, y: DistinctRows, ways: int) -> list[float]:
+    """Return the total variation distance between the labels of each marginal of ``ways`` columns."""
+    return [
+        total_variation(*_keys(x, y, subset), x_weights=x.frequencies, y_weights=y.frequencies)
+        for subset in combinations(range(len(x.columns)), ways)
+    ]
 
 
-def _keys(x: Rows, y: Rows, subset: tuple[int, ...]) -> tuple[Integers, Integers]:
+def _keys(x: DistinctRows, y: DistinctRows, subset: tuple[int, ...]) -> tuple[Integers, Integers]:
     """Return one number for the labels that each row has in some columns, the same number for the same labels."""
     keys = np.zeros(len(x.frequencies) + len(y.frequencies), dtype=np.int64)
     for index in subset:
@@ -38,110 +36,97 @@ def _keys(x: Rows, y: Rows, subset: tuple[int, ...]) -> tuple[Integers, Integers
     return keys[: len(x.frequencies)], keys[len(x.frequencies) :]
 
 
-def associations(table: Rows) -> dict[str, float]:
-    r"""Return how strongly each pair of columns is associated, by their names.
-
-    Of two ordered columns Pearson's correlation, between -1 and 1, over the rows without nulls in them; of two
-    unordered ones Cramér's :math:`V = \sqrt{\chi^2 / (N \min(r - 1, s - 1))}`; of an ordered and an unordered one the
-    correlation ratio :math:`\eta`, the square root of the share of variance between labels. A null is one more label.
-    Without variation, or without rows, 0.
-    """
-    found = {}
-    for one, other in combinations(table.columns, 2):
-        if one.ordered and other.ordered:
-            value = _pearson(one, other, table.frequencies)
-        elif one.ordered or other.ordered:
-            value = _ratio(one, other, table.frequencies) if one.ordered else _ratio(other, one, table.frequencies)
+def associations(table: DistinctRows) -> list[float]:
+    """Return how strongly each pair of columns is associated; 0 without variation, or without rows."""
+    strengths = []
+    for x, y in combinations(table.columns, 2):
+        if x.ordered and y.ordered:
+            strengths.append(_pearson(x, y, table.frequencies))
+        elif x.ordered:
+            strengths.append(_correlation_ratio(x, y, table.frequencies))
+        elif y.ordered:
+            strengths.append(_correlation_ratio(y, x, table.frequencies))
         else:
-            value = _cramer(one, other, table.frequencies)
-        found[f"{one.name} x {other.name}"] = value
-    return found
+            strengths.append(_cramer(x, y, table.frequencies))
+    return strengths
 
 
-def _pearson(one: Values, other: Values, frequencies: Integers) -> float:
-    a, b = one.points[one.place], other.points[other.place]
-    known = ~(np.isnan(a) | np.isnan(b)) & (frequencies > 0)
-    if not known.any():
+def _pearson(x: Values, y: Values, frequencies: Integers) -> float:
+    """Return Pearson's correlation over the rows without nulls."""
+    a, b = x.points[x.place], y.points[y.place]
+    present = ~(np.isnan(a) | np.isnan(b)) & (frequencies > 0)
+    if not present.any():
         return 0.0
-    a, b, w = a[known], b[known], frequencies[known] / frequencies[known].sum()
+    a, b, w = a[present], b[present], frequencies[present] / frequencies[present].sum()
     a, b = a - w @ a, b - w @ b
     spread = np.sqrt((w @ (a * a)) * (w @ (b * b)))
     return float((w @ (a * b)) / spread) if spread > 0 else 0.0
 
 
-def _ratio(ordered: Values, label: Values, frequencies: Integers) -> float:
+def _correlation_ratio(ordered: Values, label: Values, frequencies: Integers) -> float:
+    """Return the square root of the share of variance between labels, of which a null is one."""
     a = ordered.points[ordered.place]
-    known = ~np.isnan(a) & (frequencies > 0)
-    if not known.any():
+    present = ~np.isnan(a) & (frequencies > 0)
+    if not present.any():
         return 0.0
-    a, w = a[known], frequencies[known] / frequencies[known].sum()
+    a, w = a[present], frequencies[present] / frequencies[present].sum()
     a = a - w @ a
-    group = label.place[known]
+    group = label.place[present]
     mass = np.bincount(group, weights=w)
     means = np.bincount(group, weights=w * a)[mass > 0] / mass[mass > 0]
-    total = float(w @ (a * a))
-    between = float(mass[mass > 0] @ (means * means))
-    return float(np.sqrt(min(1.0, between / total))) if total > 0 else 0.0
+    variance = float(w @ (a * a))
+    explained = float(mass[mass > 0] @ (means * means))
+    return float(np.sqrt(min(1.0, explained / variance))) if variance > 0 else 0.0
 
 
-def _cramer(one: Values, other: Values, frequencies: Integers) -> float:
-    keys, which = np.unique(one.place * len(other.points) + other.place, return_inverse=True)
-    observed = np.bincount(which, weights=frequencies) / frequencies.sum()
-    rows, columns = keys // len(other.points), keys % len(other.points)
+def _cramer(x: Values, y: Values, frequencies: Integers) -> float:
+    r"""Return Cramér's :math:`V = \sqrt{\chi^2 / (N \min(r - 1, s - 1))}`, with nulls as one more label."""
+    keys, places = np.unique(x.place * len(y.points) + y.place, return_inverse=True)
+    observed = np.bincount(places, weights=frequencies) / frequencies.sum()
+    rows, columns = keys // len(y.points), keys % len(y.points)
     row, column = np.bincount(rows, weights=observed), np.bincount(columns, weights=observed)
     degrees = min(np.count_nonzero(row), np.count_nonzero(column)) - 1
     if degrees < 1:
         return 0.0
     expected = row[rows] * column[columns]
-    held = observed > 0
+    positive = observed > 0
     # chi^2 / N = sum of o^2 / e less 1: cells that nobody holds add nothing to the sum.
-    return float(np.sqrt(max(0.0, (observed[held] ** 2 / expected[held]).sum() - 1.0) / degrees))
+    return float(np.sqrt(max(0.0, (observed[positive] ** 2 / expected[positive]).sum() - 1.0) / degrees))
 
 
-def features(x: Rows, y: Rows) -> tuple[Floats, Floats]:
-    """Return the features of the propensity model, of the rows that occur.
+def features(x: DistinctRows, y: DistinctRows) -> tuple[Floats, Floats]:
+    """Return the features of the propensity model, of the rows that occur in ``x`` and in ``y``."""
+    nulls = [bool(np.isnan(np.append(a.points, b.points)).any()) for a, b in zip(x.columns, y.columns, strict=True)]
+    return _design(x, x, nulls), _design(y, x, nulls)
 
-    Of an ordered column: the scaled coordinate, its square, and products with other ordered ones (a null is at the mean
-    of ``x``, and has an indicator). Of another: indicators of the labels second to fiftieth in ``x`` by frequency.
+
+def _design(table: DistinctRows, reference: DistinctRows, nulls: list[bool]) -> Floats:
+    """Return indicators, scaled coordinates, their squares and products; means and labels are those of the reference.
+
+    A null is at the mean, and has an indicator; so have the labels second to fiftieth by frequency.
     """
-    both = []
-    columns = list(zip(x.columns, y.columns, strict=True))
-    kept = [_frequent(one, x.frequencies) if not one.ordered else np.zeros(0) for one in x.columns]
-    centre = [_middle(one, x.frequencies) if one.ordered else 0.0 for one in x.columns]
-    gaps = [any(np.isnan(side.points).any() for side in pair) for pair in columns]
-    for table in (x, y):
-        held = table.held
-        parts, coordinates = [], []
-        for index, column in enumerate(table.columns):
-            values = column.points[column.place[held]]
-            missing = np.isnan(values)
-            if gaps[index]:
-                parts.append(missing.astype(np.float64))
-            if column.ordered:
-                coordinates.append(np.where(missing, 0.0, values - centre[index]) / column.scale)
-            else:
-                parts += [(values == label).astype(np.float64) for label in kept[index]]
-        parts += coordinates
-        parts += [a * a for a in coordinates] + [a * b for a, b in combinations(coordinates, 2)]
-        both.append(np.column_stack(parts) if parts else np.zeros((len(held), 0)))
-    return both[0], both[1]
-
-
-def _frequent(column: Values, frequencies: Integers) -> Floats:
-    known = ~np.isnan(column.points)
-    order = np.argsort(-column.masses(frequencies)[known], kind="stable")
-    return column.points[known][order][:_MOST_LABELS][1:]
-
-
-def _middle(column: Values, frequencies: Integers) -> float:
-    known = ~np.isnan(column.points)
-    masses = column.masses(frequencies)[known]
-    return float(column.points[known] @ masses / masses.sum()) if masses.sum() else 0.0
+    present = table.present
+    indicators, coordinates = [np.zeros((len(present), 0))], []
+    for column, model, with_nulls in zip(table.columns, reference.columns, nulls, strict=True):
+        values = column.points[column.place[present]]
+        missing = np.isnan(values)
+        if with_nulls:
+            indicators.append(missing.astype(np.float64))
+        known = ~np.isnan(model.points)
+        points, masses = model.points[known], model.masses(reference.frequencies)[known]
+        if column.ordered:
+            mean = float(points @ masses / (masses.sum() or 1))
+            coordinates.append(np.where(missing, 0.0, values - mean) / column.scale)
+        else:
+            labels = points[np.argsort(-masses, kind="stable")][1:_MOST_LABELS]
+            indicators += [(values == label).astype(np.float64) for label in labels]
+    squares = [a * a for a in coordinates]
+    products = [a * b for a, b in combinations(coordinates, 2)]
+    return np.column_stack([*indicators, *coordinates, *squares, *products])
 
 
 # How well a release can be told from the table: the propensity-score mean squared error.
 
-_STEPS = 50
 _RIDGE = 1e-6
 
 
@@ -155,8 +140,8 @@ def pmse(x: Floats, y: Floats, *, x_weights: Weights | None = None, y_weights: W
     value is :math:`c (1 - c)`. If both samples came from the same law, a model with ``k`` coefficients beside the
     intercept would have about :math:`k \, c (1-c)^2 / N` (Snoke and others, where x is fixed and y modelled).
 
-    The regression is fitted by Newton steps with a ridge of 1e-6 per record on standardised features, which keeps the
-    fit finite where the samples separate completely; scikit-learn is not needed.
+    The regression is fitted by Newton steps in a trust region, with a ridge of 1e-6 per record on standardised
+    features, which keeps the fit finite where the samples separate completely; scikit-learn is not needed.
 
     Parameters
     ----------
@@ -190,47 +175,38 @@ def pmse(x: Floats, y: Floats, *, x_weights: Weights | None = None, y_weights: W
     """
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1] or not len(x) or not len(y):
         raise ParameterError("both samples must be tables of at least one record with the same features")
-    features = np.concatenate((x, y))
+    stacked = np.concatenate((x, y))
     of_y = np.concatenate((np.zeros(len(x)), np.ones(len(y))))
-    counts = [np.ones(len(side)) if given is None else given for side, given in ((x, x_weights), (y, y_weights))]
-    weights = np.concatenate(counts) / (counts[0].sum() + counts[1].sum())
+    sides = ((x, x_weights), (y, y_weights))
+    weights = np.concatenate(
+        [np.ones(len(side)) if frequencies is None else frequencies for side, frequencies in sides]
+    )
+    weights = weights / weights.sum()
     share = float(weights @ of_y)
-    centred = features - weights @ features
+    centred = stacked - weights @ stacked
     spread = np.sqrt(weights @ (centred * centred))
-    design = np.column_stack((np.ones(len(features)), centred[:, spread > 0] / spread[spread > 0]))
-    fitted = expit(design @ _newton(design, of_y, weights))
+    design = np.column_stack((np.ones(len(stacked)), centred[:, spread > 0] / spread[spread > 0]))
+    fitted = expit(design @ _coefficients(design, of_y, weights))
     return float(weights @ (fitted - share) ** 2)
 
 
-def _newton(design: Floats, of_y: Floats, weights: Floats) -> Floats:
+def _coefficients(design: Floats, of_y: Floats, weights: Floats) -> Floats:
     """Return the coefficients that maximise the penalised likelihood, which is strictly concave."""
-    penalty = np.full(design.shape[1], _RIDGE)
+    from scipy.optimize import minimize
+
+    penalty, start = np.full(design.shape[1], _RIDGE), np.zeros(design.shape[1])
     penalty[0] = 0.0
     share = float(weights @ of_y)
-    coefficients = np.zeros(design.shape[1])
-    coefficients[0] = np.log(share / (1.0 - share))
+    start[0] = np.log(share / (1.0 - share))
 
-    def objective(b: Floats) -> float:
+    def objective(b: Floats) -> tuple[float, Floats]:
         line = design @ b
-        return float(weights @ (np.logaddexp(0.0, line) - of_y * line) + 0.5 * penalty @ (b * b))
+        value = weights @ (np.logaddexp(0.0, line) - of_y * line) + 0.5 * penalty @ (b * b)
+        return float(value), design.T @ (weights * (expit(line) - of_y)) + penalty * b
 
-    value = objective(coefficients)
-    for _ in range(_STEPS):
-        fitted = expit(design @ coefficients)
-        gradient = design.T @ (weights * (fitted - of_y)) + penalty * coefficients
-        curvature = (design * (weights * fitted * (1.0 - fitted))[:, None]).T @ design + np.diag(penalty)
-        step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
-        fraction = 1.0
-        while fraction > 1e-6:
-            trial = coefficients - fraction * step
-            lower = objective(trial)
-            if lower <= value:
-                break
-            fraction /= 2.0
-        else:
-            break
-        done = value - lower <= 1e-12 * max(1.0, abs(value))
-        coefficients, value = trial, lower
-        if done:
-            break
-    return coefficients
+    def curvature(b: Floats) -> Floats:
+        line = design @ b
+        return np.asarray((design * (weights * expit(line) * expit(-line))[:, None]).T @ design + np.diag(penalty))
+
+    fit = minimize(objective, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-11})
+    return np.asarray(fit.x)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.arrays import Integers
 from discreet._core.checks import integer
 from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
@@ -16,15 +15,16 @@ from discreet._core.text import counted
 from discreet.utility.densities import hellinger, kde_l2
 from discreet.utility.distances import ks_distance, total_variation, wasserstein_1d
 from discreet.utility.joint import associations, features, marginal_distances, pmse
-from discreet.utility.rows import BINS, Rows, Values
+from discreet.utility.rows import BINS, DistinctRows
 from discreet.utility.transport import sliced_wasserstein, transport_available, transport_distance
 
 _PAIRS = 2**22
 _DIRECTIONS = 100
 
-Found = dict[str, float]
-Measure = Callable[[Rows, Rows], Found]
-_Apart = Callable[[Values, Integers, Values, Integers], float]
+Distances = dict[str, float]
+"""What a measure finds: its values, by what they are of."""
+
+Measure = Callable[[DistinctRows, DistinctRows], Distances]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,156 +48,163 @@ class Measured:
     how: str
 
 
-def chosen(measures: str | Iterable[str]) -> tuple[str, ...]:
+def parse_measures(measures: str | Iterable[str]) -> tuple[str, ...]:
     """Return the measures asked for, in the order of :data:`MEASURES`; ``"all"`` stands for all."""
-    names = set(MEASURES) if measures == "all" else {measures} if isinstance(measures, str) else set(measures)
+    names = {measures} if isinstance(measures, str) else set(measures)
+    if measures == "all":
+        names = set(MEASURES)
     unknown = sorted(names - set(MEASURES))
     if unknown:
         raise ParameterError(f"unknown measure {unknown[0]!r}. The measures are: all, {', '.join(MEASURES)}")
     return tuple(name for name in MEASURES if name in names)
 
 
-def measured(
-    data: Rows,
-    release: Rows,
-    holdout: Rows | None,
+def compute_measures(
+    data: DistinctRows,
+    release: DistinctRows,
+    holdout: DistinctRows | None,
     *,
     measures: Sequence[str],
     resamples: int,
     rng: np.random.Generator,
 ) -> tuple[Measured, ...]:
     """Return every measure of a release, beside its baselines."""
-    samples = [data.resampled(release.size, rng) for _ in range(integer("resamples", resamples, least=0))]
-    exact = _transport_is_exact(data, release, holdout)
-    out = []
+    samples = [data.bootstrap(release.size, rng) for _ in range(integer("resamples", resamples, least=0))]
+    results = []
     for name in measures:
         how, measure = MEASURES[name]
-        if name == "transport" and len(data.columns) == 1:
-            continue  # w1 or tv again
-        if name == "transport" and not exact:
-            why = "the tables are too large for exact transport" if transport_available() else "POT is not installed"
-            how, measure = f"sliced W1 over {_DIRECTIONS} directions, at most W1: {why}", _sliced_transport
-        found, apart = measure(data, release), None if holdout is None else measure(data, holdout)
-        again = [measure(data, sample) for sample in samples]
-        for of, value in found.items():
-            reached = np.array([one[of] for one in again if of in one])
-            bootstrap = None
-            if len(reached):
-                low, high = np.quantile(reached, (0.025, 0.975)).tolist()
-                bootstrap = float(reached.mean()), low, high
-            out.append(
-                Measured(
-                    measure=name,
-                    of=of,
-                    release=value,
-                    bootstrap=bootstrap,
-                    holdout=None if apart is None else apart.get(of),
-                    how=how,
-                )
+        if name == "transport":
+            if len(data.columns) == 1:
+                continue  # w1 or tv again
+            how, measure = _transport(data, release, holdout)
+        held_out = {} if holdout is None else measure(data, holdout)
+        resampled = [measure(data, sample) for sample in samples]
+        results += [
+            Measured(
+                measure=name,
+                of=of,
+                release=value,
+                bootstrap=_mean_and_range([distances[of] for distances in resampled if of in distances]),
+                holdout=held_out.get(of),
+                how=how,
             )
-    return tuple(out)
+            for of, value in measure(data, release).items()
+        ]
+    return tuple(results)
 
 
-def _transport_is_exact(data: Rows, release: Rows, holdout: Rows | None) -> bool:
-    """Say whether every pair of tables compared is small enough; all are measured the same way."""
-    rows = len(data.held)
-    other = max(len(release.held), min(rows, release.size), 0 if holdout is None else len(holdout.held))
-    return transport_available() and rows * other <= _PAIRS
+def _mean_and_range(values: list[float]) -> tuple[float, float, float] | None:
+    """Return the mean of values, and the ends of the range that holds 95 % of them."""
+    if not values:
+        return None
+    low, high = np.quantile(values, (0.025, 0.975)).tolist()
+    return float(np.mean(values)), low, high
+
+
+def _transport(data: DistinctRows, release: DistinctRows, holdout: DistinctRows | None) -> tuple[str, Measure]:
+    """Return exact transport where every pair of tables is small enough, else sliced: one measure for all pairs."""
+    rows = len(data.present)
+    others = [len(release.present), min(rows, release.size)]
+    if holdout is not None:
+        others.append(len(holdout.present))
+    if not transport_available():
+        reason = "POT is not installed"
+    elif rows * max(others) > _PAIRS:
+        reason = "the tables are too large for exact transport"
+    else:
+        return MEASURES["transport"]
+    return f"sliced W1 over {_DIRECTIONS} directions, at most W1: {reason}", _sliced_transport
 
 
 # -- column by column -------------------------------------------------------------------------------------------------
 
 
-def _by_column(distance: _Apart, *, ordered: bool) -> Measure:
-    """Measure each column (each ordered one); of ordered ones the values that are not null, scaled."""
+def _on_the_line(distance: Callable[..., float]) -> Measure:
+    """Measure each ordered column: the values that are not null, scaled."""
 
-    def measure(x: Rows, y: Rows) -> Found:
-        found = {}
-        for one, other in zip(x.columns, y.columns, strict=True):
-            if ordered and not one.ordered:
+    def measure(x: DistinctRows, y: DistinctRows) -> Distances:
+        distances = {}
+        for a, b in zip(x.columns, y.columns, strict=True):
+            p, q = a.masses(x.frequencies), b.masses(y.frequencies)
+            left, right = ~np.isnan(a.points), ~np.isnan(b.points)
+            if not (a.ordered and p[left].any() and q[right].any()):
                 continue
-            p, q = one.masses(x.frequencies), other.masses(y.frequencies)
-            if ordered and not (p[~np.isnan(one.points)].any() and q[~np.isnan(other.points)].any()):
-                continue
-            apart = distance(one, p, other, q)
-            if np.isfinite(apart):  # a constant table has no density estimate
-                found[one.name] = apart
-        return found
+            points = a.points[left] / a.scale, b.points[right] / a.scale
+            value = distance(*points, x_weights=p[left], y_weights=q[right])
+            if np.isfinite(value):  # a constant table has no density estimate
+                distances[a.name] = value
+        return distances
 
     return measure
 
 
-def _on_the_line(distance: Callable[..., float]) -> _Apart:
-    def apart(x: Values, p: Integers, y: Values, q: Integers) -> float:
-        a, b = ~np.isnan(x.points), ~np.isnan(y.points)
-        return distance(x.points[a] / x.scale, y.points[b] / x.scale, x_weights=p[a], y_weights=q[b])
+def _of_labels(distance: Callable[..., float]) -> Measure:
+    """Measure each column by its labels."""
 
-    return apart
+    def measure(x: DistinctRows, y: DistinctRows) -> Distances:
+        return {
+            a.name: distance(a.labels, b.labels, x_weights=a.masses(x.frequencies), y_weights=b.masses(y.frequencies))
+            for a, b in zip(x.columns, y.columns, strict=True)
+        }
 
-
-def _of_labels(distance: Callable[..., float]) -> _Apart:
-    def apart(x: Values, p: Integers, y: Values, q: Integers) -> float:
-        return distance(x.labels, y.labels, x_weights=p, y_weights=q)
-
-    return apart
+    return measure
 
 
 # -- of several columns -----------------------------------------------------------------------------------------------
 
 
-def _exact_transport(x: Rows, y: Rows) -> Found:
-    apart = transport_distance(x.scaled(), y.scaled(), **_as_sample(x, y))
-    return {"all columns": apart}
+def _exact_transport(x: DistinctRows, y: DistinctRows) -> Distances:
+    return {"all columns": transport_distance(x.scaled(), y.scaled(), **_sample_options(x, y))}
 
 
-def _sliced_transport(x: Rows, y: Rows) -> Found:
+def _sliced_transport(x: DistinctRows, y: DistinctRows) -> Distances:
     # The same directions every time, so that a release and its baselines differ by their records alone.
-    apart = sliced_wasserstein(x.scaled(), y.scaled(), directions=_DIRECTIONS, rng=seeded(0), **_as_sample(x, y))
-    return {"all columns": apart.value}
+    options = _sample_options(x, y)
+    sliced = sliced_wasserstein(x.scaled(), y.scaled(), directions=_DIRECTIONS, rng=seeded(0), **options)
+    return {"all columns": sliced.value}
 
 
-def _as_sample(x: Rows, y: Rows) -> dict[str, Any]:
+def _sample_options(x: DistinctRows, y: DistinctRows) -> dict[str, Any]:
     return {
-        "x_weights": x.frequencies[x.held],
-        "y_weights": y.frequencies[y.held],
+        "x_weights": x.frequencies[x.present],
+        "y_weights": y.frequencies[y.present],
         "ordered": x.ordered,
         "column_weights": x.weights,
     }
 
 
 def _marginals(ways: int) -> Measure:
-    def measure(x: Rows, y: Rows) -> Found:
-        apart = marginal_distances(x, y, ways)
-        of = f"{counted(len(apart), 'marginal')} of {counted(ways, 'column')}"
-        return _mean_and_largest(list(apart.values()), of)
+    def measure(x: DistinctRows, y: DistinctRows) -> Distances:
+        distances = marginal_distances(x, y, ways)
+        return _mean_and_largest(distances, f"{counted(len(distances), 'marginal')} of {counted(ways, 'column')}")
 
     return measure
 
 
-def _correlation(x: Rows, y: Rows) -> Found:
-    one, other = associations(x), associations(y)
-    return _mean_and_largest([abs(one[pair] - other[pair]) for pair in one], counted(len(one), "pair") + " of columns")
+def _correlation(x: DistinctRows, y: DistinctRows) -> Distances:
+    differences = [abs(a - b) for a, b in zip(associations(x), associations(y), strict=True)]
+    return _mean_and_largest(differences, counted(len(differences), "pair") + " of columns")
 
 
-def _mean_and_largest(values: list[float], of: str) -> Found:
+def _mean_and_largest(values: list[float], of: str) -> Distances:
     return {f"{of}, mean": float(np.mean(values)), f"{of}, largest": max(values)} if values else {}
 
 
-def _propensity(x: Rows, y: Rows) -> Found:
+def _propensity(x: DistinctRows, y: DistinctRows) -> Distances:
     a, b = features(x, y)
-    return {"all columns": pmse(a, b, x_weights=x.frequencies[x.held], y_weights=y.frequencies[y.held])}
+    return {"all columns": pmse(a, b, x_weights=x.frequencies[x.present], y_weights=y.frequencies[y.present])}
 
 
 _LABELS = f"labels; ordered columns in at most {BINS} equal ranges; nulls are one more"
 
 MEASURES: dict[str, tuple[str, Measure]] = {
-    "w1": ("scaled by upper - lower, nulls left out", _by_column(_on_the_line(wasserstein_1d), ordered=True)),
-    "ks": ("nulls left out", _by_column(_on_the_line(ks_distance), ordered=True)),
-    "tv": (_LABELS, _by_column(_of_labels(total_variation), ordered=False)),
-    "hellinger": (_LABELS, _by_column(_of_labels(hellinger), ordered=False)),
+    "w1": ("scaled by upper - lower, nulls left out", _on_the_line(wasserstein_1d)),
+    "ks": ("nulls left out", _on_the_line(ks_distance)),
+    "tv": (_LABELS, _of_labels(total_variation)),
+    "hellinger": (_LABELS, _of_labels(hellinger)),
     "kde-l2": (
         "values scaled by upper - lower, Gaussian kernel, Scott's bandwidth of the table",
-        _by_column(_on_the_line(kde_l2), ordered=True),
+        _on_the_line(kde_l2),
     ),
     "transport": ("exact W1 under the domain's ground distance", _exact_transport),
     "marginals-2": (f"total variation; {_LABELS}", _marginals(2)),

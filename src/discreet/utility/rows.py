@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,21 +22,25 @@ BINS = 20
 Reader = Callable[[Any], "tuple[pl.DataFrame, Integers]"]
 
 
+@contextmanager
+def problems_of(source: str) -> Iterator[None]:
+    """Begin the message of a problem with the data by what they are."""
+    try:
+        yield
+    except DataError as problem:
+        raise DataError(problem.column, source + problem.problem, problem.remedy) from None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Values:
-    """The distinct values of one column, and where the rows hold them.
-
-    ``points``, shape (v,): sorted: coordinates where ordered, or codes of labels; a null is NaN, the last.
-    ``labels``, shape (v,): the label of each: cells, cut into at most :data:`BINS` ranges where ordered; a null has its
-    own. ``scale``: divides coordinates to a range of length 1. ``place``, shape (rows,): which value each row holds.
-    """
+    """The distinct values of one column, and where the rows hold them."""
 
     name: str
     ordered: bool
-    points: Floats
-    labels: Integers
-    scale: float
-    place: Integers
+    points: Floats  # shape (values,), sorted: coordinates where ordered, or codes of labels; a null is NaN, the last
+    labels: Integers  # shape (values,): cells, cut into at most BINS ranges where ordered; a null has its own
+    scale: float  # divides coordinates to a range of length 1
+    place: Integers  # shape (rows,): which value each row holds
 
     @property
     def by_row(self) -> Integers:
@@ -48,14 +53,11 @@ class Values:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
-    """Distinct rows of a table and how often each occurs, 0 times too.
-
-    ``weights``, shape (columns,): the domain's metric weights.
-    """
+class DistinctRows:
+    """Distinct rows of a table and how often each occurs, 0 times too."""
 
     columns: tuple[Values, ...]
-    weights: Floats
+    weights: Floats  # the domain's metric weights, shape (columns,)
     frequencies: Integers
 
     @property
@@ -64,7 +66,7 @@ class Rows:
         return int(self.frequencies.sum())
 
     @property
-    def held(self) -> Indices:
+    def present(self) -> Indices:
         """Which rows occur."""
         return np.flatnonzero(self.frequencies)
 
@@ -75,51 +77,44 @@ class Rows:
 
     def scaled(self) -> Floats:
         """Return the rows that occur: coordinates scaled to a range of length 1, codes of labels, NaN for nulls."""
-        held = self.held
-        return np.column_stack([(one.points / one.scale)[one.place[held]] for one in self.columns])
+        present = self.present
+        return np.column_stack([(column.points / column.scale)[column.place[present]] for column in self.columns])
 
-    def resampled(self, size: int, rng: np.random.Generator) -> Rows:
-        """Return ``size`` records drawn from these with replacement: a bootstrap sample."""
+    def bootstrap(self, size: int, rng: np.random.Generator) -> DistinctRows:
+        """Return ``size`` records drawn from these with replacement."""
         return replace(self, frequencies=rng.multinomial(size, self.frequencies / self.size))
 
-    def cut(self, size: int, rng: np.random.Generator) -> Rows:
+    def cut(self, size: int, rng: np.random.Generator) -> DistinctRows:
         """Return ``size`` of these records, drawn without replacement."""
         if size >= self.size:
             return self
-        drawn = rng.multivariate_hypergeometric(self.frequencies, size)
-        return replace(self, frequencies=drawn)
+        return replace(self, frequencies=rng.multivariate_hypergeometric(self.frequencies, size))
 
 
-def tables(sources: list[tuple[Any, str]], domain: Domain, read: Reader) -> list[Rows]:
-    """Read tables on one domain, with one coding of open labels.
-
-    ``sources``: each table, and what a message about it begins with.
-    """
-    read_tables = []
-    for source, what in sources:
-        try:
+def tables(sources: Sequence[tuple[Any, str]], domain: Domain, read: Reader) -> list[DistinctRows]:
+    """Read tables, each with what a message about it begins with, on one domain, with one coding of open labels."""
+    encoded = []
+    for source, name in sources:
+        with problems_of(name):
             frame, frequencies = read(source)
-            coded = [_coded(name, column, frame[name]) for name, column in domain.columns.items()]
-        except DataError as problem:
-            raise DataError(problem.column, what + problem.problem, problem.remedy) from None
-        read_tables.append((coded, frequencies))
+            encoded.append(([_encode(*item, frame[item[0]]) for item in domain.columns.items()], frequencies))
     for index, column in enumerate(domain.columns.values()):
         if column.open:
-            _number([coded[index] for coded, _ in read_tables])
+            _number([codings[index] for codings, _ in encoded])
     metric = domain.metric_weights or {}
     weights = np.array([float(metric.get(name, 1.0)) for name in domain.names])
     return [
-        Rows(
-            columns=tuple(_values(*item, one) for item, one in zip(domain.columns.items(), coded, strict=True)),
+        DistinctRows(
+            columns=tuple(_values(*item, coding) for item, coding in zip(domain.columns.items(), codings, strict=True)),
             weights=weights,
             frequencies=frequencies,
         )
-        for coded, frequencies in read_tables
+        for codings, frequencies in encoded
     ]
 
 
 @dataclass(slots=True)
-class _Coded:
+class _Coding:
     """One column of one table, row by row: codes as the domain gives them, and coordinates where there are any."""
 
     codes: npt.NDArray[Any]
@@ -127,7 +122,7 @@ class _Coded:
     points: Floats
 
 
-def _coded(name: str, column: Column, values: pl.Series) -> _Coded:
+def _encode(name: str, column: Column, values: pl.Series) -> _Coding:
     missing = column._nulls_in(values, name).to_numpy()
     # A release holds labels of the reserved namespace, so open labels are numbered later, not encoded.
     codes = values.to_numpy() if column.open else column.encode(values, name=name)
@@ -136,39 +131,34 @@ def _coded(name: str, column: Column, values: pl.Series) -> _Coded:
         points[~missing] = codes[~missing]
     elif not column.open:
         points[~missing] = column.coordinates(values.filter(~missing))
-    return _Coded(codes=codes, missing=missing, points=points)
+    return _Coding(codes=codes, missing=missing, points=points)
 
 
-def _number(sides: list[_Coded]) -> None:
+def _number(codings: list[_Coding]) -> None:
     """Give the open labels of all tables numbers, the same label the same number."""
-    texts = [side.codes[~side.missing].astype(str) for side in sides]
-    _, numbers = np.unique(np.concatenate(texts), return_inverse=True)
-    start = 0
-    for side, own in zip(sides, texts, strict=True):
-        side.points[~side.missing] = numbers[start : start + len(own)]
-        start += len(own)
+    texts = [coding.codes[~coding.missing].astype(str) for coding in codings]
+    numbers = np.unique(np.concatenate(texts), return_inverse=True)[1]
+    parts = np.split(numbers, np.cumsum([len(part) for part in texts])[:-1])
+    for coding, part in zip(codings, parts, strict=True):
+        coding.points[~coding.missing] = part
 
 
-def _values(name: str, column: Column, coded: _Coded) -> Values:
-    points, first, place = np.unique(coded.points, return_index=True, return_inverse=True)
-    ordered = column.on_a_line
-    return Values(
-        name=name,
-        ordered=ordered,
-        points=points,
-        labels=_labels(column, coded, first) if ordered else np.where(np.isnan(points), -1, points).astype(np.int64),
-        scale=float(column.scale or 1.0) if ordered else 1.0,
-        place=place,
-    )
+def _values(name: str, column: Column, coding: _Coding) -> Values:
+    points, index, place = np.unique(coding.points, return_index=True, return_inverse=True)
+    if column.on_a_line:
+        labels = _ranges(column, coding.codes[index], coding.missing[index])
+        scale = float(column.scale or 1.0)
+    else:
+        labels, scale = np.where(np.isnan(points), -1, points).astype(np.int64), 1.0
+    return Values(name=name, ordered=column.on_a_line, points=points, labels=labels, scale=scale, place=place)
 
 
-def _labels(column: Column, coded: _Coded, first: Indices) -> Integers:
-    """Return the range of each distinct value of an ordered column; -1 for a null."""
-    codes, missing = coded.codes[first], coded.missing[first]
+def _ranges(column: Column, codes: npt.NDArray[Any], missing: Booleans) -> Integers:
+    """Return the range of each code of an ordered column; -1 for a null."""
     if not column.finite:
         lower, scale = column.lower, column.scale  # type: ignore[attr-defined]  # columns without cells are numeric
         codes = (np.where(missing, lower, codes) - lower) / (scale or 1.0) * BINS
         return np.where(missing, -1, np.clip(codes.astype(np.int64), 0, BINS - 1))
     cells = (column.size or 1) - int(column.nullable)
-    codes = codes.astype(np.int64) if cells <= BINS else codes.astype(np.int64) * BINS // cells
-    return np.where(missing, -1, codes)
+    codes = codes.astype(np.int64)
+    return np.where(missing, -1, codes if cells <= BINS else codes * BINS // cells)

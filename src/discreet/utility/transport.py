@@ -20,7 +20,7 @@ from discreet._core.arrays import Booleans, Floats, Indices
 from discreet._core.checks import choice, integer
 from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
-from discreet.utility.distances import Weights, _units, _weights
+from discreet.utility.distances import Weights, require_weights, signed_masses
 
 PAIRS = 2**26
 """The largest number of pairs of points that :func:`transport_distance` takes by default: half a gigabyte of costs."""
@@ -89,11 +89,6 @@ def transport_distance(
     pairs : int
         The largest number of pairs of remaining points; eight bytes each.
 
-    Returns
-    -------
-    float
-        The distance.
-
     Raises
     ------
     ParameterError
@@ -110,7 +105,7 @@ def transport_distance(
     >>> transport_distance([[0.0, 3.0]], [[0.25, 7.0]], ordered=[True, False])
     1.25
     """
-    points, signed, metric, top = _joined(x, y, x_weights, y_weights, ordered, column_weights, norm)
+    points, signed, metric, top = _join(x, y, x_weights, y_weights, ordered, column_weights, norm)
     sources, sinks = signed > 0, signed < 0
     if not sources.any() or not sinks.any():
         return 0.0
@@ -124,7 +119,6 @@ def transport_distance(
     import ot
 
     p, q = signed[sources].astype(np.float64), -signed[sinks].astype(np.float64)
-    moved = p.sum() / top
     costs = metric.costs(points[sources], points[sinks])
     # The margins add up to 1 here: POT need not check them, nor centre the dual it does not return.
     work, log = ot.emd2(
@@ -132,7 +126,7 @@ def transport_distance(
     )
     if log.get("warning"):
         raise ParameterError("the optimal transport was not solved. Use sliced_wasserstein")
-    return float(work * moved)
+    return float(work * (p.sum() / top))
 
 
 def sliced_wasserstein(
@@ -188,19 +182,22 @@ def sliced_wasserstein(
     1.0
     """
     integer("directions", directions, least=2)
-    points, signed, metric, top = _joined(x, y, x_weights, y_weights, ordered, column_weights, "sum")
-    kept = np.flatnonzero(signed)  # mass that both have at a record cancels in F - G of every projection
-    points, signed = points[kept], signed[kept]
-    corners = metric.corners(points)
-    found = np.empty(directions)
+    points, signed, metric, top = _join(x, y, x_weights, y_weights, ordered, column_weights, "sum")
+    different = np.flatnonzero(signed)  # mass that both have at a record cancels in F - G of every projection
+    points, signed = points[different], signed[different]
+    corners = [
+        None if is_ordered else np.unique(column, return_inverse=True)[1]
+        for column, is_ordered in zip(points.T, metric.ordered, strict=True)
+    ]
+    distances = np.empty(directions)
     for index in range(directions):
-        line = metric.projected(points, corners, rng)
+        line = metric.projection(points, corners, rng)
         order = np.argsort(line)
         difference = np.cumsum(signed[order])[:-1]  # F - G between neighbouring points
-        found[index] = np.sum(np.abs(difference) * np.diff(line[order])) / top
+        distances[index] = np.sum(np.abs(difference) * np.diff(line[order])) / top
     return Sliced(
-        value=float(found.mean()),
-        standard_error=float(found.std(ddof=1) / np.sqrt(directions)),
+        value=float(distances.mean()),
+        standard_error=float(distances.std(ddof=1) / np.sqrt(directions)),
         directions=directions,
     )
 
@@ -213,40 +210,45 @@ class _Metric:
     weights: Floats
     norm: str
 
+    @classmethod
+    def parse(cls, columns: int, ordered: npt.ArrayLike | None, weights: npt.ArrayLike | None, norm: str) -> _Metric:
+        flags = np.ones(columns, dtype=bool) if ordered is None else np.asarray(ordered)
+        factors = np.ones(columns) if weights is None else np.asarray(weights, dtype=np.float64)
+        if flags.shape != (columns,) or flags.dtype != bool or factors.shape != (columns,):
+            raise ParameterError(
+                "ordered and column_weights must have one entry per column, and ordered must be true or false"
+            )
+        if not (np.isfinite(factors).all() and factors.min() >= 0):
+            raise ParameterError("column weights must be finite and at least 0")
+        choice("norm", norm, ("sum", "euclidean"))
+        return cls(ordered=flags, weights=factors, norm=norm)
+
     def costs(self, a: Floats, b: Floats) -> Floats:
         """Return the distance of every row of ``a`` from every row of ``b``."""
         from scipy.spatial.distance import cdist
 
         missing = np.isnan(a).any(axis=0) | np.isnan(b).any(axis=0)
         plain = self.ordered & ~missing
-        kind = "cityblock" if self.norm == "sum" else "sqeuclidean"
+        euclidean = self.norm == "euclidean"
+        kind = "sqeuclidean" if euclidean else "cityblock"
         if plain.any():
             total = cdist(a[:, plain] * self.weights[plain], b[:, plain] * self.weights[plain], kind)
         else:
             total = np.zeros((len(a), len(b)))
         for column in np.flatnonzero(~plain):
-            one, other = a[:, column, None], b[None, :, column]
-            apart = np.abs(one - other) if self.ordered[column] else (one != other).astype(np.float64)
-            apart[np.isnan(a[:, column]), :] = 1.0
-            apart[:, np.isnan(b[:, column])] = 1.0
-            apart[np.ix_(np.isnan(a[:, column]), np.isnan(b[:, column]))] = 0.0
-            apart *= self.weights[column]
-            total += apart if self.norm == "sum" else apart * apart
-        return np.asarray(total if self.norm == "sum" else np.sqrt(total))
+            x, y = a[:, column], b[:, column]
+            distance = np.abs(x[:, None] - y) if self.ordered[column] else (x[:, None] != y).astype(np.float64)
+            distance[np.isnan(x), :] = 1.0
+            distance[:, np.isnan(y)] = 1.0
+            distance[np.ix_(np.isnan(x), np.isnan(y))] = 0.0
+            distance *= self.weights[column]
+            if euclidean:
+                distance *= distance
+            total += distance
+        return np.asarray(np.sqrt(total) if euclidean else total)
 
-    def corners(self, points: Floats) -> list[tuple[int, Indices] | None]:
-        """Return how many corners an unordered column has, and the corner of each row; None for ordered columns."""
-        out: list[tuple[int, Indices] | None] = []
-        for column, ordered in zip(points.T, self.ordered, strict=True):
-            if ordered:
-                out.append(None)
-            else:
-                values, place = np.unique(column, return_inverse=True)
-                out.append((len(values), place))
-        return out
-
-    def projected(self, points: Floats, corners: list[tuple[int, Indices] | None], rng: np.random.Generator) -> Floats:
-        """Return the embedded rows on one random direction."""
+    def projection(self, points: Floats, corners: list[Indices | None], rng: np.random.Generator) -> Floats:
+        """Return the embedded rows on one random direction; ``corners``: the corner of each row, None if ordered."""
         line, length = np.zeros(len(points)), 0.0
         for column, corner, weight in zip(points.T, corners, self.weights, strict=True):
             if corner is None:
@@ -256,14 +258,14 @@ class _Metric:
                 if missing.any():
                     part[missing] += u[1] * np.sqrt(0.75)
             else:
-                u = rng.standard_normal(corner[0])
-                part = u[corner[1]] * np.sqrt(0.5)
+                u = rng.standard_normal(int(corner.max(initial=-1)) + 1)
+                part = u[corner] * np.sqrt(0.5)
             line += weight * part
             length += float(u @ u)
         return np.asarray(line / np.sqrt(length))
 
 
-def _joined(
+def _join(
     x: npt.ArrayLike,
     y: npt.ArrayLike,
     x_weights: npt.ArrayLike | None,
@@ -273,30 +275,18 @@ def _joined(
     norm: str,
 ) -> tuple[Floats, Weights, _Metric, float]:
     """Return the distinct records, mass of ``x`` less mass of ``y`` on each, the metric, and the total mass."""
-    rows, weights = [], []
-    for name, values, given in (("x", x, x_weights), ("y", y, y_weights)):
-        points = np.asarray(values, dtype=np.float64)
-        if points.ndim != 2 or not points.size or np.isinf(points).any():
-            raise ParameterError(
-                f"{name} must be a sample of at least one record, in finite numbers (or NaN), one row per record"
-            )
-        rows.append(points + 0.0)  # one zero, not two
-        weights.append(_weights(name, points[:, 0], given))
-    if rows[0].shape[1] != rows[1].shape[1]:
+    x_points, x_weight = _require_sample("x", x, x_weights)
+    y_points, y_weight = _require_sample("y", y, y_weights)
+    if x_points.shape[1] != y_points.shape[1]:
         raise ParameterError("both samples must have the same columns")
-    metric = _metric(rows[0].shape[1], ordered, column_weights, norm)
-    x_unit, y_unit, top = _units(weights[0], len(rows[0]), weights[1], len(rows[1]))
-    parts = [
-        np.full(len(points), unit) if weight is None else weight * unit
-        for points, weight, unit in zip(rows, weights, (x_unit, -y_unit), strict=True)
-    ]
-    points = np.concatenate(rows)
-    for column in np.flatnonzero(metric.ordered & np.isnan(points).any(axis=0)):
-        values = points[:, column]
+    metric = _Metric.parse(x_points.shape[1], ordered, column_weights, norm)
+    signed, top = signed_masses(x_weight, len(x_points), y_weight, len(y_points))
+    points = np.concatenate((x_points, y_points))
+    for values in points.T[metric.ordered & np.isnan(points).any(axis=0)]:
         if np.nanmax(values, initial=-np.inf) - np.nanmin(values, initial=np.inf) > 2:
             raise ParameterError("an ordered column with nulls needs values at most 2 apart. Scale it to [0, 1]")
     order = np.lexsort(points.T)
-    points, signed = points[order], np.concatenate(parts)[order]
+    points, signed = points[order], signed[order]
     same = (points[1:] == points[:-1]) | (np.isnan(points[1:]) & np.isnan(points[:-1]))
     starts = np.flatnonzero(np.concatenate(([True], ~same.all(axis=1))))
     # The network simplex is several times slower on sorted points than on shuffled ones.
@@ -304,14 +294,10 @@ def _joined(
     return points[starts][shuffle], np.add.reduceat(signed, starts)[shuffle], metric, top
 
 
-def _metric(columns: int, ordered: npt.ArrayLike | None, weights: npt.ArrayLike | None, norm: str) -> _Metric:
-    flags = np.ones(columns, dtype=bool) if ordered is None else np.asarray(ordered)
-    factors = np.ones(columns) if weights is None else np.asarray(weights, dtype=np.float64)
-    if flags.shape != (columns,) or flags.dtype != bool or factors.shape != (columns,):
+def _require_sample(name: str, values: npt.ArrayLike, weights: npt.ArrayLike | None) -> tuple[Floats, Weights | None]:
+    points = np.asarray(values, dtype=np.float64)
+    if points.ndim != 2 or not points.size or np.isinf(points).any():
         raise ParameterError(
-            "ordered and column_weights must have one entry per column, and ordered must be true or false"
+            f"{name} must be a sample of at least one record, in finite numbers (or NaN), one row per record"
         )
-    if not (np.isfinite(factors).all() and factors.min() >= 0):
-        raise ParameterError("column weights must be finite and at least 0")
-    choice("norm", norm, ("sum", "euclidean"))
-    return _Metric(ordered=flags, weights=factors, norm=norm)
+    return points + 0.0, require_weights(name, points[:, 0], weights)  # one zero, not two

@@ -22,7 +22,7 @@ from discreet.papers.pe25 import (
     sampling_error,
     thresholded_laplace_error,
 )
-from discreet.papers.pe25.error import _expected_loss
+from discreet.papers.pe25_error import _expected_loss
 
 
 def bounded_lipschitz(points: np.ndarray, signed: np.ndarray, diameter: float) -> float:

@@ -20,7 +20,7 @@ from discreet.pseudo_posterior.attacked import Attacked, held_columns
 from discreet.pseudo_posterior.regressions import CategoricalShares
 from discreet.pseudo_posterior.synthesiser import FromModel, Synthesiser
 from discreet.utility import compare
-from discreet.utility.disclosure import Disclosure, Rate, mean_of
+from discreet.utility.disclosure import AttackRate, Disclosure, mean_attacks
 
 pytestmark = pytest.mark.chains
 
@@ -68,10 +68,10 @@ def test_copies_are_told_from_fresh_records() -> None:
 
 def test_the_mean_of_tables_keeps_the_number_of_tries_of_one() -> None:
     def found(*rates: tuple[int, int]) -> tuple[Disclosure, ...]:
-        table, control = (Rate(right=right, tries=tries) for right, tries in rates)
+        table, control = (AttackRate(right=right, tries=tries) for right, tries in rates)
         return (Disclosure(attack="guessed", of="ward", table=table, control=control, how=""),)
 
-    (mean,) = mean_of([found((10, 100), (0, 0)), found((30, 100), (1, 4))])
+    (mean,) = mean_attacks([found((10, 100), (0, 0)), found((30, 100), (1, 4))])
     assert (mean.table.rate, mean.table.tries) == (pytest.approx(0.2), 100)
     assert (mean.control.rate, mean.control.tries) == (pytest.approx(0.25), 2)
 

@@ -15,7 +15,7 @@ from discreet.confidential import reveal_to_custodian
 from discreet.domain import Category, Domain, Integer
 from discreet.errors import ParameterError
 from discreet.utility import compare
-from discreet.utility.disclosure import Disclosure, Rate
+from discreet.utility.disclosure import AttackRate, Disclosure
 
 LETTERS = ["a", "b", "c", "d"]
 DOMAIN = Domain(columns={"age": Integer(lower=0, upper=9), "ward": Category(categories=LETTERS),
@@ -106,9 +106,9 @@ def test_a_release_of_other_records_tells_nothing_of_the_table() -> None:
 def test_intervals_are_wilsons() -> None:
     for right, tries in ((0, 10), (3, 10), (10, 10), (41, 977)):
         theirs = binomtest(right, tries).proportion_ci(0.95, method="wilson")
-        assert Rate(right=right, tries=tries).interval == pytest.approx((theirs.low, theirs.high), abs=1e-12)
-    assert Rate(right=0, tries=0).interval == (0.0, 1.0)
-    assert math.isnan(Rate(right=0, tries=0).rate)
+        assert AttackRate(right=right, tries=tries).interval == pytest.approx((theirs.low, theirs.high), abs=1e-12)
+    assert AttackRate(right=0, tries=0).interval == (0.0, 1.0)
+    assert math.isnan(AttackRate(right=0, tries=0).rate)
 
 
 def test_a_release_without_matches_has_nothing_to_be_wrong_about() -> None:

@@ -97,7 +97,7 @@ def test_the_metric_is_the_domains_ground_distance() -> None:
     rows = [
         np.column_stack((domain.columns["age"].positions(side.columns[0]) / 80.0, side.columns[1])) for side in (a, b)
     ]
-    metric = transport._metric(2, [True, False], [3.0, 0.5], "sum")
+    metric = transport._Metric.parse(2, [True, False], [3.0, 0.5], "sum")
     assert np.diag(metric.costs(*rows)) == pytest.approx(domain.distance(a, b), abs=1e-12)
 
 

@@ -1,8 +1,8 @@
-"""Bounds on the error of Private Evolution with every constant stated, each proved in its docstring.
+"""Bounds on the error of Private Evolution with every constant stated; proofs in ``docs/theory/private-evolution.md``.
 
 PE25's own bounds leave absolute constants open (lemmas E.4 and E.5), and set one of them to 1 on the way (corollary
-E.1). These cut the space into cubes of halving sides instead, in the manner of the partitions of He, Vershynin and Zhu
-(2023). They are worst cases over data sets. All but :func:`thresholded_laplace_error` read public numbers alone.
+E.1). These are upper bounds, for the worst data set. All but :func:`thresholded_laplace_error` read public numbers
+alone.
 
 ``D`` is the diameter of the space, ``d`` its dimension, and ``sigma`` the standard deviation of the noise on a
 histogram that sums to one.
@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.checks import dimensions, integer, positive, real, sizes
+from discreet._core.checks import dimensions, integer, real
 from discreet._core.errors import ParameterError
 from discreet.evolution.api import settled_norm
 
@@ -32,16 +32,11 @@ def gaussian_complexity(
     over functions bounded by ``D`` with Lipschitz constant 1. Noise of standard deviation sigma on a histogram of V
     points moves it by at most :math:`V \sigma G_V` in bounded Lipschitz distance, in expectation (PE25 lemma E.3).
 
-    The bound: the space lies in a cube of side D. Cut it into :math:`2^{jd}` cubes at level j, extend ``f`` to the cube
-    (McShane), and go from the value at the cube's centre to that at the centre of each point's small cube, level by
-    level. From a centre to the next is :math:`\kappa D 2^{-(j+1)}`, with :math:`\kappa = d^{1/p}` the norm of the
-    vector of ones, and the noise within the cells of a level adds up to at most :math:`\sqrt{2/\pi} \sqrt{N V}` with
-    :math:`N = \min(2^{jd}, V)`. So
+    The bound, with :math:`\kappa = d^{1/p}` the norm of the vector of ones and m the last level of halving that has
+    fewer than V cubes, is
 
     .. math:: G_V \le \sqrt{\tfrac2\pi} \, D \min\Big(1, \; V^{-1/2} + \kappa \sum_{j=1}^{m} 2^{-(j+1)}
-        \sqrt{2^{jd}/V} + \kappa 2^{-(m+1)} \Big),
-
-    with m the last level that has fewer than V cubes.
+        \sqrt{2^{jd}/V} + \kappa 2^{-(m+1)} \Big).
 
     Parameters
     ----------
@@ -55,11 +50,6 @@ def gaussian_complexity(
         Return the formula of PE25 corollary E.1 instead (Euclidean norm). Its proof sets the absolute constant of
         lemma E.4 to 1, and leaves :math:`1/\sqrt n` out of that lemma's statement; it is larger than the bound above
         wherever both were compared.
-
-    Returns
-    -------
-    float
-        An upper bound.
 
     References
     ----------
@@ -84,9 +74,6 @@ def gaussian_complexity(
 def laplace_complexity(points: int, *, dimension: int, diameter: float = 1.0, norm: float = 2.0) -> float:
     r"""Bound the Laplacian complexity: as :func:`gaussian_complexity`, with noise of the Laplace law of scale 1.
 
-    The proof is the same. The sum of k such variables has an expected size of at most :math:`\sqrt{2k}`, and of at most
-    k, so
-
     .. math:: L_V \le D \min\Big(1, \; \sqrt{2/V} + \kappa \sum_{j \ge 1} 2^{-(j+1)} \min(1, \sqrt{2^{1 + jd}/V}) \Big).
 
     Parameters
@@ -95,11 +82,6 @@ def laplace_complexity(points: int, *, dimension: int, diameter: float = 1.0, no
         ``V``.
     dimension, diameter, norm
         As for :func:`gaussian_complexity`.
-
-    Returns
-    -------
-    float
-        An upper bound.
 
     References
     ----------
@@ -119,10 +101,7 @@ def sampling_error(population: int, *, dimension: int, diameter: float = 1.0, no
     r"""Bound the expected Wasserstein-1 distance between a distribution and that many independent draws from it.
 
     .. math:: \mathbb{E} \, W_1(\mu, \mu_N) \le D \min\Big(1, \; \kappa \sum_{j \ge 1} 2^{-(j+1)}
-        \min(2, \sqrt{2^{jd}/N}) \Big),
-
-    by the argument of :func:`gaussian_complexity`: a cell of probability p is off by :math:`\sqrt{p/N}` at most in
-    expectation, those of one level together by :math:`\sqrt{2^{jd}/N}`, and never by more than 2.
+        \min(2, \sqrt{2^{jd}/N}) \Big).
 
     Parameters
     ----------
@@ -130,11 +109,6 @@ def sampling_error(population: int, *, dimension: int, diameter: float = 1.0, no
         ``N``.
     dimension, diameter, norm
         As for :func:`gaussian_complexity`.
-
-    Returns
-    -------
-    float
-        An upper bound.
 
     References
     ----------
@@ -170,11 +144,11 @@ def predicted_error(
         \Gamma_T \le (1 - \gamma)^T \Gamma_0 + \frac{1 - (1 - \gamma)^T}{\gamma} \,
         \big( \alpha + 2 V \sigma \hat G_V + \hat W_1(n_s) \big), \qquad V = n_s v,
 
-    with :math:`\hat G_V` from :func:`gaussian_complexity` and :math:`\hat W_1` from :func:`sampling_error`, so that no
-    constant is open. It holds for every API with the (gamma, v, alpha) property, in any of the norms; for
-    :class:`Box` and :class:`Ball` in the Euclidean norm gamma is :func:`theorem_gamma`. It is a worst case over data
-    sets, and for small tables larger than the diameter, where it says nothing: the diameter is then returned. It does
-    not cover thresholding instead of the projection.
+    with :math:`\hat G_V` from :func:`gaussian_complexity` and :math:`\hat W_1` from :func:`sampling_error`. It holds
+    for every API with the (gamma, v, alpha) property, in any of the norms; for :class:`Box` and :class:`Ball` in the
+    Euclidean norm gamma is :func:`theorem_gamma`. It is a worst case over data sets, and for small tables larger than
+    the diameter, where it says nothing: the diameter is then returned. It does not cover thresholding instead of the
+    projection.
 
     Parameters
     ----------
@@ -182,10 +156,8 @@ def predicted_error(
         ``T``, 0 for the random records as they are.
     gamma, alpha : float
         The property: gamma in (0, 1), alpha at least 0.
-    variations : int
-        ``v``, candidates per record, itself included.
-    population : int
-        ``n_s``, synthetic records.
+    variations, population : int
+        ``v``, candidates per record, itself included; ``n_s``, synthetic records.
     sigma : float
         Noise on the histogram; at least 0. It usually grows with the number of steps.
     dimension, diameter, norm
@@ -320,124 +292,3 @@ def _corollary(n: int, d: int) -> float:
         return 10 * math.pow(math.log(2 * math.sqrt(n)), 1.5) / math.sqrt(n)
     root = math.pow(n, 1 / d) * math.pow(d / 2 - 1, 2 / d)
     return 10 * math.sqrt(max(0.0, math.log(2 * root))) / root
-
-
-# PE25's noise and threshold on a histogram, and its rate.
-
-
-def stability_histogram_proposition_4_1(epsilon: float, delta: float) -> tuple[float, float]:
-    r"""Return the paper's Laplace scale and threshold, in records, of a stability histogram.
-
-    .. math:: \frac2\varepsilon,\qquad \frac{2\log(1/\delta)}\varepsilon+1
-
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
-    delta : float
-        Between 0 and 1.
-
-    Notes
-    -----
-    Theorem T8 gives the discrete mechanism with the next integer as its threshold a delta of at most
-    ``delta / (1 + e^(-eps/2))``.
-
-    References
-    ----------
-    PE25, section 4.2 (scale and threshold there are shares: divide by n); Vadhan (2017), Theorem 3.5.
-
-    Examples
-    --------
-    >>> scale, threshold = stability_histogram_proposition_4_1(1.0, 1e-9)
-    >>> scale, round(threshold, 2)
-    (2.0, 42.45)
-    """
-    positive(epsilon=epsilon)
-    real("delta", delta, above=0, below=1)
-    return 2.0 / epsilon, 2.0 * math.log(1.0 / delta) / epsilon + 1.0
-
-
-def signed_measure_algorithm_5(epsilon: float, delta: float) -> float:
-    r"""Return the standard deviation, in records, of the noise that the paper adds to the count of every cell.
-
-    .. math:: \frac{\sqrt{\log(1/\delta)}}\varepsilon
-
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
-    delta : float
-        Between 0 and 1.
-
-    Notes
-    -----
-    **Not private as stated.** A replaced record moves two counts, an L2 distance of ``sqrt(2)``, so that the Gaussian
-    mechanism needs two to four times this variance. The delta that it really has at ``epsilon`` is
-    ``Phi(s/2 - epsilon/s) - e^epsilon Phi(-s/2 - epsilon/s)`` with ``s = sqrt(2) epsilon / sqrt(log(1/delta))``: 43
-    times the ``1e-4`` of the example. ``SignedMeasure.calibrated`` solves for the least scale that is private.
-
-    References
-    ----------
-    PE25, Algorithm 5.
-
-    Examples
-    --------
-    >>> from discreet.privacy import DiscreteGaussianPair
-    >>> scale = signed_measure_algorithm_5(1.0, 1e-4)
-    >>> f"{scale:.4f}, really {DiscreteGaussianPair(scale=scale).delta(1.0):.2e}"
-    '3.0349, really 4.27e-03'
-    """
-    positive(epsilon=epsilon)
-    real("delta", delta, above=0, below=1)
-    return math.sqrt(math.log(1.0 / delta)) / epsilon
-
-
-def private_evolution_rate(
-    n: float, d: int, *, epsilon: float, delta: float, diameter: float = 1.0, published: bool = False
-) -> float:
-    r"""Return the rate of Private Evolution with Gaussian noise, up to powers of logarithms.
-
-    .. math:: \mathbb{E} \, W_1(\mu_S, \mu_{S_T}) = \tilde O\bigg( d D \Big( \frac{\sqrt{\log(n \varepsilon /
-        \sqrt{\log(1/\delta)}) \, \log(1/\delta)}}{n \varepsilon} \Big)^{1/\max(d, 2)} \bigg).
-
-    PE25 prints the exponent :math:`1/d`. The proof arrives at :math:`1/\max(d, 2)` and replaces it by :math:`1/d` in
-    its last line, which for ``d = 1`` does not follow: the released set of :math:`n_s \approx 1/\sigma` points alone
-    is :math:`\sigma^{1/2}` away from what it is drawn from.
-
-    Parameters
-    ----------
-    n : float
-        Number of confidential records, with :math:`n \varepsilon > e \sqrt{\log(1/\delta)}`.
-    d : int
-        Dimension, at least 1.
-    epsilon, delta : float
-        The budget, each above 0 and below 1, as in the theorem.
-    diameter : float
-        ``D``, of the sample space, in the unit of the distance.
-    published : bool
-        Give the formula as printed.
-
-    Returns
-    -------
-    float
-        The rate, without its constant and logarithms.
-
-    References
-    ----------
-    PE25 theorem 4.1 and its proof (appendix E).
-
-    Examples
-    --------
-    >>> rates = [private_evolution_rate(n, 2, epsilon=0.5, delta=1e-4) for n in (10_000, 1_000_000)]
-    >>> round(rates[0] / rates[1], 2)  # a hundred times the records: less than ten times nearer, for the logarithm
-    8.86
-    """
-    sizes(n=n, d=d)
-    real("epsilon", epsilon, above=0, below=1)
-    real("diameter", diameter, above=0)
-    tail = math.log(1 / real("delta", delta, above=0, below=1))
-    strength = n * epsilon / math.sqrt(tail)
-    if strength <= math.e:
-        raise ParameterError("n times epsilon is too small for the theorem")
-    noise = math.sqrt(math.log(strength) * tail) / (n * epsilon)
-    return d * diameter * math.pow(noise, 1 / (d if published else max(d, 2)))
