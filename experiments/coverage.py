@@ -16,7 +16,8 @@ from _harness import ANY, HERE, cells_drawn, cells_held, markdown, renew, script
 
 from discreet._core.random import seeded
 from discreet.domain import Domain, Integer
-from discreet.inference.samplers import given_counts, given_records
+from discreet.inference.prior import Prior
+from discreet.inference.samplers import ReleasedCounts, ReleasedRecords, draw_counts
 from discreet.mechanisms import (
     DirichletMultinomial,
     GaussianSmoothedHistogram,
@@ -96,8 +97,9 @@ def release(mechanism: Any, form: str, rng: np.random.Generator) -> tuple[np.nda
 def posterior(mechanism: Any, form: str, released: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return draws of the functionals, (draws, functionals)."""
     alpha = np.full(mechanism.domain.size, STRENGTH / mechanism.domain.size)
-    given = given_counts if form == "counts" else given_records
-    masses = rng.standard_gamma(alpha + given(mechanism.likelihood(), alpha, HELD, released, DRAWS, rng).counts)
+    kind = ReleasedCounts if form == "counts" else ReleasedRecords
+    counts = draw_counts(mechanism.likelihood(), [Prior(alpha)], kind(HELD, released), DRAWS, rng).counts
+    masses = rng.standard_gamma(alpha + counts)
     return (masses / masses.sum(axis=1, keepdims=True)) @ weights(mechanism)
 
 

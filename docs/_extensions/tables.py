@@ -88,9 +88,9 @@ def intervals(made: Mechanism, on_cells: Mechanism) -> str:
     """Return whether an analyst gets intervals from a release."""
     if "tables" in parameter_names(type(made)):
         return "from several tables"  # of one column, from one
-    if not no_posterior(made):
+    if not no_posterior(made, RECORDS):
         return "yes"
-    return "no" if no_posterior(on_cells) else "on cells"
+    return "no" if no_posterior(on_cells, RECORDS) else "on cells"
 
 
 def mechanisms_table() -> list[str]:

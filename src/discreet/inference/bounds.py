@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -19,13 +19,15 @@ from discreet.domain.column import Column
 from discreet.inference.functionals import ordered
 from discreet.inference.line import Draws, Line, at_ends, extremes
 from discreet.inference.prior import Noise
-from discreet.mechanisms.likelihood import ThresholdedCounts
+from discreet.inference.samplers import Observation, ReleasedCounts, sets_of
+from discreet.mechanisms.likelihood import Likelihood, NoisyCellCounts, NoisyTree, ThresholdedCounts, ThresholdedUrn
 
 # Cells that a release cannot tell from empty ones. Whether they are empty is not left to the prior.
 #
 # Theory: docs/theory/mechanism-aware-posterior.md.
 
 _FAR = 1.5  # standard deviations above 0, up to which a sum is not told from that of empty cells
+_LEAST = 4  # leaves of a hidden set of a tree: in it a pair is known as poorly as a set of many
 _POSITIVE = 1.0 / math.sqrt(2.0 * math.pi)  # mean of the positive part of noise, in standard deviations
 
 
@@ -99,39 +101,160 @@ def halves(size: int) -> list[tuple[Integers, bool]]:
     return [(np.arange(size) >> depth, False) for depth in range(1, (size - 1).bit_length() + 1)]
 
 
+# What bounds hold for.
+
+_MISSED = 1e-3  # probability that some withheld cell holds more than is taken for possible
+_PARTS = 64  # of equal mass, in order of their values, into which the records are cut
+
+
 @dataclass(frozen=True)
-class Hidden:
-    """What bounds take as possible: hidden cells hold what the draws say, or are empty, all or on one side."""
+class UnseenCells:
+    """Cells of which a release tells nothing, and what bounds take as possible there.
+
+    ``most``: the largest share of the records in one cell, where a threshold withheld them: a draw's mass of these
+    cells lies in any of them. None where noise hides them: they hold what the draws say, or are empty, all or on one
+    side.
+    """
 
     cells: Booleans
+    most: float | None = None
 
-    def said(self, masses: Floats) -> str:
+    @classmethod
+    def withheld(cls, likelihood: ThresholdedCounts, release: Observation) -> UnseenCells:
+        """Return the cells of which nothing was released; ``most`` is of the table."""
+        cells = _withheld(release)
+        noise = Noise.of(likelihood.law, likelihood.scale)
+        counts = np.arange(likelihood.threshold + int(noise.reach) + 2)
+        missed = _MISSED / max(1, int(cells.sum()))
+        most = int(counts[np.argmax(noise.below(likelihood.threshold - counts) <= missed)])
+        return cls(cells, min(1.0, most / release.n))
+
+    def of_population(self, n: int) -> UnseenCells:
+        """Return what may lie in these cells of the population, from which a table of ``n`` records was drawn."""
+        from scipy.special import gammaincinv
+
+        if self.most is None:
+            return self
+        whole = gammaincinv(round(self.most * n) + 1.0, 1.0 - _MISSED / max(1, int(self.cells.sum())))
+        return UnseenCells(self.cells, min(1.0, float(whole) / n))
+
+    def part(self, kept: Any) -> UnseenCells:
+        """Return those in a part of the support, each of which may hold all that lies in the part."""
+        return UnseenCells(self.cells[kept], None if self.most is None else 1.0)
+
+    def message(self, masses: Floats) -> str:
         """Return what is assumed of these cells, in words, from the masses of all cells, shape (draws, S)."""
         share = percent(float(masses[:, self.cells].sum(axis=1).mean()))
+        if self.most is None:
+            return (
+                f"the release cannot tell some neighbouring cells from empty ones. On average the draws put about "
+                f"{share} of the records there. Intervals also allow for these cells to be empty. In regressions and "
+                "functions of your own, the prior decides"
+            )
         return (
-            f"the release cannot tell some neighbouring cells from empty ones. On average the draws put about {share} "
-            "of the records there. Intervals also allow for these cells to be empty. In regressions and functions of "
-            "your own, the prior decides"
+            f"nothing was released of cells that hold about {share} of the records (posterior mean). Intervals hold "
+            f"wherever in these cells they lie, at most {percent(self.most)} in each. In groups, regressions and "
+            "functions of your own, the prior says where they lie"
         )
 
-    def of(self, kept: Booleans) -> Hidden:
-        """Return the same of a part of the support."""
-        return Hidden(self.cells[kept])
-
     def lines(self, column: Column, codes: npt.NDArray[Any], draws: Draws) -> Iterator[tuple[Line, Line]]:
-        """Yield a column with values at the lower and at the upper ends of cells, for each case that bounds hold in.
+        """Yield a column with values at the lower and at the upper ends of cells, for each case that bounds hold in."""
+        if self.most is None:
+            yield from self._emptied(column, codes, draws)
+        else:
+            yield self._placed(column, np.asarray(codes), draws, self.most)
 
-        The hidden cells hold what the draws say. Or all are empty. Or only those below the median of the mean draw
-        are empty, or only those above it.
-        """
+    def _emptied(self, column: Column, codes: npt.NDArray[Any], draws: Draws) -> Iterator[tuple[Line, Line]]:
+        """Yield the cells as drawn, all empty, and those on either side of the mean draw's median empty."""
         values = extremes(column, codes)[0]
         masses = np.where(np.isnan(values), 0.0, draws.weights)  # nulls are left out
         empty = [np.zeros_like(self.cells), self.cells]
         if ordered(column):
             middle = _median(values, np.nan_to_num(masses).mean(axis=0))
             empty += [self.cells & (values < middle), self.cells & (values > middle)]
-        for each in {one.tobytes(): one for one in empty}.values():
-            yield at_ends(column, codes, Draws(_without(masses, each)), 0)
+        for cells in {cells.tobytes(): cells for cells in empty}.values():
+            yield at_ends(column, codes, Draws(_without(masses, cells)), 0)
+
+    def _placed(self, column: Column, codes: npt.NDArray[Any], draws: Draws, most: float) -> tuple[Line, Line]:
+        """Return a column where the values of these records are least, and where they are greatest.
+
+        The part of them at a rank has at least the value at that rank where all are as low as they can be, and at most
+        that where they are as high. Nulls stay as they are.
+        """
+        values = extremes(column, codes)[0]
+        moved = self.cells & ~np.isnan(values)
+        whole, rest = draws.weights[:, moved].sum(axis=1), np.where(moved, 0.0, draws.weights)
+        labels, kinds = np.unique(codes[moved], return_inverse=True)
+        room = most * np.bincount(kinds).astype(np.float64)
+        if not ordered(column):
+            return _of_labels(column, codes, rest, whole, labels, room, ~np.isnan(values))
+        if not len(labels):
+            return at_ends(column, codes, draws, 0)
+        by_value = np.argsort(extremes(column, labels)[0], kind="stable")
+        labels, room = labels[by_value], room[by_value]
+        room *= max(1.0, float(whole.max()) / float(room.sum()))
+        ranks = whole[:, None] * np.arange(_PARTS + 1) / _PARTS
+        lowest = _at_rank(np.cumsum(room), ranks[:, :-1])
+        highest = len(room) - 1 - _at_rank(np.cumsum(room[::-1]), whole[:, None] - ranks[:, 1:])
+        parts = np.repeat(whole[:, None] / _PARTS, _PARTS, axis=1)
+        return (
+            Line(column, codes, Draws(rest, _column(labels[lowest]), parts), 0, "least"),
+            Line(column, codes, Draws(rest, _column(labels[highest]), parts), 0, "most"),
+        )
+
+
+def _withheld(release: Observation) -> Booleans:
+    return np.isnan(release.counts) if isinstance(release, ReleasedCounts) else release.drawn == 0
+
+
+def _hidden(likelihood: NoisyCellCounts, release: Observation) -> UnseenCells | None:
+    return hidden(release, likelihood.law.standard_deviation(likelihood.scale), likelihood.sampling == "stratified")
+
+
+def _hidden_leaves(likelihood: NoisyTree, release: Observation) -> UnseenCells | None:
+    order = likelihood.tree.in_order()
+    sets = sets_of(likelihood.tree, order, {*likelihood.consistent.measured[:-1]})
+    noise, stratified = likelihood.law.standard_deviation(likelihood.scale), likelihood.sampling == "stratified"
+    return hidden(release, noise, stratified, order=order, sets=sets, least=_LEAST)
+
+
+def hidden(
+    release: Observation,
+    noise: float,
+    stratified: bool = False,
+    *,
+    order: Integers | None = None,
+    sets: Sequence[tuple[Integers, bool]] = (),
+    least: int = 2,
+) -> UnseenCells | None:
+    """Return the cells, or leaves, that noise does not let a release tell from empty ones; None where it tells all.
+
+    ``order``: in which neighbours in the tree stand beside one another.
+    """
+    if isinstance(release, ReleasedCounts):
+        each, counts = 0.0, release.counts + (release.n - release.counts.sum()) / len(release.counts)
+    else:
+        each = release.n / max(1.0, float(release.drawn.sum()))
+        counts = each * release.drawn
+    order = np.arange(len(counts)) if order is None else order
+    cells = np.empty(len(counts), dtype=bool)
+    estimates = Estimates(counts[order], noise, sets or halves(len(counts)), each, stratified, least)
+    cells[order] = estimates.hidden()
+    return UnseenCells(cells) if cells.any() else None
+
+
+_UNSEEN: Mapping[type[Likelihood], Callable[[Any, Observation], UnseenCells | None]] = {
+    NoisyCellCounts: _hidden,
+    NoisyTree: _hidden_leaves,
+    ThresholdedCounts: UnseenCells.withheld,
+    ThresholdedUrn: UnseenCells.withheld,
+}
+
+
+def unseen_cells(likelihood: Likelihood, release: Observation) -> UnseenCells | None:
+    """Return the cells, or leaves, of which a release tells nothing; None where it tells something of all."""
+    find = _UNSEEN.get(type(likelihood))
+    return None if find is None else find(likelihood, release)
 
 
 def _median(values: Floats, masses: Floats) -> float:
@@ -147,79 +270,6 @@ def _without(masses: Floats, empty: Booleans) -> Floats:
     part = rest.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(part > 0.0, rest * (masses.sum(axis=1, keepdims=True) / part), masses)
-
-
-# Records in cells that a threshold withheld: a release tells about how many there are, and not in which cells.
-
-_MISSED = 1e-3  # probability that some withheld cell holds more than is taken for possible
-_PARTS = 64  # of equal mass, in order of their values, into which the records are cut
-
-
-@dataclass(frozen=True)
-class Withheld:
-    """What bounds take as possible: each draw's mass of these cells lies in any of them, up to ``most`` in each."""
-
-    cells: npt.NDArray[np.bool_]
-    most: float
-
-    @classmethod
-    def below(cls, likelihood: ThresholdedCounts, seen: Floats, records: int, *, population: bool) -> Withheld:
-        """Return the cells of which nothing was released.
-
-        ``seen``, shape (cells,): released counts (nan: not in the table), or numbers of released records.
-        ``population``: whether masses are the population's, of which the table is a sample.
-        """
-        from scipy.special import gammaincinv
-
-        cells = np.isnan(seen) | (seen == 0)
-        missed = _MISSED / max(1, int(cells.sum()))
-        noise = Noise.of(likelihood.law, likelihood.scale)
-        counts = np.arange(likelihood.threshold + int(noise.reach) + 2)
-        most = int(counts[np.argmax(noise.below(likelihood.threshold - counts) <= missed)])
-        whole = float(gammaincinv(most + 1.0, 1.0 - missed)) if population else float(most)
-        return cls(cells, min(1.0, whole / records))
-
-    def said(self, masses: Floats) -> str:
-        """Return what is assumed of these cells, in words, from the masses of all cells, shape (draws, S)."""
-        share = percent(float(masses[:, self.cells].sum(axis=1).mean()))
-        return (
-            f"nothing was released of cells that hold about {share} of the records (posterior mean). Intervals hold "
-            f"wherever in these cells they lie, at most {percent(self.most)} in each. In groups, regressions and "
-            "functions of your own, the prior says where they lie"
-        )
-
-    def of(self, kept: npt.NDArray[np.bool_]) -> Withheld:
-        """Return the same of a part of the support, each of whose cells may hold all that lies in the part."""
-        return Withheld(self.cells[kept], 1.0)
-
-    def lines(self, column: Column, codes: npt.NDArray[Any], draws: Draws) -> Iterator[tuple[Line, Line]]:
-        """Yield a column where the values of these records are least, and where they are greatest: one case.
-
-        The part of them at a rank has at least the value at that rank where all are as low as they can be, and at most
-        that where they are as high. Nulls stay as they are.
-        """
-        values = extremes(column, codes)[0]
-        moved = self.cells & ~np.isnan(values)
-        whole, rest = draws.weights[:, moved].sum(axis=1), np.where(moved, 0.0, draws.weights)
-        labels, kinds = np.unique(np.asarray(codes)[moved], return_inverse=True)
-        room = self.most * np.bincount(kinds).astype(np.float64)
-        if not ordered(column):
-            yield _of_labels(column, np.asarray(codes), rest, whole, labels, room, ~np.isnan(values))
-            return
-        if not len(labels):
-            yield at_ends(column, codes, draws, 0)
-            return
-        by_value = np.argsort(extremes(column, labels)[0], kind="stable")
-        labels, room = labels[by_value], room[by_value]
-        room *= max(1.0, float(whole.max()) / float(room.sum()))
-        ranks = whole[:, None] * np.arange(_PARTS + 1) / _PARTS
-        lowest = _at_rank(np.cumsum(room), ranks[:, :-1])
-        highest = len(room) - 1 - _at_rank(np.cumsum(room[::-1]), whole[:, None] - ranks[:, 1:])
-        parts = np.repeat(whole[:, None] / _PARTS, _PARTS, axis=1)
-        yield (
-            Line(column, codes, Draws(rest, _column(labels[lowest]), parts), 0, "least"),
-            Line(column, codes, Draws(rest, _column(labels[highest]), parts), 0, "most"),
-        )
 
 
 def _of_labels(

@@ -17,23 +17,21 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.numeric import log_rising
-from discreet.inference.lattice import IMPOSSIBLE, Lattice, OnLattice, unknown
+from discreet.inference.lattice import Lattice, OnLattice
 from discreet.inference.prior import Noise, Prior, log_prior
 from discreet.inference.sums import Sums
-from discreet.mechanisms.likelihood import DrawnByLeast, DrawnFromCounts, ThresholdedUrn
+from discreet.mechanisms.likelihood import DrawnFromCounts, ThresholdedUrn
 
 _DROP = 45.0  # in logarithms, below the largest
 _PILOT, _ROUNDS = 64, 4  # draws that tell about how many cells are held
-_GROUPS = 64  # of smallest counts, at most
-_TRIES = 1000  # of a group's draws
 
 
 def product(
-    likelihood: DrawnFromCounts, prior: Prior, records: int, drawn: Integers, *, least: int = 0, held: float = 0.0
+    likelihood: DrawnFromCounts, prior: Prior, records: int, drawn: Integers, *, held: float = 0.0
 ) -> OnLattice:
     """Return the posterior where each cell has a factor of its own.
 
-    ``least``: that all counts have. ``held``: the logarithm of one more factor of each cell that holds a record.
+    ``held``: the logarithm of one more factor of each cell that holds a record.
     """
     cells = np.arange(len(prior.alpha))
 
@@ -44,12 +42,9 @@ def product(
     low, high = _window(lambda c: log_weight(c) + tilt * c, records, len(cells))
     guess = drawn.astype(np.float64) * (records / max(1, int(drawn.sum())))
     lattice = Lattice.fine(records, float((high - low).min()) / 15.0, prior, guess)
-    first, told = -(-least // lattice.step), {}
+    told = {}
     for cell, own in enumerate(lattice.cells):
-        numbers = lattice.numbers(low[cell], max(high[cell], least))
-        numbers = numbers[numbers >= first]
-        if not len(numbers):  # more than there are
-            return OnLattice(lattice, Sums([], -1))
+        numbers = lattice.numbers(low[cell], high[cell])
         counts = np.minimum(numbers * lattice.step, records)
         logs = log_weight(counts, np.full(len(counts), cell)) + tilt * counts
         logs += _of_held(lattice, own, numbers, held) - (0.0 if cell else tilt * lattice.step * lattice.total)
@@ -123,99 +118,6 @@ class Held:
         held = self._held(counts, rng)
         tangent = self._log_held(np.array([self._near])) + self._slope * (held - self._near)
         return counts, self._log_held(held) - tangent
-
-
-@dataclass(frozen=True)
-class _Group:
-    """Tables whose smallest count is ``first`` or more, and less than ``after``.
-
-    ``law``: by which they are proposed. ``counts``: those of which the smallest is ``first`` or more, whatever it is.
-    """
-
-    law: float
-    first: int
-    after: int
-    counts: OnLattice
-    log: float
-
-    def draw(self, number: int, rng: np.random.Generator) -> Floats:
-        found: list[Floats] = []
-        left = number
-        for _ in range(_TRIES):
-            made = self.counts.draw(2 * left + _PILOT, rng)
-            found.append(made[made.min(axis=1) < self.after][:left])
-            left -= len(found[-1])
-            if not left:
-                return np.concatenate(found)
-        raise unknown()
-
-
-class Least:
-    """Records that were drawn given the counts by a law that the smallest count chooses.
-
-    Smallest counts of which the laws are alike are taken together: they have the weight of all tables whose counts are
-    at least the first of them, less that of those whose counts are at least the first of the next ones.
-    """
-
-    def __init__(self, likelihood: DrawnByLeast, prior: Prior, records: int, drawn: Integers) -> None:
-        self._likelihood, self._records, self._drawn = likelihood, records, drawn
-        self._mixing = likelihood.mixing(records)
-        self._groups: list[_Group] = []
-        firsts = self._firsts()
-        for first, after in zip(firsts, [*firsts[1:], records + 1], strict=True):
-            law = float(self._mixing[(first + min(after, len(self._mixing)) - 1) // 2])
-            own = product(likelihood.given(law), prior, records, drawn, least=first)
-            beyond = -math.inf
-            if after * len(drawn) <= records:
-                beyond = product(likelihood.given(law), prior, records, drawn, least=after).log
-            if own.log > max(beyond, IMPOSSIBLE):
-                weight = own.log + math.log(-math.expm1(beyond - own.log))
-                self._groups.append(_Group(law, first, after, own, weight))
-
-    def _firsts(self) -> list[int]:
-        """Return the first of each group of smallest counts: none below it has a law that is much alike."""
-        laws, size = self._mixing, float(self._drawn.sum())
-        wide = float(laws[0] - laws[-1]) / max(2.0, min(_GROUPS, 2.0 * math.sqrt(size) * float(laws[0])))
-        firsts = [0]
-        for at in range(1, len(laws)):
-            if abs(laws[firsts[-1]] - laws[at]) > wide or (laws[at] == laws[-1] < laws[at - 1]):
-                firsts.append(at)
-        return firsts
-
-    @property
-    def log(self) -> float:
-        return float(np.logaddexp.reduce([group.log for group in self._groups])) if self._groups else -math.inf
-
-    @property
-    def step(self) -> int:
-        return max(group.counts.step for group in self._groups)
-
-    @property
-    def approximation(self) -> str:
-        return ""
-
-    def propose(self, number: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        shares = np.exp(np.array([group.log for group in self._groups]) - self.log)
-        made = [
-            (group, group.draw(count, rng))
-            for group, count in zip(self._groups, rng.multinomial(number, shares / shares.sum()).tolist(), strict=True)
-            if count
-        ]
-        weights = [self._given(counts) - self._log_likelihood(group.law, counts) for group, counts in made]
-        return np.concatenate([counts for _, counts in made]), np.concatenate(weights)
-
-    def _given(self, counts: Floats) -> Floats:
-        """Return the log-likelihood of tables, each by the law that its smallest count chooses."""
-        levels, which = np.unique(np.minimum(counts.min(axis=1), len(self._mixing) - 1), return_inverse=True)
-        found = np.empty(len(counts))
-        for at, level in enumerate(levels.astype(np.int64).tolist()):
-            found[which == at] = self._log_likelihood(float(self._mixing[level]), counts[which == at])
-        return found
-
-    def _log_likelihood(self, law: float, counts: Floats) -> Floats:
-        cells = np.arange(len(self._drawn))
-        whole = counts.astype(np.int64)
-        return np.asarray(self._likelihood.given(law).log_weight(self._records, cells, whole, self._drawn).sum(axis=1))
 
 
 def _mode(log_weight: Callable[[Integers], Floats], records: int, cells: int) -> Integers:

@@ -51,14 +51,14 @@ def shares(priors: Sequence[Weighed]) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
-class Posterior(Weighed, Protocol):
+class CountPosterior(Weighed, Protocol):
     """The counts of cells given a release and one prior, before any is drawn."""
 
     def draw(self, draws: int, rng: np.random.Generator) -> Floats: ...
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountDraws:
     """Draws of the confidential counts.
 
     ``counts``, shape (draws, k): in records; each row has the sum ``n`` to within half a step.
@@ -72,7 +72,7 @@ class Counted:
     drawn: tuple[int, ...]
 
     @classmethod
-    def of(cls, posteriors: Sequence[Posterior], draws: int, rng: np.random.Generator) -> Counted:
+    def of(cls, posteriors: Sequence[CountPosterior], draws: int, rng: np.random.Generator) -> CountDraws:
         """Return draws under priors of equal probability."""
         drawn = tuple(rng.multinomial(draws, shares(posteriors)).tolist())
         counts = [one.draw(number, rng) for one, number in zip(posteriors, drawn, strict=True) if number]

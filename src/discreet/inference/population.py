@@ -14,7 +14,7 @@ from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import counted, listing, paragraph
 from discreet.domain import Domain, Records
-from discreet.inference.bounds import Hidden, Withheld
+from discreet.inference.bounds import UnseenCells
 from discreet.inference.functionals import (
     Functional,
     Group,
@@ -86,7 +86,7 @@ class Posterior:
     bounds : bool
         Whether intervals hold for all distributions within cells. They then go from the lower quantile of the least
         number that a draw allows to the upper quantile of the greatest; all else is of evenly spread mass.
-    untold : Withheld or Hidden, optional
+    unseen : UnseenCells, optional
         Cells of which nothing was released, or that it does not tell from empty ones: what bounds hold for there.
 
     Examples
@@ -109,7 +109,7 @@ class Posterior:
     notes: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
     bounds: bool = False
-    untold: Withheld | Hidden | None = None
+    unseen: UnseenCells | None = None
 
     @classmethod
     def of_arrays(
@@ -124,7 +124,7 @@ class Posterior:
         notes: tuple[str, ...] = (),
         facts: dict[str, Any] | None = None,
         bounds: bool = False,
-        untold: Withheld | Hidden | None = None,
+        unseen: UnseenCells | None = None,
     ) -> Posterior:
         """Return the posterior of draws that are in memory; parameters as for :class:`Posterior` and :class:`Draws`.
 
@@ -153,7 +153,7 @@ class Posterior:
             notes=notes,
             facts=facts or {},
             bounds=bounds,
-            untold=untold,
+            unseen=unseen,
         )
 
     # -- functionals --------------------------------------------------------------------------------------------
@@ -332,7 +332,7 @@ class Posterior:
         """Return the posterior with a group's part of the support."""
         kept = kept_in(group, self.support)
         part = Records(columns=tuple(codes[kept] for codes in self.support.columns))
-        return replace(self, support=part, untold=None if self.untold is None else self.untold.of(kept))
+        return replace(self, support=part, unseen=None if self.unseen is None else self.unseen.part(kept))
 
     def regress(
         self, formula: str, *, kind: Literal["linear", "logistic"] | None = None, level: float = 0.95
@@ -536,10 +536,10 @@ class Posterior:
         """Yield a block with each cell's mass at its least and at its greatest value, in each case of bounds."""
         at, column = self.domain.names.index(name), self.domain.columns[name]
         codes = self.support.columns[at]
-        if self.untold is None:
+        if self.unseen is None:
             yield at_ends(column, codes, draws, at)
         else:
-            yield from self.untold.lines(column, codes, draws)
+            yield from self.unseen.lines(column, codes, draws)
 
     def _open(self, draws: Draws, column: str | None) -> tuple[Any, Floats]:
         """Return values and weights of a block, as a user's function takes them."""

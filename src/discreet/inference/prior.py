@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ _LEAST = 1e-290
 _SMOOTH = 32.0  # steps from 0, beyond which the weights within a step are alike
 
 
-def log_prior(alpha: float, counts: Floats, step: int = 1, rate: float = 0.0) -> Floats:
+def log_prior(alpha: Any, counts: Floats, step: int = 1, rate: float = 0.0) -> Floats:
     """Return the logarithm of ``Gamma(alpha + c) / (Gamma(alpha) c!)`` times ``e^(rate c)``, ``rate`` at most 0.
 
     ``step``: above 1, the sum over all whole numbers that round to a multiple. The rate belongs into the sum: what it
@@ -122,13 +123,6 @@ class Prior:
     growth: float = _GROWTH
 
     @classmethod
-    def all_of(cls, given: Prior | Sequence[Prior] | Floats) -> Sequence[Prior]:
-        """Return priors as they are, or the process with these masses."""
-        if isinstance(given, np.ndarray):
-            return [cls(given)]
-        return [given] if isinstance(given, Prior) else given
-
-    @classmethod
     def learned(
         cls,
         base: Floats,
@@ -198,6 +192,15 @@ class Prior:
             sums = np.asarray(np.bincount(of, weights=sums), dtype=np.float64)
             rates.append(-np.log1p(strength / 2.0 ** np.rint(np.log2(np.maximum(sums + spread, 0.5))))[of])
         return rates
+
+    def log_weights(self, tables: Integers) -> Floats:
+        """Return the logarithms of the weights of whole tables' counts, a row each, up to one number for all tables."""
+        sums = tables[:, np.arange(tables.shape[1]) if self.order is None else self.order].astype(np.float64)
+        weights = log_prior(self.alpha, sums).sum(axis=1)
+        for level in self.levels:
+            sums = np.add.reduceat(sums, np.searchsorted(level.of, np.arange(len(level.masses))), axis=1)
+            weights += (log_prior(level.masses, sums) - log_prior(level.strength, sums)).sum(axis=1)
+        return np.asarray(weights)
 
     def masses(self, counts: Floats, rng: np.random.Generator) -> Floats:
         """Draw the cells' masses given counts, a row each."""

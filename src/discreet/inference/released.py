@@ -63,7 +63,7 @@ def read_release(release: Any, facts: Any = None, *, weights: str | None = None)
         domain=domain,
         records=records,
         counts=counts,
-        urn=likelihood if isinstance(likelihood, ContinuedUrn) else None,
+        urn=None if likelihood is None else likelihood.urn,
         certified=certificate is not None,
         held=None if certificate is None else certificate.facts.records,
     )
