@@ -83,8 +83,7 @@ SETS = {
     "further": ("further.csv", "further_below_90.md"),
     "unseen": ("unseen.csv", "unseen_below_90.md"),
 }
-PURE = ("smoothed-histogram, records", "dirichlet-multinomial, records", "data-specific-reveal-or-obscure, records",
-        "exponential-histogram, records")  # fmt: skip
+PURE = ("smoothed-histogram, records", "dirichlet-multinomial, records")
 """Calibrated at delta 0."""
 
 METHODS = (

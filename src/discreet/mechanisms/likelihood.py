@@ -12,6 +12,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Indices, Integers
 from discreet._core.errors import ParameterError
+from discreet._core.text import counted
 from discreet.domain import Counts, Domain
 from discreet.mechanisms.noise import NoiseLaw
 from discreet.mechanisms.reading import Sampling
@@ -101,9 +102,9 @@ class ExactLaw(Likelihood):
         if log_tables < math.log(min(_MOST_TABLES, _MOST_TERMS / self.terms)) + 1e-6:
             return ""
         return super().obstacle(mechanism, records) or (
-            f"the posterior for {mechanism.name} lists all tables, and there are too many of {records:,} records in "
-            f"{cells:,} cells. Take a mechanism with a posterior at any size, such as perturbed-histogram or "
-            "smoothed-histogram"
+            f"the posterior for {mechanism.name} lists all tables, and there are too many of "
+            f"{counted(records, 'record')} in {counted(cells, 'cell')}. Take a mechanism with a posterior at any size, "
+            "such as perturbed-histogram or smoothed-histogram"
         )
 
     def tables(self, records: int) -> Integers:
@@ -160,12 +161,14 @@ class NoisyCellCounts(Likelihood):
     counts have above the total, or nearly so: it divides them, takes an unknown number off all of them, or sets them
     off against negative neighbours.
     ``sampling``: how the records were drawn.
+    ``threshold``: only noisy counts that reach it were kept, and only cells that are held got noise; None without one.
     """
 
     law: NoiseLaw
     scale: float
     surplus: Surplus
     sampling: Sampling
+    threshold: int | None = None
 
     def mean_variance(self, share: float, cells_per_record: float) -> float:
         """Return ``(m/n)(1 + vk/n)``, as of a population as wide as the domain, and 1 more for independent draws."""
@@ -175,7 +178,7 @@ class NoisyCellCounts(Likelihood):
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdedCounts(NoisyCellCounts):
-    """Only cells that are held got noise, and only noisy counts that reach ``threshold`` were kept."""
+    """Only cells that are held got noise, and only noisy counts that reach the threshold were kept."""
 
     withholds: ClassVar[bool] = True
 
