@@ -19,8 +19,9 @@ from discreet.domain.column import Column
 from discreet.inference.functionals import ordered
 from discreet.inference.line import Draws, Line, at_ends, extremes
 from discreet.inference.prior import Noise
-from discreet.inference.samplers import Observation, ReleasedCounts, sets_of
+from discreet.inference.samplers import Observation, ReleasedCounts, ReleasedRecords, sets_of
 from discreet.mechanisms.likelihood import Likelihood, NoisyCellCounts, NoisyTree, ThresholdedCounts, ThresholdedUrn
+from discreet.mechanisms.tree import Consistent
 
 # Cells that a release cannot tell from empty ones. Whether they are empty is not left to the prior.
 #
@@ -122,11 +123,12 @@ class UnseenCells:
     @classmethod
     def withheld(cls, likelihood: ThresholdedCounts, release: Observation) -> UnseenCells:
         """Return the cells of which nothing was released; ``most`` is of the table."""
-        cells = _withheld(release)
+        counts = isinstance(release, ReleasedCounts)
+        cells = np.isnan(release.values) if counts else release.values == 0
         noise = Noise.of(likelihood.law, likelihood.scale)
-        counts = np.arange(likelihood.threshold + int(noise.reach) + 2)
         missed = _MISSED / max(1, int(cells.sum()))
-        most = int(counts[np.argmax(noise.below(likelihood.threshold - counts) <= missed)])
+        possible = np.arange(likelihood.threshold + int(noise.reach) + 2)
+        most = int(possible[np.argmax(noise.below(likelihood.threshold - possible) <= missed)])
         return cls(cells, min(1.0, most / release.n))
 
     def of_population(self, n: int) -> UnseenCells:
@@ -203,58 +205,35 @@ class UnseenCells:
         )
 
 
-def _withheld(release: Observation) -> Booleans:
-    return np.isnan(release.counts) if isinstance(release, ReleasedCounts) else release.drawn == 0
-
-
-def _hidden(likelihood: NoisyCellCounts, release: Observation) -> UnseenCells | None:
-    return hidden(release, likelihood.law.standard_deviation(likelihood.scale), likelihood.sampling == "stratified")
-
-
-def _hidden_leaves(likelihood: NoisyTree, release: Observation) -> UnseenCells | None:
-    order = likelihood.tree.in_order()
-    sets = sets_of(likelihood.tree, order, {*likelihood.consistent.measured[:-1]})
-    noise, stratified = likelihood.law.standard_deviation(likelihood.scale), likelihood.sampling == "stratified"
-    return hidden(release, noise, stratified, order=order, sets=sets, least=_LEAST)
-
-
 def hidden(
-    release: Observation,
-    noise: float,
-    stratified: bool = False,
-    *,
-    order: Integers | None = None,
-    sets: Sequence[tuple[Integers, bool]] = (),
-    least: int = 2,
+    release: Observation, noise: float, *, stratified: bool = False, consistent: Consistent | None = None
 ) -> UnseenCells | None:
-    """Return the cells, or leaves, that noise does not let a release tell from empty ones; None where it tells all.
-
-    ``order``: in which neighbours in the tree stand beside one another.
-    """
-    if isinstance(release, ReleasedCounts):
-        each, counts = 0.0, release.counts + (release.n - release.counts.sum()) / len(release.counts)
-    else:
-        each = release.n / max(1.0, float(release.drawn.sum()))
-        counts = each * release.drawn
-    order = np.arange(len(counts)) if order is None else order
-    cells = np.empty(len(counts), dtype=bool)
-    estimates = Estimates(counts[order], noise, sets or halves(len(counts)), each, stratified, least)
-    cells[order] = estimates.hidden()
+    """Return the cells, or leaves of a tree, that noise does not let a release tell from empty ones, if any."""
+    values, order, sets, least = release.values, np.arange(len(release.values)), halves(len(release.values)), 2
+    if consistent is not None:
+        order = consistent.tree.in_order()
+        sets, least = sets_of(consistent.tree, order, {*consistent.measured[:-1]}), _LEAST
+    each, counts = 0.0, values + (release.n - values.sum()) / len(values)
+    if isinstance(release, ReleasedRecords):
+        each = release.n / max(1.0, float(values.sum()))
+        counts = each * values
+    cells = np.empty(len(values), dtype=bool)
+    cells[order] = Estimates(counts[order], noise, sets, each, stratified, least).hidden()
     return UnseenCells(cells) if cells.any() else None
 
 
-_UNSEEN: Mapping[type[Likelihood], Callable[[Any, Observation], UnseenCells | None]] = {
+def _hidden(likelihood: NoisyCellCounts, release: Observation) -> UnseenCells | None:
+    noise, stratified = likelihood.law.standard_deviation(likelihood.scale), likelihood.sampling == "stratified"
+    return hidden(release, noise, stratified=stratified, consistent=likelihood.consistent)
+
+
+UNSEEN: Mapping[type[Likelihood], Callable[[Any, Observation], UnseenCells | None]] = {
     NoisyCellCounts: _hidden,
-    NoisyTree: _hidden_leaves,
+    NoisyTree: _hidden,
     ThresholdedCounts: UnseenCells.withheld,
     ThresholdedUrn: UnseenCells.withheld,
 }
-
-
-def unseen_cells(likelihood: Likelihood, release: Observation) -> UnseenCells | None:
-    """Return the cells, or leaves, of which a release tells nothing; None where it tells something of all."""
-    find = _UNSEEN.get(type(likelihood))
-    return None if find is None else find(likelihood, release)
+"""The cells, or leaves, of which a release tells nothing; none, where it tells something of all."""
 
 
 def _median(values: Floats, masses: Floats) -> float:

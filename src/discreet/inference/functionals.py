@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -18,6 +18,8 @@ from discreet._core.text import about, percent_as_written, with_article
 from discreet.domain import Domain, Records
 from discreet.domain.column import Column
 from discreet.inference.line import Draws, Line, variances
+
+Evaluated = str | Callable[[Any, Floats], Floats]
 
 _FORMS = "mean, variance, sd, qNN (a percentage), P(>a), P(>=a), P(<a), P(<=a), P(a..b), P(=a)"
 _QUANTILE = re.compile(r"q(\d+(?:\.\d+)?)")
@@ -85,10 +87,38 @@ def functional(name: str, column: Column) -> Functional:
     raise ParameterError(f"{text!r} is not a functional. The functionals are: {_FORMS}")
 
 
-def needs_order(column: Column) -> None:
-    """Refuse a column whose values are not on a line. Raises ParameterError when its values have no order."""
-    if not ordered(column):
-        raise ParameterError("the column's values have no order. Ask for P(=a) of its categories")
+def known_functionals(asked: Sequence[Evaluated], domain: Domain, column: str | None = None) -> list[Functional | None]:
+    """Look up functionals by their names, none for a user's function, before anything is computed."""
+    names = list(domain.names) if column is None else [column]
+    require_column(domain, names[0])
+    known: list[Functional | None] = []
+    for item in asked:
+        if isinstance(item, str) and len(names) != 1:
+            raise ParameterError(f"name the column that {item!r} is about. The columns are: {', '.join(names)}")
+        known.append(functional(item, domain.columns[names[0]]) if isinstance(item, str) else None)
+    return known
+
+
+def labels_of(asked: Sequence[Evaluated], known: Sequence[Functional | None]) -> list[Functional]:
+    """Return what names each number: a functional, or one with the name of the user's function."""
+    pairs = zip(asked, known, strict=True)
+    return [named or Functional(getattr(item, "__name__", "function"), Line.mean) for item, named in pairs]
+
+
+def require_column(domain: Domain, name: str) -> Column:
+    """Return a column. Raises ParameterError when there is none of this name."""
+    if name not in domain.columns:
+        raise ParameterError(f"there is no column {name!r}. The columns are: {', '.join(domain.names)}")
+    return domain.columns[name]
+
+
+def require_single(domain: Domain, name: str | None) -> str:
+    """Return the name of a column, or of the only one. Raises ParameterError when there are several."""
+    if name is None and len(domain.names) != 1:
+        raise ParameterError(f"several columns are declared. Name one of: {', '.join(domain.names)}")
+    name = name or domain.names[0]
+    require_column(domain, name)
+    return name
 
 
 def ordered(column: Column) -> bool:
@@ -181,9 +211,7 @@ class Group(NamedTuple):
 
 def groups_of(domain: Domain, by: str) -> list[Group]:
     """Return the groups of a column, in the order of its codes, that of nulls last."""
-    if by not in domain.columns:
-        raise ParameterError(f"there is no column {by!r}. The columns are: {', '.join(domain.names)}")
-    column = domain.columns[by]
+    column = require_column(domain, by)
     if column.size is None or column.size > _MOST_GROUPS:
         raise ParameterError(
             f"column {by!r} does not make groups: it must have cells, categories or truth values, at most "
@@ -198,10 +226,9 @@ def groups_of(domain: Domain, by: str) -> list[Group]:
 
 def code_of(domain: Domain, name: str, value: Any) -> Group:
     """Return the group that a value is in. Raises ParameterError when it is no value of the column."""
-    if name not in domain.columns:
-        raise ParameterError(f"there is no column {name!r}. The columns are: {', '.join(domain.names)}")
+    column = require_column(domain, name)
     try:
-        (code,) = domain.columns[name].encode([value]).tolist()
+        (code,) = column.encode([value]).tolist()
     except DiscreetError:
         raise ParameterError(f"what is given for {name!r} is not a declared value of the column") from None
     return Group(_text(value), code, domain.names.index(name))

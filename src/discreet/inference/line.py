@@ -36,6 +36,19 @@ class Draws:
         self.weights, self.own = weights, own
         self.own_weights = np.empty((len(weights), 0)) if own_weights is None else own_weights
 
+    def sample(self, support: Records, row: int, size: int, rng: np.random.Generator) -> Records:
+        """Return independent records from one draw."""
+        masses = np.concatenate((self.weights[row], self.own_weights[row]))
+        index = np.searchsorted(np.cumsum(masses)[:-1] / masses.sum(), rng.random(size), side="right")
+        columns = []
+        for at, codes in enumerate(support.columns):
+            pieces = codes
+            if self.own is not None:
+                own = self.own.columns[at].reshape(self.own_weights.shape)[row]
+                pieces = np.concatenate((codes, own)) if len(codes) else own
+            columns.append(pieces[index])
+        return Records(columns=tuple(columns))
+
 
 def piece_ends(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats, float]:
     """Return the first and the last value of each record's piece, and the step between its values (0: an interval).
@@ -152,6 +165,10 @@ class Line:
         own = np.einsum("dt,dt->d", self.own_weights, self._share(self.own_low, self.own_high, point, strict))
         return np.asarray(shared + own)
 
+    def shares_at_most(self, points: Floats) -> Floats:
+        """Return the mass up to each point, a row per draw."""
+        return np.stack([self.at_most(float(a)) for a in points], axis=1)
+
     def _share(self, low: Floats, high: Floats, a: Floats, strict: bool) -> Floats:
         """Return the share of each piece that is at most (or below) ``a``."""
         if self.step:
@@ -216,6 +233,15 @@ class Line:
             points = np.rint(length / self.step) + 1.0
             return np.asarray(low + self.step * np.maximum(np.ceil(share * points * (1.0 - 1e-12)) - 1.0, 0.0))
         return np.asarray(low + share * length)
+
+
+def readable(column: Column, codes: Any) -> Any:
+    """Return positions, or the labels of an unordered column."""
+    if column.open:
+        return np.asarray(codes, dtype=object)
+    if column.labels is not None and not column.on_a_line:
+        return np.array([*column.labels, None], dtype=object)[np.asarray(codes, dtype=np.int64)]
+    return column.positions(codes)
 
 
 def at_ends(column: Column, codes: npt.NDArray[Any], draws: Draws, at: int) -> tuple[Line, Line]:

@@ -16,9 +16,9 @@ from discreet._core.boundary import quietly
 from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
-from discreet._core.text import counted as counted_text
+from discreet._core.text import counted
 from discreet.domain import Domain, Records
-from discreet.inference.bounds import UnseenCells, continuous_domain, hidden, shapes, unseen_cells
+from discreet.inference.bounds import UNSEEN, UnseenCells, continuous_domain, hidden, shapes
 from discreet.inference.lattice import CountDraws
 from discreet.inference.population import Posterior
 from discreet.inference.prior import FIRMER, FIRMER_FOR_RECORDS, WIDE, WIDE_FOR_LITTLE, Noise, Prior
@@ -169,7 +169,9 @@ def latent_counts(
     masses, leaf = base, None
     if tree is not None:
         leaf = tree.leaf_of(_all(domain)).astype(np.intp)
-        masses, release = np.asarray(np.bincount(leaf, weights=base)), _of_leaves(release, leaf)
+        masses = np.asarray(np.bincount(leaf, weights=base), dtype=np.float64)
+        values = np.bincount(leaf, weights=release.values).astype(release.values.dtype)
+        release = replace(release, values=values)
     firmer = FIRMER_FOR_RECORDS if records else FIRMER
     if strength is not None:
         priors = [Prior(strength * masses)]
@@ -179,17 +181,12 @@ def latent_counts(
         wide = WIDE_FOR_LITTLE if likelihood.withholds or likelihood.noiseless else WIDE
         priors = Prior.learned(masses, firmer=firmer, wide=wide, softer=likelihood.noiseless)
     counts = draw_counts(likelihood, priors, release, draws, rng)
-    unseen = unseen_cells(likelihood, release) if strength is None or likelihood.withholds else None
+    unseen = None
+    if type(likelihood) in UNSEEN and (strength is None or likelihood.withholds):
+        unseen = UNSEEN[type(likelihood)](likelihood, release)
     if unseen is not None and leaf is not None:
         unseen = unseen.part(leaf)
     return LatentCounts(domain, counts, priors, base, leaf, mechanism.name, release.n, strength, unseen)
-
-
-def _of_leaves(release: Observation, leaf: Indices) -> Observation:
-    """Return what was released of each leaf of a tree."""
-    if isinstance(release, ReleasedCounts):
-        return replace(release, counts=np.asarray(np.bincount(leaf, weights=release.counts), dtype=np.float64))
-    return replace(release, drawn=np.bincount(leaf, weights=release.drawn).astype(np.int64))
 
 
 def noisy_counts_posterior(
@@ -271,7 +268,7 @@ def _require_memory(draws: int, domain: Domain) -> None:
     cells = domain.size or 1
     if 2 * positive_size("draws", draws) * cells > _MOST_NUMBERS:
         raise ParameterError(
-            f"{counted_text(draws, 'draw')} of {counted_text(cells, 'cell')} do not fit in memory. Ask for fewer draws"
+            f"{counted(draws, 'draw')} of {counted(cells, 'cell')} do not fit in memory. Ask for fewer draws"
         )
 
 
@@ -295,7 +292,7 @@ def population_posterior(latent: LatentCounts, rng: np.random.Generator, *, of: 
     if unseen is not None and population:
         unseen = unseen.of_population(n)
     notes = [
-        f"given what {latent.source} released about {counted_text(n, 'record')}, taken as independent draws of the "
+        f"given what {latent.source} released about {counted(n, 'record')}, taken as independent draws of the "
         f"population, {_prior_message(strength)}"
     ]
     if not population:

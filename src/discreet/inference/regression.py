@@ -20,6 +20,7 @@ from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.text import counted, harmless
 from discreet.domain import Domain, Records
 from discreet.domain.column import Column
+from discreet.inference.functionals import require_column
 from discreet.inference.line import Draws
 
 _STEPS = 50
@@ -108,8 +109,8 @@ class _Design:
             raise ParameterError(f"the formula {formula!r} has no outcome. Write it as 'outcome ~ column + C(column)'")
         self._spec = read
         self.used = sorted(map(str, read.required_variables))
-        if unknown := [name for name in self.used if name not in domain.columns]:
-            raise ParameterError(f"there is no column {unknown[0]!r}. The columns are: {', '.join(domain.names)}")
+        for name in self.used:
+            require_column(domain, name)
         self.outcome = ", ".join(str(term) for term in read.lhs).strip("`")
         column = domain.columns.get(self.outcome)
         self.binary = column is not None and len(column.labels or ()) == 2

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -88,26 +89,28 @@ def accepted(proposals: Sequence[Proposals], draws: int, rng: np.random.Generato
 
 
 @dataclass(frozen=True)
-class ReleasedCounts:
-    """Noisy counts, shape (k,), nan where none was released, of a table of ``n`` records."""
+class Observation:
+    """One number of each cell, shape (k,), that was released of a table of ``n`` records."""
 
     n: int
-    counts: Floats
+    values: Any
 
 
 @dataclass(frozen=True)
-class ReleasedRecords:
-    """Numbers of released records, shape (k,), of a table of ``n`` records.
+class ReleasedCounts(Observation):
+    """Noisy counts, nan where none was released."""
+
+
+@dataclass(frozen=True)
+class ReleasedRecords(Observation):
+    """Numbers of released records.
 
     ``kept``: the sum of the noisy counts that were kept, up to the number of records, where the certificate tells it.
     """
 
-    n: int
-    drawn: Integers
     kept: int | None = None
 
 
-Observation = ReleasedCounts | ReleasedRecords
 Sampler = Callable[[Any, Sequence[Prior], Any, int, np.random.Generator], CountDraws]
 
 
@@ -145,7 +148,7 @@ def _given_law(
     likelihood: ExactLaw, priors: Sequence[Prior], release: ReleasedRecords, draws: int, rng: np.random.Generator
 ) -> CountDraws:
     tables = likelihood.tables(release.n)
-    logs = likelihood.log_probs(release.drawn, tables)
+    logs = likelihood.log_probs(release.values, tables)
     return CountDraws.of([Listed(tables, logs + prior.log_weights(tables)) for prior in priors], draws, rng)
 
 
@@ -155,10 +158,10 @@ def _given_law(
 def _given_factors(
     likelihood: DrawnFromCounts, priors: Sequence[Prior], release: ReleasedRecords, draws: int, rng: np.random.Generator
 ) -> CountDraws:
-    n, drawn = release.n, release.drawn
     if likelihood.log_held is None:
-        return CountDraws.of([product(likelihood, prior, n, drawn) for prior in priors], draws, rng)
-    return accepted([Held(likelihood, prior, n, drawn, rng) for prior in priors], draws, rng)
+        posteriors = [product(likelihood, prior, release.n, release.values) for prior in priors]
+        return CountDraws.of(posteriors, draws, rng)
+    return accepted([Held(likelihood, prior, release.n, release.values, rng) for prior in priors], draws, rng)
 
 
 # -- noisy counts ---------------------------------------------------------------------------------------------------
@@ -181,11 +184,11 @@ def _given_noisy(
     likelihood: NoisyCellCounts, priors: Sequence[Prior], release: Observation, draws: int, rng: np.random.Generator
 ) -> CountDraws:
     if isinstance(release, ReleasedCounts):
-        _require_complete(release.counts)
+        _require_complete(release.values)
         noise = Noise.of(likelihood.law, likelihood.scale)
-        return noisy(priors, release.n, release.counts, noise, draws, rng)
+        return noisy(priors, release.n, release.values, noise, draws, rng)
     kind = Moved if likelihood.surplus == "moved" else Positive
-    return CountDraws.of(kind.under(priors, likelihood, release.n, release.drawn), draws, rng)
+    return CountDraws.of(kind.under(priors, likelihood, release.n, release.values), draws, rng)
 
 
 def _given_thresholded(
@@ -199,10 +202,10 @@ def _given_thresholded(
 def _given_thresholded_urn(
     likelihood: ThresholdedUrn, priors: Sequence[Prior], release: Observation, draws: int, rng: np.random.Generator
 ) -> CountDraws:
-    if isinstance(release, ReleasedCounts):
+    if not isinstance(release, ReleasedRecords):
         return _given_thresholded(likelihood, priors, release, draws, rng)
     assert release.kept is not None  # the certificate of such a release tells it
-    proposals = [Opened(likelihood, prior, release.n, release.drawn, release.kept, rng) for prior in priors]
+    proposals = [Opened(likelihood, prior, release.n, release.values, release.kept, rng) for prior in priors]
     return accepted(proposals, draws, rng)
 
 
@@ -210,9 +213,9 @@ def _given_tree(
     likelihood: NoisyTree, priors: Sequence[Prior], release: Observation, draws: int, rng: np.random.Generator
 ) -> CountDraws:
     if isinstance(release, ReleasedRecords):
-        return CountDraws.of([_Leaves.of(likelihood, prior, release.n, release.drawn) for prior in priors], draws, rng)
-    _require_complete(release.counts)
-    return CountDraws.of([_tree_counts(likelihood, prior, release.n, release.counts) for prior in priors], draws, rng)
+        return CountDraws.of([_Leaves.of(likelihood, prior, release.n, release.values) for prior in priors], draws, rng)
+    _require_complete(release.values)
+    return CountDraws.of([_tree_counts(likelihood, prior, release.n, release.values) for prior in priors], draws, rng)
 
 
 SAMPLERS: Mapping[type[Likelihood], Sampler] = {
@@ -251,11 +254,15 @@ def _each(told: Callable[[float], tuple[Integers, Floats]], lattice: Lattice, co
 def _near(lattice: Lattice, y: float, noise: Noise) -> tuple[Integers, Floats]:
     """Return the counts that a noisy one may come from, and their log-likelihood."""
     numbers = lattice.numbers(y - noise.reach, y + noise.reach)
-    return numbers, noise.log_pmf(y - lattice.counts(numbers))
+    return numbers, _log_noise(noise, lattice, y, numbers)
 
 
-def _kept(likelihood: ThresholdedCounts, prior: Prior, release: ReleasedCounts) -> OnLattice:
-    records, counts, noise = release.n, release.counts, Noise.of(likelihood.law, likelihood.scale)
+def _log_noise(noise: Noise, lattice: Lattice, y: float, numbers: Integers) -> Floats:
+    return noise.log_pmf(y - lattice.counts(numbers))
+
+
+def _kept(likelihood: ThresholdedCounts, prior: Prior, release: Observation) -> OnLattice:
+    records, counts, noise = release.n, release.values, Noise.of(likelihood.law, likelihood.scale)
     withheld = np.isnan(counts)
     rest = max(0.0, records - float(counts[~withheld].sum())) / max(1, int(withheld.sum()))
     lattice = Lattice.fine(records, noise.spread, prior, np.where(withheld, rest, counts))
@@ -268,7 +275,7 @@ def _above(lattice: Lattice, y: float, noise: Noise, least: int) -> tuple[Intege
     if not math.isnan(y):
         numbers = lattice.numbers(max(1.0, y - noise.reach), y + noise.reach)
         numbers = numbers[numbers > 0] if numbers[-1] > 0 else numbers
-        return numbers, noise.log_pmf(y - lattice.counts(numbers)) - noise.log_whole
+        return numbers, _log_noise(noise, lattice, y, numbers) - noise.log_whole
     numbers = lattice.numbers(0.0, least + noise.reach)
     with np.errstate(divide="ignore"):
         short = np.log(noise.below(least - lattice.step * numbers))
@@ -290,8 +297,9 @@ def _tree_counts(likelihood: NoisyTree, prior: Prior, records: int, counts: Floa
         number = int(node[-1]) + 1
         weights = list(priors.get(number, []))
         if measured:
-            told = [_of_a_node(y, noise, lattice) for y in np.bincount(node, weights=counts[order])]
-            weights = [both(one, other) for one, other in zip(weights, told, strict=True)] if weights else told
+            sums = np.bincount(node, weights=counts[order])
+            terms: list[Callable[[Integers], Floats]] = [partial(_log_noise, noise, lattice, y) for y in sums]
+            weights = [both(*pair) for pair in zip(weights, terms, strict=True)] if weights else terms
         if weights:
             levels.append(Level(node[first], weights))
             first = np.searchsorted(node, np.arange(number))
@@ -313,23 +321,14 @@ def along(tree: Tree, base: Floats, *, firmer: int) -> list[Prior]:
 
 def sets_of(tree: Tree, order: Integers, measured: set[int]) -> list[tuple[Integers, bool]]:
     """Return the node of each leaf in order, numbered in order, level by level from the leaves up to the root."""
-    found = []
+    sets = []
     for level in reversed(range(tree.depth)):
-        node = _nodes(tree, level)[order]
-        found.append((np.cumsum(np.diff(node, prepend=node[0]) != 0), level in measured))
-    return found
-
-
-def _nodes(tree: Tree, level: int) -> Integers:
-    """Return the node of a level that each leaf is in."""
-    node = np.arange(tree.nodes(level)).reshape(tree.shape(level)).astype(np.float64)
-    for below in range(level + 1, tree.depth + 1):
-        node = tree.down(below, node)
-    return node.ravel().astype(np.int64)
-
-
-def _of_a_node(y: float, noise: Noise, lattice: Lattice) -> Callable[[Integers], Floats]:
-    return lambda numbers: noise.log_pmf(y - lattice.counts(numbers))
+        node = np.arange(tree.nodes(level)).reshape(tree.shape(level)).astype(np.float64)
+        for below in range(level + 1, tree.depth + 1):
+            node = tree.down(below, node)
+        node = node.ravel()[order]
+        sets.append((np.cumsum(np.diff(node, prepend=node[0]) != 0), level in measured))
+    return sets
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,17 @@ from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.domain import Domain, Records
-from discreet.inference.functionals import Functional, Group, groups_of, restricted
+from discreet.inference.functionals import (
+    Evaluated,
+    Functional,
+    Group,
+    groups_of,
+    known_functionals,
+    labels_of,
+    restricted,
+)
 from discreet.inference.line import Draws, Line
-from discreet.inference.population import Evaluated, Posterior, known_functionals
+from discreet.inference.population import Posterior
 from discreet.inference.regression import columns_of, regression
 from discreet.inference.released import Released, analysed_mechanism, read_release
 from discreet.inference.summary import Estimate, Summary
@@ -207,16 +215,14 @@ def estimate_tables(
 
     def evaluated(table: Released, weights: Floats) -> Floats:
         posterior = Posterior.of_arrays(table.domain, table.records, weights)
-        if by is None:
-            return posterior._evaluate(functionals, column)[0][:, :, 0]
-        return np.concatenate(
-            [part._evaluate(functionals, column)[0][:, :, 0] for part in posterior._parts(by)], axis=1
-        )
+        parts = [posterior]
+        if by is not None:
+            parts = [posterior._of_block(group, posterior.block(0))[0] for group in groups_of(table.domain, by)]
+        return np.concatenate([part._evaluate(functionals, column)[0][:, :, 0] for part in parts], axis=1)
 
     rng = seeded(0)
     found = np.array([_estimated(table, known, evaluated, rng) for table in tables])  # table, number, 2
-    labels = [named or Functional(getattr(asked, "__name__", "function"), Line.mean)
-              for asked, named in zip(functionals, known, strict=True)]  # fmt: skip
+    labels = labels_of(functionals, known)
     kind = "" if column is None and len(seen.columns) > 1 else seen.columns[column or seen.names[0]].kind
     if by is None:
         return several.summary(found, [(label, {}) for label in labels], kind=kind)

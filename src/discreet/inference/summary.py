@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.checks import real
 from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.text import about, aligned, listing, percent_as_written, table
 from discreet.domain.temporal import moment_text
+from discreet.inference.functionals import require_single
 from discreet.inference.line import piece_ends
 
 if TYPE_CHECKING:
@@ -106,6 +108,39 @@ def _normal_scores(x: Floats) -> Floats:
 
     ranks = rankdata(x, method="average").reshape(x.shape)
     return np.asarray(ndtri((ranks - 0.375) / (x.size + 0.25)), dtype=np.float64)
+
+
+class Band(NamedTuple):
+    """The posterior of a distribution function.
+
+    Parameters
+    ----------
+    at, mean : ndarray of float64, shape (points,)
+        Values, and the posterior mean of the distribution function there.
+    lower, upper : ndarray of float64, shape (points,)
+        Equal-tailed credible intervals, one per point.
+    simultaneous_lower, simultaneous_upper : ndarray of float64, shape (points,)
+        A band that holds the whole function at these points with the same probability.
+    """
+
+    at: Floats
+    mean: Floats
+    lower: Floats
+    upper: Floats
+    simultaneous_lower: Floats
+    simultaneous_upper: Floats
+
+    @classmethod
+    def from_shares(cls, level: float, at: Floats, even: Floats, least: Floats, most: Floats) -> Band:
+        """Return the posterior of a function from each draw's values, and the least and the greatest that it allows."""
+        tail = (1.0 - real("level", level, above=0, below=1)) / 2.0
+        lower, upper = np.quantile(least, tail, axis=0), np.quantile(most, 1.0 - tail, axis=0)
+        (low, low_sd), (high, high_sd) = ((part.mean(axis=0), part.std(axis=0)) for part in (least, most))
+        below = (low - least) / np.where(low_sd > 0.0, low_sd, 1.0)
+        above = (most - high) / np.where(high_sd > 0.0, high_sd, 1.0)
+        reach = float(np.quantile(np.maximum(below, above).max(axis=1), level, method="higher"))
+        low, high = np.clip(low - reach * low_sd, 0.0, 1.0), np.clip(high + reach * high_sd, 0.0, 1.0)
+        return cls(at, even.mean(axis=0), lower, upper, low, high)
 
 
 _SAME = 1e-12  # difference of two computations of one number
@@ -271,12 +306,7 @@ _PER_SECOND = {"date": 86_400.0, "datetime": 1.0}
 
 def distribution(posterior: Posterior, column: str | None, level: float, axes: Any = None) -> Any:
     """Draw the posterior of a column's distribution. For parameters and errors see ``Posterior.plot``."""
-    names = posterior.domain.names
-    if column is None and len(names) != 1:
-        raise ParameterError(f"several columns are declared. Name one of: {', '.join(names)}")
-    name = names[0] if column is None else column
-    if name not in names:
-        raise ParameterError(f"there is no column {name!r}. The columns are: {', '.join(names)}")
+    name = require_single(posterior.domain, column)
     held = posterior.domain.columns[name]
     if held.open:
         raise ParameterError(f"column {name!r} holds open labels, of which no picture is known. Name another column")

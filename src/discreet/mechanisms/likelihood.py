@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -113,14 +113,10 @@ class ExactLaw(Likelihood):
 
     def log_probs(self, drawn: Integers, tables: Integers) -> Floats:
         """Return the log-probability of released numbers of records at each table."""
-        records = self.domain.unflat(np.repeat(np.arange(len(drawn)), drawn))
-        return np.array([self.log_prob(records, table) for table in self._counts(tables)])
-
-    def _counts(self, tables: Integers) -> Iterator[Counts]:
-        cells = self.domain.unflat(np.arange(self.domain.size or 1))
-        for table in tables:
-            held = np.flatnonzero(table)
-            yield Counts(records=cells.take(held), frequencies=table[held])
+        cells = self.domain.unflat(np.arange(len(drawn)))
+        records = cells.take(np.repeat(np.arange(len(drawn)), drawn))
+        distinct = (Counts(records=cells.take(row > 0), frequencies=row[row > 0]) for row in tables)
+        return np.array([self.log_prob(records, table) for table in distinct])
 
 
 def count_vectors(total: int, cells: int) -> Integers:
@@ -162,6 +158,7 @@ class NoisyCellCounts(Likelihood):
     off against negative neighbours.
     ``sampling``: how the records were drawn.
     ``threshold``: only noisy counts that reach it were kept, and only cells that are held got noise; None without one.
+    ``consistent``: the tree, the levels that got noise, and the estimate that they give; None without a tree.
     """
 
     law: NoiseLaw
@@ -169,6 +166,7 @@ class NoisyCellCounts(Likelihood):
     surplus: Surplus
     sampling: Sampling
     threshold: int | None = None
+    consistent: Consistent | None = None
 
     def mean_variance(self, share: float, cells_per_record: float) -> float:
         """Return ``(m/n)(1 + vk/n)``, as of a population as wide as the domain, and 1 more for independent draws."""
@@ -199,10 +197,7 @@ class ThresholdedUrn(ThresholdedCounts):
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyTree(NoisyCellCounts):
-    """The nodes of some levels of a tree over the cells got noise.
-
-    ``consistent``: the tree, the levels that got noise, and the estimate that they give.
-    """
+    """The nodes of some levels of a tree over the cells got noise."""
 
     consistent: Consistent
 
