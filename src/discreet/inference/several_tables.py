@@ -250,10 +250,10 @@ def regress_tables(
     every = [
         np.stack([np.asarray(codes, dtype=np.int64) for codes in table.records.columns], axis=1) for table in tables
     ]
-    numbers = row_numbers(np.concatenate(every))
-    first = np.unique(numbers, return_index=True)[1]
+    rows = row_numbers(np.concatenate(every))
+    first = np.unique(rows, return_index=True)[1]
     support = Records(columns=tuple(np.concatenate(every)[first].T))
-    parts = np.split(numbers, np.cumsum([len(rows) for rows in every])[:-1])
+    parts = np.split(rows, np.cumsum(list(map(len, every)))[:-1])
     rng = seeded(0)
 
     def blocks() -> Iterator[Draws]:
