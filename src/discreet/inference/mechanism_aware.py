@@ -16,7 +16,7 @@ from discreet._core.boundary import quietly
 from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
-from discreet._core.text import counted
+from discreet._core.text import counted as counted_text
 from discreet.domain import Domain, Records
 from discreet.inference.bounds import UNSEEN, UnseenCells, continuous_domain, hidden, shapes
 from discreet.inference.lattice import CountDraws
@@ -268,7 +268,7 @@ def _require_memory(draws: int, domain: Domain) -> None:
     cells = domain.size or 1
     if 2 * positive_size("draws", draws) * cells > _MOST_NUMBERS:
         raise ParameterError(
-            f"{counted(draws, 'draw')} of {counted(cells, 'cell')} do not fit in memory. Ask for fewer draws"
+            f"{counted_text(draws, 'draw')} of {counted_text(cells, 'cell')} do not fit in memory. Ask for fewer draws"
         )
 
 
@@ -292,7 +292,7 @@ def population_posterior(latent: LatentCounts, rng: np.random.Generator, *, of: 
     if unseen is not None and population:
         unseen = unseen.of_population(n)
     notes = [
-        f"given what {latent.source} released about {counted(n, 'record')}, taken as independent draws of the "
+        f"given what {latent.source} released about {counted_text(n, 'record')}, taken as independent draws of the "
         f"population, {_prior_message(strength)}"
     ]
     if not population:

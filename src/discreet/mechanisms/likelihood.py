@@ -12,7 +12,6 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Indices, Integers
 from discreet._core.errors import ParameterError
-from discreet._core.text import counted
 from discreet.domain import Counts, Domain
 from discreet.mechanisms.noise import NoiseLaw
 from discreet.mechanisms.reading import Sampling
@@ -102,9 +101,9 @@ class ExactLaw(Likelihood):
         if log_tables < math.log(min(_MOST_TABLES, _MOST_TERMS / self.terms)) + 1e-6:
             return ""
         return super().obstacle(mechanism, records) or (
-            f"the posterior for {mechanism.name} lists all tables, and there are too many of "
-            f"{counted(records, 'record')} in {counted(cells, 'cell')}. Take a mechanism with a posterior at any size, "
-            "such as perturbed-histogram or smoothed-histogram"
+            f"the posterior for {mechanism.name} lists all tables, and there are too many (records: {records:,}, "
+            f"cells: {cells:,}). Take a mechanism with a posterior at any size, such as perturbed-histogram or "
+            "smoothed-histogram"
         )
 
     def tables(self, records: int) -> Integers:
