@@ -20,7 +20,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Indices, Integers
 from discreet._core.errors import ParameterError
-from discreet.inference.drawn_records import Held, Opened, product
+from discreet.inference.drawn_records import HeldCells, NoisyUrn, product
 from discreet.inference.lattice import CountDraws, Lattice, OnLattice, Weighed, shares, unknown
 from discreet.inference.positive import Moved, Positive
 from discreet.inference.prior import Noise, Prior
@@ -161,7 +161,7 @@ def _given_factors(
     if likelihood.log_held is None:
         posteriors = [product(likelihood, prior, release.n, release.values) for prior in priors]
         return CountDraws.of(posteriors, draws, rng)
-    return accepted([Held(likelihood, prior, release.n, release.values, rng) for prior in priors], draws, rng)
+    return accepted([HeldCells(likelihood, prior, release.n, release.values, rng) for prior in priors], draws, rng)
 
 
 # -- noisy counts ---------------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def _given_thresholded_urn(
     if not isinstance(release, ReleasedRecords):
         return _given_thresholded(likelihood, priors, release, draws, rng)
     assert release.kept is not None  # the certificate of such a release tells it
-    proposals = [Opened(likelihood, prior, release.n, release.values, release.kept, rng) for prior in priors]
+    proposals = [NoisyUrn(likelihood, prior, release.n, release.values, release.kept, rng) for prior in priors]
     return accepted(proposals, draws, rng)
 
 
@@ -242,12 +242,11 @@ def _lowered(counts: Floats, records: int) -> Floats:
     return lowered
 
 
-def _each(told: Callable[[float], tuple[Integers, Floats]], lattice: Lattice, counts: Floats) -> list[Law]:
+def _each(factor: Callable[[float], tuple[Integers, Floats]], lattice: Lattice, counts: Floats) -> list[Law]:
     """Return the laws of cells; cells with equal numbers share one."""
-    by_text = {repr(y): y for y in counts.tolist()}  # nan is not itself
-    made = {key: told(y) for key, y in by_text.items()}
-    keys = [*zip(lattice.cells, map(repr, counts.tolist()), strict=True)]
-    laws = lattice.laws({(cell, key): (cell, *made[key]) for cell, key in keys})
+    factors = {repr(y): factor(y) for y in dict(zip(map(repr, counts.tolist()), counts.tolist(), strict=True)).values()}
+    keys = [*zip(lattice.cells, map(repr, counts.tolist()), strict=True)]  # as texts: nan is not itself
+    laws = lattice.laws({(cell, key): (cell, *factors[key]) for cell, key in keys})
     return [laws[key] for key in keys]
 
 
