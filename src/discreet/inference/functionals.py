@@ -48,9 +48,10 @@ class Functional:
         """Return the least and the greatest number of each draw, over all distributions within cells."""
         if self.bounds is not None:
             return self.bounds(least, most)
-        one = self.of(least)
-        other = one if most is least else self.of(most)
-        return np.minimum(one, other), np.maximum(one, other)
+        low = high = self.of(least)
+        if most is not least:
+            high = self.of(most)
+        return np.minimum(low, high), np.maximum(low, high)
 
 
 @lru_cache(maxsize=512)
@@ -71,8 +72,8 @@ def functional(name: str, column: Column) -> Functional:
     'P(20..29)'
     """
     text = name.strip()
-    if found := _PROBABILITY.fullmatch(text):
-        return _probability(found[1], found[2], column, text)
+    if match := _PROBABILITY.fullmatch(text):
+        return _probability(match[1], match[2], column, text)
     if not ordered(column):
         raise ParameterError(f"{text!r} needs values with an order. Ask for P(=a) of the column's categories")
     if text == "mean":
@@ -81,8 +82,8 @@ def functional(name: str, column: Column) -> Functional:
         return Functional(text, Line.variance, bounds=variances)
     if text == "sd":
         return Functional(text, lambda line: np.sqrt(line.variance()), "length", _deviations)
-    if (found := _QUANTILE.fullmatch(text)) and 0.0 < float(found[1]) < 100.0:
-        level = float(found[1]) / 100.0
+    if (match := _QUANTILE.fullmatch(text)) and 0.0 < float(match[1]) < 100.0:
+        level = float(match[1]) / 100.0
         return Functional(text, lambda line: line.quantile(level), "value")
     raise ParameterError(f"{text!r} is not a functional. The functionals are: {_FORMS}")
 
@@ -142,7 +143,8 @@ def _probability(sign: str | None, text: str, column: Column, name: str) -> Func
         return _between(low, high, name)
     if sign == "=":
         if not ordered(column):
-            return Functional(name, _share(text, column, name))
+            label: Any = text.strip() if column.kind == "open_labels" else float(_code(text, column, name))
+            return Functional(name, lambda line: line.equal(label))
         point = _point(text, column, name)
         return _between(point, point, name)
     a, strict = _point(text, column, name), sign in ("<", ">=")
@@ -159,14 +161,6 @@ def _between(low: float, high: float, name: str) -> Functional:
         return np.maximum(inside, 0.0), least.at_most(high) - most.at_most(low, strict=True)
 
     return Functional(name, lambda line: line.at_most(high) - line.at_most(low, strict=True), bounds=bounds)
-
-
-def _share(text: str, column: Column, name: str) -> Callable[[Line], Floats]:
-    """Return the share of one label of an unordered column."""
-    code: Any = text.strip()
-    if column.kind != "open_labels":
-        code = float(_code(text, column, name))
-    return lambda line: line.equal(code)
 
 
 def _point(text: str, column: Column, name: str) -> float:
@@ -255,26 +249,25 @@ def kept_in(group: Group, support: Records) -> Any:
     return kept if kept.any() else np.arange(len(kept)) < 1
 
 
-def near_zero(groups: list[Group], masses: Floats, by: str, level: float) -> tuple[str, ...]:
-    """Say which groups have a share that cannot be told from zero: its interval reaches below a tenth of its mean.
+def near_zero(groups: list[Group], masses: Floats, by: str, level: float) -> list[str]:
+    """Return a note of the groups whose share cannot be told from zero: its interval reaches below a tenth of its mean.
 
     ``masses``, shape (draws, groups): their shares.
     """
     mean, lower = masses.mean(axis=0), np.quantile(masses, (1.0 - level) / 2.0, axis=0)
-    named = [f"{group.label} ({about(float(share))})" for group, share, least in zip(groups, mean, lower, strict=True)
+    small = [f"{group.label} ({about(float(share))})" for group, share, least in zip(groups, mean, lower, strict=True)
              if least <= _NEAR_ZERO * share]  # fmt: skip
-    if not named:
-        return ()
-    return (
+    note = (
         f"the release does not tell whether anybody is in these groups of {by}, of a share near zero (posterior mean; "
         f"the {percent_as_written(level)} interval reaches below a tenth of it). What is said of them is mostly the "
-        f"prior's: {', '.join(named)}",
+        f"prior's: {', '.join(small)}"
     )
+    return [note] if small else []
 
 
 def _text(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):
-        return "true" if value else "false"
+        return str(value).lower()
     return f"{value:.6g}" if isinstance(value, float) else str(value)
