@@ -56,45 +56,50 @@ class Estimates(NamedTuple):
         The largest sets that are at most one and a half standard deviations above 0 are sorted by this distance. The
         first of them are hidden: as many as, taken together, are within that limit too.
         """
-        within = [np.arange(len(self.counts)), *(of for of, _ in self.sets)]  # the set of each cell, level by level
-        above = [upper[np.searchsorted(lower, np.arange(lower[-1] + 1))] for lower, upper in pairwise(within)]
-        own = [np.full(len(self.counts), self.noise**2)]  # variances of estimates from what lies in a set
-        for of, (_, measured) in zip(above, self.sets, strict=True):
-            variance = np.bincount(of, weights=own[-1])
-            own.append(1.0 / (1.0 / variance + 1.0 / self.noise**2) if measured else variance)
-        distances, held = np.empty(0), np.full(len(self.counts), -1)  # of sets that may be hidden, and each cell's
+        nested = [np.arange(len(self.counts)), *(sets for sets, _ in self.sets)]  # the set of each cell, level by level
+        above = [upper[np.searchsorted(lower, np.arange(lower[-1] + 1))] for lower, upper in pairwise(nested)]
+        variances = [np.full(len(self.counts), self.noise**2)]  # of estimates from what lies in a set
+        for upper, (_, measured) in zip(above, self.sets, strict=True):
+            variance = np.asarray(np.bincount(upper, weights=variances[-1]), dtype=np.float64)
+            if measured:
+                variance = 1.0 / (1.0 / variance + 1.0 / self.noise**2)
+            variances.append(variance)
+        distances, candidate = np.empty(0), np.full(len(self.counts), -1)  # sets that may be hidden, and each cell's
         error = np.zeros(1)
-        for of, mine, level in zip(above[::-1], own[-2::-1], within[-2::-1], strict=True):
-            share = mine / np.bincount(of, weights=mine)[of]
-            error = share**2 * error[of] + mine * (1.0 - share)
-            far = np.bincount(level, weights=self.counts) / self._spread(error, 1)
-            small = (held < 0) & ((far <= _FAR) & (np.bincount(level) >= self.least))[level]
-            new, place = np.unique(level[small], return_inverse=True)
-            held[small] = len(distances) + place
-            distances = np.append(distances, far[new])
-        rank = np.append(np.argsort(np.argsort(distances, kind="stable")), len(distances))[held]
-        kept, tried = 0, len(distances)
-        while kept < tried:
-            number = (kept + tried + 1) // 2
-            spread = self._spread(self._variance(rank < number, above, own), number)
-            near = self.counts[rank < number].sum() <= _FAR * spread
-            kept, tried = (number, tried) if near else (kept, number - 1)
-        return np.asarray(rank < kept)
+        for upper, variance, sets in zip(above[::-1], variances[-2::-1], nested[-2::-1], strict=True):
+            share = variance / np.bincount(upper, weights=variance)[upper]
+            error = share**2 * error[upper] + variance * (1.0 - share)
+            distance = np.bincount(sets, weights=self.counts) / self._spread(error, 1)
+            small = (candidate < 0) & ((distance <= _FAR) & (np.bincount(sets) >= self.least))[sets]
+            new, place = np.unique(sets[small], return_inverse=True)
+            candidate[small] = len(distances) + place
+            distances = np.append(distances, distance[new])
+        rank = np.append(np.argsort(np.argsort(distances, kind="stable")), len(distances))[candidate]
+        low, high = 0, len(distances)
+        while low < high:
+            number = (low + high + 1) // 2
+            spread = self._spread(self._variance(rank < number, above, variances), number)
+            if self.counts[rank < number].sum() <= _FAR * spread:
+                low = number
+            else:
+                high = number - 1
+        return np.asarray(rank < low)
 
     def _spread(self, variance: Any, sets: int) -> Floats:
         """Return the standard deviation of the estimates of so many empty sets, from the variance of the noise."""
-        spread = np.sqrt(variance)
-        drawn = sets * self.each / 6.0 if self.stratified else self.each + _POSITIVE * spread
-        return np.asarray(np.sqrt(variance + self.each * drawn))
+        records = self.each + _POSITIVE * np.sqrt(variance)
+        if self.stratified:
+            records = sets * self.each / 6.0
+        return np.asarray(np.sqrt(variance + self.each * records))
 
-    def _variance(self, cells: Booleans, above: Sequence[Integers], own: Sequence[Floats]) -> float:
+    def _variance(self, cells: Booleans, above: Sequence[Integers], variances: Sequence[Floats]) -> float:
         """Return the variance of the sum of some cells' estimates."""
-        variance, parts = 0.0, cells.astype(np.float64)  # how much of a set's error is theirs
-        for of, mine in zip(above, own, strict=False):
-            among = np.bincount(of, weights=mine * parts) / np.bincount(of, weights=mine)
-            variance += float(mine @ (parts - among[of]) ** 2)
-            parts = among
-        return variance
+        total, parts = 0.0, cells.astype(np.float64)  # how much of a set's error is theirs
+        for upper, variance in zip(above, variances, strict=False):
+            share = np.bincount(upper, weights=variance * parts) / np.bincount(upper, weights=variance)
+            total += float(variance @ (parts - share[upper]) ** 2)
+            parts = share
+        return total
 
 
 def halves(size: int) -> list[tuple[Integers, bool]]:
@@ -237,10 +242,10 @@ UNSEEN: Mapping[type[Likelihood], Callable[[Any, Observation], UnseenCells | Non
 
 
 def _median(values: Floats, masses: Floats) -> float:
-    """Return the value at which half of the mass is reached."""
-    order = np.argsort(values, kind="stable")[: np.count_nonzero(~np.isnan(values))]
+    """Return the value at which half of the mass is reached; nan without values."""
+    order = np.argsort(values, kind="stable")[: max(1, np.count_nonzero(~np.isnan(values)))]
     cumulated = np.cumsum(masses[order])
-    return float(values[order[np.searchsorted(cumulated, 0.5 * cumulated[-1])]]) if len(order) else np.nan
+    return float(values[order[np.searchsorted(cumulated, 0.5 * cumulated[-1])]])
 
 
 def _without(masses: Floats, empty: Booleans) -> Floats:
@@ -310,11 +315,11 @@ def shapes(domain: Domain, alpha: Floats, masses: Floats, rng: np.random.Generat
         raise ParameterError("the shapes within cells do not fit in memory. Ask for fewer draws")
     weights = []
     for cell, count in enumerate(sticks):
-        broken = rng.beta(1.0, alpha[cell], size=(len(masses), count))
-        broken[:, -1] = 1.0
-        left = np.cumprod(1.0 - broken, axis=1)
-        left = np.concatenate((np.ones((len(masses), 1)), left[:, :-1]), axis=1)
-        weights.append(masses[:, cell, None] * broken * left)
+        breaks = rng.beta(1.0, alpha[cell], size=(len(masses), count))
+        breaks[:, -1] = 1.0
+        remaining = np.cumprod(1.0 - breaks[:, :-1], axis=1)
+        remaining = np.concatenate((np.ones((len(masses), 1)), remaining), axis=1)
+        weights.append(masses[:, cell, None] * breaks * remaining)
     place = np.repeat(np.arange(len(alpha)), sticks)
     values = low[place] + (high - low)[place] * rng.random((len(masses), len(place)))
     return Records(columns=(values.ravel(),)), np.concatenate(weights, axis=1)

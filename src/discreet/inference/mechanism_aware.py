@@ -137,24 +137,24 @@ def mechanism_posterior(
     >>> bool(0.25 < posterior.evaluate("P(=6)").mean() < 0.5)
     True
     """
-    known = read_certificate(release, certificate)
-    mechanism, rng = analysed_mechanism(known), seeded(seed)
-    known_likelihood(mechanism, known.facts.records)  # what cannot be done is refused before files are read
+    certificate = read_certificate(release, certificate)
+    mechanism, rng = analysed_mechanism(certificate), seeded(seed)
+    known_likelihood(mechanism, certificate.facts.records)  # what cannot be done is refused before files are read
     _base_masses(mechanism.domain, 1.0 if strength is None else strength)
     _require_memory(draws, mechanism.domain)
-    latent = latent_counts(mechanism, _cells(release, known, mechanism), strength=strength, draws=draws, rng=rng)
+    latent = latent_counts(mechanism, _cells(release, certificate, mechanism), strength=strength, draws=draws, rng=rng)
     return population_posterior(latent, rng, of=of, within=within)
 
 
-def _cells(release: Any, known: Certificate, mechanism: Mechanism) -> Observation:
+def _cells(release: Any, certificate: Certificate, mechanism: Mechanism) -> Observation:
     """Return what was released of each cell."""
-    facts, domain = known.facts, mechanism.domain
+    facts, domain = certificate.facts, mechanism.domain
     n, share = facts.records, facts.released.share_from_data
     if facts.size is None:
         return ReleasedCounts(n, released_counts(quietly(_table(release).collect, unreadable()), domain))
     if mechanism.likelihood().withholds and share == 0.0:  # no count was kept: as a table of counts says it
         return ReleasedCounts(n, np.full(domain.size or 0, np.nan))
-    table = read_release(release, known)
+    table = read_release(release, certificate)
     drawn = np.zeros(domain.size or 0, dtype=np.int64)
     drawn[domain.flat(table.records)] = np.rint(table.counts)
     return ReleasedRecords(n, drawn, None if share is None else round(share * n))
@@ -384,12 +384,14 @@ def posterior(
     DataError, FileProblem
         When the release or its certificate cannot be read.
     """
-    known = read_certificate(release, certificate)
-    if analysed_mechanism(known).likelihood().urn is None:
-        return mechanism_posterior(release, known, strength=strength, draws=draws, seed=seed, of=of, within=within)
+    certificate = read_certificate(release, certificate)
+    if analysed_mechanism(certificate).likelihood().urn is None:
+        return mechanism_posterior(
+            release, certificate, strength=strength, draws=draws, seed=seed, of=of, within=within
+        )
     if choice("of", of, ("population", "table")) == "table":
         raise ParameterError("the release of an urn has a posterior of the population only. Leave out of = 'table'")
     if choice("within", within, ("bounds", "process", "even")) == "process":
         raise ParameterError("the release of an urn has no process within cells. Take within = 'bounds'")
-    found = process_posterior(release, known, strength=strength, draws=draws, seed=seed)
-    return replace(found, bounds=within == "bounds")
+    population = process_posterior(release, certificate, strength=strength, draws=draws, seed=seed)
+    return replace(population, bounds=within == "bounds")

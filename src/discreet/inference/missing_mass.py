@@ -222,7 +222,7 @@ def unseen(
 def _of_an_urn(release: Any, facts: Any) -> Released:
     """Read records of an urn: those of any other mechanism are no draws of a process, whatever they show."""
     z = read_release(release, facts)
-    if z.certified and z.urn is None:
+    if z.n_held is not None and z.urn is None:
         raise ParameterError(
             "only a release that continues the urn of its table tells what it does not show. The certificate names "
             "another mechanism"
@@ -262,7 +262,7 @@ class _Urn(NamedTuple):
     @classmethod
     def of_release(cls, z: Released, strength: float | None, discount: float | None, n: int | None) -> _Urn:
         theta, sigma = (float(given_parameter(z, *pair)) for pair in (("strength", strength), ("discount", discount)))
-        records = z.held if n is None else n
+        records = z.n_held if n is None else n
         if records is None:
             raise ParameterError("the number of confidential records is needed. Give it as n")
         positive_size("n", records)

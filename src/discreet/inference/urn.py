@@ -259,7 +259,7 @@ def process_posterior(
     True
     """
     z = read_release(release, facts, weights=weights)
-    held = z.held if n is None else n
+    held = z.n_held if n is None else n
     if held is not None:
         positive_size("n", held)
     integer("draws", draws, least=1)
@@ -310,7 +310,7 @@ def given_parameter(z: Released, name: str, value: float | str | None) -> float 
         return value
     if z.urn is not None:
         return float(getattr(z.urn, name))
-    if name == "discount" and z.certified:
+    if name == "discount" and z.n_held is not None:
         return 0.0
     raise ParameterError(f"the {name} of the prior is not known. Give a number, or 'learned'")
 
