@@ -138,28 +138,24 @@ class Prior:
         ``firmer``: the least depth of the last splits of the whole's strength, which is ``wide``.
         ``softer``: whether one more has splits that get softer from depth to depth, like those of a Dirichlet process.
         """
-        nested = sets or _halves(len(base))
-        starts = [firmer + depth for depth in _FURTHER if depth == math.inf or firmer + depth + 1 < len(nested)]
-        trees = [cls.nested(base, nested, order, start=start, wide=wide) for start in starts]
-        return trees + [cls.nested(base, nested, order, start=0.0, wide=wide, growth=_SOFTER)] * softer
-
-    @classmethod
-    def halving(cls, base: Floats, start: float = math.inf) -> Prior:
-        """Return the tree that joins neighbours two by two, with the masses of a base measure."""
-        return cls.nested(base, _halves(len(base)), start=start)
+        depth_of_tree = len(sets or _halves(len(base)))
+        starts = [firmer + depth for depth in _FURTHER if depth == math.inf or firmer + depth + 1 < depth_of_tree]
+        trees = [cls.nested(base, sets, order, start=start, wide=wide) for start in starts]
+        return trees + [cls.nested(base, sets, order, start=0.0, wide=wide, growth=_SOFTER)] * softer
 
     @classmethod
     def nested(
         cls,
         base: Floats,
-        sets: Sequence[Integers],
+        sets: Sequence[Integers] = (),
         order: Integers | None = None,
         *,
         start: float = math.inf,
         wide: float = WIDE,
         growth: float = _GROWTH,
     ) -> Prior:
-        """Return the tree of given sets, the last of which is all; the base measure is in the tree's order."""
+        """Return the tree of sets, the last of which is all, or of halves; the base measure is in the tree's order."""
+        sets = sets or _halves(len(base))
         mass, masses, plain = base, [], base.copy()
         if order is not None:
             plain[order] = base

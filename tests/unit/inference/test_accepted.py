@@ -249,7 +249,7 @@ def test_cells_without_records_may_hold_as_many_as_one_record_stands_for() -> No
     cells = Domain(columns={"x": Integer(lower=1, upper=4)})
     mechanism = SmoothedHistogram(domain=cells, size=10, mixing=1e-9)
     drawn = np.array([10, 0, 0, 0])
-    release, prior = ReleasedRecords(2000, drawn), Prior.halving(np.full(4, 0.25))
+    release, prior = ReleasedRecords(2000, drawn), Prior.nested(np.full(4, 0.25))
     found = draw_counts(known_likelihood(mechanism, 2000), [prior], release, 4000, seeded(1))
     pair = found.counts[:, 2:].sum(axis=1) / 2000  # Beta(1, 10 + 1)
     assert abs(pair.mean() - 1.0 / 12.0) < 6.0 * pair.std() / math.sqrt(4000)

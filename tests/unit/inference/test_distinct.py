@@ -19,7 +19,7 @@ from discreet.mechanisms.likelihood import known_likelihood
 
 CELLS = Domain(columns={"x": Integer(lower=1, upper=3)})
 N, DRAWS = 6, 40_000
-PRIORS = {"process": Prior(np.array([0.5, 0.3, 0.7])), "tree": Prior.halving(np.full(3, 1 / 3))}
+PRIORS = {"process": Prior(np.array([0.5, 0.3, 0.7])), "tree": Prior.nested(np.full(3, 1 / 3))}
 
 
 def tables() -> list[tuple[int, ...]]:

@@ -36,7 +36,7 @@ def told(counts: np.ndarray, records: int, step: int) -> float:
     noise = Noise("gaussian", SPREAD)
 
     def log(start: float) -> float:
-        prior = Prior.halving(np.full(CELLS, 1.0 / CELLS), start)
+        prior = Prior.nested(np.full(CELLS, 1.0 / CELLS), start=start)
         lattice = Lattice(records, step, prior, _lowered(counts, records), noise.spread)
         laws = _each(lambda y: _near(lattice, y, noise), lattice, counts)
         return Sums(laws, lattice.total, lattice.levels).log

@@ -167,15 +167,17 @@ def far(draws: np.ndarray, weights: np.ndarray) -> bool:
 @pytest.mark.parametrize("start", [0.0, 1.0, math.inf])
 def test_counts_given_a_tree_prior_against_all_tables(start: float) -> None:
     noise = Noise("laplace", 2.0)
-    assert not far(noisy([Prior.halving(BASE, start)], 6, SEEN, noise, 40_000, seeded(3)).counts, known(start)[1])
-    for twin in (Prior(BASE), Prior.halving(BASE, 0.0 if start else math.inf)):
+    assert not far(noisy([Prior.nested(BASE, start=start)], 6, SEEN, noise, 40_000, seeded(3)).counts, known(start)[1])
+    for twin in (Prior(BASE), Prior.nested(BASE, start=0.0 if start else math.inf)):
         assert far(noisy([twin], 6, SEEN, noise, 40_000, seeded(3)).counts, known(start)[1])
 
 
 def test_the_release_tells_where_splits_become_firmer() -> None:
     """Draws are shared out as the priors foresee the noisy counts: the odds are those of all tables."""
     starts = (0.0, 1.0, math.inf)
-    counted = noisy([Prior.halving(BASE, each) for each in starts], 6, SEEN, Noise("laplace", 2.0), 40_000, seeded(3))
+    counted = noisy(
+        [Prior.nested(BASE, start=each) for each in starts], 6, SEEN, Noise("laplace", 2.0), 40_000, seeded(3)
+    )
     odds = np.array([known(each)[0] for each in starts])
     odds /= odds.sum()
     apart = np.abs(np.array(counted.drawn) / 40_000 - odds) / np.sqrt(odds * (1.0 - odds) / 40_000)
@@ -189,16 +191,18 @@ def test_the_release_tells_where_splits_become_firmer() -> None:
 def test_smooth_and_heaped_columns_are_told_apart(start: float, records: int, spread: float) -> None:
     """Whatever the lattice: counts that were drawn from one prior are taken for its own."""
     base, rng = np.full(200, 1.0 / 200), seeded(7)
-    held = rng.multinomial(records, Prior.halving(base, start).masses(np.zeros((1, 200)), rng)[0])
+    held = rng.multinomial(records, Prior.nested(base, start=start).masses(np.zeros((1, 200)), rng)[0])
     seen = held + np.rint(rng.normal(0.0, spread, 200))
     starts = (2.0, math.inf)
-    counted = noisy([Prior.halving(base, each) for each in starts], records, seen, Noise("gaussian", spread), 100, rng)
+    counted = noisy(
+        [Prior.nested(base, start=each) for each in starts], records, seen, Noise("gaussian", spread), 100, rng
+    )
     assert counted.drawn[starts.index(start)] > 90
     assert np.abs(counted.counts.sum(axis=1) - records).max() <= counted.step
 
 
 def test_masses_given_counts_have_the_means_of_the_splits() -> None:
-    prior, counts = Prior.halving(np.full(4, 0.25)), np.array([3.0, 1.0, 0.0, 2.0])
+    prior, counts = Prior.nested(np.full(4, 0.25)), np.array([3.0, 1.0, 0.0, 2.0])
     draws = prior.masses(np.broadcast_to(counts, (40_000, 4)), seeded(4))
     left, within = 5.0 / 8.0, np.array([4.0 / 6.0, 2.0 / 6.0, 1.0 / 4.0, 3.0 / 4.0])
     exact = within * np.array([left, left, 1 - left, 1 - left])
