@@ -40,7 +40,7 @@ def regression(
     domain: Domain, support: Records, blocks: Iterable[Draws], formula: str, kind: str | None = None
 ) -> Regression:
     """Return each draw's coefficients. For parameters and errors see ``Posterior.regress``."""
-    design = Design(domain, formula)
+    design = FormulaDesign(domain, formula)
     law = design.kind if kind is None else choice("kind", kind, ("linear", "logistic"))
     solutions: list[Floats] = []
     shared = basis = None
@@ -89,7 +89,7 @@ class _Rows(NamedTuple):
         return [_Rows(*part) for part in zip(*cut, strict=True)]
 
 
-class Design:
+class FormulaDesign:
     """A formula on the columns of a domain: as formulaic reads it."""
 
     def __init__(self, domain: Domain, formula: str) -> None:

@@ -29,7 +29,7 @@ from discreet.inference.functionals import (
 )
 from discreet.inference.line import Draws, Line
 from discreet.inference.population import Posterior
-from discreet.inference.regression import Design, regression
+from discreet.inference.regression import FormulaDesign, regression
 from discreet.inference.released import Released, analysed_mechanism, read_release
 from discreet.inference.summary import Estimate, Summary
 from discreet.releases import Certificate
@@ -245,7 +245,7 @@ def regress_tables(
     covers that.
     """
     several = _Several.of(release, certificate, level)
-    used = Design(several.domain, formula).used
+    used = FormulaDesign(several.domain, formula).used
     domain, tables = several.read(used)
     every = [
         np.stack([np.asarray(codes, dtype=np.int64) for codes in table.records.columns], axis=1) for table in tables
