@@ -22,7 +22,7 @@ from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.base import NEIGHBOURS, feasible, numbered_cells, require_known, require_relation
 from discreet.mechanisms.drawn import DrawnMechanism
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
-from discreet.mechanisms.likelihood import ExactLaw, count_vectors
+from discreet.mechanisms.likelihood import ExactLaw, compositions
 from discreet.privacy import Budget, Code, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.algebra import BoundedRangeProfile
 
@@ -140,7 +140,7 @@ class ExponentialHistogram(DrawnMechanism):
     def _draw(self, held: Integers, rng: np.random.Generator) -> Integers:
         """Return the drawn counts."""
         if self.loss != "l1":
-            vectors = count_vectors(self.size, len(held))
+            vectors = compositions(self.size, len(held))
             chosen: Integers = vectors[draw_weighted(self._log_weights(held, vectors), rng=rng)]
             return chosen
         weights = self._log_weights(held, np.arange(self.size + 1)[:, None]).T
@@ -171,7 +171,7 @@ class ExponentialHistogram(DrawnMechanism):
         if self.loss == "l1":
             total = float(_log_sums(self._log_weights(held, np.arange(self.size + 1)[:, None]).T)[0, -1])
         else:
-            total = float(np.logaddexp.reduce(self._log_weights(held, count_vectors(self.size, len(held)))))
+            total = float(np.logaddexp.reduce(self._log_weights(held, compositions(self.size, len(held)))))
         return weight - total - arrangements
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:

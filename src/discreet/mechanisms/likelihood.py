@@ -108,7 +108,7 @@ class ExactLaw(Likelihood):
 
     def tables(self, records: int) -> Integers:
         """Return the counts of all tables of so many records, a row each."""
-        return count_vectors(records, self.domain.size or 1)
+        return compositions(records, self.domain.size or 1)
 
     def log_probs(self, drawn: Integers, tables: Integers) -> Floats:
         """Return the log-probability of released numbers of records at each table."""
@@ -118,7 +118,7 @@ class ExactLaw(Likelihood):
         return np.array([self.log_prob(records, table) for table in distinct])
 
 
-def count_vectors(total: int, cells: int) -> Integers:
+def compositions(total: int, cells: int) -> Integers:
     """Return every vector of ``cells`` non-negative integers that sum to ``total``: stars and bars."""
     places = total + cells - 1
     flat = np.fromiter(chain.from_iterable(combinations(range(places), cells - 1)), dtype=np.int64)
