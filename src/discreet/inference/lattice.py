@@ -72,7 +72,7 @@ class CountDraws:
     drawn: tuple[int, ...]
 
     @classmethod
-    def of(cls, posteriors: Sequence[CountPosterior], draws: int, rng: np.random.Generator) -> CountDraws:
+    def draw(cls, posteriors: Sequence[CountPosterior], draws: int, rng: np.random.Generator) -> CountDraws:
         """Return draws under priors of equal probability."""
         drawn = tuple(rng.multinomial(draws, shares(posteriors)).tolist())
         pairs = zip(posteriors, drawn, strict=True)

@@ -238,7 +238,7 @@ def of_read(
     real("level", level, above=0, below=1)
     if of in ("strength", "discount"):
         return _learned(z, of, {"strength": strength, "discount": discount}, level)
-    urn = _Urn.of_release(z, strength, discount, n)
+    urn = _Urn.from_release(z, strength, discount, n)
     return {"values": _values, "mass": _mass, "discovery": _discovery}[of](urn, level)
 
 
@@ -260,7 +260,7 @@ class _Urn(NamedTuple):
     n: int
 
     @classmethod
-    def of_release(cls, z: Released, strength: float | None, discount: float | None, n: int | None) -> _Urn:
+    def from_release(cls, z: Released, strength: float | None, discount: float | None, n: int | None) -> _Urn:
         theta, sigma = (float(given_parameter(z, *pair)) for pair in (("strength", strength), ("discount", discount)))
         records = z.n_held if n is None else n
         if records is None:

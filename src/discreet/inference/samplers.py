@@ -149,7 +149,7 @@ def _given_law(
 ) -> CountDraws:
     tables = likelihood.tables(release.n)
     logs = likelihood.log_probs(release.values, tables)
-    return CountDraws.of([Listed(tables, logs + prior.log_weights(tables)) for prior in priors], draws, rng)
+    return CountDraws.draw([Listed(tables, logs + prior.log_weights(tables)) for prior in priors], draws, rng)
 
 
 # -- records without noise ------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def _given_factors(
 ) -> CountDraws:
     if likelihood.log_held is None:
         posteriors = [product(likelihood, prior, release.n, release.values) for prior in priors]
-        return CountDraws.of(posteriors, draws, rng)
+        return CountDraws.draw(posteriors, draws, rng)
     return accepted([HeldCells(likelihood, prior, release.n, release.values, rng) for prior in priors], draws, rng)
 
 
@@ -177,7 +177,7 @@ def noisy(
         laws = _each(lambda y: _near(lattice, y, noise), lattice, counts)
         return OnLattice(lattice, Sums(laws, lattice.total, lattice.levels))
 
-    return CountDraws.of([posterior(prior) for prior in priors], draws, rng)
+    return CountDraws.draw([posterior(prior) for prior in priors], draws, rng)
 
 
 def _given_noisy(
@@ -188,7 +188,7 @@ def _given_noisy(
         noise = Noise.of(likelihood.law, likelihood.scale)
         return noisy(priors, release.n, release.values, noise, draws, rng)
     kind = Moved if likelihood.surplus == "moved" else Positive
-    return CountDraws.of(kind.under(priors, likelihood, release.n, release.values), draws, rng)
+    return CountDraws.draw(kind.under(priors, likelihood, release.n, release.values), draws, rng)
 
 
 def _given_thresholded(
@@ -196,7 +196,7 @@ def _given_thresholded(
 ) -> CountDraws:
     if isinstance(release, ReleasedRecords):
         return _given_noisy(likelihood, priors, release, draws, rng)
-    return CountDraws.of([_kept(likelihood, prior, release) for prior in priors], draws, rng)
+    return CountDraws.draw([_kept(likelihood, prior, release) for prior in priors], draws, rng)
 
 
 def _given_thresholded_urn(
@@ -213,9 +213,11 @@ def _given_tree(
     likelihood: NoisyTree, priors: Sequence[Prior], release: Observation, draws: int, rng: np.random.Generator
 ) -> CountDraws:
     if isinstance(release, ReleasedRecords):
-        return CountDraws.of([_Leaves.of(likelihood, prior, release.n, release.values) for prior in priors], draws, rng)
+        return CountDraws.draw(
+            [_Leaves.from_records(likelihood, prior, release.n, release.values) for prior in priors], draws, rng
+        )
     _require_complete(release.values)
-    return CountDraws.of([_tree_counts(likelihood, prior, release.n, release.values) for prior in priors], draws, rng)
+    return CountDraws.draw([_tree_counts(likelihood, prior, release.n, release.values) for prior in priors], draws, rng)
 
 
 SAMPLERS: Mapping[type[Likelihood], Sampler] = {
@@ -341,7 +343,7 @@ class _Leaves:
     step: int = 1
 
     @classmethod
-    def of(cls, likelihood: NoisyTree, prior: Prior, records: int, drawn: Integers) -> _Leaves:
+    def from_records(cls, likelihood: NoisyTree, prior: Prior, records: int, drawn: Integers) -> _Leaves:
         reading = likelihood.consistent
         nothing = np.zeros(sum(reading.tree.nodes(level) for level in reading.measured), dtype=np.int64)
         splits = Splits.of(reading.tree, reading.upward(nothing)[1], drawn)

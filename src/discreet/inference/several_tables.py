@@ -199,7 +199,7 @@ def estimate_tables(
     not measured, and no interval covers that. The certificate says which tables of two columns were measured, and a
     note of the summary what of it is missing.
     """
-    several = _Several.of(release, certificate, level)
+    several = _Several.from_release(release, certificate, level)
     known = known_functionals(functionals, several.domain, column)
     if by is not None:
         groups_of(several.domain, by)  # a misprint is told before tables are read
@@ -244,7 +244,7 @@ def regress_tables(
     were not measured: a coefficient that depends on one of them rests on conditional independence, and no interval
     covers that.
     """
-    several = _Several.of(release, certificate, level)
+    several = _Several.from_release(release, certificate, level)
     used = FormulaDesign(several.domain, formula).used
     domain, tables = several.read(used)
     every = [
@@ -282,7 +282,7 @@ class _Several:
     level: float
 
     @classmethod
-    def of(cls, release: Any, certificate: Any, level: float) -> _Several:
+    def from_release(cls, release: Any, certificate: Any, level: float) -> _Several:
         if isinstance(release, (str, os.PathLike)):
             release = read(release, certificate)  # of files that are not the release's, nothing is read
         known = read_certificate(release, certificate)

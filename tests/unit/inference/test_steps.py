@@ -72,7 +72,7 @@ def test_records_along_a_tree_tell_of_it_the_same_on_a_finer_lattice(
 
     def told() -> float:
         _, firmer, one = along(likelihood.consistent.tree, np.full(CELLS, 1.0 / CELLS), firmer=0)
-        logs = [_Leaves.of(likelihood, prior, records, released).log for prior in (firmer, one)]
+        logs = [_Leaves.from_records(likelihood, prior, records, released).log for prior in (firmer, one)]
         return logs[0] - logs[1]
 
     found = told()
