@@ -12,8 +12,9 @@ from discreet import Budget, Watch, release
 from discreet.domain import Domain, Integer, OpenLabels
 from discreet.errors import ParameterError
 from discreet.inference import Posterior
+from discreet.inference.samplers import SAMPLERS
 from discreet.mechanisms import REGISTRY, Marginals, PitmanYor, StabilisedPitmanYor, StabilityHistogram
-from discreet.mechanisms.likelihood import no_posterior
+from discreet.mechanisms.likelihood import ContinuedUrn, Likelihood, NoLikelihood, no_posterior
 from discreet.planner import plan
 from discreet.releases.release import Release
 
@@ -87,6 +88,13 @@ def test_several_columns_of_marginals_and_a_discount_have_none_and_say_what_to_d
     assert no_posterior(urn, 99).endswith("Take discount 0")
     urn = StabilisedPitmanYor(domain=CELLS, records=10**6, scale=1.0, threshold=9)
     assert no_posterior(urn, 10**6).endswith("above 1,000,000. Take another mechanism")
+
+
+def test_every_likelihood_of_counts_has_one_sampler() -> None:
+    def below(kind: type[Likelihood]) -> set[type[Likelihood]]:
+        return {kind}.union(*map(below, kind.__subclasses__()))
+
+    assert {*SAMPLERS} == below(Likelihood) - {Likelihood, ContinuedUrn, NoLikelihood}
 
 
 def test_what_nobody_can_list_has_no_posterior_and_a_urn_has() -> None:
