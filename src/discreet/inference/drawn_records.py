@@ -126,10 +126,10 @@ def _window(log_weight: Callable[[Integers], Floats], records: int, cells: int) 
     mode = _mode(log_weight, records, cells)
     lowest = log_weight(mode) - _DROP
     ends = []
-    for far in (np.zeros(cells, dtype=np.int64), np.full(cells, records, dtype=np.int64)):
-        inside, outside = mode.copy(), np.where(log_weight(far) >= lowest, mode, far)
-        inside = np.where(outside == mode, far, inside)
-        outside = np.where(inside == far, far, outside)
+    for limit in (np.zeros(cells, dtype=np.int64), np.full(cells, records, dtype=np.int64)):
+        inside, outside = mode.copy(), np.where(log_weight(limit) >= lowest, mode, limit)
+        inside = np.where(outside == mode, limit, inside)
+        outside = np.where(inside == limit, limit, outside)
         while (np.abs(outside - inside) > 1).any():
             middle = (inside + outside) // 2
             likely = log_weight(middle) >= lowest

@@ -338,10 +338,10 @@ class Posterior:
         from discreet.inference.regression import regression
 
         real("level", level, above=0, below=1)
-        found = regression(self.domain, self.support, self._blocks(), formula, kind)
-        labels = [Functional(name, Line.mean) for name in found.names]
-        rows = self._rows(found.draws[:, :, None], labels, level)
-        return Summary(rows=rows, level=level, notes=(*self.notes, *found.notes))
+        coefficients = regression(self.domain, self.support, self._blocks(), formula, kind)
+        labels = [Functional(name, Line.mean) for name in coefficients.names]
+        rows = self._rows(coefficients.draws[:, :, None], labels, level)
+        return Summary(rows=rows, level=level, notes=(*self.notes, *coefficients.notes))
 
     def cdf(self, at: Sequence[float] | Floats, *, column: str | None = None, level: float = 0.95) -> Band:
         """Return the posterior of the distribution function at some values, with pointwise and simultaneous bands.

@@ -239,9 +239,8 @@ def _lowered(counts: Floats, records: int) -> Floats:
     """Return counts less what brings the sum of those that remain positive to a number."""
     falling = np.sort(counts)[::-1]
     shifts = (np.cumsum(falling) - records) / np.arange(1, len(counts) + 1)
-    held = np.flatnonzero(falling > shifts)
-    lowered: Floats = np.maximum(counts - shifts[held[-1] if len(held) else 0], 0.0)
-    return lowered
+    positive = np.flatnonzero(np.append(True, falling[1:] > shifts[1:]))
+    return np.asarray(np.maximum(counts - shifts[positive[-1]], 0.0))
 
 
 def _each(factor: Callable[[float], tuple[Integers, Floats]], lattice: Lattice, counts: Floats) -> list[Law]:
