@@ -18,7 +18,8 @@ from _harness import cells_drawn, cells_held, script, show, timed
 
 from discreet._core.random import seeded
 from discreet.domain import Domain, Integer
-from discreet.inference.samplers import given_counts, given_records
+from discreet.inference.prior import Prior
+from discreet.inference.samplers import ReleasedCounts, ReleasedRecords, draw_counts
 from discreet.mechanisms import HierarchicalHistogram, PerturbedHistogram, SmoothedHistogram
 
 DRAWS = 1000
@@ -48,8 +49,9 @@ def seconds(name: str, domain: Domain, n: int, m: int, seed: int) -> float:
     mechanism = MADE[name](domain, n)
     reading = mechanism.reading(mechanism.kernel(cells_held(held, domain), rng=rng), n=n)
     seen = cells_drawn(domain, reading.draw(m, rng=rng)) if m else reading.estimates().counts
-    given = given_records if m else given_counts
-    return timed(given, mechanism.likelihood(), np.full(cells, 1.0 / cells), n, seen, DRAWS, rng)[0]
+    released = ReleasedRecords(n, seen) if m else ReleasedCounts(n, seen)
+    prior = Prior(np.full(cells, 1.0 / cells))
+    return timed(draw_counts, mechanism.likelihood(), [prior], released, DRAWS, rng)[0]
 
 
 @script(tables=(3, 1))

@@ -27,7 +27,8 @@ from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.inference import Posterior, process_posterior
 from discreet.inference.bounds import shapes
-from discreet.inference.samplers import given_counts, given_records
+from discreet.inference.prior import Prior
+from discreet.inference.samplers import ReleasedCounts, ReleasedRecords, draw_counts
 from discreet.mechanisms import PerturbedHistogram, PitmanYor
 
 RESULTS = HERE / "results" / "py26_table2"
@@ -84,11 +85,10 @@ def perturbed(size: int | None = None, *, within: str = "process") -> Method:
         mechanism = PerturbedHistogram(domain=CELLS, records=HELD, scale=2.0, sampling="iid")
         noisy, likelihood = mechanism.kernel(cells_held(binned(world), CELLS), rng=rng), mechanism.likelihood()
         if size is None:
-            found = given_counts(likelihood, ALPHA, HELD, noisy.astype(float), DRAWS, rng)
+            released = ReleasedCounts(HELD, noisy.astype(float))
         else:
-            released = rng.multinomial(size, mechanism.probabilities(noisy))
-            found = given_records(likelihood, ALPHA, HELD, released, DRAWS, rng)
-        masses = rng.standard_gamma(ALPHA + found.counts)
+            released = ReleasedRecords(HELD, rng.multinomial(size, mechanism.probabilities(noisy)))
+        masses = rng.standard_gamma(ALPHA + draw_counts(likelihood, [Prior(ALPHA)], released, DRAWS, rng).counts)
         masses /= masses.sum(axis=1, keepdims=True)
         if within == "even":
             return Posterior.of_arrays(CELLS, CELLS.unflat(np.arange(BINS)), masses)

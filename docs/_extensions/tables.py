@@ -15,7 +15,7 @@ from discreet.mechanisms.likelihood import no_posterior
 from discreet.privacy import Budget
 from discreet.testing.facts import small_domain
 
-RECORDS, SIZE = 1_000, 20
+RECORDS, SIZE, FEW = 1_000, 20, 20
 BUDGET = Budget(epsilon=1.0, delta=0.01)
 WITH = {"pitman-yor": {"discount": 0.5}}  # without, it is the Dirichlet process
 INTERVAL = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
@@ -88,9 +88,11 @@ def intervals(made: Mechanism, on_cells: Mechanism) -> str:
     """Return whether an analyst gets intervals from a release."""
     if "tables" in parameter_names(type(made)):
         return "from several tables"  # of one column, from one
-    if not no_posterior(made):
+    if not no_posterior(made, RECORDS):
         return "yes"
-    return "no" if no_posterior(on_cells) else "on cells"
+    if not no_posterior(on_cells, RECORDS):
+        return "on cells"
+    return "no" if no_posterior(on_cells, FEW) else "of small tables"
 
 
 def mechanisms_table() -> list[str]:

@@ -402,7 +402,7 @@ def _announced(request: Request, offer: Offer, why: str, facts: PublicFacts) -> 
     if chosen.traits.random_size and size is not None:
         expected = counted_up(size * offer.forecast.released_share)
         yield f"about {expected} of {counted(size, 'draw')} are expected to be released"
-    if offer.contents.tables is None and (why_not := no_posterior(chosen)):
+    if offer.contents.tables is None and (why_not := no_posterior(chosen, n)):
         yield f"estimate will give no intervals from this release: {why_not}"
     if request.budget is not None:
         yield from map(str, delta_caveats(request.budget.delta, n))

@@ -20,7 +20,8 @@ import pytest
 from discreet._core.arrays import Floats, Integers
 from discreet._core.random import secure, seeded
 from discreet.domain import Domain, Integer, Records
-from discreet.inference.samplers import given_counts, given_records
+from discreet.inference.prior import Prior
+from discreet.inference.samplers import ReleasedCounts, ReleasedRecords, draw_counts
 from discreet.mechanisms import PerturbedHistogram, noise, projections
 from discreet.mechanisms.cells import Cells, OwnCells
 from discreet.mechanisms.likelihood import known_likelihood
@@ -405,11 +406,11 @@ def test_what_was_released_has_a_posterior(law: str, projection: str, sampling: 
     )
     noisy = held + LAWS[law].draw(1.0, 4, rng=seeded(5))
     released = Records.concatenate(mechanism.reading(noisy, n=400).draw(100, rng=seeded(6))).columns[0].astype(np.int64)
-    likelihood, alpha, rng = known_likelihood(mechanism), np.full(4, 0.25), seeded(7)
+    likelihood, prior, rng = known_likelihood(mechanism, 400), Prior(np.full(4, 0.25)), seeded(7)
     drawn = np.bincount(released, minlength=4)
     for counts in (
-        given_records(likelihood, alpha, 400, drawn, 200, rng).counts,
-        given_counts(likelihood, alpha, 400, noisy.astype(np.float64), 200, rng).counts,
+        draw_counts(likelihood, [prior], ReleasedRecords(400, drawn), 200, rng).counts,
+        draw_counts(likelihood, [prior], ReleasedCounts(400, noisy.astype(np.float64)), 200, rng).counts,
     ):
         assert (counts.sum(axis=1) == 400).all()
         assert np.abs(counts.mean(axis=0) - held).max() < 60  # a hundred records have 5 % of them as standard error

@@ -98,13 +98,23 @@ SIMULATED = {"wide": 0.01, "dirichlet-multinomial-wide": 0.15}
 """Where a rejected draw follows from the last bit of a logarithm, so that processors take other paths."""
 
 
+LISTED = {"data-specific-reveal-or-obscure", "exponential-histogram", "subsampled-randomised-response"}
+"""Mechanisms whose posteriors list all tables: here there are too many."""
+
+
 @pytest.mark.parametrize("name", frozen.plans())
 def test_the_plan_has_the_same_numbers_and_order(name: str) -> None:
     found = as_json(frozen.numbers_of(discreet.plan(**frozen.plans()[name])))
-    assert differences(found, kept("plans.json")[name], SIMULATED.get(name, 1e-6)) == []
+    expected = kept("plans.json")[name]
+    for option in expected["options"]:
+        option["posterior"] &= option["mechanism"] not in LISTED
+    assert differences(found, expected, SIMULATED.get(name, 1e-6)) == []
 
 
 @pytest.mark.parametrize("name", frozen.written())
 def test_the_estimates_from_a_kept_release_are_the_same(name: str) -> None:
     found = as_json(frozen.estimates(KEPT, name))
-    assert differences(found, kept("estimates.json")[name], SIMULATED.get(name, 1e-6)) == []
+    if name in LISTED:
+        assert set(found.values()) == {"ParameterError"}
+    else:
+        assert differences(found, kept("estimates.json")[name], SIMULATED.get(name, 1e-6)) == []

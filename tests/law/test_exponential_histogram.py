@@ -17,7 +17,8 @@ from discreet._core.random import integer_weights, seeded
 from discreet.domain import Category, Counts, Domain, Integer, Records
 from discreet.errors import Infeasible, ParameterError, RelationNotSupported
 from discreet.mechanisms import ExponentialHistogram
-from discreet.mechanisms.exponential_histogram import _log_sums, _vectors
+from discreet.mechanisms.exponential_histogram import _log_sums
+from discreet.mechanisms.likelihood import compositions
 from discreet.privacy import Budget, Relation
 from discreet.testing import (
     brute_force_profile,
@@ -108,7 +109,7 @@ def test_the_law_is_the_one_written_down(loss: str, held: tuple[int, ...]) -> No
     mechanism = made(k, m, e, loss)
     sensitivity = {"l1": 2 / n, "l2": math.sqrt(2) / n, "hellinger": n**-0.5}[loss]
     every = [c for c in itertools.product(range(m + 1), repeat=k) if sum(c) == m]
-    assert sorted(every) == sorted(map(tuple, _vectors(m, k).tolist()))
+    assert sorted(every) == sorted(map(tuple, compositions(m, k).tolist()))
     shares = tuple(h / n for h in held)
     weight = {c: math.exp(-e / (2 * sensitivity) * distance(loss, tuple(v / m for v in c), shares)) for c in every}
     x = table_of(np.array(held))
@@ -180,7 +181,7 @@ def test_listed_weights_are_as_near_as_stated(loss: str, n: int) -> None:
     k, m, e = 3, 6, 2.0
     held = np.array([n // 2, 0, n - n // 2])
     mechanism = made(k, m, e, loss)
-    vectors = _vectors(m, k)
+    vectors = compositions(m, k)
     mantissa, octave = integer_weights(mechanism._log_weights(held, vectors))
     root_2 = mpmath.sqrt(2)
     rate = {"l2": e * n / (2 * root_2), "hellinger": e * mpmath.sqrt(n) / 2}[loss]
@@ -199,7 +200,7 @@ def test_listed_weights_are_as_near_as_stated(loss: str, n: int) -> None:
 @pytest.mark.parametrize("e", [0.2, 1.0, 5.0])
 def test_the_share_of_noise_is_an_upper_estimate(loss: str, k: int, m: int, e: float) -> None:
     mechanism = made(k, m, e, loss)
-    vectors = _vectors(m, k)
+    vectors = compositions(m, k)
     for n in (m, 4 * m, 10 * m):
         for p in (np.eye(k)[0], np.full(k, 1 / k), np.arange(1, k + 1) / np.arange(1, k + 1).sum()):
             held = np.diff(np.rint(n * np.cumsum(p)), prepend=0.0).astype(np.int64)

@@ -101,7 +101,7 @@ def test_the_table_of_mechanisms_says_what_is_known() -> None:
         "pitman-yor": ("exact", "T21", "replacement", "records", "yes"),
         "perturbed-histogram": ("exact", "T6", "replacement", "records or counts", "yes"),
         "hierarchical-histogram": ("exact", "T9", "replacement", "records or counts", "yes"),
-        "exponential-histogram": ("upper bound", "T10", "replacement", "records", "yes"),
+        "exponential-histogram": ("upper bound", "T10", "replacement", "records", "of small tables"),
         "marginals": ("upper bound", "T20", "replacement, add-remove", "records or counts", "from several tables"),
         "urn-histogram": ("exact", "T12", "replacement", "records", "on cells"),
     }

@@ -10,7 +10,8 @@ import pytest
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer
-from discreet.inference.samplers import given_counts, given_records
+from discreet.inference.prior import Prior
+from discreet.inference.samplers import ReleasedCounts, ReleasedRecords, draw_counts
 from discreet.mechanisms import PerturbedHistogram, SmoothedHistogram, StabilityHistogram
 
 WORLDS, DRAWS, HELD, RELEASED = 400, 200, 60, 60
@@ -41,9 +42,10 @@ def worlds(mechanism, form, rng):
 
 
 def covered(mechanism, form, truth, released, rng):
-    given, inside = given_counts if form == "counts" else given_records, 0
+    kind, prior, inside = ReleasedCounts if form == "counts" else ReleasedRecords, Prior(ALPHA), 0
     for value, seen in zip(truth, released, strict=True):
-        masses = rng.standard_gamma(ALPHA + given(mechanism.likelihood(), ALPHA, HELD, seen, DRAWS, rng).counts)
+        counts = draw_counts(mechanism.likelihood(), [prior], kind(HELD, seen), DRAWS, rng).counts
+        masses = rng.standard_gamma(ALPHA + counts)
         means = (masses @ POSITIONS) / masses.sum(axis=1)
         low, high = np.quantile(means, [0.05, 0.95], method="weibull")
         inside += low <= value <= high

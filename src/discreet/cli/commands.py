@@ -706,8 +706,7 @@ def estimate(
     import re
     import warnings
 
-    from discreet.inference.functionals import groups_of
-    from discreet.inference.population import known_functionals
+    from discreet.inference.functionals import groups_of, known_functionals
     from discreet.releases.reading import read
 
     asked = [part.strip() for text in functionals for part in re.split(r",(?![^(]*\))", text)]

@@ -7,9 +7,9 @@ from discreet.inference.line import Draws
 from discreet.inference.mechanism_aware import mechanism_posterior, noisy_counts_posterior, posterior
 from discreet.inference.missing_mass import Unseen, unseen
 from discreet.inference.parametric import Fit, NotConverged, fit
-from discreet.inference.population import Band, Posterior
+from discreet.inference.population import Posterior
 from discreet.inference.several_tables import Combined, combine
-from discreet.inference.summary import Estimate, Summary
+from discreet.inference.summary import Band, Estimate, Summary
 from discreet.inference.urn import process_posterior
 
 __all__ = [

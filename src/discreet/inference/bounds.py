@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -19,13 +19,16 @@ from discreet.domain.column import Column
 from discreet.inference.functionals import ordered
 from discreet.inference.line import Draws, Line, at_ends, extremes
 from discreet.inference.prior import Noise
-from discreet.mechanisms.likelihood import ThresholdedCounts
+from discreet.inference.samplers import Observation, ReleasedCounts, ReleasedRecords, sets_of
+from discreet.mechanisms.likelihood import Likelihood, NoisyCellCounts, NoisyTree, ThresholdedCounts, ThresholdedUrn
+from discreet.mechanisms.tree import Consistent
 
 # Cells that a release cannot tell from empty ones. Whether they are empty is not left to the prior.
 #
 # Theory: docs/theory/mechanism-aware-posterior.md.
 
 _FAR = 1.5  # standard deviations above 0, up to which a sum is not told from that of empty cells
+_LEAST = 4  # leaves of a hidden set of a tree: in it a pair is known as poorly as a set of many
 _POSITIVE = 1.0 / math.sqrt(2.0 * math.pi)  # mean of the positive part of noise, in standard deviations
 
 
@@ -53,45 +56,50 @@ class Estimates(NamedTuple):
         The largest sets that are at most one and a half standard deviations above 0 are sorted by this distance. The
         first of them are hidden: as many as, taken together, are within that limit too.
         """
-        within = [np.arange(len(self.counts)), *(of for of, _ in self.sets)]  # the set of each cell, level by level
-        above = [upper[np.searchsorted(lower, np.arange(lower[-1] + 1))] for lower, upper in pairwise(within)]
-        own = [np.full(len(self.counts), self.noise**2)]  # variances of estimates from what lies in a set
-        for of, (_, measured) in zip(above, self.sets, strict=True):
-            variance = np.bincount(of, weights=own[-1])
-            own.append(1.0 / (1.0 / variance + 1.0 / self.noise**2) if measured else variance)
-        distances, held = np.empty(0), np.full(len(self.counts), -1)  # of sets that may be hidden, and each cell's
+        nested = [np.arange(len(self.counts)), *(sets for sets, _ in self.sets)]  # the set of each cell, level by level
+        above = [upper[np.searchsorted(lower, np.arange(lower[-1] + 1))] for lower, upper in pairwise(nested)]
+        variances = [np.full(len(self.counts), self.noise**2)]  # of estimates from what lies in a set
+        for upper, (_, measured) in zip(above, self.sets, strict=True):
+            variance = np.asarray(np.bincount(upper, weights=variances[-1]), dtype=np.float64)
+            if measured:
+                variance = 1.0 / (1.0 / variance + 1.0 / self.noise**2)
+            variances.append(variance)
+        distances, candidate = np.empty(0), np.full(len(self.counts), -1)  # sets that may be hidden, and each cell's
         error = np.zeros(1)
-        for of, mine, level in zip(above[::-1], own[-2::-1], within[-2::-1], strict=True):
-            share = mine / np.bincount(of, weights=mine)[of]
-            error = share**2 * error[of] + mine * (1.0 - share)
-            far = np.bincount(level, weights=self.counts) / self._spread(error, 1)
-            small = (held < 0) & ((far <= _FAR) & (np.bincount(level) >= self.least))[level]
-            new, place = np.unique(level[small], return_inverse=True)
-            held[small] = len(distances) + place
-            distances = np.append(distances, far[new])
-        rank = np.append(np.argsort(np.argsort(distances, kind="stable")), len(distances))[held]
-        kept, tried = 0, len(distances)
-        while kept < tried:
-            number = (kept + tried + 1) // 2
-            spread = self._spread(self._variance(rank < number, above, own), number)
-            near = self.counts[rank < number].sum() <= _FAR * spread
-            kept, tried = (number, tried) if near else (kept, number - 1)
-        return np.asarray(rank < kept)
+        for upper, variance, sets in zip(above[::-1], variances[-2::-1], nested[-2::-1], strict=True):
+            share = variance / np.bincount(upper, weights=variance)[upper]
+            error = share**2 * error[upper] + variance * (1.0 - share)
+            distance = np.bincount(sets, weights=self.counts) / self._spread(error, 1)
+            small = (candidate < 0) & ((distance <= _FAR) & (np.bincount(sets) >= self.least))[sets]
+            new, place = np.unique(sets[small], return_inverse=True)
+            candidate[small] = len(distances) + place
+            distances = np.append(distances, distance[new])
+        rank = np.append(np.argsort(np.argsort(distances, kind="stable")), len(distances))[candidate]
+        low, high = 0, len(distances)
+        while low < high:
+            number = (low + high + 1) // 2
+            spread = self._spread(self._variance(rank < number, above, variances), number)
+            if self.counts[rank < number].sum() <= _FAR * spread:
+                low = number
+            else:
+                high = number - 1
+        return np.asarray(rank < low)
 
     def _spread(self, variance: Any, sets: int) -> Floats:
         """Return the standard deviation of the estimates of so many empty sets, from the variance of the noise."""
-        spread = np.sqrt(variance)
-        drawn = sets * self.each / 6.0 if self.stratified else self.each + _POSITIVE * spread
-        return np.asarray(np.sqrt(variance + self.each * drawn))
+        records = self.each + _POSITIVE * np.sqrt(variance)
+        if self.stratified:
+            records = sets * self.each / 6.0
+        return np.asarray(np.sqrt(variance + self.each * records))
 
-    def _variance(self, cells: Booleans, above: Sequence[Integers], own: Sequence[Floats]) -> float:
+    def _variance(self, cells: Booleans, above: Sequence[Integers], variances: Sequence[Floats]) -> float:
         """Return the variance of the sum of some cells' estimates."""
-        variance, parts = 0.0, cells.astype(np.float64)  # how much of a set's error is theirs
-        for of, mine in zip(above, own, strict=False):
-            among = np.bincount(of, weights=mine * parts) / np.bincount(of, weights=mine)
-            variance += float(mine @ (parts - among[of]) ** 2)
-            parts = among
-        return variance
+        total, parts = 0.0, cells.astype(np.float64)  # how much of a set's error is theirs
+        for upper, variance in zip(above, variances, strict=False):
+            share = np.bincount(upper, weights=variance * parts) / np.bincount(upper, weights=variance)
+            total += float(variance @ (parts - share[upper]) ** 2)
+            parts = share
+        return total
 
 
 def halves(size: int) -> list[tuple[Integers, bool]]:
@@ -99,46 +107,145 @@ def halves(size: int) -> list[tuple[Integers, bool]]:
     return [(np.arange(size) >> depth, False) for depth in range(1, (size - 1).bit_length() + 1)]
 
 
+# What bounds hold for.
+
+_MISSED = 1e-3  # probability that some withheld cell holds more than is taken for possible
+_PARTS = 64  # of equal mass, in order of their values, into which the records are cut
+
+
 @dataclass(frozen=True)
-class Hidden:
-    """What bounds take as possible: hidden cells hold what the draws say, or are empty, all or on one side."""
+class UnseenCells:
+    """Cells of which a release tells nothing, and what bounds take as possible there.
+
+    ``most``: the largest share of the records in one cell, where a threshold withheld them: a draw's mass of these
+    cells lies in any of them. None where noise hides them: they hold what the draws say, or are empty, all or on one
+    side.
+    """
 
     cells: Booleans
+    most: float | None = None
 
-    def said(self, masses: Floats) -> str:
+    @classmethod
+    def withheld(cls, likelihood: ThresholdedCounts, release: Observation) -> UnseenCells:
+        """Return the cells of which nothing was released; ``most`` is of the table."""
+        counts = isinstance(release, ReleasedCounts)
+        cells = np.isnan(release.values) if counts else release.values == 0
+        noise = Noise.of(likelihood.law, likelihood.scale)
+        missed = _MISSED / max(1, int(cells.sum()))
+        possible = np.arange(likelihood.threshold + int(noise.reach) + 2)
+        most = int(possible[np.argmax(noise.below(likelihood.threshold - possible) <= missed)])
+        return cls(cells, min(1.0, most / release.n))
+
+    def of_population(self, n: int) -> UnseenCells:
+        """Return what may lie in these cells of the population, from which a table of ``n`` records was drawn."""
+        from scipy.special import gammaincinv
+
+        if self.most is None:
+            return self
+        whole = gammaincinv(round(self.most * n) + 1.0, 1.0 - _MISSED / max(1, int(self.cells.sum())))
+        return UnseenCells(self.cells, min(1.0, float(whole) / n))
+
+    def part(self, kept: Any) -> UnseenCells:
+        """Return those in a part of the support, each of which may hold all that lies in the part."""
+        return UnseenCells(self.cells[kept], None if self.most is None else 1.0)
+
+    def message(self, masses: Floats) -> str:
         """Return what is assumed of these cells, in words, from the masses of all cells, shape (draws, S)."""
         share = percent(float(masses[:, self.cells].sum(axis=1).mean()))
+        if self.most is None:
+            return (
+                f"the release cannot tell some neighbouring cells from empty ones. On average the draws put about "
+                f"{share} of the records there. Intervals also allow for these cells to be empty. In regressions and "
+                "functions of your own, the prior decides"
+            )
         return (
-            f"the release cannot tell some neighbouring cells from empty ones. On average the draws put about {share} "
-            "of the records there. Intervals also allow for these cells to be empty. In regressions and functions of "
-            "your own, the prior decides"
+            f"nothing was released of cells that hold about {share} of the records (posterior mean). Intervals hold "
+            f"wherever in these cells they lie, at most {percent(self.most)} in each. In groups, regressions and "
+            "functions of your own, the prior says where they lie"
         )
 
-    def of(self, kept: Booleans) -> Hidden:
-        """Return the same of a part of the support."""
-        return Hidden(self.cells[kept])
-
     def lines(self, column: Column, codes: npt.NDArray[Any], draws: Draws) -> Iterator[tuple[Line, Line]]:
-        """Yield a column with values at the lower and at the upper ends of cells, for each case that bounds hold in.
+        """Yield a column with values at the lower and at the upper ends of cells, for each case that bounds hold in."""
+        if self.most is None:
+            yield from self._emptied(column, codes, draws)
+        else:
+            yield self._placed(column, np.asarray(codes), draws, self.most)
 
-        The hidden cells hold what the draws say. Or all are empty. Or only those below the median of the mean draw
-        are empty, or only those above it.
-        """
+    def _emptied(self, column: Column, codes: npt.NDArray[Any], draws: Draws) -> Iterator[tuple[Line, Line]]:
+        """Yield the cells as drawn, all empty, and those on either side of the mean draw's median empty."""
         values = extremes(column, codes)[0]
         masses = np.where(np.isnan(values), 0.0, draws.weights)  # nulls are left out
         empty = [np.zeros_like(self.cells), self.cells]
         if ordered(column):
             middle = _median(values, np.nan_to_num(masses).mean(axis=0))
             empty += [self.cells & (values < middle), self.cells & (values > middle)]
-        for each in {one.tobytes(): one for one in empty}.values():
-            yield at_ends(column, codes, Draws(_without(masses, each)), 0)
+        for cells in {cells.tobytes(): cells for cells in empty}.values():
+            yield at_ends(column, codes, Draws(_without(masses, cells)), 0)
+
+    def _placed(self, column: Column, codes: npt.NDArray[Any], draws: Draws, most: float) -> tuple[Line, Line]:
+        """Return a column where the values of these records are least, and where they are greatest.
+
+        The part of them at a rank has at least the value at that rank where all are as low as they can be, and at most
+        that where they are as high. Nulls stay as they are.
+        """
+        values = extremes(column, codes)[0]
+        moved = self.cells & ~np.isnan(values)
+        whole, rest = draws.weights[:, moved].sum(axis=1), np.where(moved, 0.0, draws.weights)
+        labels, kinds = np.unique(codes[moved], return_inverse=True)
+        room = most * np.bincount(kinds).astype(np.float64)
+        if not ordered(column):
+            return _of_labels(column, codes, rest, whole, labels, room, ~np.isnan(values))
+        if not len(labels):
+            return at_ends(column, codes, draws, 0)
+        by_value = np.argsort(extremes(column, labels)[0], kind="stable")
+        labels, room = labels[by_value], room[by_value]
+        room *= max(1.0, float(whole.max()) / float(room.sum()))
+        ranks = whole[:, None] * np.arange(_PARTS + 1) / _PARTS
+        lowest = _at_rank(np.cumsum(room), ranks[:, :-1])
+        highest = len(room) - 1 - _at_rank(np.cumsum(room[::-1]), whole[:, None] - ranks[:, 1:])
+        parts = np.repeat(whole[:, None] / _PARTS, _PARTS, axis=1)
+        return (
+            Line(column, codes, Draws(rest, _column(labels[lowest]), parts), 0, "least"),
+            Line(column, codes, Draws(rest, _column(labels[highest]), parts), 0, "most"),
+        )
+
+
+def hidden(
+    release: Observation, noise: float, *, stratified: bool = False, consistent: Consistent | None = None
+) -> UnseenCells | None:
+    """Return the cells, or leaves of a tree, that noise does not let a release tell from empty ones, if any."""
+    values, order, sets, least = release.values, np.arange(len(release.values)), halves(len(release.values)), 2
+    if consistent is not None:
+        order = consistent.tree.in_order()
+        sets, least = sets_of(consistent.tree, order, {*consistent.measured[:-1]}), _LEAST
+    each, counts = 0.0, values + (release.n - values.sum()) / len(values)
+    if isinstance(release, ReleasedRecords):
+        each = release.n / max(1.0, float(values.sum()))
+        counts = each * values
+    cells = np.empty(len(values), dtype=bool)
+    cells[order] = Estimates(counts[order], noise, sets, each, stratified, least).hidden()
+    return UnseenCells(cells) if cells.any() else None
+
+
+def _hidden(likelihood: NoisyCellCounts, release: Observation) -> UnseenCells | None:
+    noise, stratified = likelihood.law.standard_deviation(likelihood.scale), likelihood.sampling == "stratified"
+    return hidden(release, noise, stratified=stratified, consistent=likelihood.consistent)
+
+
+UNSEEN: Mapping[type[Likelihood], Callable[[Any, Observation], UnseenCells | None]] = {
+    NoisyCellCounts: _hidden,
+    NoisyTree: _hidden,
+    ThresholdedCounts: UnseenCells.withheld,
+    ThresholdedUrn: UnseenCells.withheld,
+}
+"""The cells, or leaves, of which a release tells nothing; none, where it tells something of all."""
 
 
 def _median(values: Floats, masses: Floats) -> float:
-    """Return the value at which half of the mass is reached."""
-    order = np.argsort(values, kind="stable")[: np.count_nonzero(~np.isnan(values))]
+    """Return the value at which half of the mass is reached; nan without values."""
+    order = np.argsort(values, kind="stable")[: max(1, np.count_nonzero(~np.isnan(values)))]
     cumulated = np.cumsum(masses[order])
-    return float(values[order[np.searchsorted(cumulated, 0.5 * cumulated[-1])]]) if len(order) else np.nan
+    return float(values[order[np.searchsorted(cumulated, 0.5 * cumulated[-1])]])
 
 
 def _without(masses: Floats, empty: Booleans) -> Floats:
@@ -147,79 +254,6 @@ def _without(masses: Floats, empty: Booleans) -> Floats:
     part = rest.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(part > 0.0, rest * (masses.sum(axis=1, keepdims=True) / part), masses)
-
-
-# Records in cells that a threshold withheld: a release tells about how many there are, and not in which cells.
-
-_MISSED = 1e-3  # probability that some withheld cell holds more than is taken for possible
-_PARTS = 64  # of equal mass, in order of their values, into which the records are cut
-
-
-@dataclass(frozen=True)
-class Withheld:
-    """What bounds take as possible: each draw's mass of these cells lies in any of them, up to ``most`` in each."""
-
-    cells: npt.NDArray[np.bool_]
-    most: float
-
-    @classmethod
-    def below(cls, likelihood: ThresholdedCounts, seen: Floats, records: int, *, population: bool) -> Withheld:
-        """Return the cells of which nothing was released.
-
-        ``seen``, shape (cells,): released counts (nan: not in the table), or numbers of released records.
-        ``population``: whether masses are the population's, of which the table is a sample.
-        """
-        from scipy.special import gammaincinv
-
-        cells = np.isnan(seen) | (seen == 0)
-        missed = _MISSED / max(1, int(cells.sum()))
-        noise = Noise.of(likelihood.law, likelihood.scale)
-        counts = np.arange(likelihood.threshold + int(noise.reach) + 2)
-        most = int(counts[np.argmax(noise.below(likelihood.threshold - counts) <= missed)])
-        whole = float(gammaincinv(most + 1.0, 1.0 - missed)) if population else float(most)
-        return cls(cells, min(1.0, whole / records))
-
-    def said(self, masses: Floats) -> str:
-        """Return what is assumed of these cells, in words, from the masses of all cells, shape (draws, S)."""
-        share = percent(float(masses[:, self.cells].sum(axis=1).mean()))
-        return (
-            f"nothing was released of cells that hold about {share} of the records (posterior mean). Intervals hold "
-            f"wherever in these cells they lie, at most {percent(self.most)} in each. In groups, regressions and "
-            "functions of your own, the prior says where they lie"
-        )
-
-    def of(self, kept: npt.NDArray[np.bool_]) -> Withheld:
-        """Return the same of a part of the support, each of whose cells may hold all that lies in the part."""
-        return Withheld(self.cells[kept], 1.0)
-
-    def lines(self, column: Column, codes: npt.NDArray[Any], draws: Draws) -> Iterator[tuple[Line, Line]]:
-        """Yield a column where the values of these records are least, and where they are greatest: one case.
-
-        The part of them at a rank has at least the value at that rank where all are as low as they can be, and at most
-        that where they are as high. Nulls stay as they are.
-        """
-        values = extremes(column, codes)[0]
-        moved = self.cells & ~np.isnan(values)
-        whole, rest = draws.weights[:, moved].sum(axis=1), np.where(moved, 0.0, draws.weights)
-        labels, kinds = np.unique(np.asarray(codes)[moved], return_inverse=True)
-        room = self.most * np.bincount(kinds).astype(np.float64)
-        if not ordered(column):
-            yield _of_labels(column, np.asarray(codes), rest, whole, labels, room, ~np.isnan(values))
-            return
-        if not len(labels):
-            yield at_ends(column, codes, draws, 0)
-            return
-        by_value = np.argsort(extremes(column, labels)[0], kind="stable")
-        labels, room = labels[by_value], room[by_value]
-        room *= max(1.0, float(whole.max()) / float(room.sum()))
-        ranks = whole[:, None] * np.arange(_PARTS + 1) / _PARTS
-        lowest = _at_rank(np.cumsum(room), ranks[:, :-1])
-        highest = len(room) - 1 - _at_rank(np.cumsum(room[::-1]), whole[:, None] - ranks[:, 1:])
-        parts = np.repeat(whole[:, None] / _PARTS, _PARTS, axis=1)
-        yield (
-            Line(column, codes, Draws(rest, _column(labels[lowest]), parts), 0, "least"),
-            Line(column, codes, Draws(rest, _column(labels[highest]), parts), 0, "most"),
-        )
 
 
 def _of_labels(
@@ -281,11 +315,11 @@ def shapes(domain: Domain, alpha: Floats, masses: Floats, rng: np.random.Generat
         raise ParameterError("the shapes within cells do not fit in memory. Ask for fewer draws")
     weights = []
     for cell, count in enumerate(sticks):
-        broken = rng.beta(1.0, alpha[cell], size=(len(masses), count))
-        broken[:, -1] = 1.0
-        left = np.cumprod(1.0 - broken, axis=1)
-        left = np.concatenate((np.ones((len(masses), 1)), left[:, :-1]), axis=1)
-        weights.append(masses[:, cell, None] * broken * left)
+        breaks = rng.beta(1.0, alpha[cell], size=(len(masses), count))
+        breaks[:, -1] = 1.0
+        remaining = np.cumprod(1.0 - breaks[:, :-1], axis=1)
+        remaining = np.concatenate((np.ones((len(masses), 1)), remaining), axis=1)
+        weights.append(masses[:, cell, None] * breaks * remaining)
     place = np.repeat(np.arange(len(alpha)), sticks)
     values = low[place] + (high - low)[place] * rng.random((len(masses), len(place)))
     return Records(columns=(values.ravel(),)), np.concatenate(weights, axis=1)

@@ -17,23 +17,21 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.numeric import log_rising
-from discreet.inference.lattice import IMPOSSIBLE, Lattice, OnLattice, unknown
+from discreet.inference.lattice import Lattice, OnLattice
 from discreet.inference.prior import Noise, Prior, log_prior
 from discreet.inference.sums import Sums
-from discreet.mechanisms.likelihood import DrawnByLeast, DrawnFromCounts, ThresholdedUrn
+from discreet.mechanisms.likelihood import DrawnFromCounts, ThresholdedUrn
 
 _DROP = 45.0  # in logarithms, below the largest
 _PILOT, _ROUNDS = 64, 4  # draws that tell about how many cells are held
-_GROUPS = 64  # of smallest counts, at most
-_TRIES = 1000  # of a group's draws
 
 
 def product(
-    likelihood: DrawnFromCounts, prior: Prior, records: int, drawn: Integers, *, least: int = 0, held: float = 0.0
+    likelihood: DrawnFromCounts, prior: Prior, records: int, drawn: Integers, *, held: float = 0.0
 ) -> OnLattice:
     """Return the posterior where each cell has a factor of its own.
 
-    ``least``: that all counts have. ``held``: the logarithm of one more factor of each cell that holds a record.
+    ``held``: the logarithm of one more factor of each cell that holds a record.
     """
     cells = np.arange(len(prior.alpha))
 
@@ -44,25 +42,16 @@ def product(
     low, high = _window(lambda c: log_weight(c) + tilt * c, records, len(cells))
     guess = drawn.astype(np.float64) * (records / max(1, int(drawn.sum())))
     lattice = Lattice.fine(records, float((high - low).min()) / 15.0, prior, guess)
-    first, told = -(-least // lattice.step), {}
-    for cell, own in enumerate(lattice.cells):
-        numbers = lattice.numbers(low[cell], max(high[cell], least))
-        numbers = numbers[numbers >= first]
-        if not len(numbers):  # more than there are
-            return OnLattice(lattice, Sums([], -1))
+    factors, offset = {}, tilt * lattice.step * lattice.total
+    for cell, prior_of_cell in enumerate(lattice.cells):
+        numbers = lattice.numbers(low[cell], high[cell])
         counts = np.minimum(numbers * lattice.step, records)
-        logs = log_weight(counts, np.full(len(counts), cell)) + tilt * counts
-        logs += _of_held(lattice, own, numbers, held) - (0.0 if cell else tilt * lattice.step * lattice.total)
-        told[cell] = own, numbers, logs
-    return OnLattice(lattice, Sums([*lattice.laws(told).values()], lattice.total, lattice.levels))
-
-
-def _of_held(lattice: Lattice, cell: tuple[float, float], numbers: Integers, held: float) -> Floats:
-    """Return the logarithm of the factor of a cell that holds a record; where counts are rounded to 0, its mean."""
-    factors = np.full(len(numbers), held)
-    if numbers[0] == 0 and held:
-        factors[0] = math.log1p(_rounded_away(lattice, *cell) * math.expm1(held))
-    return factors
+        bonus = np.full(len(numbers), held)
+        if numbers[0] == 0 and held:  # its mean, where counts are rounded to 0
+            bonus[0] = math.log1p(_rounded_away(lattice, *prior_of_cell) * math.expm1(held))
+        logs = log_weight(counts, np.full(len(counts), cell)) + tilt * counts + (bonus - offset)
+        factors[cell], offset = (prior_of_cell, numbers, logs), 0.0
+    return OnLattice(lattice, Sums([*lattice.laws(factors).values()], lattice.total, lattice.levels))
 
 
 def _rounded_away(lattice: Lattice, alpha: float, rate: float) -> float:
@@ -70,12 +59,14 @@ def _rounded_away(lattice: Lattice, alpha: float, rate: float) -> float:
     return -math.expm1(-max(0.0, float(log_prior(alpha, np.zeros(1), lattice.step, rate)[0])))
 
 
-class Held:
-    """Records that were drawn given the counts, with a factor that the number of held cells has.
+class HeldCells:
+    """Proposals for records that were drawn given the counts, with a factor that the number of held cells has.
 
     Its logarithm is concave. Counts are proposed with the tangent at about the number of cells that are held, which is
     nowhere below.
     """
+
+    approximation = ""
 
     def __init__(
         self, likelihood: DrawnFromCounts, prior: Prior, records: int, drawn: Integers, rng: np.random.Generator
@@ -84,138 +75,40 @@ class Held:
         self._factor, self._released = likelihood.log_held, int(drawn.sum())
         self._near = max(1, int(np.count_nonzero(drawn)))
         for _ in range(_ROUNDS):
-            self._slope = float(np.diff(self._log_held(np.array([self._near, self._near + 1])))[0])
+            self._slope = float(np.diff(self._log_factor(self._near, self._near + 1))[0])
             self._plain = product(likelihood, prior, records, drawn, held=self._slope)
             near = max(1, round(float(self._held(self._plain.draw(_PILOT, rng), rng).mean())))
             if abs(near - self._near) <= 1:
                 break
             self._near = near
 
-    def _log_held(self, held: Integers) -> Floats:
-        return self._factor(held, self._released)
+    def _log_factor(self, *held: int) -> Floats:
+        return self._factor(np.array(held), self._released)
 
     @property
     def log(self) -> float:
-        at = float(self._log_held(np.array([self._near]))[0])
-        return self._plain.log + at - self._slope * self._near
+        return self._plain.log + float(self._log_factor(self._near)[0]) - self._slope * self._near
 
     @property
     def step(self) -> int:
         return self._plain.step
-
-    @property
-    def approximation(self) -> str:
-        return ""
 
     def _held(self, counts: Floats, rng: np.random.Generator) -> Integers:
         """Return how many cells hold a record: those that are rounded to 0 may."""
         held = np.count_nonzero(counts, axis=1)
         if self.step > 1:
             lattice = self._plain.lattice
-            odds = [_rounded_away(lattice, *cell) * math.exp(self._slope) for cell in lattice.cells]
-            none = [1.0 - _rounded_away(lattice, *cell) for cell in lattice.cells]
-            chances = np.array(odds) / (np.array(odds) + none)
+            away = np.array([_rounded_away(lattice, *cell) for cell in lattice.cells])
+            odds = away * math.exp(self._slope)
+            chances = odds / (odds + (1.0 - away))
             held += np.count_nonzero((counts == 0.0) & (rng.random(counts.shape) < chances), axis=1)
         return np.asarray(held)
 
     def propose(self, number: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         counts = self._plain.draw(number, rng)
         held = self._held(counts, rng)
-        tangent = self._log_held(np.array([self._near])) + self._slope * (held - self._near)
-        return counts, self._log_held(held) - tangent
-
-
-@dataclass(frozen=True)
-class _Group:
-    """Tables whose smallest count is ``first`` or more, and less than ``after``.
-
-    ``law``: by which they are proposed. ``counts``: those of which the smallest is ``first`` or more, whatever it is.
-    """
-
-    law: float
-    first: int
-    after: int
-    counts: OnLattice
-    log: float
-
-    def draw(self, number: int, rng: np.random.Generator) -> Floats:
-        found: list[Floats] = []
-        left = number
-        for _ in range(_TRIES):
-            made = self.counts.draw(2 * left + _PILOT, rng)
-            found.append(made[made.min(axis=1) < self.after][:left])
-            left -= len(found[-1])
-            if not left:
-                return np.concatenate(found)
-        raise unknown()
-
-
-class Least:
-    """Records that were drawn given the counts by a law that the smallest count chooses.
-
-    Smallest counts of which the laws are alike are taken together: they have the weight of all tables whose counts are
-    at least the first of them, less that of those whose counts are at least the first of the next ones.
-    """
-
-    def __init__(self, likelihood: DrawnByLeast, prior: Prior, records: int, drawn: Integers) -> None:
-        self._likelihood, self._records, self._drawn = likelihood, records, drawn
-        self._mixing = likelihood.mixing(records)
-        self._groups: list[_Group] = []
-        firsts = self._firsts()
-        for first, after in zip(firsts, [*firsts[1:], records + 1], strict=True):
-            law = float(self._mixing[(first + min(after, len(self._mixing)) - 1) // 2])
-            own = product(likelihood.given(law), prior, records, drawn, least=first)
-            beyond = -math.inf
-            if after * len(drawn) <= records:
-                beyond = product(likelihood.given(law), prior, records, drawn, least=after).log
-            if own.log > max(beyond, IMPOSSIBLE):
-                weight = own.log + math.log(-math.expm1(beyond - own.log))
-                self._groups.append(_Group(law, first, after, own, weight))
-
-    def _firsts(self) -> list[int]:
-        """Return the first of each group of smallest counts: none below it has a law that is much alike."""
-        laws, size = self._mixing, float(self._drawn.sum())
-        wide = float(laws[0] - laws[-1]) / max(2.0, min(_GROUPS, 2.0 * math.sqrt(size) * float(laws[0])))
-        firsts = [0]
-        for at in range(1, len(laws)):
-            if abs(laws[firsts[-1]] - laws[at]) > wide or (laws[at] == laws[-1] < laws[at - 1]):
-                firsts.append(at)
-        return firsts
-
-    @property
-    def log(self) -> float:
-        return float(np.logaddexp.reduce([group.log for group in self._groups])) if self._groups else -math.inf
-
-    @property
-    def step(self) -> int:
-        return max(group.counts.step for group in self._groups)
-
-    @property
-    def approximation(self) -> str:
-        return ""
-
-    def propose(self, number: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        shares = np.exp(np.array([group.log for group in self._groups]) - self.log)
-        made = [
-            (group, group.draw(count, rng))
-            for group, count in zip(self._groups, rng.multinomial(number, shares / shares.sum()).tolist(), strict=True)
-            if count
-        ]
-        weights = [self._given(counts) - self._log_likelihood(group.law, counts) for group, counts in made]
-        return np.concatenate([counts for _, counts in made]), np.concatenate(weights)
-
-    def _given(self, counts: Floats) -> Floats:
-        """Return the log-likelihood of tables, each by the law that its smallest count chooses."""
-        levels, which = np.unique(np.minimum(counts.min(axis=1), len(self._mixing) - 1), return_inverse=True)
-        found = np.empty(len(counts))
-        for at, level in enumerate(levels.astype(np.int64).tolist()):
-            found[which == at] = self._log_likelihood(float(self._mixing[level]), counts[which == at])
-        return found
-
-    def _log_likelihood(self, law: float, counts: Floats) -> Floats:
-        cells = np.arange(len(self._drawn))
-        whole = counts.astype(np.int64)
-        return np.asarray(self._likelihood.given(law).log_weight(self._records, cells, whole, self._drawn).sum(axis=1))
+        log = self._factor(held, self._released)
+        return counts, log - (self._log_factor(self._near) + self._slope * (held - self._near))
 
 
 def _mode(log_weight: Callable[[Integers], Floats], records: int, cells: int) -> Integers:
@@ -231,16 +124,16 @@ def _mode(log_weight: Callable[[Integers], Floats], records: int, cells: int) ->
 def _window(log_weight: Callable[[Integers], Floats], records: int, cells: int) -> tuple[Integers, Integers]:
     """Return from where to where concave functions of a count are within a distance of their largest values."""
     mode = _mode(log_weight, records, cells)
-    least = log_weight(mode) - _DROP
+    lowest = log_weight(mode) - _DROP
     ends = []
-    for far in (np.zeros(cells, dtype=np.int64), np.full(cells, records, dtype=np.int64)):
-        inside, outside = mode.copy(), np.where(log_weight(far) >= least, mode, far)
-        inside = np.where(outside == mode, far, inside)
-        outside = np.where(inside == far, far, outside)
+    for limit in (np.zeros(cells, dtype=np.int64), np.full(cells, records, dtype=np.int64)):
+        inside, outside = mode.copy(), np.where(log_weight(limit) >= lowest, mode, limit)
+        inside = np.where(outside == mode, limit, inside)
+        outside = np.where(inside == limit, limit, outside)
         while (np.abs(outside - inside) > 1).any():
             middle = (inside + outside) // 2
-            held = log_weight(middle) >= least
-            inside, outside = np.where(held, middle, inside), np.where(held, outside, middle)
+            likely = log_weight(middle) >= lowest
+            inside, outside = np.where(likely, middle, inside), np.where(likely, outside, middle)
         ends.append(inside)
     return ends[0], ends[1]
 
@@ -273,8 +166,8 @@ _PILOT_SUMS, _SUM_ROUNDS = 200, 8  # draws that tell how far the sum of the nois
 _FINE = 32.0  # parts of its standard deviation to which that sum is met, where it is large
 
 
-class Opened:
-    """The counts of cells under one prior, with the noisy counts.
+class NoisyUrn:
+    """Proposals of the counts of cells under one prior, with the noisy counts.
 
     ``kept``: the sum of the noisy counts that were kept, up to the number of records.
     """
@@ -302,7 +195,7 @@ class Opened:
         self._fall = math.log1p(self._size / total)  # of the law, per record of the noisy counts
         # Besides, noise is tilted, so that noisy counts move and counts do not; less steeply than its own tails are.
         self._lean, self._steepest = 0.0, 0.5 / likelihood.scale
-        self._sums = self._made()
+        self._sums = self._laws()
         if kept < records:
             self._settle(rng)
 
@@ -312,13 +205,13 @@ class Opened:
             if self._sums.log == -math.inf:
                 return
             sums = self._noisy(self._sums.draw(_PILOT_SUMS, rng), rng).sum(axis=1)
-            apart, spread = float(sums.mean()) - self._kept, max(1.0, float(sums.std()))
+            excess, spread = float(sums.mean()) - self._kept, max(1.0, float(sums.std()))
             self._within = max(int(spread / _FINE), self.step // 2)
-            if abs(apart) < 0.3 * spread:
+            if abs(excess) < 0.3 * spread:
                 return
-            lean = self._lean + max(-2.0, min(2.0, apart / spread)) / spread
+            lean = self._lean + max(-2.0, min(2.0, excess / spread)) / spread
             self._lean = max(-self._steepest, min(self._steepest, lean))
-            self._sums = self._made()
+            self._sums = self._laws()
 
     @property
     def log(self) -> float:
@@ -335,30 +228,30 @@ class Opened:
 
     def propose(self, number: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         numbers = self._sums.draw(number, rng)
-        whole = self._noisy(numbers, rng).sum(axis=1)
+        total = self._noisy(numbers, rng).sum(axis=1)
         if self._kept < self._records:
             tilt = self._fall + self._lean
-            beside = np.where(np.abs(whole - self._kept) <= self._within, tilt * (whole - self._kept), -np.inf)
+            weights = np.where(np.abs(total - self._kept) <= self._within, tilt * (total - self._kept), -np.inf)
         else:  # all that is told of the sum is that it is not less
-            law = log_rising(self._strength + whole, np.full(number, float(self._size)))
-            beside = np.where(whole >= self._kept, self._fall * (whole - self._kept) - law, -np.inf)
-        return self._lattice.counts(numbers), np.asarray(beside)
+            law = log_rising(self._strength + total, np.full(number, float(self._size)))
+            weights = np.where(total >= self._kept, self._fall * (total - self._kept) - law, -np.inf)
+        return self._lattice.counts(numbers), np.asarray(weights)
 
     @cached_property
     def _kinds(self) -> list[tuple[int, float]]:
         """Of each cell: its released records, and its share of new values."""
         return [*zip(self._drawn.tolist(), self._base.tolist(), strict=True)]
 
-    def _made(self) -> Sums:
-        told = {kind: self._told(*kind) for kind in {*self._kinds}}
-        logs = {kind: each.logs for kind, each in told.items()}
+    def _laws(self) -> Sums:
+        factors = {kind: self._factor(*kind) for kind in {*self._kinds}}
+        logs = {kind: factor.logs for kind, factor in factors.items()}
         kinds = [*zip(self._lattice.cells, self._kinds, strict=True)]
-        laws = self._lattice.laws({kind: (kind[0], told[kind[1]].numbers, logs[kind[1]]) for kind in kinds})
+        laws = self._lattice.laws({kind: (kind[0], factors[kind[1]].numbers, logs[kind[1]]) for kind in kinds})
         sums = Sums([laws[kind] for kind in kinds], self._lattice.total, self._lattice.levels, tilt=self._tilt)
         self._tilt = sums.tilt
         return sums
 
-    def _told(self, drawn: int, share: float) -> _Told:
+    def _factor(self, drawn: int, share: float) -> _CellFactor:
         """Return what so many released records tell of a cell that has this share of new values."""
         opened, lattice, step = self._opened * share, self._lattice, self._lattice.step
         spread = self._each * math.sqrt((drawn + 1.0) * (1.0 + 1.0 / self._each))
@@ -374,7 +267,7 @@ class Opened:
             y, read = y[kept], read[kept]
             ends += [step * float(y[0]) - self._noise.reach, step * float(y[-1]) + self._noise.reach]
         numbers = lattice.numbers(min(ends), max(ends))
-        return _Told(self._noise, self._lean, self._least, step, numbers, y, read - peak, nothing - peak, peak)
+        return _CellFactor(self._noise, self._lean, self._least, step, numbers, y, read - peak, nothing - peak, peak)
 
     def _noisy(self, numbers: Integers, rng: np.random.Generator) -> Floats:
         """Return draws of the noisy counts given the counts, 0 where none was kept."""
@@ -382,13 +275,13 @@ class Opened:
         cells: dict[tuple[int, float], list[int]] = {}
         for cell, kind in enumerate(self._kinds):
             cells.setdefault(kind, []).append(cell)
-        for (drawn, share), own in cells.items():
-            noisy[:, own] = self._told(drawn, share).noisy(numbers[:, own], rng)
+        for (drawn, share), columns in cells.items():
+            noisy[:, columns] = self._factor(drawn, share).noisy(numbers[:, columns], rng)
         return noisy
 
 
 @dataclass(frozen=True)
-class _Told:
+class _CellFactor:
     """What the released records of a cell tell: lattice numbers of its count, and the log-likelihoods of noisy counts.
 
     ``noise``, ``lean``, ``least``: of its count, how it is tilted, and the least noisy count that was kept.
@@ -424,12 +317,11 @@ class _Told:
     def logs(self) -> Floats:
         moves, chances = self._near
         first, last = int(self.numbers[0] + moves[0]), int(self.numbers[-1] + moves[-1])
-        told = np.zeros(last - first + 1)
+        factors = np.zeros(last - first + 1)
         start, stop = max(first, int(self.kept[0])), min(last, int(self.kept[-1])) + 1
-        told[max(0, start - first) : max(0, stop - first)] = np.exp(
-            self.read[start - self.kept[0] : stop - self.kept[0]]
-        )
-        weights = np.convolve(told, chances[::-1], mode="valid")
+        logs = self.read[start - self.kept[0] : stop - self.kept[0]]
+        factors[max(0, start - first) : max(0, stop - first)] = np.exp(logs)
+        weights = np.convolve(factors, chances[::-1], mode="valid")
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(weights * (self.numbers > 0) + self._below(self.numbers)) + self.peak)
 
@@ -440,8 +332,8 @@ class _Told:
         moved = held[:, None] + moves
         at = moved - self.kept[0]
         inside = (at >= 0) & (at < len(self.kept)) & (held > 0)[:, None]
-        told = np.where(inside, chances * np.exp(self.read[np.clip(at, 0, len(self.kept) - 1)]), 0.0)
-        weights = np.concatenate((self._below(held)[:, None], told), axis=1)
+        kept = np.where(inside, chances * np.exp(self.read[np.clip(at, 0, len(self.kept) - 1)]), 0.0)
+        weights = np.concatenate((self._below(held)[:, None], kept), axis=1)
         cumulated = np.cumsum(weights, axis=1)
         line = (np.arange(len(held))[:, None] + cumulated / cumulated[:, -1:]).ravel()
         at = np.searchsorted(line, place.ravel() + rng.random(numbers.size), side="right")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -18,6 +18,8 @@ from discreet._core.text import about, percent_as_written, with_article
 from discreet.domain import Domain, Records
 from discreet.domain.column import Column
 from discreet.inference.line import Draws, Line, variances
+
+Evaluated = str | Callable[[Any, Floats], Floats]
 
 _FORMS = "mean, variance, sd, qNN (a percentage), P(>a), P(>=a), P(<a), P(<=a), P(a..b), P(=a)"
 _QUANTILE = re.compile(r"q(\d+(?:\.\d+)?)")
@@ -46,9 +48,10 @@ class Functional:
         """Return the least and the greatest number of each draw, over all distributions within cells."""
         if self.bounds is not None:
             return self.bounds(least, most)
-        one = self.of(least)
-        other = one if most is least else self.of(most)
-        return np.minimum(one, other), np.maximum(one, other)
+        low = high = self.of(least)
+        if most is not least:
+            high = self.of(most)
+        return np.minimum(low, high), np.maximum(low, high)
 
 
 @lru_cache(maxsize=512)
@@ -69,8 +72,8 @@ def functional(name: str, column: Column) -> Functional:
     'P(20..29)'
     """
     text = name.strip()
-    if found := _PROBABILITY.fullmatch(text):
-        return _probability(found[1], found[2], column, text)
+    if match := _PROBABILITY.fullmatch(text):
+        return _probability(match[1], match[2], column, text)
     if not ordered(column):
         raise ParameterError(f"{text!r} needs values with an order. Ask for P(=a) of the column's categories")
     if text == "mean":
@@ -79,16 +82,44 @@ def functional(name: str, column: Column) -> Functional:
         return Functional(text, Line.variance, bounds=variances)
     if text == "sd":
         return Functional(text, lambda line: np.sqrt(line.variance()), "length", _deviations)
-    if (found := _QUANTILE.fullmatch(text)) and 0.0 < float(found[1]) < 100.0:
-        level = float(found[1]) / 100.0
+    if (match := _QUANTILE.fullmatch(text)) and 0.0 < float(match[1]) < 100.0:
+        level = float(match[1]) / 100.0
         return Functional(text, lambda line: line.quantile(level), "value")
     raise ParameterError(f"{text!r} is not a functional. The functionals are: {_FORMS}")
 
 
-def needs_order(column: Column) -> None:
-    """Refuse a column whose values are not on a line. Raises ParameterError when its values have no order."""
-    if not ordered(column):
-        raise ParameterError("the column's values have no order. Ask for P(=a) of its categories")
+def known_functionals(asked: Sequence[Evaluated], domain: Domain, column: str | None = None) -> list[Functional | None]:
+    """Look up functionals by their names, none for a user's function, before anything is computed."""
+    names = list(domain.names) if column is None else [column]
+    require_column(domain, names[0])
+    known: list[Functional | None] = []
+    for item in asked:
+        if isinstance(item, str) and len(names) != 1:
+            raise ParameterError(f"name the column that {item!r} is about. The columns are: {', '.join(names)}")
+        known.append(functional(item, domain.columns[names[0]]) if isinstance(item, str) else None)
+    return known
+
+
+def labels_of(asked: Sequence[Evaluated], known: Sequence[Functional | None]) -> list[Functional]:
+    """Return what names each number: a functional, or one with the name of the user's function."""
+    pairs = zip(asked, known, strict=True)
+    return [named or Functional(getattr(item, "__name__", "function"), Line.mean) for item, named in pairs]
+
+
+def require_column(domain: Domain, name: str) -> Column:
+    """Return a column. Raises ParameterError when there is none of this name."""
+    if name not in domain.columns:
+        raise ParameterError(f"there is no column {name!r}. The columns are: {', '.join(domain.names)}")
+    return domain.columns[name]
+
+
+def require_single(domain: Domain, name: str | None) -> str:
+    """Return the name of a column, or of the only one. Raises ParameterError when there are several."""
+    if name is None and len(domain.names) != 1:
+        raise ParameterError(f"several columns are declared. Name one of: {', '.join(domain.names)}")
+    name = name or domain.names[0]
+    require_column(domain, name)
+    return name
 
 
 def ordered(column: Column) -> bool:
@@ -112,7 +143,8 @@ def _probability(sign: str | None, text: str, column: Column, name: str) -> Func
         return _between(low, high, name)
     if sign == "=":
         if not ordered(column):
-            return Functional(name, _share(text, column, name))
+            label: Any = text.strip() if column.kind == "open_labels" else float(_code(text, column, name))
+            return Functional(name, lambda line: line.equal(label))
         point = _point(text, column, name)
         return _between(point, point, name)
     a, strict = _point(text, column, name), sign in ("<", ">=")
@@ -129,14 +161,6 @@ def _between(low: float, high: float, name: str) -> Functional:
         return np.maximum(inside, 0.0), least.at_most(high) - most.at_most(low, strict=True)
 
     return Functional(name, lambda line: line.at_most(high) - line.at_most(low, strict=True), bounds=bounds)
-
-
-def _share(text: str, column: Column, name: str) -> Callable[[Line], Floats]:
-    """Return the share of one label of an unordered column."""
-    code: Any = text.strip()
-    if column.kind != "open_labels":
-        code = float(_code(text, column, name))
-    return lambda line: line.equal(code)
 
 
 def _point(text: str, column: Column, name: str) -> float:
@@ -181,9 +205,7 @@ class Group(NamedTuple):
 
 def groups_of(domain: Domain, by: str) -> list[Group]:
     """Return the groups of a column, in the order of its codes, that of nulls last."""
-    if by not in domain.columns:
-        raise ParameterError(f"there is no column {by!r}. The columns are: {', '.join(domain.names)}")
-    column = domain.columns[by]
+    column = require_column(domain, by)
     if column.size is None or column.size > _MOST_GROUPS:
         raise ParameterError(
             f"column {by!r} does not make groups: it must have cells, categories or truth values, at most "
@@ -198,10 +220,9 @@ def groups_of(domain: Domain, by: str) -> list[Group]:
 
 def code_of(domain: Domain, name: str, value: Any) -> Group:
     """Return the group that a value is in. Raises ParameterError when it is no value of the column."""
-    if name not in domain.columns:
-        raise ParameterError(f"there is no column {name!r}. The columns are: {', '.join(domain.names)}")
+    column = require_column(domain, name)
     try:
-        (code,) = domain.columns[name].encode([value]).tolist()
+        (code,) = column.encode([value]).tolist()
     except DiscreetError:
         raise ParameterError(f"what is given for {name!r} is not a declared value of the column") from None
     return Group(_text(value), code, domain.names.index(name))
@@ -228,26 +249,25 @@ def kept_in(group: Group, support: Records) -> Any:
     return kept if kept.any() else np.arange(len(kept)) < 1
 
 
-def near_zero(groups: list[Group], masses: Floats, by: str, level: float) -> tuple[str, ...]:
-    """Say which groups have a share that cannot be told from zero: its interval reaches below a tenth of its mean.
+def near_zero(groups: list[Group], masses: Floats, by: str, level: float) -> list[str]:
+    """Return a note of the groups whose share cannot be told from zero: its interval reaches below a tenth of its mean.
 
     ``masses``, shape (draws, groups): their shares.
     """
     mean, lower = masses.mean(axis=0), np.quantile(masses, (1.0 - level) / 2.0, axis=0)
-    named = [f"{group.label} ({about(float(share))})" for group, share, least in zip(groups, mean, lower, strict=True)
+    small = [f"{group.label} ({about(float(share))})" for group, share, least in zip(groups, mean, lower, strict=True)
              if least <= _NEAR_ZERO * share]  # fmt: skip
-    if not named:
-        return ()
-    return (
+    note = (
         f"the release does not tell whether anybody is in these groups of {by}, of a share near zero (posterior mean; "
         f"the {percent_as_written(level)} interval reaches below a tenth of it). What is said of them is mostly the "
-        f"prior's: {', '.join(named)}",
+        f"prior's: {', '.join(small)}"
     )
+    return [note] if small else []
 
 
 def _text(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):
-        return "true" if value else "false"
+        return str(value).lower()
     return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -44,21 +44,21 @@ class Weighed(Protocol):
 
 def shares(priors: Sequence[Weighed]) -> Floats:
     """Return the probabilities of priors: the better one foresees the release, the larger is its own."""
-    logs = np.array([one.log for one in priors])
+    logs = np.array([prior.log for prior in priors])
     if not logs.max() > IMPOSSIBLE:
         raise unknown()
     weights = np.exp(logs - logs.max()) if len(logs) > 1 else np.ones(1)
     return np.asarray(weights / weights.sum())
 
 
-class Posterior(Weighed, Protocol):
+class CountPosterior(Weighed, Protocol):
     """The counts of cells given a release and one prior, before any is drawn."""
 
     def draw(self, draws: int, rng: np.random.Generator) -> Floats: ...
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountDraws:
     """Draws of the confidential counts.
 
     ``counts``, shape (draws, k): in records; each row has the sum ``n`` to within half a step.
@@ -72,10 +72,11 @@ class Counted:
     drawn: tuple[int, ...]
 
     @classmethod
-    def of(cls, posteriors: Sequence[Posterior], draws: int, rng: np.random.Generator) -> Counted:
+    def draw(cls, posteriors: Sequence[CountPosterior], draws: int, rng: np.random.Generator) -> CountDraws:
         """Return draws under priors of equal probability."""
         drawn = tuple(rng.multinomial(draws, shares(posteriors)).tolist())
-        counts = [one.draw(number, rng) for one, number in zip(posteriors, drawn, strict=True) if number]
+        pairs = zip(posteriors, drawn, strict=True)
+        counts = [posterior.draw(number, rng) for posterior, number in pairs if number]
         return cls(np.concatenate(counts), posteriors[0].step, posteriors[0].approximation, drawn)
 
 
@@ -120,17 +121,17 @@ class Lattice:
         """Return the counts that lattice numbers stand for."""
         return np.asarray(numbers, dtype=np.float64) * self.step
 
-    def laws(self, told: Mapping[Key, tuple[tuple[float, float], Integers, Floats]]) -> dict[Key, Law]:
+    def laws(self, factors: Mapping[Key, tuple[tuple[float, float], Integers, Floats]]) -> dict[Key, Law]:
         """Return laws of cells' counts, prior and likelihood: given a cell, numbers, and the log-likelihood at each."""
-        cells, numbers, logs = zip(*told.values(), strict=True)
-        lengths, joined = [len(each) for each in numbers], np.concatenate(numbers)
-        priors = {cell: at for at, cell in enumerate(dict.fromkeys(cells))}
-        of, weights = np.repeat([priors[cell] for cell in cells], lengths), np.concatenate(logs)
-        for (alpha, rate), at in priors.items():
-            mine = of == at
-            weights[mine] += each_once(partial(self._log_prior, alpha, rate), joined[mine])
+        cells, numbers, logs = zip(*factors.values(), strict=True)
+        lengths, joined = list(map(len, numbers)), np.concatenate(numbers)
+        priors = {cell: index for index, cell in enumerate(dict.fromkeys(cells))}
+        index, weights = np.repeat([priors[cell] for cell in cells], lengths), np.concatenate(logs)
+        for (alpha, rate), number in priors.items():
+            rows = index == number
+            weights[rows] += each_once(partial(self._log_prior, alpha, rate), joined[rows])
         ends = np.cumsum(lengths).tolist()
-        parts = zip(told, ends, lengths, strict=True)
+        parts = zip(factors, ends, lengths, strict=True)
         return {key: Law.of(int(joined[end - length]), weights[end - length : end]) for key, end, length in parts}
 
     def _log_prior(self, alpha: float, rate: float, numbers: Integers) -> Floats:
@@ -142,11 +143,11 @@ class Lattice:
         levels, parts = [], self.prior.alpha
         for level, below, above in zip(self.prior.levels, self._rates[:-1], self._rates[1:], strict=True):
             starts = np.searchsorted(level.of, np.arange(len(level.masses)))
-            own = below[starts]  # the parts of a set have one rate
-            held = [tuple(some.tolist()) for some in np.split(parts, starts[1:])]
-            keys = [*zip(level.masses.tolist(), above.tolist(), own.tolist(), held, strict=True)]
-            made = {key: self._weight(*key, level.strength) for key in {*keys}}
-            levels.append(Level(level.of, [made[key] for key in keys]))
+            rates = below[starts]  # the parts of a set have one rate
+            masses = [tuple(part.tolist()) for part in np.split(parts, starts[1:])]
+            keys = [*zip(level.masses.tolist(), above.tolist(), rates.tolist(), masses, strict=True)]
+            weights = {key: self._weight(*key, level.strength) for key in {*keys}}
+            levels.append(Level(level.of, [weights[key] for key in keys]))
             parts = level.masses
         return levels
 
@@ -156,11 +157,11 @@ class Lattice:
 
         @cache
         def together() -> Floats:
-            first, *others = (log_prior(part, self.counts(few), self.step, own) for part in parts)
-            for other in others:
-                pairs = first[:, None] + np.where(few[:, None] <= few, other[few - few[:, None]], -math.inf)
-                first = np.logaddexp.reduce(pairs, axis=0)
-            return first
+            total, *laws = (log_prior(part, self.counts(few), self.step, own) for part in parts)
+            for law in laws:
+                pairs = total[:, None] + np.where(few[:, None] <= few, law[few - few[:, None]], -math.inf)
+                total = np.logaddexp.reduce(pairs, axis=0)
+            return total
 
         def weight(numbers: Integers) -> Floats:
             counts = self.counts(numbers)
@@ -191,9 +192,5 @@ class OnLattice:
 
     def draw(self, draws: int, rng: np.random.Generator) -> Floats:
         """Return independent draws of the counts, a row each."""
-        found = self.lattice.counts(self.sums.draw(draws, rng))
-        if self.order is None:
-            return found
-        cells = np.empty_like(found)
-        cells[:, self.order] = found
-        return cells
+        counts = self.lattice.counts(self.sums.draw(draws, rng))
+        return counts if self.order is None else counts[:, np.argsort(self.order)]

@@ -36,6 +36,19 @@ class Draws:
         self.weights, self.own = weights, own
         self.own_weights = np.empty((len(weights), 0)) if own_weights is None else own_weights
 
+    def sample(self, support: Records, row: int, size: int, rng: np.random.Generator) -> Records:
+        """Return independent records from one draw."""
+        masses = np.concatenate((self.weights[row], self.own_weights[row]))
+        index = np.searchsorted(np.cumsum(masses)[:-1] / masses.sum(), rng.random(size), side="right")
+        columns = []
+        for at, codes in enumerate(support.columns):
+            pieces = codes
+            if self.own is not None:
+                own = self.own.columns[at].reshape(self.own_weights.shape)[row]
+                pieces = np.concatenate((codes, own)) if len(codes) else own
+            columns.append(pieces[index])
+        return Records(columns=tuple(columns))
+
 
 def piece_ends(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats, float]:
     """Return the first and the last value of each record's piece, and the step between its values (0: an interval).
@@ -94,13 +107,13 @@ class Line:
             own = tuple(part.reshape(shape) for part in ends(draws.own.columns[at]))
         else:
             own = (np.empty(shape), np.empty(shape))
-        kept, present = ~np.isnan(low), ~np.isnan(own[0])
-        self.low, self.high = low[kept], high[kept]
-        self.codes = np.asarray(codes)[kept]
+        valid, present = ~np.isnan(low), ~np.isnan(own[0])
+        self.low, self.high = low[valid], high[valid]
+        self.codes = np.asarray(codes)[valid]
         self.own_codes = None if draws.own is None else np.asarray(draws.own.columns[at]).reshape(shape)
         self.own_low, self.own_high = (np.where(present, end, 0.0) for end in own)
-        weights, own_weights = draws.weights[:, kept], np.where(present, draws.own_weights, 0.0)
-        if kept.all() and present.all():
+        weights, own_weights = draws.weights[:, valid], np.where(present, draws.own_weights, 0.0)
+        if valid.all() and present.all():
             self.weights, self.own_weights = weights, own_weights
         else:
             total = weights.sum(axis=1, keepdims=True) + own_weights.sum(axis=1, keepdims=True)
@@ -126,8 +139,8 @@ class Line:
         spread = self._sum(self._within(self.low, self.high), self._within(self.own_low, self.own_high))
         middle, own = (self.low + self.high) / 2, (self.own_low + self.own_high) / 2
         origin = float(np.nan_to_num(centre).mean())  # a shift keeps the sums of squares small
-        second = self._sum((middle - origin) ** 2, (own - origin) ** 2)
-        return np.maximum(second - (centre - origin) ** 2, 0.0) + spread
+        squares = self._sum((middle - origin) ** 2, (own - origin) ** 2)
+        return np.maximum(squares - (centre - origin) ** 2, 0.0) + spread
 
     def _within(self, low: Floats, high: Floats) -> Floats:
         """Return the variance within each piece: ``(h - l)^2 / 12``, or ``s^2 (c^2 - 1) / 12`` for ``c`` points."""
@@ -152,6 +165,10 @@ class Line:
         own = np.einsum("dt,dt->d", self.own_weights, self._share(self.own_low, self.own_high, point, strict))
         return np.asarray(shared + own)
 
+    def shares_at_most(self, points: Floats) -> Floats:
+        """Return the mass up to each point, a row per draw."""
+        return np.stack([self.at_most(float(a)) for a in points], axis=1)
+
     def _share(self, low: Floats, high: Floats, a: Floats, strict: bool) -> Floats:
         """Return the share of each piece that is at most (or below) ``a``."""
         if self.step:
@@ -166,8 +183,8 @@ class Line:
     @cached_property
     def _ordered(self) -> tuple[Floats, Floats]:
         """Return each draw's values in order, and the mass up to each."""
-        first = np.argsort(self.low, kind="stable")
-        shared, weights = self.low[first], self.weights[:, first]
+        order = np.argsort(self.low, kind="stable")
+        shared, weights = self.low[order], self.weights[:, order]
         if self.own_weights.shape[1] == 0:
             return shared[None, :], np.cumsum(weights, axis=1)
         # What all draws share is in order already, which a stable sort makes use of.
@@ -203,19 +220,28 @@ class Line:
         beside = (self.low[order][1:] >= self.high[order][:-1]).all()
         return bool(beside) and not self.own_weights.shape[1] and len(order) > 0
 
-    def _within_a_piece(self, wanted: float) -> Floats:
+    def _within_a_piece(self, level: float) -> Floats:
         """Return where the mass reaches a level, draw by draw: in the piece with which it does."""
         _, cumulated = self._ordered
         order = np.argsort(self.low, kind="stable")
-        place = np.minimum((cumulated < wanted).sum(axis=1), len(order) - 1)
+        place = np.minimum((cumulated < level).sum(axis=1), len(order) - 1)
         rows, piece = np.arange(len(place)), order[place]
         mass, low, length = self.weights[rows, piece], self.low[piece], (self.high - self.low)[piece]
         with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.clip(1.0 - (cumulated[rows, place] - wanted) / mass, 0.0, 1.0)
+            share = np.clip(1.0 - (cumulated[rows, place] - level) / mass, 0.0, 1.0)
         if self.step:
             points = np.rint(length / self.step) + 1.0
             return np.asarray(low + self.step * np.maximum(np.ceil(share * points * (1.0 - 1e-12)) - 1.0, 0.0))
         return np.asarray(low + share * length)
+
+
+def readable(column: Column, codes: Any) -> Any:
+    """Return positions, or the labels of an unordered column."""
+    if column.open:
+        return np.asarray(codes, dtype=object)
+    if column.labels is not None and not column.on_a_line:
+        return np.array([*column.labels, None], dtype=object)[np.asarray(codes, dtype=np.int64)]
+    return column.positions(codes)
 
 
 def at_ends(column: Column, codes: npt.NDArray[Any], draws: Draws, at: int) -> tuple[Line, Line]:
@@ -242,10 +268,10 @@ def variances(least: Line, most: Line) -> tuple[Floats, Floats]:
     if not low.shape[1]:  # nulls only
         return least.variance(), most.variance()
     centre = _centre_of_nearest(weights, low, high)
-    near = (weights * (np.clip(centre, low, high) - centre) ** 2).sum(axis=1)
+    smallest = (weights * (np.clip(centre, low, high) - centre) ** 2).sum(axis=1)
     centre = _centre_of_furthest(weights, low, high)
-    far = (weights * np.maximum(centre - low, high - centre) ** 2).sum(axis=1)
-    return near, far
+    largest = (weights * np.maximum(centre - low, high - centre) ** 2).sum(axis=1)
+    return smallest, largest
 
 
 def _centre_of_nearest(weights: Floats, low: Floats, high: Floats) -> Floats:
@@ -259,13 +285,13 @@ def _centre_of_nearest(weights: Floats, low: Floats, high: Floats) -> Floats:
     inside = np.cumsum(np.take_along_axis(np.concatenate((weights, -weights), axis=1), order, axis=1), axis=1)
     rises = inside[:, :-1] * np.diff(ends, axis=1)
     means = np.cumsum(np.concatenate(((weights * low).sum(axis=1, keepdims=True), rises), axis=1), axis=1)
-    beyond = means <= ends
-    beyond[:, -1] = True
-    after = np.argmax(beyond, axis=1)[:, None]
-    before = np.maximum(after - 1, 0)
-    least, most = np.take_along_axis(ends, before, axis=1), np.take_along_axis(ends, after, axis=1)
-    rest = np.maximum(1.0 - np.take_along_axis(inside, before, axis=1), _LEAST)
-    return np.clip(least + (np.take_along_axis(means, before, axis=1) - least) / rest, least, most)
+    crossed = means <= ends
+    crossed[:, -1] = True
+    upper = np.argmax(crossed, axis=1)[:, None]
+    lower = np.maximum(upper - 1, 0)
+    least, most = np.take_along_axis(ends, lower, axis=1), np.take_along_axis(ends, upper, axis=1)
+    slope = np.maximum(1.0 - np.take_along_axis(inside, lower, axis=1), _LEAST)
+    return np.clip(least + (np.take_along_axis(means, lower, axis=1) - least) / slope, least, most)
 
 
 def _centre_of_furthest(weights: Floats, low: Floats, high: Floats) -> Floats:
@@ -278,8 +304,8 @@ def _centre_of_furthest(weights: Floats, low: Floats, high: Floats) -> Floats:
     middles = np.take_along_axis(middles, order, axis=1)
     falls = np.cumsum(np.take_along_axis(weights * (high - low), order, axis=1), axis=1)
     means = (weights * high).sum(axis=1, keepdims=True) - np.concatenate((np.zeros((len(falls), 1)), falls), axis=1)
-    beyond = means[:, :-1] <= middles
-    after = np.where(beyond.any(axis=1), np.argmax(beyond, axis=1), middles.shape[1])[:, None]
-    least = np.take_along_axis(middles, np.maximum(after - 1, 0), axis=1)
-    mean = np.take_along_axis(means, after, axis=1)
-    return np.where(after > 0, np.maximum(least, mean), mean)
+    crossed = means[:, :-1] <= middles
+    upper = np.where(crossed.any(axis=1), np.argmax(crossed, axis=1), middles.shape[1])[:, None]
+    least = np.take_along_axis(middles, np.maximum(upper - 1, 0), axis=1)
+    mean = np.take_along_axis(means, upper, axis=1)
+    return np.where(upper > 0, np.maximum(least, mean), mean)

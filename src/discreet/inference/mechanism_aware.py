@@ -7,67 +7,55 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from discreet._core.arrays import Booleans, Floats, Indices
+from discreet._core.arrays import Floats, Indices
 from discreet._core.boundary import quietly
 from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import counted as counted_text
 from discreet.domain import Domain, Records
-from discreet.inference.bounds import Estimates, Hidden, Withheld, continuous_domain, halves, shapes
-from discreet.inference.lattice import Counted
+from discreet.inference.bounds import UNSEEN, UnseenCells, continuous_domain, hidden, shapes
+from discreet.inference.lattice import CountDraws
 from discreet.inference.population import Posterior
 from discreet.inference.prior import FIRMER, FIRMER_FOR_RECORDS, WIDE, WIDE_FOR_LITTLE, Noise, Prior
 from discreet.inference.released import _table, analysed_mechanism, read_release
-from discreet.inference.samplers import along, given_counts, given_records, noisy, sets_of
+from discreet.inference.samplers import Observation, ReleasedCounts, ReleasedRecords, along, draw_counts, noisy
 from discreet.inference.urn import process_posterior
 from discreet.mechanisms import Mechanism
-from discreet.mechanisms.likelihood import (
-    MOST_CELLS,
-    CellLikelihood,
-    ContinuedUrn,
-    DistinctRecords,
-    DrawnByLeast,
-    DrawnFromCounts,
-    NoisyCellCounts,
-    NoisyTree,
-    ThresholdedCounts,
-    known_likelihood,
-)
+from discreet.mechanisms.likelihood import MOST_CELLS, known_likelihood
+from discreet.releases.certificate import Certificate
 from discreet.releases.reading import read_certificate
 from discreet.releases.table import released_counts, unreadable
 
 _MOST_NUMBERS = 1 << 28
-_LEAST = 4  # leaves of a hidden set of a tree: in it a pair is known as poorly as a set of many
 _PROCESS = (
     "within a cell, a Dirichlet process whose strength is the cell's part of the prior's: nothing was seen of it, so "
     "the values are the prior's, and a heap of them at round numbers is not foreseen"
 )
 
 
-class Told(NamedTuple):
-    """What a release tells of the confidential counts, of the leaves for a tree.
+class LatentCounts(NamedTuple):
+    """The confidential counts given a release, of the leaves for a tree.
 
     ``base``: shares of the cells in the base measure. ``leaf``: of each cell; none where there is no tree.
+    ``source``: what released something about ``n`` records.
     ``strength``: of a Dirichlet process prior; none where the prior is a tree.
-    ``withheld``: by which threshold cells were, and what was released of each.
-    ``hidden``: which cells, or leaves, the release does not tell from empty ones.
+    ``unseen``: cells that the release tells nothing of.
     """
 
     domain: Domain
-    counted: Counted
+    draws: CountDraws
     priors: Sequence[Prior]
     base: Floats
     leaf: Indices | None
-    made: dict[str, Any]
+    source: str
+    n: int
     strength: float | None
-    withheld: tuple[ThresholdedCounts, Floats] | None = None
-    hidden: Booleans | None = None
+    unseen: UnseenCells | None = None
 
 
 def mechanism_posterior(
@@ -102,7 +90,6 @@ def mechanism_posterior(
         withholds cells and for records that were drawn from the counts without noise (mixtures and urns).
         Whether it is firmer for neighbouring cells, and below which scale, is learned from the release; for
         records without noise also whether it is softer, like a Dirichlet process.
-        For records of subsampled randomised response and of data-specific Reveal-or-Obscure the default is 1.
     draws : int
         Number of draws; they are independent.
     seed : int
@@ -126,7 +113,9 @@ def mechanism_posterior(
     Raises
     ------
     ParameterError
-        When the mechanism has no such posterior here, or the domain has more than 65,536 cells.
+        When the mechanism has no such posterior here, or the domain has more than 65,536 cells. The posteriors of
+        the exponential histogram, data-specific Reveal-or-Obscure and subsampled randomised response list all tables,
+        of which there may be 32,768.
     DataError, FileProblem
         When the release cannot be read.
 
@@ -148,108 +137,56 @@ def mechanism_posterior(
     >>> bool(0.25 < posterior.evaluate("P(=6)").mean() < 0.5)
     True
     """
-    known = read_certificate(release, certificate)
-    facts, mechanism = known.facts, analysed_mechanism(known)
-    domain, rng = mechanism.domain, seeded(seed)
-    likelihood = known_likelihood(mechanism)  # what cannot be done is refused before files are read
-    _prior_masses(domain, 1.0 if strength is None else strength)
-    _number(draws, domain)
-    records, from_data = facts.size is not None, facts.released.share_from_data
-    if not records:
-        seen = released_counts(quietly(_table(release).collect, unreadable()), domain)
-    elif isinstance(likelihood, ThresholdedCounts) and from_data == 0.0:  # none was kept: as a table of counts says it
-        seen, records = np.full(domain.size or 0, np.nan), False
-    else:
-        released = read_release(release, known)
-        seen = np.zeros(domain.size or 0)
-        seen[domain.flat(released.records)] = released.counts
-    return posterior_of_counts(
-        mechanism, facts.records, seen, released=records, strength=strength, draws=draws,
-        rng=rng, of=of, within=within, share=from_data,
-    )  # fmt: skip
+    certificate = read_certificate(release, certificate)
+    mechanism, rng = analysed_mechanism(certificate), seeded(seed)
+    known_likelihood(mechanism, certificate.facts.records)  # what cannot be done is refused before files are read
+    _base_masses(mechanism.domain, 1.0 if strength is None else strength)
+    _require_memory(draws, mechanism.domain)
+    latent = latent_counts(mechanism, _cells(release, certificate, mechanism), strength=strength, draws=draws, rng=rng)
+    return population_posterior(latent, rng, of=of, within=within)
 
 
-def posterior_of_counts(
-    mechanism: Mechanism,
-    records: int,
-    seen: Floats,
-    *,
-    released: bool,
-    strength: float | None,
-    draws: int,
-    rng: np.random.Generator,
-    of: Literal["population", "table"] = "population",
-    within: Literal["even", "process", "bounds"] = "bounds",
-    share: float | None = None,
-) -> Posterior:
-    """Return the posterior given what was released of each cell; the rest as for :func:`counts_of`."""
-    told = counts_of(mechanism, records, seen, released=released, strength=strength, draws=draws, rng=rng, share=share)
-    return posterior_about(told, rng, of=of, within=within)
+def _cells(release: Any, certificate: Certificate, mechanism: Mechanism) -> Observation:
+    """Return what was released of each cell."""
+    facts, domain = certificate.facts, mechanism.domain
+    n, share = facts.records, facts.released.share_from_data
+    if facts.size is None:
+        return ReleasedCounts(n, released_counts(quietly(_table(release).collect, unreadable()), domain))
+    if mechanism.likelihood().withholds and share == 0.0:  # no count was kept: as a table of counts says it
+        return ReleasedCounts(n, np.full(domain.size or 0, np.nan))
+    table = read_release(release, certificate)
+    drawn = np.zeros(domain.size or 0, dtype=np.int64)
+    drawn[domain.flat(table.records)] = np.rint(table.counts)
+    return ReleasedRecords(n, drawn, None if share is None else round(share * n))
 
 
-def counts_of(
-    mechanism: Mechanism,
-    records: int,
-    seen: Floats,
-    *,
-    released: bool,
-    strength: float | None,
-    draws: int,
-    rng: np.random.Generator,
-    share: float | None = None,
-) -> Told:
-    """Return what is known of the confidential counts; the rest as for :func:`mechanism_posterior`.
-
-    ``seen``, shape (cells,): released counts (nan: not in the table), or numbers of released records.
-    ``share``: of the records that the released ones stand for, where the certificate tells it.
-    """
-    likelihood, domain = known_likelihood(mechanism), mechanism.domain
-    base, wanted = _prior_masses(domain, 1.0), _number(draws, domain)
-    tree = leaf = None
-    if isinstance(likelihood, NoisyTree):
-        tree = likelihood.consistent.tree
+def latent_counts(
+    mechanism: Mechanism, release: Observation, *, strength: float | None, draws: int, rng: np.random.Generator
+) -> LatentCounts:
+    """Draw the confidential counts given what was released of each cell; the rest as for mechanism_posterior."""
+    likelihood, domain = known_likelihood(mechanism, release.n), mechanism.domain
+    base, tree, records = _base_masses(domain, 1.0), likelihood.tree, isinstance(release, ReleasedRecords)
+    masses, leaf = base, None
+    if tree is not None:
         leaf = tree.leaf_of(_all(domain)).astype(np.intp)
-    told = _at(leaf, seen)
-    masses = _at(leaf, base)
-    withheld = likelihood if isinstance(likelihood, ThresholdedCounts) else None
-    if strength is None and isinstance(likelihood, (DistinctRecords, DrawnByLeast)):
-        strength = 1.0  # one posterior knows no trees, the other takes seconds with them
-    few = isinstance(likelihood, DrawnFromCounts)  # records without noise show little of the counts
-    firmer = FIRMER_FOR_RECORDS if released else FIRMER
-    priors: Sequence[Prior]
+        masses = np.asarray(np.bincount(leaf, weights=base), dtype=np.float64)
+        values = np.bincount(leaf, weights=release.values).astype(release.values.dtype)
+        release = replace(release, values=values)
+    firmer = FIRMER_FOR_RECORDS if records else FIRMER
     if strength is not None:
         priors = [Prior(strength * masses)]
     elif tree is not None:
         priors = along(tree, masses, firmer=firmer)
     else:
-        wide = WIDE_FOR_LITTLE if withheld or few else WIDE
-        priors = Prior.learned(masses, firmer=firmer, wide=wide, softer=few)
-    if released:
-        kept = None if share is None else round(share * records)
-        counted = given_records(likelihood, priors, records, np.rint(told).astype(np.int64), wanted, rng, kept=kept)
-    else:
-        counted = given_counts(likelihood, priors, records, told, wanted, rng)
-    made = {"mechanism": mechanism.name, "records": records}
-    by_threshold = None if withheld is None else (withheld, seen)
-    hidden = _hidden(likelihood, told, records, released) if strength is None else None
-    return Told(domain, counted, priors, base, leaf, made, strength, by_threshold, hidden)
-
-
-def _hidden(likelihood: CellLikelihood, told: Floats, records: int, released: bool) -> Booleans | None:
-    """Return which cells, or leaves, noise does not let the release tell from empty ones."""
-    if not isinstance(likelihood, NoisyCellCounts) or isinstance(likelihood, ThresholdedCounts):
-        return None
-    each = records / max(1.0, float(told.sum())) if released else 0.0
-    known = each * told if released else told + (records - told.sum()) / len(told)
-    noise, stratified = likelihood.law.standard_deviation(likelihood.scale), likelihood.sampling == "stratified"
-    about = partial(Estimates, noise=noise, each=each, stratified=stratified)
-    if not isinstance(likelihood, NoisyTree):
-        return about(known, sets=halves(len(told))).hidden()
-    tree, found = likelihood.consistent.tree, np.empty(len(told), dtype=bool)
-    order = tree.in_order()
-    sets = sets_of(tree, order, {*likelihood.consistent.measured[:-1]})
-    found[order] = about(known[order], sets=sets, least=_LEAST).hidden()
-    return found
+        wide = WIDE_FOR_LITTLE if likelihood.withholds or likelihood.noiseless else WIDE
+        priors = Prior.learned(masses, firmer=firmer, wide=wide, softer=likelihood.noiseless)
+    counts = draw_counts(likelihood, priors, release, draws, rng)
+    unseen = None
+    if type(likelihood) in UNSEEN and (strength is None or likelihood.withholds):
+        unseen = UNSEEN[type(likelihood)](likelihood, release)
+    if unseen is not None and leaf is not None:
+        unseen = unseen.part(leaf)
+    return LatentCounts(domain, counts, priors, base, leaf, mechanism.name, release.n, strength, unseen)
 
 
 def noisy_counts_posterior(
@@ -303,22 +240,20 @@ def noisy_counts_posterior(
     >>> bool(3.0 < posterior.evaluate("mean").mean() < 3.8)
     True
     """
-    base, n, rng = _prior_masses(domain, 1.0), positive_size("n", n), seeded(seed)
-    given = np.asarray(counts, dtype=np.float64)
-    if given.shape != base.shape or not np.isfinite(given).all():
+    base, n, rng = _base_masses(domain, 1.0), positive_size("n", n), seeded(seed)
+    values = np.asarray(counts, dtype=np.float64)
+    if values.shape != base.shape or not np.isfinite(values).all():
         raise ParameterError(f"give one finite noisy count for each cell, {len(base):,} in all")
     law = Noise(noise, float(scale))
-    priors = Prior.learned(base, firmer=FIRMER) if strength is None else [Prior(_prior_masses(domain, strength))]
-    counted = noisy(priors, n, given, law, _number(draws, domain), rng)
-    known = given + (n - given.sum()) / len(given)
-    hidden = Estimates(known, law.spread, halves(len(base))).hidden() if strength is None else None
-    made = {"mechanism": "noisy counts", "records": n}
-    return posterior_about(
-        Told(domain, counted, priors, base, None, made, strength, None, hidden), rng, of=of, within=within
-    )
+    priors = Prior.learned(base, firmer=FIRMER) if strength is None else [Prior(_base_masses(domain, strength))]
+    _require_memory(draws, domain)
+    latent = noisy(priors, n, values, law, draws, rng)
+    unseen = hidden(ReleasedCounts(n, values), law.spread) if strength is None else None
+    about = LatentCounts(domain, latent, priors, base, None, "noisy counts", n, strength, unseen)
+    return population_posterior(about, rng, of=of, within=within)
 
 
-def _prior_masses(domain: Domain, strength: float) -> Floats:
+def _base_masses(domain: Domain, strength: float) -> Floats:
     cells = domain.size
     if cells is None or cells > MOST_CELLS:
         raise ParameterError(f"a mechanism-aware posterior needs a finite domain of at most {MOST_CELLS:,} cells")
@@ -329,69 +264,68 @@ def _all(domain: Domain) -> Any:
     return domain.unflat(np.arange(domain.size or 0))
 
 
-def _at(leaf: Indices | None, numbers: Floats) -> Floats:
-    """Return the sums over leaves, where cells lie in leaves."""
-    return numbers if leaf is None else np.asarray(np.bincount(leaf, weights=numbers), dtype=np.float64)
-
-
-def _number(draws: int, domain: Domain) -> int:
-    wanted, cells = positive_size("draws", draws), domain.size or 1
-    if 2 * wanted * cells > _MOST_NUMBERS:
+def _require_memory(draws: int, domain: Domain) -> None:
+    cells = domain.size or 1
+    if 2 * positive_size("draws", draws) * cells > _MOST_NUMBERS:
         raise ParameterError(
-            f"{counted_text(wanted, 'draw')} of {counted_text(cells, 'cell')} do not fit in memory. Ask for fewer draws"
+            f"{counted_text(draws, 'draw')} of {counted_text(cells, 'cell')} do not fit in memory. Ask for fewer draws"
         )
-    return wanted
 
 
-def posterior_about(told: Told, rng: np.random.Generator, *, of: str, within: str) -> Posterior:
-    """Return the posterior of the population, or of the table, given what is known of its counts."""
-    domain, counted, priors, base, leaf, made, strength, by_threshold, hidden = told
+def population_posterior(latent: LatentCounts, rng: np.random.Generator, *, of: str, within: str) -> Posterior:
+    """Return the posterior of the population, or of the table, given its latent counts."""
     choice("within", within, ("bounds", "process", "even"))
+    domain, draws, strength, n = latent.domain, latent.draws, latent.strength, latent.n
     target = continuous_domain(domain) if within == "process" else domain
-    about = {**made, "strength": strength, "of": of}
-    alpha = base * (about["strength"] or 1.0)  # within sets of which nothing is known but the sum
-    masses = counted.counts
-    if choice("of", of, ("population", "table")) == "population":
-        parts = np.split(masses, np.cumsum(counted.drawn)[:-1])
-        masses = np.concatenate([prior.masses(part, rng) for prior, part in zip(priors, parts, strict=True)])
+    alpha = latent.base * (strength or 1.0)  # within sets of which nothing is known but the sum
+    masses, population = draws.counts, choice("of", of, ("population", "table")) == "population"
+    if population:
+        parts = zip(latent.priors, np.split(masses, np.cumsum(draws.drawn)[:-1]), strict=True)
+        masses = np.concatenate([prior.masses(part, rng) for prior, part in parts])
     masses = masses / masses.sum(axis=1, keepdims=True)
-    if leaf is not None:  # within a leaf nothing was seen: the shares are the prior's
+    if latent.leaf is not None:  # within a leaf nothing was seen: the shares are the prior's
         gammas = np.maximum(rng.standard_gamma(np.broadcast_to(alpha, (len(masses), len(alpha)))), 1e-300)
-        sums = np.stack([np.bincount(leaf, weights=row) for row in gammas])
-        masses = masses[:, leaf] * gammas / sums[:, leaf]
+        sums = np.stack([np.bincount(latent.leaf, weights=row) for row in gammas])
+        masses = masses[:, latent.leaf] * gammas / sums[:, latent.leaf]
     support, own, own_weights = _all(domain), None, None
-    untold: Withheld | Hidden | None = None
-    if by_threshold is not None:
-        untold = Withheld.below(*by_threshold, made["records"], population=of == "population")
-    elif hidden is not None and hidden.any():
-        untold = Hidden(hidden if leaf is None else hidden[leaf])
-    if within != "bounds":
-        untold = None
+    unseen = latent.unseen if within == "bounds" else None
+    if unseen is not None and population:
+        unseen = unseen.of_population(n)
+    notes = [
+        f"given what {latent.source} released about {counted_text(n, 'record')}, taken as independent draws of the "
+        f"population, {_prior_message(strength)}"
+    ]
+    if not population:
+        notes.append("about these records themselves, not the population")
     if within == "process":
+        notes.append(_PROCESS)
         own, own_weights = shapes(domain, alpha, masses, rng)
         support, masses = Records(columns=(np.empty(0),)), np.empty((len(masses), 0))
-    records = counted_text(about["records"], "record")
+    if unseen is not None:
+        notes.append(unseen.message(masses))
+    if draws.approximation:
+        notes.append(f"approximate, not exact: {draws.approximation}")
     return Posterior.of_arrays(
         target,
         support,
         masses,
         own=own,
         own_weights=own_weights,
-        notes=(
-            f"given what {about['mechanism']} released about {records}, taken as independent draws of the population, "
-            + _said(about["strength"]),
-            *(["about these records themselves, not the population"] if about["of"] == "table" else []),
-            *([_PROCESS] if within == "process" else []),
-            *([untold.said(masses)] if untold is not None else []),
-            *([f"approximate, not exact: {counted.approximation}"] if counted.approximation else []),
-        ),
-        facts={**about, "exact": not counted.approximation, "step": counted.step},
+        notes=tuple(notes),
+        facts={
+            "mechanism": latent.source,
+            "records": n,
+            "strength": strength,
+            "of": of,
+            "exact": not draws.approximation,
+            "step": draws.step,
+        },
         bounds=within == "bounds",
-        untold=untold,
+        unseen=unseen,
     )
 
 
-def _said(strength: float | None) -> str:
+def _prior_message(strength: float | None) -> str:
     if strength is not None:
         return f"with a Dirichlet process prior of strength {strength:g}"
     return (
@@ -450,12 +384,14 @@ def posterior(
     DataError, FileProblem
         When the release or its certificate cannot be read.
     """
-    known = read_certificate(release, certificate)
-    if not isinstance(analysed_mechanism(known).likelihood(), ContinuedUrn):
-        return mechanism_posterior(release, known, strength=strength, draws=draws, seed=seed, of=of, within=within)
+    certificate = read_certificate(release, certificate)
+    if analysed_mechanism(certificate).likelihood().urn is None:
+        return mechanism_posterior(
+            release, certificate, strength=strength, draws=draws, seed=seed, of=of, within=within
+        )
     if choice("of", of, ("population", "table")) == "table":
         raise ParameterError("the release of an urn has a posterior of the population only. Leave out of = 'table'")
     if choice("within", within, ("bounds", "process", "even")) == "process":
         raise ParameterError("the release of an urn has no process within cells. Take within = 'bounds'")
-    found = process_posterior(release, known, strength=strength, draws=draws, seed=seed)
-    return replace(found, bounds=within == "bounds")
+    population = process_posterior(release, certificate, strength=strength, draws=draws, seed=seed)
+    return replace(population, bounds=within == "bounds")

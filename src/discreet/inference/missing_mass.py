@@ -222,7 +222,7 @@ def unseen(
 def _of_an_urn(release: Any, facts: Any) -> Released:
     """Read records of an urn: those of any other mechanism are no draws of a process, whatever they show."""
     z = read_release(release, facts)
-    if z.certified and z.urn is None:
+    if z.n_held is not None and z.urn is None:
         raise ParameterError(
             "only a release that continues the urn of its table tells what it does not show. The certificate names "
             "another mechanism"
@@ -238,7 +238,7 @@ def of_read(
     real("level", level, above=0, below=1)
     if of in ("strength", "discount"):
         return _learned(z, of, {"strength": strength, "discount": discount}, level)
-    urn = _urn_of(z, strength, discount, n)
+    urn = _Urn.from_release(z, strength, discount, n)
     return {"values": _values, "mass": _mass, "discovery": _discovery}[of](urn, level)
 
 
@@ -259,6 +259,18 @@ class _Urn(NamedTuple):
     sigma: float
     n: int
 
+    @classmethod
+    def from_release(cls, z: Released, strength: float | None, discount: float | None, n: int | None) -> _Urn:
+        theta, sigma = (float(given_parameter(z, *pair)) for pair in (("strength", strength), ("discount", discount)))
+        records = z.n_held if n is None else n
+        if records is None:
+            raise ParameterError("the number of confidential records is needed. Give it as n")
+        positive_size("n", records)
+        if z.domain.finite:
+            raise ParameterError("a finite domain's values are all known, so there are no new ones to discover")
+        check_urn(int(z.size), len(z.counts), theta, sigma)
+        return cls(z, theta, sigma, records)
+
     @property
     def m(self) -> int:
         return int(self.z.size)
@@ -272,56 +284,43 @@ class _Urn(NamedTuple):
         """Of the number of distinct confidential values that the release does not show."""
         return new_values_law(self.n, seen=self.m, distinct=self.k, strength=self.theta, discount=self.sigma)
 
-    @property
-    def rests_on(self) -> str:
-        law = f"Pitman-Yor process of strength {self.theta:g} and discount {self.sigma:g}"
-        law = law if self.sigma else f"Dirichlet process of strength {self.theta:g}"
-        return (
+    def answer(self, what: str, estimate: float, ends: tuple[float, float], level: float, **more: Any) -> Unseen:
+        """Return an estimate that rests on the urn's process."""
+        law = f"Dirichlet process of strength {self.theta:g}"
+        if self.sigma:
+            law = f"Pitman-Yor process of strength {self.theta:g} and discount {self.sigma:g}"
+        rests_on = (
             f"{counted(self.n, 'confidential record')}, taken as draws of a population from a {law}, whose urn "
             f"{counted(self.m, 'released record')} continue{'s' if self.m == 1 else ''}. If the population is of "
             "another kind, this may be far off"
         )
+        lower, upper = ends
+        return Unseen(what=what, estimate=estimate, lower=lower, upper=upper, level=level, rests_on=rests_on, **more)
 
 
 def _values(urn: _Urn, level: float) -> Unseen:
-    law = urn.law
-    lower, upper = law.interval(level)
     what = f"distinct values among {counted(urn.n, 'confidential record')} that the release does not show"
-    return Unseen(what=what, estimate=law.mean, lower=lower, upper=upper, level=level, rests_on=urn.rests_on)
+    return urn.answer(what, urn.law.mean, urn.law.interval(level), level)
 
 
 def _discovery(urn: _Urn, level: float) -> Unseen:
-    theta, sigma, n, m = urn.theta, urn.sigma, urn.n, urn.m
-    low, high = urn.law.interval(level)
-    total = theta + n + m
-    growth = math.exp(float(log_rising(theta + m + sigma, n) - log_rising(theta + m, n)))
-    return Unseen(
-        what="probability that one more released record is of a new value",
-        estimate=(theta + sigma * urn.k) / total * growth,
-        lower=(theta + sigma * (urn.k + low)) / total,
-        upper=(theta + sigma * (urn.k + high)) / total,
-        level=level,
-        rests_on=urn.rests_on,
-    )
+    _, theta, sigma, n = urn
+    total = theta + n + urn.m
+    growth = math.exp(float(log_rising(theta + urn.m + sigma, n) - log_rising(theta + urn.m, n)))
+    low, high = ((theta + sigma * (urn.k + count)) / total for count in urn.law.interval(level))
+    what = "probability that one more released record is of a new value"
+    return urn.answer(what, (theta + sigma * urn.k) / total * growth, (low, high), level)
 
 
 def _mass(urn: _Urn, level: float) -> Unseen:
-    theta, sigma, n, m, law = urn.theta, urn.sigma, urn.n, urn.m, urn.law
-    absent = np.exp(log_rising(theta + m - urn.z.counts + sigma, n) - log_rising(theta + m, n))
-    # The two parts of K_n, each at half the error.
-    half = (1.0 + level) / 2.0
-    low, high = law.interval(half)
-    few, many = _held_few(urn, half) if urn.k <= _FEW else _held_many(urn, half)
-    total = theta + n
-    return Unseen(
-        what="probability that the next member of the population has a value that no confidential record has",
-        estimate=(theta + sigma * float((1.0 - absent).sum() + law.mean)) / total,
-        lower=(theta + sigma * (low + few)) / total,
-        upper=(theta + sigma * (high + many)) / total,
-        level=level,
-        conservative=True,
-        rests_on=urn.rests_on,
-    )
+    z, theta, sigma, n = urn
+    law, half = urn.law, (1.0 + level) / 2.0  # the two parts of K_n have intervals, each at half the error
+    absent = np.exp(log_rising(theta + urn.m - z.counts + sigma, n) - log_rising(theta + urn.m, n))
+    shown = _held_few(urn, half) if urn.k <= _FEW else _held_many(urn, half)
+    low, high = ((theta + sigma * sum(ends)) / (theta + n) for ends in zip(law.interval(half), shown, strict=True))
+    what = "probability that the next member of the population has a value that no confidential record has"
+    mean = (theta + sigma * float((1.0 - absent).sum() + law.mean)) / (theta + n)
+    return urn.answer(what, mean, (low, high), level, conservative=True)
 
 
 def _learned(z: Released, of: str, given: dict[str, float | None], level: float) -> Unseen:
@@ -334,7 +333,7 @@ def _learned(z: Released, of: str, given: dict[str, float | None], level: float)
     prior = learned_prior(z, theta, sigma, draws=_LEARNED, hyperprior=None, rng=seeded(0))
     draws: Floats = getattr(prior, of)
     lower, upper = np.quantile(draws, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-    own = "" if z.urn is None else f". That urn has strength {z.urn.strength:g} and discount {z.urn.discount:g}"
+    own = z.urn and f". That urn has strength {z.urn.strength:g} and discount {z.urn.discount:g}"
     return Unseen(
         what=f"{of} of the process that the population comes from",
         estimate=float(draws.mean()),
@@ -344,21 +343,21 @@ def _learned(z: Released, of: str, given: dict[str, float | None], level: float)
         rests_on=(
             f"{counted(z.size, 'released record')}, taken as draws of that process, which is exact where the urn of "
             "the release has its strength and discount, and an approximation of the order m/n otherwise. The prior is "
-            f"uniform in the discount and in (strength + discount) / (1 + strength + discount){own}"
+            f"uniform in the discount and in (strength + discount) / (1 + strength + discount){own or ''}"
         ),
     )
 
 
 def _misfit(z: Released) -> tuple[str, ...]:
-    """Say so where the records do not look like draws of their urn's own process."""
+    """Return a note where the records do not look like draws of their urn's own process."""
     if z.urn is None:
         return ()
-    found = of_read(z, "strength", discount=z.urn.discount, level=_SURE)
-    if found.lower <= z.urn.strength <= found.upper:
+    learned = of_read(z, "strength", discount=z.urn.discount, level=_SURE)
+    if learned.lower <= z.urn.strength <= learned.upper:
         return ()
     return (
         f"the released records do not look like draws of their urn's own process: at its discount {z.urn.discount:g} "
-        f"they tell a strength of {found.lower:.3g} to {found.upper:.3g} ({percent_as_written(_SURE)}) instead of "
+        f"they tell a strength of {learned.lower:.3g} to {learned.upper:.3g} ({percent_as_written(_SURE)}) instead of "
         f"{z.urn.strength:g}. Do not rely on values, mass and discovery",
     )
 
@@ -398,13 +397,14 @@ def given_fresh_values(
         return np.asarray(opened + held + log_factorial_coefficient(m, k, discount, -(n - j * discount)))
 
     law, _ = law_of(log_mass, 1, n)
-    total = strength + n + m
-    low, high = law.interval(level)
+    estimate, lower, upper = (
+        (strength + discount * (k + count)) / (strength + n + m) for count in (law.mean, *law.interval(level))
+    )
     return Unseen(
         what="probability that one more released record is of a new value",
-        estimate=(strength + discount * (k + law.mean)) / total,
-        lower=(strength + discount * (k + low)) / total,
-        upper=(strength + discount * (k + high)) / total,
+        estimate=estimate,
+        lower=lower,
+        upper=upper,
         level=level,
         confidential=True,
     )
@@ -412,46 +412,30 @@ def given_fresh_values(
 
 def _held_few(urn: _Urn, level: float) -> tuple[float, float]:
     """Return an interval for how many of the released values are held by a confidential record, by simulation."""
-    tail, found = (1.0 - level) / 2.0, _held_values(urn)
-    few, many = np.quantile(found, [tail, 1.0 - tail], method="closest_observation")
-    return float(few), float(many)
-
-
-def _held_many(urn: _Urn, level: float) -> tuple[float, float]:
-    """Return the same from the exact mean and variance, as those of a normal law: it is a sum of many indicators."""
-    sizes, times = np.unique(urn.z.counts, return_counts=True)
-    rest, none = urn.theta + urn.m + urn.sigma, log_rising(urn.theta + urn.m, urn.n)
-    one = log_rising(rest - sizes, urn.n) - none  # of the probability that no record holds a value
-    both = log_rising(rest + urn.sigma - sizes[:, None] - sizes, urn.n) - none
-    shared = np.exp(one[:, None] + one) * np.expm1(both - one[:, None] - one)  # the covariance of two indicators
-    absent = np.exp(one)
-    variance = times @ shared @ times + float(times @ (absent * (1.0 - absent) - np.diag(shared)))
-    wide = NormalDist().inv_cdf((1.0 + level) / 2.0) * math.sqrt(max(0.0, variance))
-    mean = float(times @ (1.0 - absent))
-    return max(0.0, math.floor(mean - wide)), min(float(urn.k), math.ceil(mean + wide))
-
-
-def _held_values(urn: _Urn) -> Floats:
-    """Draw how many of the released values are held by one of the confidential records."""
     z, theta, sigma, n = urn
     rng, counts = seeded(0), np.append(z.counts - sigma, theta + len(z.counts) * sigma)
-    found = np.zeros(_HITS)
+    held = np.zeros(_HITS)
     rows = max(1, 2_000_000 // len(counts))
     for start in range(0, _HITS, rows):
         size = min(rows, _HITS - start)
         gammas = rng.standard_gamma(np.broadcast_to(counts, (size, len(counts))))
         masses = gammas / gammas.sum(axis=1, keepdims=True)
-        found[start : start + size] = (rng.multinomial(n, masses)[:, :-1] > 0).sum(axis=1)
-    return found
+        held[start : start + size] = (rng.multinomial(n, masses)[:, :-1] > 0).sum(axis=1)
+    tail = (1.0 - level) / 2.0
+    low, high = np.quantile(held, [tail, 1.0 - tail], method="closest_observation")
+    return float(low), float(high)
 
 
-def _urn_of(z: Released, strength: float | None, discount: float | None, n: int | None) -> _Urn:
-    theta, sigma = float(given_parameter(z, "strength", strength)), float(given_parameter(z, "discount", discount))
-    held = z.held if n is None else n
-    if held is None:
-        raise ParameterError("the number of confidential records is needed. Give it as n")
-    positive_size("n", held)
-    if z.domain.finite:
-        raise ParameterError("a finite domain's values are all known, so there are no new ones to discover")
-    check_urn(int(z.size), len(z.counts), theta, sigma)
-    return _Urn(z, theta, sigma, held)
+def _held_many(urn: _Urn, level: float) -> tuple[float, float]:
+    """Return that interval from the exact mean and variance, as those of a normal law: there are many indicators."""
+    sizes, times = np.unique(urn.z.counts, return_counts=True)
+    total, log_total = urn.theta + urn.m + urn.sigma, log_rising(urn.theta + urn.m, urn.n)
+    log_absent = log_rising(total - sizes, urn.n) - log_total  # of the probability that no record holds a value
+    log_pair = log_rising(total + urn.sigma - sizes[:, None] - sizes, urn.n) - log_total
+    log_product = log_absent[:, None] + log_absent
+    covariance = np.exp(log_product) * np.expm1(log_pair - log_absent[:, None] - log_absent)  # of two indicators
+    absent = np.exp(log_absent)
+    variance = times @ covariance @ times + float(times @ (absent * (1.0 - absent) - np.diag(covariance)))
+    reach = NormalDist().inv_cdf((1.0 + level) / 2.0) * math.sqrt(max(0.0, variance))
+    mean = float(times @ (1.0 - absent))
+    return max(0.0, math.floor(mean - reach)), min(float(urn.k), math.ceil(mean + reach))

@@ -137,9 +137,9 @@ def fit(
     except ImportError:
         raise ParameterError("this needs NumPyro. Install it: pip install 'discreet[bayes]'") from None
     z = read_release(release, facts)
-    if z.held is not None and 2.0 * z.size / z.held > _LARGE_SHARE:
+    if z.n_held is not None and 2.0 * z.size / z.n_held > _LARGE_SHARE:
         remedy = "take the posterior from process_posterior, or the urn's rule in combine"
-        warnings.warn(ReleaseTakenForSample(int(z.size), z.held, remedy), stacklevel=2)
+        warnings.warn(ReleaseTakenForSample(int(z.size), z.n_held, remedy), stacklevel=2)
     rows = np.repeat(np.arange(len(z.counts)), z.counts.astype(np.int64))
     columns = zip(z.domain.columns.items(), z.records.columns, strict=True)
     data = {name: _array(name, column, codes)[rows] for (name, column), codes in columns}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -14,46 +14,26 @@ from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import counted, listing, paragraph
 from discreet.domain import Domain, Records
-from discreet.inference.bounds import Hidden, Withheld
+from discreet.inference.bounds import UnseenCells
 from discreet.inference.functionals import (
+    Evaluated,
     Functional,
     Group,
     code_of,
-    functional,
     groups_of,
     kept_in,
+    known_functionals,
+    labels_of,
     near_zero,
-    needs_order,
+    ordered,
+    require_single,
     restricted,
 )
-from discreet.inference.line import Draws, Line, at_ends
-from discreet.inference.summary import Estimate, Summary, bounded, estimated
+from discreet.inference.line import Draws, Line, at_ends, readable
+from discreet.inference.summary import Band, Estimate, Summary, bounded, estimated
 
 if TYPE_CHECKING:
     import polars as pl
-
-Evaluated = str | Callable[[Any, Floats], Floats]
-
-
-class Band(NamedTuple):
-    """The posterior of a distribution function.
-
-    Parameters
-    ----------
-    at, mean : ndarray of float64, shape (points,)
-        Values, and the posterior mean of the distribution function there.
-    lower, upper : ndarray of float64, shape (points,)
-        Equal-tailed credible intervals, one per point.
-    simultaneous_lower, simultaneous_upper : ndarray of float64, shape (points,)
-        A band that holds the whole function at these points with the same probability.
-    """
-
-    at: Floats
-    mean: Floats
-    lower: Floats
-    upper: Floats
-    simultaneous_lower: Floats
-    simultaneous_upper: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -86,7 +66,7 @@ class Posterior:
     bounds : bool
         Whether intervals hold for all distributions within cells. They then go from the lower quantile of the least
         number that a draw allows to the upper quantile of the greatest; all else is of evenly spread mass.
-    untold : Withheld or Hidden, optional
+    unseen : UnseenCells, optional
         Cells of which nothing was released, or that it does not tell from empty ones: what bounds hold for there.
 
     Examples
@@ -109,7 +89,7 @@ class Posterior:
     notes: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
     bounds: bool = False
-    untold: Withheld | Hidden | None = None
+    unseen: UnseenCells | None = None
 
     @classmethod
     def of_arrays(
@@ -124,7 +104,7 @@ class Posterior:
         notes: tuple[str, ...] = (),
         facts: dict[str, Any] | None = None,
         bounds: bool = False,
-        untold: Withheld | Hidden | None = None,
+        unseen: UnseenCells | None = None,
     ) -> Posterior:
         """Return the posterior of draws that are in memory; parameters as for :class:`Posterior` and :class:`Draws`.
 
@@ -133,30 +113,27 @@ class Posterior:
         ParameterError
             When a row of masses does not sum to one, or the shapes do not fit.
         """
+        if (own is None) != (own_weights is None) or (own is not None and np.size(own_weights) != len(own)):
+            raise ParameterError("own records and their weights must be given together, in arrays of shape (draws, T)")
         masses = np.asarray(weights, dtype=np.float64)
-        others = None if own_weights is None else np.asarray(own_weights, dtype=np.float64)
-        total = masses.sum(axis=1) + (0.0 if others is None else others.sum(axis=1))
+        part = Draws(masses, own, None if own is None else np.asarray(own_weights, dtype=np.float64))
+        total = masses.sum(axis=1) + part.own_weights.sum(axis=1)
         if masses.ndim != 2 or masses.shape[1] != len(support) or not np.allclose(total, 1.0, rtol=0.0, atol=1e-8):
             raise ParameterError(
                 "weights must have one row per draw and one column per record of the support, and each row must sum "
                 "to one"
             )
-        if (own is None) != (others is None) or (others is not None and own is not None and others.size != len(own)):
-            raise ParameterError("own records and their weights must be given together, in arrays of shape (draws, T)")
-        made = Draws(masses, own, others)
         return cls(
             domain=domain,
             support=support,
             draws=len(masses),
-            block=lambda _: made,
+            block=lambda _: part,
             chains=chains,
             notes=notes,
             facts=facts or {},
             bounds=bounds,
-            untold=untold,
+            unseen=unseen,
         )
-
-    # -- functionals --------------------------------------------------------------------------------------------
 
     def evaluate(self, functional: Evaluated, *, column: str | None = None) -> Floats:
         """Return one functional of every draw.
@@ -196,21 +173,17 @@ class Posterior:
             ends = [[None if named is None else named.between(*pair) for named in known] for pair in cases]
             values = []
             for at, (item, named) in enumerate(zip(asked, known, strict=True)):
-                if named is not None and line is not None:
-                    found = [named.of(line)]
-                    if ends:
-                        low, high = zip(*(each[at] for each in ends), strict=True)
-                        found += [np.min(low, axis=0), np.max(high, axis=0)]
+                if named is None or line is None:
+                    number = np.asarray(item(*self._open(draws, column)), dtype=np.float64)  # type: ignore[operator]
+                    numbers = [number] * (3 if self.bounds else 1)
                 else:
-                    one = np.asarray(item(*self._open(draws, column)), dtype=np.float64)  # type: ignore[operator]
-                    found = [one] * (3 if self.bounds else 1)
-                values.append(np.stack(found, axis=1))
+                    numbers = [named.of(line)]
+                    if ends:
+                        low, high = zip(*(pairs[at] for pairs in ends), strict=True)
+                        numbers += [np.min(low, axis=0), np.max(high, axis=0)]
+                values.append(np.stack(numbers, axis=1))
             parts.append(np.stack(values, axis=1))
-        labels = [
-            named or Functional(getattr(item, "__name__", "function"), Line.mean)
-            for item, named in zip(asked, known, strict=True)
-        ]
-        return np.concatenate(parts), labels
+        return np.concatenate(parts), labels_of(asked, known)
 
     def summary(
         self,
@@ -247,7 +220,7 @@ class Posterior:
         >>> [(row.group, round(row.mean, 9)) for row in posterior.summary(["mean"], column="wage", by="senior").rows]
         [('false', 1.4), ('true', 1.8)]
         """
-        _level(level)
+        real("level", level, above=0, below=1)
         if not functionals:
             raise ParameterError("name at least one functional, such as 'mean'")
         only = column or self.domain.names[0]
@@ -260,35 +233,26 @@ class Posterior:
 
     def _rows(self, values: Floats, labels: list[Functional], level: float, **group: Any) -> tuple[Estimate, ...]:
         return tuple(
-            estimated(label.name, found, level=level, chains=self.chains, unit=label.unit, **group)
-            for label, found in zip(labels, np.swapaxes(values, 0, 1), strict=True)
+            estimated(label.name, numbers, level=level, chains=self.chains, unit=label.unit, **group)
+            for label, numbers in zip(labels, np.swapaxes(values, 0, 1), strict=True)
         )
 
     def _by_group(self, asked: Sequence[Evaluated], column: str | None, by: str, level: float, kind: str) -> Summary:
         """Return the summary of every group, in one pass over the blocks."""
-        groups, labels = groups_of(self.domain, by), []
-        values, masses = [], []
+        groups, values, masses = groups_of(self.domain, by), [], []
+        labels: list[Functional] = []
         for draws in self._blocks():
-            parts = [restricted(group, self.support, draws) for group in groups]
-            found = [
-                self._of_block(group, part)._evaluate(asked, column)
-                for group, (part, _) in zip(groups, parts, strict=True)
-            ]
-            labels = found[0][1]
-            values.append([part for part, _ in found])
-            masses.append(np.stack([mass for *_, mass in parts], axis=1))
-        shares = np.concatenate(masses)
-        rows = [
-            row
-            for at, group in enumerate(groups)
-            for row in self._rows(
-                np.concatenate([block[at] for block in values]),
-                labels,
-                level,
-                group=group.label,
-                share=float(shares[:, at].mean()),
-            )
-        ]
+            for group in groups:
+                part, mass = self._of_block(group, draws)
+                numbers, labels = part._evaluate(asked, column)
+                values.append(numbers)
+                masses.append(mass)
+        count = len(groups)
+        shares = np.stack([np.concatenate(masses[at::count]) for at in range(count)], axis=1)
+        rows: list[Estimate] = []
+        for at, group in enumerate(groups):
+            share = float(shares[:, at].mean())
+            rows += self._rows(np.concatenate(values[at::count]), labels, level, group=group.label, share=share)
         notes = (*self.notes, *bounded(rows), *near_zero(groups, shares, by, level))
         return Summary(rows=tuple(rows), level=level, kind=kind, notes=notes, by=by)
 
@@ -319,20 +283,16 @@ class Posterior:
             notes=(*self.notes, f"of the records with {column} = {group.label}"),
         )
 
-    def _parts(self, by: str) -> Iterator[Posterior]:
-        """Return the posterior of each group, of draws that are one block."""
-        for group in groups_of(self.domain, by):
-            yield self._of_block(group, restricted(group, self.support, self.block(0))[0])
-
-    def _of_block(self, group: Group, draws: Draws) -> Posterior:
-        """Return the posterior of one block alone, of a group."""
-        return replace(self._within(group), draws=len(draws.weights), block=lambda _: draws, blocks=1, chains=0)
+    def _of_block(self, group: Group, draws: Draws) -> tuple[Posterior, Floats]:
+        """Return the posterior of one block alone, of a group, and each draw's mass of it."""
+        part, mass = restricted(group, self.support, draws)
+        return replace(self._within(group), draws=len(mass), block=lambda _: part, blocks=1, chains=0), mass
 
     def _within(self, group: Group) -> Posterior:
         """Return the posterior with a group's part of the support."""
         kept = kept_in(group, self.support)
         part = Records(columns=tuple(codes[kept] for codes in self.support.columns))
-        return replace(self, support=part, untold=None if self.untold is None else self.untold.of(kept))
+        return replace(self, support=part, unseen=self.unseen and self.unseen.part(kept))
 
     def regress(
         self, formula: str, *, kind: Literal["linear", "logistic"] | None = None, level: float = 0.95
@@ -377,11 +337,11 @@ class Posterior:
         """
         from discreet.inference.regression import regression
 
-        _level(level)
-        found = regression(self.domain, self.support, self._blocks(), formula, kind)
-        labels = [Functional(name, Line.mean) for name in found.names]
-        rows = self._rows(found.draws[:, :, None], labels, level)
-        return Summary(rows=rows, level=level, notes=(*self.notes, *found.notes))
+        real("level", level, above=0, below=1)
+        coefficients = regression(self.domain, self.support, self._blocks(), formula, kind)
+        labels = [Functional(name, Line.mean) for name in coefficients.names]
+        rows = self._rows(coefficients.draws[:, :, None], labels, level)
+        return Summary(rows=rows, level=level, notes=(*self.notes, *coefficients.notes))
 
     def cdf(self, at: Sequence[float] | Floats, *, column: str | None = None, level: float = 0.95) -> Band:
         """Return the posterior of the distribution function at some values, with pointwise and simultaneous bands.
@@ -399,21 +359,16 @@ class Posterior:
         level : float
             Probability of the bands.
         """
-        points = np.asarray(at, dtype=np.float64)
-        name = self._one_column(column)
+        points, name = np.asarray(at, dtype=np.float64), require_single(self.domain, column)
+        if not ordered(self.domain.columns[name]):
+            raise ParameterError("the column's values have no order. Ask for P(=a) of its categories")
         parts = []
         for draws in self._blocks():
             line = self._line(draws, name)
             cases = self._ends(draws, name) if self.bounds else [(line, line)]
-            shares = np.array([(_at_most(high, points), _at_most(low, points)) for low, high in cases])
-            parts.append((_at_most(line, points), shares[:, 0].min(axis=0), shares[:, 1].max(axis=0)))
-        even, least, most = map(np.concatenate, zip(*parts, strict=True))
-        tail = (1.0 - _level(level)) / 2.0
-        lower, upper = np.quantile(least, tail, axis=0), np.quantile(most, 1.0 - tail, axis=0)
-        below, above = _scaled(-least), _scaled(most)
-        reach = float(np.quantile(np.maximum(below, above).max(axis=1), level, method="higher"))
-        low, high = least.mean(axis=0) - reach * least.std(axis=0), most.mean(axis=0) + reach * most.std(axis=0)
-        return Band(points, even.mean(axis=0), lower, upper, np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0))
+            shares = np.array([(high.shares_at_most(points), low.shares_at_most(points)) for low, high in cases])
+            parts.append((line.shares_at_most(points), shares[:, 0].min(axis=0), shares[:, 1].max(axis=0)))
+        return Band.from_shares(level, points, *map(np.concatenate, zip(*parts, strict=True)))
 
     def plot(self, *, column: str | None = None, level: float = 0.95, axes: Any = None) -> Any:
         """Draw the posterior of a column's distribution with its uncertainty.
@@ -446,22 +401,15 @@ class Posterior:
 
         return distribution(self, column, level, axes)
 
-    # -- as text ------------------------------------------------------------------------------------------------
-
     def __repr__(self) -> str:
-        return f"<Posterior: {self._said}>"
-
-    def _repr_html_(self) -> str:
-        return paragraph(f"Posterior: {self._said}.") + listing(self.notes)
-
-    @property
-    def _said(self) -> str:
         chains = f" in {counted(self.chains, 'chain')}" if self.chains else ""
         own = "" if len(self.support) else " of their own"
-        pieces = f"{counted(len(self.support), 'record')}" if len(self.support) else "records"
-        return f"{counted(self.draws, 'draw')}{chains} on {pieces}{own}, columns {', '.join(self.domain.names)}"
+        pieces = counted(len(self.support), "record") if len(self.support) else "records"
+        columns = ", ".join(self.domain.names)
+        return f"<Posterior: {counted(self.draws, 'draw')}{chains} on {pieces}{own}, columns {columns}>"
 
-    # -- whole draws --------------------------------------------------------------------------------------------
+    def _repr_html_(self) -> str:
+        return paragraph(f"{repr(self)[1:-1]}.") + listing(self.notes)
 
     def predictive(self, size: int, *, seed: int, datasets: int = 1) -> list[pl.DataFrame]:
         """Draw tables from the posterior predictive.
@@ -484,23 +432,10 @@ class Posterior:
         for draws in self._blocks():
             count = len(draws.weights)
             mine = picked[(picked >= first) & (picked < first + count)] - first
-            tables += [self.domain.decode(self._records(draws, int(row), size, rng), rng=rng) for row in mine]
+            tables += [self.domain.decode(draws.sample(self.support, int(row), size, rng), rng=rng) for row in mine]
             first += count
         order = rng.permutation(datasets)
         return [tables[i] for i in order]
-
-    def _records(self, draws: Draws, row: int, size: int, rng: np.random.Generator) -> Records:
-        masses = np.concatenate((draws.weights[row], draws.own_weights[row]))
-        index = np.searchsorted(np.cumsum(masses)[:-1] / masses.sum(), rng.random(size), side="right")
-        shared = draws.weights.shape[1]
-        columns = []
-        for at, codes in enumerate(self.support.columns):
-            both = codes
-            if draws.own is not None:
-                own = draws.own.columns[at].reshape(draws.own_weights.shape)[row]
-                both = np.concatenate((codes, own)) if shared else own
-            columns.append(both[index])
-        return Records(columns=tuple(columns))
 
     def to_inference_data(self, functionals: Sequence[Evaluated], *, column: str | None = None) -> Any:
         """Return functionals of all draws as ArviZ's inference data: ``posterior[name]`` has ``(chain, draw)``.
@@ -514,19 +449,8 @@ class Posterior:
         parts = {label.name: part.reshape(chains, -1) for label, part in zip(labels, values[..., 0].T, strict=True)}
         return inference_data(parts, {**self.facts, "notes": list(self.notes)})
 
-    # -- blocks -------------------------------------------------------------------------------------------------
-
     def _blocks(self) -> Iterator[Draws]:
         return (self.block(index) for index in range(self.blocks))
-
-    def _one_column(self, column: str | None) -> str:
-        if column is None and len(self.domain.names) != 1:
-            raise ParameterError(f"several columns are declared. Name one of: {', '.join(self.domain.names)}")
-        name = self.domain.names[0] if column is None else column
-        if name not in self.domain.columns:
-            raise ParameterError(f"there is no column {name!r}. The columns are: {', '.join(self.domain.names)}")
-        needs_order(self.domain.columns[name])
-        return name
 
     def _line(self, draws: Draws, name: str) -> Line:
         at = self.domain.names.index(name)
@@ -536,60 +460,19 @@ class Posterior:
         """Yield a block with each cell's mass at its least and at its greatest value, in each case of bounds."""
         at, column = self.domain.names.index(name), self.domain.columns[name]
         codes = self.support.columns[at]
-        if self.untold is None:
+        if self.unseen is None:
             yield at_ends(column, codes, draws, at)
         else:
-            yield from self.untold.lines(column, codes, draws)
+            yield from self.unseen.lines(column, codes, draws)
 
     def _open(self, draws: Draws, column: str | None) -> tuple[Any, Floats]:
         """Return values and weights of a block, as a user's function takes them."""
-        values = {name: self._values(draws, name) for name in ([column] if column else self.domain.names)}
+        values = {}
+        for name in [column] if column else self.domain.names:
+            at, kind = self.domain.names.index(name), self.domain.columns[name]
+            values[name] = np.broadcast_to(readable(kind, self.support.columns[at]), draws.weights.shape)
+            if draws.own is not None:
+                own = readable(kind, draws.own.columns[at]).reshape(draws.own_weights.shape)
+                values[name] = np.concatenate((values[name], own), axis=1)
         weights = np.concatenate((draws.weights, draws.own_weights), axis=1)
-        only = column or (self.domain.names[0] if len(self.domain.names) == 1 else None)
-        return (values if only is None else values[only]), weights
-
-    def _values(self, draws: Draws, name: str) -> Any:
-        at, column = self.domain.names.index(name), self.domain.columns[name]
-        shared = np.broadcast_to(_readable(column, self.support.columns[at]), draws.weights.shape)
-        if draws.own is None:
-            return shared
-        own = _readable(column, draws.own.columns[at]).reshape(draws.own_weights.shape)
-        return np.concatenate((shared, own), axis=1)
-
-
-def known_functionals(asked: Sequence[Evaluated], domain: Domain, column: str | None = None) -> list[Functional | None]:
-    """Look up functionals by their names, none for a user's function, before anything is computed."""
-    names = [column] if column is not None else list(domain.names)
-    if column is not None and column not in domain.columns:
-        raise ParameterError(f"there is no column {column!r}. The columns are: {', '.join(domain.names)}")
-    known: list[Functional | None] = []
-    for item in asked:
-        if isinstance(item, str) and len(names) != 1:
-            raise ParameterError(f"name the column that {item!r} is about. The columns are: {', '.join(names)}")
-        known.append(functional(item, domain.columns[names[0]]) if isinstance(item, str) else None)
-    return known
-
-
-def _readable(column: Any, codes: Any) -> Any:
-    """Return positions, or the labels of an unordered column."""
-    if column.open:
-        return np.asarray(codes, dtype=object)
-    if column.labels is not None and not column.on_a_line:
-        labels = [*column.labels, None]
-        return np.array(labels, dtype=object)[np.asarray(codes, dtype=np.int64)]
-    return column.positions(codes)
-
-
-def _at_most(line: Line, points: Floats) -> Floats:
-    """Return the mass up to each point, a row per draw."""
-    return np.stack([line.at_most(float(a)) for a in points], axis=1)
-
-
-def _scaled(values: Floats) -> Floats:
-    """Return how far above its mean each number is, in standard deviations."""
-    sd = values.std(axis=0)
-    return np.asarray((values - values.mean(axis=0)) / np.where(sd > 0.0, sd, 1.0))
-
-
-def _level(level: float) -> float:
-    return real("level", level, above=0, below=1)
+        return (values if len(values) > 1 else values[name]), weights

@@ -15,7 +15,7 @@ from discreet._core.arrays import Booleans, Floats, Integers
 from discreet.inference.lattice import Lattice
 from discreet.inference.prior import Noise, Prior
 from discreet.inference.sums import Level, LogWeights, Sums, both, nothing
-from discreet.mechanisms.likelihood import NoisyCellCounts, ThresholdedCounts
+from discreet.mechanisms.likelihood import NoisyCellCounts
 
 _HOPELESS = 30.0  # in logarithms, below the likeliest prior
 _LEFT, _MOST_NODES = 14.0, 12  # in logarithms below the largest; on each side
@@ -36,7 +36,7 @@ class Positive:
         self._noise = Noise.of(likelihood.law, likelihood.scale)
         self._each = records / self._size
         self._stratified = likelihood.sampling == "stratified"
-        self._least = likelihood.threshold if isinstance(likelihood, ThresholdedCounts) else None
+        self._least = likelihood.threshold
         spread = math.hypot(self._noise.spread, self._each / math.sqrt(6.0))
         self._lattice = Lattice.fine(records, spread, self._tree_of(prior), self._each * self._drawn.astype(np.float64))
         self._tilt: float | None = None  # of the sums that were made last

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ _LEAST = 1e-290
 _SMOOTH = 32.0  # steps from 0, beyond which the weights within a step are alike
 
 
-def log_prior(alpha: float, counts: Floats, step: int = 1, rate: float = 0.0) -> Floats:
+def log_prior(alpha: Any, counts: Floats, step: int = 1, rate: float = 0.0) -> Floats:
     """Return the logarithm of ``Gamma(alpha + c) / (Gamma(alpha) c!)`` times ``e^(rate c)``, ``rate`` at most 0.
 
     ``step``: above 1, the sum over all whole numbers that round to a multiple. The rate belongs into the sum: what it
@@ -35,13 +36,13 @@ def log_prior(alpha: float, counts: Floats, step: int = 1, rate: float = 0.0) ->
     """
     from scipy.special import gammaln
 
-    one = gammaln(alpha + counts) - gammaln(alpha) - gammaln(counts + 1.0) + rate * counts
+    single = gammaln(alpha + counts) - gammaln(alpha) - gammaln(counts + 1.0) + rate * counts
     if step == 1:
-        return np.asarray(one)
+        return np.asarray(single)
     slope = np.log1p((alpha - 1.0) / (counts + 1.0)) + rate
     half = np.minimum(np.abs(slope) * step / 2.0, 300.0)
     level = np.log(np.where(half > 1e-6, np.sinh(half) / np.maximum(half, 1e-6), 1.0)) - slope / 2.0 * (step % 2 == 0)
-    sums = np.asarray(math.log(step) + one + level)
+    sums = np.asarray(math.log(step) + single + level)
     near = counts < _SMOOTH * step
     before = counts[near] - step // 2 - 1.0
     summed = _log_binomial_sum if rate < 0.0 else _log_sum
@@ -56,9 +57,9 @@ def _log_sum(alpha: float, before: Floats, last: Floats, _rate: float, _otherwis
     def upto(last: Floats) -> Floats:
         return np.asarray(gammaln(alpha + 1.0 + last) - gammaln(alpha + 1.0) - gammaln(last + 1.0))
 
-    all_of_them = upto(last)
-    less = np.where(before < 0.0, -math.inf, upto(np.maximum(before, 0.0)))
-    return np.asarray(all_of_them + np.log(-np.expm1(np.minimum(less - all_of_them, -1e-300))))
+    total = upto(last)
+    below = np.where(before < 0.0, -math.inf, upto(np.maximum(before, 0.0)))
+    return np.asarray(total + np.log(-np.expm1(np.minimum(below - total, -1e-300))))
 
 
 def _log_binomial_sum(alpha: float, before: Floats, last: Floats, rate: float, otherwise: Floats) -> Floats:
@@ -76,8 +77,8 @@ def _log_binomial_sum(alpha: float, before: Floats, last: Floats, rate: float, o
     below, above = betainc(alpha, low[left], failure), betaincc(alpha, low[right], failure)
     mass[left] = betainc(alpha, high[left], failure) - np.where(first[left], 0.0, below)
     mass[right] = np.where(first[right], 1.0, above) - betaincc(alpha, high[right], failure)
-    told = mass > _LEAST
-    return np.where(told, np.log(np.where(told, mass, 1.0)) - alpha * math.log(failure), otherwise)
+    positive = mass > _LEAST
+    return np.where(positive, np.log(np.where(positive, mass, 1.0)) - alpha * math.log(failure), otherwise)
 
 
 def strength_at(depth: int, start: float, wide: float = WIDE, growth: float = _GROWTH) -> float:
@@ -122,13 +123,6 @@ class Prior:
     growth: float = _GROWTH
 
     @classmethod
-    def all_of(cls, given: Prior | Sequence[Prior] | Floats) -> Sequence[Prior]:
-        """Return priors as they are, or the process with these masses."""
-        if isinstance(given, np.ndarray):
-            return [cls(given)]
-        return [given] if isinstance(given, Prior) else given
-
-    @classmethod
     def learned(
         cls,
         base: Floats,
@@ -144,28 +138,24 @@ class Prior:
         ``firmer``: the least depth of the last splits of the whole's strength, which is ``wide``.
         ``softer``: whether one more has splits that get softer from depth to depth, like those of a Dirichlet process.
         """
-        nested = sets or _halves(len(base))
-        starts = [firmer + each for each in _FURTHER if each == math.inf or firmer + each + 1 < len(nested)]
-        trees = [cls.nested(base, nested, order, start=start, wide=wide) for start in starts]
-        return trees + [cls.nested(base, nested, order, start=0.0, wide=wide, growth=_SOFTER)] * softer
-
-    @classmethod
-    def halving(cls, base: Floats, start: float = math.inf) -> Prior:
-        """Return the tree that joins neighbours two by two, with the masses of a base measure."""
-        return cls.nested(base, _halves(len(base)), start=start)
+        depth_of_tree = len(sets or _halves(len(base)))
+        starts = [firmer + depth for depth in _FURTHER if depth == math.inf or firmer + depth + 1 < depth_of_tree]
+        trees = [cls.nested(base, sets, order, start=start, wide=wide) for start in starts]
+        return trees + [cls.nested(base, sets, order, start=0.0, wide=wide, growth=_SOFTER)] * softer
 
     @classmethod
     def nested(
         cls,
         base: Floats,
-        sets: Sequence[Integers],
+        sets: Sequence[Integers] = (),
         order: Integers | None = None,
         *,
         start: float = math.inf,
         wide: float = WIDE,
         growth: float = _GROWTH,
     ) -> Prior:
-        """Return the tree of given sets, the last of which is all; the base measure is in the tree's order."""
+        """Return the tree of sets, the last of which is all, or of halves; the base measure is in the tree's order."""
+        sets = sets or _halves(len(base))
         mass, masses, plain = base, [], base.copy()
         if order is not None:
             plain[order] = base
@@ -199,6 +189,15 @@ class Prior:
             rates.append(-np.log1p(strength / 2.0 ** np.rint(np.log2(np.maximum(sums + spread, 0.5))))[of])
         return rates
 
+    def log_weights(self, tables: Integers) -> Floats:
+        """Return the logarithms of the weights of whole tables' counts, a row each, up to one number for all tables."""
+        sums = tables[:, np.arange(tables.shape[1]) if self.order is None else self.order].astype(np.float64)
+        weights = log_prior(self.alpha, sums).sum(axis=1)
+        for level in self.levels:
+            sums = np.add.reduceat(sums, np.searchsorted(level.of, np.arange(len(level.masses))), axis=1)
+            weights += (log_prior(level.masses, sums) - log_prior(level.strength, sums)).sum(axis=1)
+        return np.asarray(weights)
+
     def masses(self, counts: Floats, rng: np.random.Generator) -> Floats:
         """Draw the cells' masses given counts, a row each."""
         order = np.arange(counts.shape[1]) if self.order is None else self.order
@@ -209,8 +208,8 @@ class Prior:
             alphas.append(level.masses)
         above = np.ones((len(counts), 1))
         sets = [*(level.of for level in self.levels), np.zeros(len(alphas[-1]), dtype=np.int64)]
-        for of, alpha, one in zip(reversed(sets), reversed(alphas), reversed(sums), strict=True):
-            gammas = np.maximum(rng.standard_gamma(alpha + one), 1e-300)
+        for of, alpha, counts_of_sets in zip(reversed(sets), reversed(alphas), reversed(sums), strict=True):
+            gammas = np.maximum(rng.standard_gamma(alpha + counts_of_sets), 1e-300)
             starts = np.searchsorted(of, np.arange(above.shape[1]))
             above = above[:, of] * gammas / np.add.reduceat(gammas, starts, axis=1)[:, of]
         masses = np.empty_like(above)
@@ -280,6 +279,6 @@ class Noise:
 
     def below(self, numbers: Integers) -> Floats:
         """Return the probability of noise below whole numbers."""
-        each = np.exp(self.log_pmf(np.arange(-math.ceil(self.reach), math.ceil(self.reach) + 1.0)) - self.log_whole)
-        cumulated = np.concatenate(([0.0], np.cumsum(each)))
-        return np.asarray(cumulated[np.clip(numbers + math.ceil(self.reach), 0, len(each))])
+        far = math.ceil(self.reach)
+        cumulated = np.cumsum(np.exp(self.log_pmf(np.arange(-far, far + 1.0)) - self.log_whole))
+        return np.append(0.0, cumulated)[np.clip(numbers + far, 0, 2 * far + 1)]

@@ -20,6 +20,7 @@ from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.text import counted, harmless
 from discreet.domain import Domain, Records
 from discreet.domain.column import Column
+from discreet.inference.functionals import require_column
 from discreet.inference.line import Draws
 
 _STEPS = 50
@@ -39,35 +40,33 @@ def regression(
     domain: Domain, support: Records, blocks: Iterable[Draws], formula: str, kind: str | None = None
 ) -> Regression:
     """Return each draw's coefficients. For parameters and errors see ``Posterior.regress``."""
-    design = _Design(domain, formula)
-    asked = design.kind if kind is None else choice("kind", kind, ("linear", "logistic"))
-    found: list[Floats] = []
+    design = FormulaDesign(domain, formula)
+    law = design.kind if kind is None else choice("kind", kind, ("linear", "logistic"))
+    solutions: list[Floats] = []
     shared = basis = None
     for draws in blocks:
         if shared is None:
-            known = support if len(support) or draws.own is None else draws.own
-            shared = design.rows(known, levels=_levels(domain, support, draws)).first(len(support))
+            records = support if len(support) or draws.own is None else draws.own
+            shared = design.rows(records, levels=_levels(domain, support, draws))
+            shared = _Rows(shared.x[: len(support)], shared.y[: len(support)])
         own = None if draws.own is None else design.rows(draws.own)
         if basis is None:
             basis = _basis(shared, own, draws, design.names)
             shared = shared.within(basis)
             outcomes = shared.y if own is None else np.append(shared.y, own.y)
-            if asked == "logistic" and not np.isin(outcomes, (0.0, 1.0)).all():
+            if law == "logistic" and not np.isin(outcomes, (0.0, 1.0)).all():
                 raise ParameterError(
                     f"the outcome of {formula!r} must be 0 or 1 in a logistic regression. Leave the kind out"
                 )
         parts = None if own is None else own.within(basis).split(len(draws.own_weights))
-        for at, weights in enumerate(draws.weights):
-            rows = shared if parts is None else shared.joined(parts[at])
-            mass = weights if parts is None else np.concatenate((weights, draws.own_weights[at]))
-            found.append(_coefficients(rows, mass, basis, asked))
-    coefficients = np.array(found)
-    return Regression(design.names, coefficients, design.notes(asked, coefficients))
-
-
-def columns_of(domain: Domain, formula: str) -> list[str]:
-    """Return the columns that a formula uses. For errors see ``Posterior.regress``."""
-    return _Design(domain, formula).used
+        for row, weights in enumerate(draws.weights):
+            rows = shared
+            mass = weights
+            if parts is not None:
+                rows, mass = shared.joined(parts[row]), np.concatenate((weights, draws.own_weights[row]))
+            solutions.append(_coefficients(rows, mass, basis, law))
+    coefficients = np.array(solutions)
+    return Regression(design.names, coefficients, design.notes(law, coefficients))
 
 
 class _Rows(NamedTuple):
@@ -78,9 +77,6 @@ class _Rows(NamedTuple):
 
     def joined(self, other: _Rows) -> _Rows:
         return _Rows(*map(np.concatenate, zip(self, other, strict=True)))
-
-    def first(self, count: int) -> _Rows:
-        return _Rows(self.x[:count], self.y[:count])
 
     def within(self, basis: Floats) -> _Rows:
         from scipy.linalg import solve_triangular
@@ -93,7 +89,7 @@ class _Rows(NamedTuple):
         return [_Rows(*part) for part in zip(*cut, strict=True)]
 
 
-class _Design:
+class FormulaDesign:
     """A formula on the columns of a domain: as formulaic reads it."""
 
     def __init__(self, domain: Domain, formula: str) -> None:
@@ -103,14 +99,13 @@ class _Design:
         except ImportError:
             raise MissingExtra("a formula needs formulaic", "formula") from None
         self.domain, self.text, self._failed = domain, formula, FormulaicError
-        read = self._read(lambda: Formula(formula))
-        if not hasattr(read, "lhs") or not hasattr(read, "rhs"):
+        self._spec = self._read(lambda: Formula(formula))
+        if not hasattr(self._spec, "lhs") or not hasattr(self._spec, "rhs"):
             raise ParameterError(f"the formula {formula!r} has no outcome. Write it as 'outcome ~ column + C(column)'")
-        self._spec = read
-        self.used = sorted(map(str, read.required_variables))
-        if unknown := [name for name in self.used if name not in domain.columns]:
-            raise ParameterError(f"there is no column {unknown[0]!r}. The columns are: {', '.join(domain.names)}")
-        self.outcome = ", ".join(str(term) for term in read.lhs).strip("`")
+        self.used = sorted(map(str, self._spec.required_variables))
+        for name in self.used:
+            require_column(domain, name)
+        self.outcome = ", ".join(str(term) for term in self._spec.lhs).strip("`")
         column = domain.columns.get(self.outcome)
         self.binary = column is not None and len(column.labels or ()) == 2
         self.kind = "logistic" if self.binary else "linear"
@@ -121,68 +116,71 @@ class _Design:
         frame = self._frame(records, levels)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of pandas, about how formulaic uses it; of logarithms of zero
-            made = self._read(lambda: self._spec.get_model_matrix(frame, context={}, na_action="drop", output="pandas"))
+            matrices = self._read(
+                lambda: self._spec.get_model_matrix(frame, context={}, na_action="drop", output="pandas")
+            )
         if levels is not None:
-            self._spec, self._held, self.names = made.model_spec, levels, [str(name) for name in made.rhs.columns]
-        if made.lhs.shape[1] != 1:
+            self._spec, self._level_names = matrices.model_spec, levels
+            self.names = [str(name) for name in matrices.rhs.columns]
+        if matrices.lhs.shape[1] != 1:
             raise ParameterError(f"the outcome {self.outcome!r} must be one column of numbers, or of two values")
-        held = np.zeros(len(frame), dtype=bool)
-        held[made.rhs.index.to_numpy()] = True
-        x, y = np.zeros((len(frame), len(self.names))), np.zeros(len(frame))
-        x[held], y[held] = made.rhs.to_numpy(dtype=np.float64), made.lhs.to_numpy(dtype=np.float64)[:, 0]
+        x, y, rows = np.zeros((len(frame), len(self.names))), np.zeros(len(frame)), matrices.rhs.index.to_numpy()
+        x[rows], y[rows] = matrices.rhs.to_numpy(dtype=np.float64), matrices.lhs.to_numpy(dtype=np.float64)[:, 0]
         if not (np.isfinite(x).all() and np.isfinite(y).all()):
             raise ParameterError(f"the formula {self.text!r} is not finite at every value that its columns can have")
         return _Rows(x, y)
 
     def notes(self, kind: str, coefficients: Floats) -> tuple[str, ...]:
-        """Say what the coefficients are, where values were put in for cells, and how many draws have none."""
-        of = {"linear": "the linear projection of", "logistic": "the logistic regression, log-odds of"}[kind]
+        """Return what the coefficients are, where values were put in for cells, and how many draws have none."""
+        law = {"linear": "the linear projection of", "logistic": "the logistic regression, log-odds of"}[kind]
         outcome = f"{self.outcome} = {self.domain.columns[self.outcome].words[1]}" if self.binary else self.outcome
-        told = [f"coefficients of {of} {outcome} in the population, whether or not the model is true"]
+        notes = [f"coefficients of {law} {outcome} in the population, whether or not the model is true"]
         cells = [name for name in self.used if self.domain.columns[name].finite
                  and self.domain.columns[name].interval(np.zeros(1, dtype=np.int64)) is not None]  # fmt: skip
         if cells:
-            told.append(f"cells enter by their middles, which the intervals do not allow for: {', '.join(cells)}")
+            notes.append(f"cells enter by their middles, which the intervals do not allow for: {', '.join(cells)}")
         none = int(np.isnan(coefficients).any(axis=1).sum())
         if none:
-            told.append(f"{counted(none, 'draw')} of {len(coefficients):,} have no coefficients, and are left out")
-        return tuple(told)
+            notes.append(f"{counted(none, 'draw')} of {len(coefficients):,} have no coefficients, and are left out")
+        return tuple(notes)
 
     def _frame(self, records: Records, levels: dict[str, Any] | None) -> Any:
         import pandas as pd
 
-        levels = self._held if levels is None else levels
-        made = {}
+        levels = self._level_names if levels is None else levels
+        values = {}
         for name in self.used:
             column, codes = self.domain.columns[name], records.columns[self.domain.names.index(name)]
             if name == self.outcome and self.binary:
-                made[name] = np.where(np.asarray(codes) == 2, np.nan, np.asarray(codes, dtype=np.float64))
+                values[name] = np.where(np.asarray(codes) == 2, np.nan, np.asarray(codes, dtype=np.float64))
             elif name in levels:
                 labels = np.append(_labels(column), [None])
-                made[name] = pd.Categorical(labels[np.asarray(codes, dtype=np.int64)], categories=levels[name])
+                values[name] = pd.Categorical(labels[np.asarray(codes, dtype=np.int64)], categories=levels[name])
             elif column.open:
                 raise ParameterError(f"column {name!r} holds open labels, which a formula cannot use. Leave it out")
             else:
-                made[name] = column.positions(codes)
-        return pd.DataFrame(made, index=range(len(records)))
+                values[name] = column.positions(codes)
+        return pd.DataFrame(values, index=range(len(records)))
 
     def _read(self, action: Any) -> Any:
         try:
             return action()
         except self._failed as problem:
-            said = harmless(str(problem).partition("\n")[0].rstrip("."))
-        raise ParameterError(f"the formula {self.text!r} cannot be used: {said}. Write 'outcome ~ column + C(column)'")
+            reason = harmless(str(problem).partition("\n")[0].rstrip("."))
+        raise ParameterError(
+            f"the formula {self.text!r} cannot be used: {reason}. Write 'outcome ~ column + C(column)'"
+        )
 
 
 def _levels(domain: Domain, support: Records, draws: Draws) -> dict[str, Any]:
     """Return the labels of each column of labels that records can have: all of them, where draws have their own."""
-    found = {}
+    levels = {}
     for (name, column), codes in zip(domain.columns.items(), support.columns, strict=True):
         if column.labels is not None:
-            labels = _labels(column)
-            held = np.isin(np.arange(len(labels)), np.asarray(codes, dtype=np.int64))
-            found[name] = labels if draws.own is not None else labels[held]
-    return found
+            levels[name] = labels = _labels(column)
+            if draws.own is None:
+                levels[name] = labels[np.isin(np.arange(len(labels)), np.asarray(codes, dtype=np.int64))]
+    return levels
 
 
 def _labels(column: Column) -> Any:
@@ -212,10 +210,13 @@ def _coefficients(rows: _Rows, weight: Floats, basis: Floats, kind: str) -> Floa
     from scipy.linalg import solve_triangular
 
     try:
-        solved = (_linear if kind == "linear" else _logistic)(rows.x, rows.y, weight)
+        if kind == "linear":
+            solution = _solved((rows.x.T * weight) @ rows.x, rows.x.T @ (weight * rows.y))
+        else:
+            solution = _logistic(rows.x, rows.y, weight)
     except np.linalg.LinAlgError:
         return np.full(len(basis), np.nan)
-    return np.asarray(solve_triangular(basis, solved, check_finite=False), dtype=np.float64)
+    return np.asarray(solve_triangular(basis, solution, check_finite=False), dtype=np.float64)
 
 
 def _solved(gram: Floats, right: Floats) -> Floats:
@@ -224,12 +225,8 @@ def _solved(gram: Floats, right: Floats) -> Floats:
     return np.asarray(np.linalg.solve(gram, right), dtype=np.float64)
 
 
-def _linear(z: Floats, y: Floats, weight: Floats) -> Floats:
-    return _solved((z.T * weight) @ z, z.T @ (weight * y))
-
-
 def _logistic(z: Floats, y: Floats, weight: Floats) -> Floats:
-    """Newton's method with halved steps; NaN where there is no finite optimum."""
+    """Return the coefficients by Newton's method with halved steps; NaN where there is no finite optimum."""
     beta, loss = np.zeros(z.shape[1]), np.inf
     for _ in range(_STEPS):
         eta = z @ beta

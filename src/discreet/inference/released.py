@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 class Released:
     """The distinct records of a release, and the public facts that came with it.
 
-    ``counts``, shape (k,): how often each record was released, or its weight. ``held``: number of confidential records.
-    ``urn``: the urn that the release continues. ``certified``: whether there is a certificate.
+    ``counts``, shape (k,): how often each record was released, or its weight.
+    ``urn``: the urn that the release continues.
+    ``n_held``: number of confidential records; None where there is no certificate.
     """
 
     domain: Domain
     records: Records
     counts: Floats
     urn: ContinuedUrn | None
-    certified: bool
-    held: int | None
+    n_held: int | None
 
     @property
     def size(self) -> float:
@@ -51,22 +51,19 @@ def read_release(release: Any, facts: Any = None, *, weights: str | None = None)
 
     ``facts``: the certificate found with the release by default. ``weights``: a row counts as that many records.
     """
-    certificate = None if isinstance(facts, Domain) else read_certificate(release, facts)
-    if certificate is not None and weights is None:
-        require_own(certificate, release._source if isinstance(release, Release) else release)
-    domain = facts if certificate is None else Domain.from_dict(certificate.facts.domain)
+    urn = n_held = None
+    if isinstance(facts, Domain):
+        domain = facts
+    else:
+        certificate = read_certificate(release, facts)
+        if weights is None:
+            require_own(certificate, _source(release))
+        domain, n_held = Domain.from_dict(certificate.facts.domain), certificate.facts.records
+        urn = analysed_mechanism(certificate).likelihood().urn
     table = _distinct(release, domain, weights)
     codes = [_encoded(table[name], name, column) for name, column in domain.columns.items()]
     records, counts = _merged(codes, table["\0count"].to_numpy().astype(np.float64))
-    likelihood = None if certificate is None else analysed_mechanism(certificate).likelihood()
-    return Released(
-        domain=domain,
-        records=records,
-        counts=counts,
-        urn=likelihood if isinstance(likelihood, ContinuedUrn) else None,
-        certified=certificate is not None,
-        held=None if certificate is None else certificate.facts.records,
-    )
+    return Released(domain=domain, records=records, counts=counts, urn=urn, n_held=n_held)
 
 
 def analysed_mechanism(certificate: Certificate) -> Mechanism:
@@ -86,11 +83,13 @@ def _distinct(release: Any, domain: Domain, weights: str | None) -> pl.DataFrame
 
     lazy = _table(release)
     have = quietly(lambda: lazy.collect_schema().names(), unreadable())
-    for name in [*domain.names, *([] if weights is None else [weights])]:
+    names, count = [*domain.names], pl.len()
+    if weights is not None:
+        names, count = [*names, weights], pl.col(weights).cast(pl.Float64).sum()
+    for name in names:
         if name not in have:
             hint = "this is a table of counts, not of records" if "standard_error" in have else "check the certificate"
             raise DataError(name, "is not in the release", hint)
-    count = pl.len() if weights is None else pl.col(weights).cast(pl.Float64).sum()
     table = quietly(lambda: lazy.group_by(domain.names).agg(count.alias("\0count")).collect(), unreadable())
     values = table["\0count"]
     if not table.height or values.null_count() or not values.is_finite().all() or float(values.min()) <= 0:  # type: ignore[arg-type]
@@ -98,8 +97,12 @@ def _distinct(release: Any, domain: Domain, weights: str | None) -> pl.DataFrame
     return table
 
 
+def _source(release: Any) -> Any:
+    return release._source if isinstance(release, Release) else release
+
+
 def _table(release: Any) -> pl.LazyFrame:
-    source = release._source if isinstance(release, Release) else release
+    source = _source(release)
     return scanned(source) if isinstance(source, (str, os.PathLike)) else as_polars(source).lazy()
 
 
@@ -116,12 +119,11 @@ def _merged(codes: list[Any], counts: Floats) -> tuple[Records, Floats]:
     """Return distinct encoded records, in order: values of one cell are one record, whatever the order of the rows."""
     import polars as pl
 
-    names = [str(i) for i in range(len(codes))]
-    columns = {name: pl.Series(part, dtype=pl.String) if part.dtype == object else part
-               for name, part in zip(names, codes, strict=True)}  # fmt: skip
+    names, texts = [str(i) for i in range(len(codes))], [part.dtype == object for part in codes]
+    columns = {
+        name: pl.Series(part, dtype=pl.String if text else None)
+        for name, part, text in zip(names, codes, texts, strict=True)
+    }
     merged = pl.DataFrame({**columns, "count": counts}).group_by(names).agg(pl.col("count").sum()).sort(names)
-    parts = tuple(
-        np.array(merged[name].to_list(), dtype=object) if part.dtype == object else merged[name].to_numpy()
-        for name, part in zip(names, codes, strict=True)
-    )
+    parts = tuple(merged[name].to_numpy().astype(part.dtype) for name, part in zip(names, codes, strict=True))
     return Records(columns=parts), merged["count"].to_numpy().astype(np.float64)

@@ -11,28 +11,25 @@ Theory: docs/theory/mechanism-aware-posterior.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Indices, Integers
 from discreet._core.errors import ParameterError
-from discreet.inference.drawn_records import Held, Least, Opened, product
-from discreet.inference.lattice import Counted, Lattice, OnLattice, Weighed, shares, unknown
-from discreet.inference.near_tables import BySquares, Nearest
+from discreet.inference.drawn_records import HeldCells, NoisyUrn, product
+from discreet.inference.lattice import CountDraws, Lattice, OnLattice, Weighed, shares, unknown
 from discreet.inference.positive import Moved, Positive
-from discreet.inference.prior import Noise, Prior, log_prior
-from discreet.inference.sums import Law, Level, Sums, both, nothing
+from discreet.inference.prior import Noise, Prior
+from discreet.inference.sums import Law, Level, Sums, both
 from discreet.inference.trees import Splits, TreeRecords
 from discreet.mechanisms.likelihood import (
-    CellLikelihood,
-    DistinctRecords,
-    DrawnByLeast,
     DrawnFromCounts,
-    NearestBySquares,
-    NearestCounts,
+    ExactLaw,
+    Likelihood,
     NoisyCellCounts,
     NoisyTree,
     ThresholdedCounts,
@@ -59,162 +56,213 @@ class Proposals(Weighed, Protocol):
         ...
 
 
-def accepted(proposals: Sequence[Proposals], draws: int, rng: np.random.Generator) -> Counted:
+def accepted(proposals: Sequence[Proposals], draws: int, rng: np.random.Generator) -> CountDraws:
     """Return draws under priors of equal probability.
 
     Each proposal is kept in proportion to what it weighs too little. The largest of these weights is that of all
     proposals so far: where a later one is larger, all are judged anew by it.
     """
-    among = shares(proposals)
-    held: list[list[Floats]] = [[] for _ in proposals]
-    marks: list[list[Floats]] = [[] for _ in proposals]  # a proposal is kept where its mark is above the largest weight
-    largest, number, made, kept = -np.inf, draws + _FEW, 0, 0
+    probabilities = shares(proposals)
+    batches: list[tuple[int, Floats, Floats]] = []  # prior, counts, and marks: kept where above the largest weight
+    largest, number, proposed, kept = -np.inf, draws + _FEW, 0, 0
     while kept < draws:
-        if made > _MOST_REFUSED * draws:
+        if proposed > _MOST_REFUSED * draws:
             raise unknown()
-        for at, count in enumerate(rng.multinomial(number, among).tolist()):
+        for prior, count in enumerate(rng.multinomial(number, probabilities).tolist()):
             if count:
-                counts, weights = proposals[at].propose(count, rng)
+                counts, weights = proposals[prior].propose(count, rng)
                 largest = max(largest, float(weights.max()))
-                mark = weights + rng.standard_exponential(count)
-                held[at].append(counts[mark > largest])
-                marks[at].append(mark[mark > largest])
-        made += number
-        kept = sum(int(np.count_nonzero(mark > largest)) for some in marks for mark in some)
-        number = min(int((draws - kept) * (made / max(1, kept)) * 1.1) + _FEW, 16 * draws + _FEW)
-    found = []
-    for some, given in zip(held, marks, strict=True):
-        found += [counts[mark > largest] for counts, mark in zip(some, given, strict=True)]
-    of = np.concatenate([
-        np.full(np.count_nonzero(mark > largest), at) for at, some in enumerate(marks) for mark in some
-    ])  # fmt: skip
+                marks = weights + rng.standard_exponential(count)
+                batches.append((prior, counts[marks > largest], marks[marks > largest]))
+        proposed += number
+        kept = sum(int(np.count_nonzero(marks > largest)) for *_, marks in batches)
+        number = min(int((draws - kept) * (proposed / max(1, kept)) * 1.1) + _FEW, 16 * draws + _FEW)
+    batches.sort(key=lambda batch: batch[0])
+    counts = np.concatenate([counts[marks > largest] for _, counts, marks in batches])
+    priors = np.concatenate([np.full(np.count_nonzero(marks > largest), prior) for prior, _, marks in batches])
     chosen = np.sort(rng.permutation(kept)[:draws])
-    numbers = tuple(np.bincount(of[chosen].astype(np.intp), minlength=len(proposals)).tolist())
-    return Counted(np.concatenate(found)[chosen], proposals[0].step, proposals[0].approximation, numbers)
+    numbers = tuple(np.bincount(priors[chosen], minlength=len(proposals)).tolist())
+    return CountDraws(counts[chosen], proposals[0].step, proposals[0].approximation, numbers)
 
 
-# The confidential counts given distinct records, of which some were replaced by uniform cells: exact draws.
-#
-# Which released records are the table's own is not known. With the probability ``q`` of a replacement, ``k`` cells and
-# ``Z_j`` released records of a cell, the numbers ``K_j`` of own ones have, under a prior of the population ``p``,
-#
-# .. math:: P(K \mid Z) \propto E\Bigl[\prod_j p_j^{K_j}\Bigr] \prod_j \binom{Z_j}{K_j}
-# \Bigl(\frac{(1-q)k}q\Bigr)^{K_j},
-#
-# a product over cells and over the number of all own records. They are records of the table; the others of it are
-# further draws of the population.
-#
-# Theory: docs/theory/mechanism-aware-posterior.md.
+# What a release tells of each cell, or leaf.
 
 
-def given_distinct(
-    mixing: float, prior: Prior, records: int, drawn: Integers, draws: int, rng: np.random.Generator
-) -> Floats:
-    """Draw the counts of ``records`` confidential records, a row each, from those drawn of each cell, shape (k,).
+@dataclass(frozen=True)
+class Observation:
+    """One number of each cell, shape (k,), that was released of a table of ``n`` records."""
 
-    ``mixing``: probability that a released record is a uniform cell.
+    n: int
+    values: Any
+
+
+@dataclass(frozen=True)
+class ReleasedCounts(Observation):
+    """Noisy counts, nan where none was released."""
+
+
+@dataclass(frozen=True)
+class ReleasedRecords(Observation):
+    """Numbers of released records.
+
+    ``kept``: the sum of the noisy counts that were kept, up to the number of records, where the certificate tells it.
     """
-    own = np.zeros((draws, len(drawn)), dtype=np.int64) if mixing >= 1.0 else _own(mixing, prior, drawn, draws, rng)
-    others = rng.multinomial(records - own.sum(axis=1), prior.masses(own.astype(np.float64), rng))
-    return np.asarray(own + others, dtype=np.float64)
+
+    kept: int | None = None
 
 
-def _own(mixing: float, prior: Prior, drawn: Integers, draws: int, rng: np.random.Generator) -> Integers:
-    """Draw how many released records of each cell are the table's own."""
-    from scipy.special import gammaln
-
-    size, strength = int(drawn.sum()), float((prior.levels[-1].masses if prior.levels else prior.alpha).sum())
-    odds = math.log((1.0 - mixing) * len(drawn) / mixing)
-    each = math.log(strength + (1.0 - mixing) * size)  # taken off every record: it changes no draw, only precision
-
-    def law(alpha: float, z: int) -> Law:
-        k = np.arange(z + 1.0)
-        return Law.of(0, log_prior(alpha, k) + gammaln(z + 1.0) - gammaln(z - k + 1.0) + (odds - each) * k)
-
-    kinds = {pair: law(*pair) for pair in zip(prior.alpha.tolist(), drawn.tolist(), strict=True)}
-    laws = [kinds[pair] for pair in zip(prior.alpha.tolist(), drawn.tolist(), strict=True)]
-    replaced = np.arange(size + 1.0)
-    rest = Law.of(0, gammaln(strength) - gammaln(strength + size - replaced) - each * replaced)
-    levels = [
-        Level(np.append(level.of, len(level.masses)), [*(_weight(a, level.strength) for a in level.masses), nothing])
-        for level in prior.levels
-    ]
-    return Sums([*laws, rest], size, levels).draw(draws, rng)[:, :-1]
+Sampler = Callable[[Any, Sequence[Prior], Any, int, np.random.Generator], CountDraws]
 
 
-def _weight(mass: float, strength: float) -> Callable[[Integers], Floats]:
-    def weight(numbers: Integers) -> Floats:
-        counts = numbers.astype(np.float64)
-        return log_prior(mass, counts) - log_prior(strength, counts)
-
-    return weight
-
-
-Given = Prior | Sequence[Prior] | Floats
+def draw_counts(
+    likelihood: Likelihood, priors: Sequence[Prior], release: Observation, draws: int, rng: np.random.Generator
+) -> CountDraws:
+    """Draw the confidential counts of cells, or leaves, given a release, under priors of equal probability."""
+    return SAMPLERS[type(likelihood)](likelihood, priors, release, draws, rng)
 
 
-# -- released counts ----------------------------------------------------------------------------------------------
+# -- all tables -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Listed:
+    """All tables, a row each, and the logarithms of their posterior weights under one prior."""
+
+    tables: Integers
+    log_weights: Floats
+    step: int = 1
+    approximation: str = ""
+
+    @property
+    def log(self) -> float:
+        """The logarithm of the sum of the weights."""
+        return float(np.logaddexp.reduce(self.log_weights))
+
+    def draw(self, draws: int, rng: np.random.Generator) -> Floats:
+        """Return independent draws of the tables, a row each."""
+        chosen = rng.choice(len(self.tables), size=draws, p=np.exp(self.log_weights - self.log))
+        return np.asarray(self.tables[chosen], dtype=np.float64)
+
+
+def _given_law(
+    likelihood: ExactLaw, priors: Sequence[Prior], release: ReleasedRecords, draws: int, rng: np.random.Generator
+) -> CountDraws:
+    tables = likelihood.tables(release.n)
+    logs = likelihood.log_probs(release.values, tables)
+    return CountDraws.draw([Listed(tables, logs + prior.log_weights(tables)) for prior in priors], draws, rng)
+
+
+# -- records without noise ------------------------------------------------------------------------------------------
+
+
+def _given_factors(
+    likelihood: DrawnFromCounts, priors: Sequence[Prior], release: ReleasedRecords, draws: int, rng: np.random.Generator
+) -> CountDraws:
+    if likelihood.log_held is None:
+        posteriors = [product(likelihood, prior, release.n, release.values) for prior in priors]
+        return CountDraws.draw(posteriors, draws, rng)
+    return accepted([HeldCells(likelihood, prior, release.n, release.values, rng) for prior in priors], draws, rng)
+
+
+# -- noisy counts ---------------------------------------------------------------------------------------------------
 
 
 def noisy(
-    prior: Prior | Sequence[Prior], records: int, counts: Floats, noise: Noise, draws: int, rng: np.random.Generator
-) -> Counted:
+    priors: Sequence[Prior], records: int, counts: Floats, noise: Noise, draws: int, rng: np.random.Generator
+) -> CountDraws:
     """Draw the counts given one noisy count per cell."""
 
-    def given(one: Prior) -> OnLattice:
-        lattice = Lattice.fine(records, noise.spread, one, _lowered(counts, records))
+    def posterior(prior: Prior) -> OnLattice:
+        lattice = Lattice.fine(records, noise.spread, prior, _lowered(counts, records))
         laws = _each(lambda y: _near(lattice, y, noise), lattice, counts)
         return OnLattice(lattice, Sums(laws, lattice.total, lattice.levels))
 
-    return Counted.of([given(one) for one in Prior.all_of(prior)], draws, rng)
+    return CountDraws.draw([posterior(prior) for prior in priors], draws, rng)
 
 
-def given_counts(
-    likelihood: CellLikelihood, prior: Given, records: int, counts: Floats, draws: int, rng: np.random.Generator
-) -> Counted:
-    """Draw the confidential counts given released ones, shape (k,); ``nan`` where none was.
+def _given_noisy(
+    likelihood: NoisyCellCounts, priors: Sequence[Prior], release: Observation, draws: int, rng: np.random.Generator
+) -> CountDraws:
+    if isinstance(release, ReleasedCounts):
+        _require_complete(release.values)
+        noise = Noise.of(likelihood.law, likelihood.scale)
+        return noisy(priors, release.n, release.values, noise, draws, rng)
+    kind = Moved if likelihood.surplus == "moved" else Positive
+    return CountDraws.draw(kind.under(priors, likelihood, release.n, release.values), draws, rng)
 
-    ``prior``: of the cells, of the leaves for a tree: one, several of equal probability, or the masses of a Dirichlet
-    process.
-    """
-    priors = Prior.all_of(prior)
-    assert isinstance(likelihood, NoisyCellCounts)  # no other mechanism releases counts
-    noise = Noise.of(likelihood.law, likelihood.scale)
-    if isinstance(likelihood, ThresholdedCounts):
-        kept = [_kept(likelihood, one, records, counts, noise) for one in priors]
-        return Counted.of(kept, draws, rng)
+
+def _given_thresholded(
+    likelihood: ThresholdedCounts, priors: Sequence[Prior], release: Observation, draws: int, rng: np.random.Generator
+) -> CountDraws:
+    if isinstance(release, ReleasedRecords):
+        return _given_noisy(likelihood, priors, release, draws, rng)
+    return CountDraws.draw([_kept(likelihood, prior, release) for prior in priors], draws, rng)
+
+
+def _given_thresholded_urn(
+    likelihood: ThresholdedUrn, priors: Sequence[Prior], release: Observation, draws: int, rng: np.random.Generator
+) -> CountDraws:
+    if not isinstance(release, ReleasedRecords):
+        return _given_thresholded(likelihood, priors, release, draws, rng)
+    assert release.kept is not None  # the certificate of such a release tells it
+    proposals = [NoisyUrn(likelihood, prior, release.n, release.values, release.kept, rng) for prior in priors]
+    return accepted(proposals, draws, rng)
+
+
+def _given_tree(
+    likelihood: NoisyTree, priors: Sequence[Prior], release: Observation, draws: int, rng: np.random.Generator
+) -> CountDraws:
+    if isinstance(release, ReleasedRecords):
+        return CountDraws.draw(
+            [_Leaves.from_records(likelihood, prior, release.n, release.values) for prior in priors], draws, rng
+        )
+    _require_complete(release.values)
+    return CountDraws.draw([_tree_counts(likelihood, prior, release.n, release.values) for prior in priors], draws, rng)
+
+
+SAMPLERS: Mapping[type[Likelihood], Sampler] = {
+    DrawnFromCounts: _given_factors,
+    ExactLaw: _given_law,
+    NoisyCellCounts: _given_noisy,
+    NoisyTree: _given_tree,
+    ThresholdedCounts: _given_thresholded,
+    ThresholdedUrn: _given_thresholded_urn,
+}
+
+
+def _require_complete(counts: Floats) -> None:
     if np.isnan(counts).any():
         raise ParameterError("the table of counts lacks cells of the domain. Check that it is complete")
-    if isinstance(likelihood, NoisyTree):
-        return Counted.of([_tree_counts(likelihood, one, records, counts) for one in priors], draws, rng)
-    return noisy(priors, records, counts, noise, draws, rng)
 
 
 def _lowered(counts: Floats, records: int) -> Floats:
     """Return counts less what brings the sum of those that remain positive to a number."""
     falling = np.sort(counts)[::-1]
     shifts = (np.cumsum(falling) - records) / np.arange(1, len(counts) + 1)
-    held = np.flatnonzero(falling > shifts)
-    lowered: Floats = np.maximum(counts - shifts[held[-1] if len(held) else 0], 0.0)
-    return lowered
+    positive = np.flatnonzero(np.append(True, falling[1:] > shifts[1:]))
+    return np.asarray(np.maximum(counts - shifts[positive[-1]], 0.0))
 
 
-def _each(told: Callable[[float], tuple[Integers, Floats]], lattice: Lattice, counts: Floats) -> list[Law]:
+def _each(factor: Callable[[float], tuple[Integers, Floats]], lattice: Lattice, counts: Floats) -> list[Law]:
     """Return the laws of cells; cells with equal numbers share one."""
-    by_text = {repr(y): y for y in counts.tolist()}  # nan is not itself
-    made = {key: told(y) for key, y in by_text.items()}
-    keys = [*zip(lattice.cells, map(repr, counts.tolist()), strict=True)]
-    laws = lattice.laws({(cell, key): (cell, *made[key]) for cell, key in keys})
+    factors = {repr(y): factor(y) for y in dict(zip(map(repr, counts.tolist()), counts.tolist(), strict=True)).values()}
+    keys = [*zip(lattice.cells, map(repr, counts.tolist()), strict=True)]  # as texts: nan is not itself
+    laws = lattice.laws({(cell, key): (cell, *factors[key]) for cell, key in keys})
     return [laws[key] for key in keys]
 
 
 def _near(lattice: Lattice, y: float, noise: Noise) -> tuple[Integers, Floats]:
     """Return the counts that a noisy one may come from, and their log-likelihood."""
     numbers = lattice.numbers(y - noise.reach, y + noise.reach)
-    return numbers, noise.log_pmf(y - lattice.counts(numbers))
+    return numbers, _log_noise(noise, lattice, y, numbers)
 
 
-def _kept(likelihood: ThresholdedCounts, prior: Prior, records: int, counts: Floats, noise: Noise) -> OnLattice:
+def _log_noise(noise: Noise, lattice: Lattice, y: float, numbers: Integers) -> Floats:
+    return noise.log_pmf(y - lattice.counts(numbers))
+
+
+def _kept(likelihood: ThresholdedCounts, prior: Prior, release: Observation) -> OnLattice:
+    records, counts, noise = release.n, release.values, Noise.of(likelihood.law, likelihood.scale)
     withheld = np.isnan(counts)
     rest = max(0.0, records - float(counts[~withheld].sum())) / max(1, int(withheld.sum()))
     lattice = Lattice.fine(records, noise.spread, prior, np.where(withheld, rest, counts))
@@ -227,7 +275,7 @@ def _above(lattice: Lattice, y: float, noise: Noise, least: int) -> tuple[Intege
     if not math.isnan(y):
         numbers = lattice.numbers(max(1.0, y - noise.reach), y + noise.reach)
         numbers = numbers[numbers > 0] if numbers[-1] > 0 else numbers
-        return numbers, noise.log_pmf(y - lattice.counts(numbers)) - noise.log_whole
+        return numbers, _log_noise(noise, lattice, y, numbers) - noise.log_whole
     numbers = lattice.numbers(0.0, least + noise.reach)
     with np.errstate(divide="ignore"):
         short = np.log(noise.below(least - lattice.step * numbers))
@@ -249,8 +297,9 @@ def _tree_counts(likelihood: NoisyTree, prior: Prior, records: int, counts: Floa
         number = int(node[-1]) + 1
         weights = list(priors.get(number, []))
         if measured:
-            told = [_of_a_node(y, noise, lattice) for y in np.bincount(node, weights=counts[order])]
-            weights = [both(one, other) for one, other in zip(weights, told, strict=True)] if weights else told
+            sums = np.bincount(node, weights=counts[order])
+            terms: list[Callable[[Integers], Floats]] = [partial(_log_noise, noise, lattice, y) for y in sums]
+            weights = [both(*pair) for pair in zip(weights, terms, strict=True)] if weights else terms
         if weights:
             levels.append(Level(node[first], weights))
             first = np.searchsorted(node, np.arange(number))
@@ -272,80 +321,14 @@ def along(tree: Tree, base: Floats, *, firmer: int) -> list[Prior]:
 
 def sets_of(tree: Tree, order: Integers, measured: set[int]) -> list[tuple[Integers, bool]]:
     """Return the node of each leaf in order, numbered in order, level by level from the leaves up to the root."""
-    found = []
+    sets = []
     for level in reversed(range(tree.depth)):
-        node = _nodes(tree, level)[order]
-        found.append((np.cumsum(np.diff(node, prepend=node[0]) != 0), level in measured))
-    return found
-
-
-def _nodes(tree: Tree, level: int) -> Integers:
-    """Return the node of a level that each leaf is in."""
-    node = np.arange(tree.nodes(level)).reshape(tree.shape(level)).astype(np.float64)
-    for below in range(level + 1, tree.depth + 1):
-        node = tree.down(below, node)
-    return node.ravel().astype(np.int64)
-
-
-def _of_a_node(y: float, noise: Noise, lattice: Lattice) -> Callable[[Integers], Floats]:
-    return lambda numbers: noise.log_pmf(y - lattice.counts(numbers))
-
-
-# -- released records ---------------------------------------------------------------------------------------------
-
-
-def given_records(
-    likelihood: CellLikelihood,
-    prior: Given,
-    records: int,
-    drawn: Integers,
-    draws: int,
-    rng: np.random.Generator,
-    *,
-    kept: int | None = None,
-) -> Counted:
-    """Draw the confidential counts given released records, of each cell, or leaf.
-
-    ``kept``: the sum of the noisy counts that were kept, up to the number of records, where the certificate tells it.
-    """
-    priors = Prior.all_of(prior)
-    if isinstance(likelihood, DistinctRecords):
-        (one,) = priors
-        return Counted(given_distinct(likelihood.mixing, one, records, drawn, draws, rng), 1, "", (draws,))
-    if proposals := _proposals(likelihood, priors, records, drawn, draws, rng, kept):
-        return accepted(proposals, draws, rng)
-    if isinstance(likelihood, DrawnFromCounts):
-        return Counted.of([product(likelihood, one, records, drawn) for one in priors], draws, rng)
-    if isinstance(likelihood, NoisyTree):
-        return Counted.of([_Leaves.of(likelihood, one, records, drawn) for one in priors], draws, rng)
-    assert isinstance(likelihood, NoisyCellCounts)
-    kind = Moved if likelihood.surplus == "moved" else Positive
-    return Counted.of(kind.under(priors, likelihood, records, drawn), draws, rng)
-
-
-def _proposals(
-    likelihood: CellLikelihood,
-    priors: Sequence[Prior],
-    records: int,
-    drawn: Integers,
-    draws: int,
-    rng: np.random.Generator,
-    kept: int | None,
-) -> Sequence[Proposals]:
-    """Return what counts are proposed by, where all cells share a factor; none where they do not."""
-    made: Sequence[Proposals] = ()
-    if isinstance(likelihood, DrawnFromCounts) and likelihood.log_held is not None:
-        made = [Held(likelihood, one, records, drawn, rng) for one in priors]
-    elif isinstance(likelihood, DrawnByLeast):
-        made = [Least(likelihood, one, records, drawn) for one in priors]
-    elif isinstance(likelihood, NearestCounts):
-        made = Nearest.under(likelihood, priors, records, drawn)
-    elif isinstance(likelihood, NearestBySquares):
-        made = [BySquares(likelihood, one, records, drawn, draws) for one in priors]
-    elif isinstance(likelihood, ThresholdedUrn):
-        assert kept is not None  # the certificate of such a release tells it
-        made = [Opened(likelihood, one, records, drawn, kept, rng) for one in priors]
-    return made
+        node = np.arange(tree.nodes(level)).reshape(tree.shape(level)).astype(np.float64)
+        for below in range(level + 1, tree.depth + 1):
+            node = tree.down(below, node)
+        node = node.ravel()[order]
+        sets.append((np.cumsum(np.diff(node, prepend=node[0]) != 0), level in measured))
+    return sets
 
 
 @dataclass(frozen=True)
@@ -359,7 +342,7 @@ class _Leaves:
     step: int = 1
 
     @classmethod
-    def of(cls, likelihood: NoisyTree, prior: Prior, records: int, drawn: Integers) -> _Leaves:
+    def from_records(cls, likelihood: NoisyTree, prior: Prior, records: int, drawn: Integers) -> _Leaves:
         reading = likelihood.consistent
         nothing = np.zeros(sum(reading.tree.nodes(level) for level in reading.measured), dtype=np.int64)
         splits = Splits.of(reading.tree, reading.upward(nothing)[1], drawn)

@@ -19,10 +19,17 @@ from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.domain import Domain, Records
-from discreet.inference.functionals import Functional, Group, groups_of, restricted
+from discreet.inference.functionals import (
+    Evaluated,
+    Functional,
+    groups_of,
+    known_functionals,
+    labels_of,
+    restricted,
+)
 from discreet.inference.line import Draws, Line
-from discreet.inference.population import Evaluated, Posterior, known_functionals
-from discreet.inference.regression import columns_of, regression
+from discreet.inference.population import Posterior
+from discreet.inference.regression import FormulaDesign, regression
 from discreet.inference.released import Released, analysed_mechanism, read_release
 from discreet.inference.summary import Estimate, Summary
 from discreet.releases import Certificate
@@ -116,6 +123,8 @@ def combine(
     >>> made.estimate, round(made.variance, 6), round(made.degrees, 6)
     (2.0, 0.633333, 7.22)
     """
+    from scipy.special import ndtri, stdtrit
+
     q, u = np.asarray(estimates, dtype=np.float64), np.asarray(variances, dtype=np.float64)
     if q.ndim != 1 or q.shape != u.shape or not len(q) or not (np.isfinite(q).all() and np.isfinite(u).all()):
         raise ParameterError("give one finite estimate and one finite variance per table")
@@ -125,30 +134,32 @@ def combine(
     choice("kind", kind, ("urn", "fully", "partially"))
     count, within = len(q), float(u.mean())
     between = float(q.var(ddof=1)) if count > 1 else math.nan
-    adjusted, degrees = False, math.inf
+    adjusted, degrees, share = False, math.inf, None
+    if size is not None and n is not None and kind != "partially":
+        share = positive_size("size", size) / positive_size("n", n)
     if kind == "urn":
-        if size is None or n is None:
+        if share is None:
             raise ParameterError(
                 "the urn's rule needs the numbers of released and confidential records. Give them as size and n"
             )
-        share = positive_size("size", size) / positive_size("n", n)
         variance = within * (share + (1.0 + share) / count)
     elif count < 2:
         raise ParameterError("this rule needs several tables. For one urn release take kind='urn'")
     elif kind == "fully":
         spread = (1.0 + 1.0 / count) * between
         variance = spread - within
-        sizes = None if size is None or n is None else positive_size("size", size) / positive_size("n", n)
-        if variance > (0.0 if sizes is None else sizes * within):
-            degrees = (count - 1) * (1.0 - within / spread) ** 2
+        adjusted = variance <= (share or 0.0) * within
+        if adjusted:
+            variance = within * (share or 1.0)
         else:
-            adjusted = True
-            variance = within * (sizes or 1.0)
+            degrees = (count - 1) * (1.0 - within / spread) ** 2
     else:
         variance = within + between / count
-        degrees = (count - 1) * (1.0 + within / (between / count)) ** 2 if between > 0.0 else math.inf
-    reach = _quantile(level, degrees) * math.sqrt(variance)
-    centre = float(q.mean())
+        if between > 0.0:
+            degrees = (count - 1) * (1.0 + within / (between / count)) ** 2
+    upper, centre = (1.0 + level) / 2.0, float(q.mean())
+    quantile = ndtri(upper) if math.isinf(degrees) else stdtrit(max(degrees, 1e-3), upper)
+    reach = float(quantile) * math.sqrt(variance)
     return Combined(
         estimate=centre,
         variance=variance,
@@ -162,16 +173,8 @@ def combine(
     )
 
 
-def _quantile(level: float, degrees: float) -> float:
-    """Return the upper quantile of the t (or normal) distribution for a two-sided interval."""
-    from scipy.special import ndtri, stdtrit
-
-    upper = (1.0 + level) / 2.0
-    return float(ndtri(upper) if math.isinf(degrees) else stdtrit(max(degrees, 1e-3), upper))
-
-
 _RESAMPLES = 100  # of each table; what counts is their mean variance over all tables
-_REFITS = 25  # the same of regressions, which take longer
+_REFITS = 25  # of each table for regressions, which take longer
 _BLOCK = 1 << 22  # numbers in memory
 
 
@@ -196,35 +199,34 @@ def estimate_tables(
     not measured, and no interval covers that. The certificate says which tables of two columns were measured, and a
     note of the summary what of it is missing.
     """
-    several = _Several.of(release, certificate, level)
+    several = _Several.from_release(release, certificate, level)
     known = known_functionals(functionals, several.domain, column)
     if by is not None:
         groups_of(several.domain, by)  # a misprint is told before tables are read
-    used = several.domain.names if column is None else [column]
-    if by is not None and column is not None:
-        used = list(dict.fromkeys([column, by]))
-    seen, tables = several.read(used)
+    used = list(several.domain.names)
+    if column is not None:
+        used = list(dict.fromkeys([column, by or column]))
+    domain, tables = several.read(used)
+    groups = [] if by is None else groups_of(domain, by)
 
     def evaluated(table: Released, weights: Floats) -> Floats:
-        posterior = Posterior.of_arrays(table.domain, table.records, weights)
-        if by is None:
-            return posterior._evaluate(functionals, column)[0][:, :, 0]
-        return np.concatenate(
-            [part._evaluate(functionals, column)[0][:, :, 0] for part in posterior._parts(by)], axis=1
-        )
+        posterior = Posterior.of_arrays(domain, table.records, weights)
+        parts = [posterior._of_block(group, posterior.block(0))[0] for group in groups] or [posterior]
+        return np.concatenate([part._evaluate(functionals, column)[0][:, :, 0] for part in parts], axis=1)
 
     rng = seeded(0)
-    found = np.array([_estimated(table, known, evaluated, rng) for table in tables])  # table, number, 2
-    labels = [named or Functional(getattr(asked, "__name__", "function"), Line.mean)
-              for asked, named in zip(functionals, known, strict=True)]  # fmt: skip
-    kind = "" if column is None and len(seen.columns) > 1 else seen.columns[column or seen.names[0]].kind
-    if by is None:
-        return several.summary(found, [(label, {}) for label in labels], kind=kind)
-    groups = groups_of(seen, by)
-    shares = np.array([_shares(table, groups) for table in tables])
-    about = [(label, {"group": group.label, "share": float(share)})
-             for group, share in zip(groups, shares.mean(axis=0), strict=True) for label in labels]  # fmt: skip
-    return several.summary(found, about, kind=kind, by=by, notes=several.unmeasured(used))
+    numbers = np.stack([_estimated(table, known, evaluated, rng) for table in tables])  # table, number, 2
+    labels = labels_of(functionals, known)
+    if by is not None:
+        blocks = [(table.records, Draws((table.counts / table.counts.sum())[None])) for table in tables]
+        shares = [np.mean([restricted(group, *block)[1][0] for block in blocks]) for group in groups]
+        about = [(label, {"group": group.label, "share": float(share)})
+                 for group, share in zip(groups, shares, strict=True) for label in labels]  # fmt: skip
+    else:
+        about = [(label, {}) for label in labels]
+    kind = "" if column is None and len(domain.columns) > 1 else domain.columns[column or domain.names[0]].kind
+    notes = [] if by is None else several.unmeasured(used)
+    return several.summary(numbers, about, kind=kind, by=by or "", notes=notes)
 
 
 def regress_tables(
@@ -242,16 +244,16 @@ def regress_tables(
     were not measured: a coefficient that depends on one of them rests on conditional independence, and no interval
     covers that.
     """
-    several = _Several.of(release, certificate, level)
-    used = columns_of(several.domain, formula)
-    seen, tables = several.read(used)
+    several = _Several.from_release(release, certificate, level)
+    used = FormulaDesign(several.domain, formula).used
+    domain, tables = several.read(used)
     every = [
         np.stack([np.asarray(codes, dtype=np.int64) for codes in table.records.columns], axis=1) for table in tables
     ]
-    numbers = row_numbers(np.concatenate(every))
-    first = np.unique(numbers, return_index=True)[1]
+    rows = row_numbers(np.concatenate(every))
+    first = np.unique(rows, return_index=True)[1]
     support = Records(columns=tuple(np.concatenate(every)[first].T))
-    parts = np.split(numbers, np.cumsum([len(rows) for rows in every])[:-1])
+    parts = np.split(rows, np.cumsum(list(map(len, every)))[:-1])
     rng = seeded(0)
 
     def blocks() -> Iterator[Draws]:
@@ -261,13 +263,13 @@ def regress_tables(
             weights[:, own] = np.concatenate((shares[None], rng.multinomial(size, shares, size=_REFITS) / size))
             yield Draws(weights)
 
-    made = regression(seen, support, blocks(), formula, kind)
-    draws = made.draws.reshape(len(tables), 1 + _REFITS, -1)
+    coefficients = regression(domain, support, blocks(), formula, kind)
+    draws = coefficients.draws.reshape(len(tables), 1 + _REFITS, -1)
     if np.isnan(draws[:, 0]).any() or (np.isnan(draws).mean(axis=1) > 0.5).any():
         raise ParameterError("not all tables determine all coefficients. Leave rare categories or columns out")
-    found = np.stack([draws[:, 0], _variances(np.swapaxes(draws[:, 1:], 0, 1))], axis=2)
-    about: list[tuple[Functional, dict[str, Any]]] = [(Functional(name, Line.mean), {}) for name in made.names]
-    return several.summary(found, about, notes=[*made.notes, *several.unmeasured(used)])
+    numbers = np.stack([draws[:, 0], _variances(np.swapaxes(draws[:, 1:], 0, 1))], axis=2)
+    about: list[tuple[Functional, dict[str, Any]]] = [(Functional(name, Line.mean), {}) for name in coefficients.names]
+    return several.summary(numbers, about, notes=[*coefficients.notes, *several.unmeasured(used)])
 
 
 @dataclass(frozen=True)
@@ -280,7 +282,7 @@ class _Several:
     level: float
 
     @classmethod
-    def of(cls, release: Any, certificate: Any, level: float) -> _Several:
+    def from_release(cls, release: Any, certificate: Any, level: float) -> _Several:
         if isinstance(release, (str, os.PathLike)):
             release = read(release, certificate)  # of files that are not the release's, nothing is read
         known = read_certificate(release, certificate)
@@ -292,8 +294,20 @@ class _Several:
 
     def read(self, used: Sequence[str]) -> tuple[Domain, list[Released]]:
         """Return some columns of all tables, and their domain."""
-        seen = Domain(columns={name: column for name, column in self.domain.columns.items() if name in used})
-        return seen, [read_release(table, seen) for table in _tables(self.release, self.certificate)]
+        domain = Domain(columns={name: column for name, column in self.domain.columns.items() if name in used})
+        return domain, [read_release(table, domain) for table in self.tables()]
+
+    def tables(self) -> Iterator[Any]:
+        """Yield the tables, those in files once they are what the certificate was written for."""
+        tables, source = self.certificate.tables, self.release
+        if isinstance(source, Release):
+            source = source.path if source.records is None else source.records
+        if isinstance(source, (str, os.PathLike)):
+            yield from (Path(source) / Path(str(table.file)).name for table in tables)
+        elif isinstance(source, (list, tuple)) and len(source) == len(tables):
+            yield from source
+        else:
+            raise ParameterError(f"give the list of all {counted(len(tables), 'table')} of the release")
 
     def unmeasured(self, used: Sequence[str]) -> list[str]:
         """Say what of some columns together was not measured."""
@@ -301,21 +315,21 @@ class _Several:
         merged = released.merged_cells or {}
         if released.pairs_measured is None:  # of a certificate that does not say so
             return ["what columns do together holds where their tables of two columns were measured"]
-        measured, said = {frozenset(pair) for pair in released.pairs_measured}, []
-        without = [f"{a} and {b}" for a, b in itertools.combinations(used, 2) if frozenset((a, b)) not in measured]
+        measured, notes = {frozenset(pair) for pair in released.pairs_measured}, []
+        pairs = [f"{a} and {b}" for a, b in itertools.combinations(used, 2) if frozenset((a, b)) not in measured]
         rests = "rests on conditional independence, which was not measured: no interval covers that"
-        if without:
-            said.append(f"what these columns do together {rests}: {', '.join(without)}")
+        if pairs:
+            notes.append(f"what these columns do together {rests}: {', '.join(pairs)}")
         elif len(used) > 2:
-            said.append(f"all pairs of these columns were measured; what more than two of them do together {rests}")
+            notes.append(f"all pairs of these columns were measured; what more than two of them do together {rests}")
         cells = [f"{name} on {merged[name]} of {self.domain.columns[name].size}" for name in used if name in merged]
         if cells and len(used) > 1:
-            said.append(f"columns were measured together on merged cells, within which it {rests}: {', '.join(cells)}")
-        return said
+            notes.append(f"columns were measured together on merged cells, within which it {rests}: {', '.join(cells)}")
+        return notes
 
     def summary(
         self,
-        found: Floats,
+        numbers: Floats,
         about: Sequence[tuple[Functional, dict[str, Any]]],
         *,
         kind: str = "",
@@ -323,62 +337,42 @@ class _Several:
         notes: Sequence[str] = (),
     ) -> Summary:
         """Combine estimates and variances, shape (tables, numbers, 2)."""
-        held = self.certificate.facts.records
-        size = self.certificate.tables[0].rows
-        rows, floored, absent = [], [], []
-        for (named, more), each in zip(about, np.swapaxes(found, 0, 1), strict=True):
-            if by and not np.isfinite(each).all():
+        records, size, count = self.certificate.facts.records, self.certificate.tables[0].rows, len(numbers)
+        rows, adjusted, absent = [], [], []
+        for (functional, more), values in zip(about, np.swapaxes(numbers, 0, 1), strict=True):
+            if by and not np.isfinite(values).all():
                 absent.append(more["group"])
                 continue
-            one = combine(*each.T, kind="fully", size=size, n=held, level=self.level)
-            least, most = (0.0, 1.0) if _is_share(named) else (-math.inf, math.inf)
-            floored += [named.name] if one.adjusted else []
+            combined = combine(*values.T, kind="fully", size=size, n=records, level=self.level)
+            least, most = (0.0, 1.0) if _is_share(functional) else (-math.inf, math.inf)
+            if combined.adjusted:
+                adjusted.append(functional.name)
             rows.append(
                 Estimate(
-                    name=named.name,
-                    mean=one.estimate,
-                    sd=math.sqrt(one.variance),
-                    lower=max(least, one.lower),
-                    upper=min(most, one.upper),
-                    effective_draws=float(len(found)),
-                    unit=named.unit,
+                    name=functional.name,
+                    mean=combined.estimate,
+                    sd=math.sqrt(combined.variance),
+                    lower=max(least, combined.lower),
+                    upper=min(most, combined.upper),
+                    effective_draws=float(count),
+                    unit=functional.unit,
                     **more,
                 )
             )
-        told = [
-            f"{counted(len(found), 'table')} of {counted(size, 'record')}, each analysed by itself, and combined by "
+        messages = [
+            f"{counted(count, 'table')} of {counted(size, 'record')}, each analysed by itself, and combined by "
             "the rule for fully synthetic tables (Raghunathan, Reiter and Rubin, 2003); intervals are for the "
             "population",
             *notes,
         ]
-        if floored:
-            told.append(
-                f"the rule's variance was below that of a sample of {counted(held, 'record')}, which was taken, for "
-                + ", ".join(dict.fromkeys(floored))
+        if adjusted:
+            messages.append(
+                f"the rule's variance was below that of a sample of {counted(records, 'record')}, which was taken, for "
+                + ", ".join(dict.fromkeys(adjusted))
             )
         if absent:
-            told.append(f"groups of {by} that not every table has, left out: {', '.join(dict.fromkeys(absent))}")
-        return Summary(rows=tuple(rows), level=self.level, kind=kind, notes=tuple(told), by=by)
-
-
-def _shares(table: Released, groups: Sequence[Group]) -> list[float]:
-    """Return the share of each group in a table."""
-    own = Draws((table.counts / table.counts.sum())[None])
-    return [float(restricted(group, table.records, own)[1][0]) for group in groups]
-
-
-def _tables(release: Any, certificate: Certificate) -> Iterator[Any]:
-    """Yield the tables, those in files once they are what the certificate was written for."""
-    source = release
-    if isinstance(release, Release):
-        source = release.path if release.records is None else release.records
-    if not isinstance(source, (str, os.PathLike)):
-        if not isinstance(source, (list, tuple)) or len(source) != len(certificate.tables):
-            raise ParameterError(f"give the list of all {counted(len(certificate.tables), 'table')} of the release")
-        yield from source
-        return
-    for table in certificate.tables:
-        yield Path(source) / Path(str(table.file)).name
+            messages.append(f"groups of {by} that not every table has, left out: {', '.join(dict.fromkeys(absent))}")
+        return Summary(rows=tuple(rows), level=self.level, kind=kind, notes=tuple(messages), by=by)
 
 
 def _estimated(
@@ -394,8 +388,8 @@ def _estimated(
     if np.isnan(closed).any():
         rows = max(1, _BLOCK // len(shares))
         blocks = [min(rows, _RESAMPLES - start) for start in range(0, _RESAMPLES, rows)]
-        drawn = [evaluated(table, rng.multinomial(size, shares, size=block) / size) for block in blocks]
-        closed = np.where(np.isnan(closed), _variances(np.concatenate(drawn)), closed)
+        samples = [evaluated(table, rng.multinomial(size, shares, size=block) / size) for block in blocks]
+        closed = np.where(np.isnan(closed), _variances(np.concatenate(samples)), closed)
     return np.stack([own, closed], axis=1)
 
 
@@ -403,22 +397,22 @@ def _variances(samples: Floats) -> Floats:
     """Return variances over the samples that have a number; NaN where fewer than two have it."""
     count = (~np.isnan(samples)).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        apart = samples - np.nansum(samples, axis=0) / count
-        return np.asarray(np.where(count > 1, np.nansum(apart**2, axis=0) / (count - 1), np.nan))
+        differences = samples - np.nansum(samples, axis=0) / count
+        return np.asarray(np.where(count > 1, np.nansum(differences**2, axis=0) / (count - 1), np.nan))
 
 
 def _closed(table: Released, shares: Floats, known: Sequence[Functional | None], own: Floats) -> Floats:
     """Return the variances of means and shares of the only column; NaN of all else."""
-    found = np.full(len(own), np.nan)
+    closed = np.full(len(own), np.nan)
     if len(table.domain.columns) > 1 or next(iter(table.domain.columns.values())).nullable:
-        return found
+        return closed
     for place, named in enumerate(known):
         if _is_share(named):
-            found[place] = own[place] * (1.0 - own[place]) / table.size
+            closed[place] = own[place] * (1.0 - own[place]) / table.size
         elif named is not None and named.name == "mean":
             variance = Posterior.of_arrays(table.domain, table.records, shares[None]).evaluate("variance")
-            found[place] = variance[0] / table.size
-    return np.asarray(np.maximum(found, 0.0))
+            closed[place] = variance[0] / table.size
+    return np.asarray(np.maximum(closed, 0.0))
 
 
 def _is_share(named: Functional | None) -> bool:

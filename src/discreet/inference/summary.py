@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.checks import real
 from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.text import about, aligned, listing, percent_as_written, table
 from discreet.domain.temporal import moment_text
+from discreet.inference.functionals import require_single
 from discreet.inference.line import piece_ends
 
 if TYPE_CHECKING:
@@ -108,6 +110,39 @@ def _normal_scores(x: Floats) -> Floats:
     return np.asarray(ndtri((ranks - 0.375) / (x.size + 0.25)), dtype=np.float64)
 
 
+class Band(NamedTuple):
+    """The posterior of a distribution function.
+
+    Parameters
+    ----------
+    at, mean : ndarray of float64, shape (points,)
+        Values, and the posterior mean of the distribution function there.
+    lower, upper : ndarray of float64, shape (points,)
+        Equal-tailed credible intervals, one per point.
+    simultaneous_lower, simultaneous_upper : ndarray of float64, shape (points,)
+        A band that holds the whole function at these points with the same probability.
+    """
+
+    at: Floats
+    mean: Floats
+    lower: Floats
+    upper: Floats
+    simultaneous_lower: Floats
+    simultaneous_upper: Floats
+
+    @classmethod
+    def from_shares(cls, level: float, at: Floats, even: Floats, least: Floats, most: Floats) -> Band:
+        """Return the posterior of a function from each draw's values, and the least and the greatest that it allows."""
+        tail = (1.0 - real("level", level, above=0, below=1)) / 2.0
+        lower, upper = np.quantile(least, tail, axis=0), np.quantile(most, 1.0 - tail, axis=0)
+        (low, low_sd), (high, high_sd) = ((part.mean(axis=0), part.std(axis=0)) for part in (least, most))
+        below = (low - least) / np.where(low_sd > 0.0, low_sd, 1.0)
+        above = (most - high) / np.where(high_sd > 0.0, high_sd, 1.0)
+        reach = float(np.quantile(np.maximum(below, above).max(axis=1), level, method="higher"))
+        low, high = np.clip(low - reach * low_sd, 0.0, 1.0), np.clip(high + reach * high_sd, 0.0, 1.0)
+        return cls(at, even.mean(axis=0), lower, upper, low, high)
+
+
 _SAME = 1e-12  # difference of two computations of one number
 
 
@@ -140,43 +175,43 @@ class Estimate:
     bounds: bool = False
 
 
-def estimated(name: str, found: Floats, *, level: float, chains: int, **about: Any) -> Estimate:
+def estimated(name: str, numbers: Floats, *, level: float, chains: int, **of: Any) -> Estimate:
     """Return the posterior of one number from its draws, chain after chain; those that are NaN do not have it.
 
-    ``found``, shape (draws, 1) or (draws, 3): the number, and the least and the greatest that it may be.
+    ``numbers``, shape (draws, 1) or (draws, 3): the number, and the least and the greatest that it may be.
     """
-    draws = found[:, 0]
-    kept = ~np.isnan(draws)
-    held, least, most = found[kept, 0], found[kept, -2 % found.shape[1]], found[kept, -1]
+    draws = numbers[:, 0]
+    present = ~np.isnan(draws)
+    values, least, most = numbers[present, 0], numbers[present, -2 % numbers.shape[1]], numbers[present, -1]
+    if not len(values):
+        return Estimate(
+            name=name, mean=math.nan, sd=math.nan, lower=math.nan, upper=math.nan, effective_draws=0.0, **of
+        )
     bounds = not np.allclose(least, most, rtol=_SAME, atol=_SAME)
-    ends = (least, most) if bounds else (held, held)
-    tails = ((1.0 - level) / 2.0, (1.0 + level) / 2.0)
-    lower, upper = map(np.quantile, ends, tails) if len(held) else (math.nan, math.nan)
-    chained = None
-    if chains and len(held):
-        chained = np.where(np.isnan(draws), held.mean(), draws).reshape(chains, -1)
+    ends = (least, most) if bounds else (values, values)
+    lower, upper = map(np.quantile, ends, ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
+    effective, agreement = float(len(values)), None
+    if chains:
+        chained = np.where(present, draws, values.mean()).reshape(chains, -1)
+        effective, agreement = effective_sample_size(chained), r_hat(chained)
     return Estimate(
         name=name,
-        mean=float(held.mean()) if len(held) else math.nan,
-        sd=float(held.std(ddof=1)) if len(held) > 1 else math.nan,
+        mean=float(values.mean()),
+        sd=float(values.std(ddof=1)) if len(values) > 1 else math.nan,
         lower=float(lower),
         upper=float(upper),
-        effective_draws=float(len(held)) if chained is None else effective_sample_size(chained),
-        r_hat=None if chained is None else r_hat(chained),
+        effective_draws=effective,
+        r_hat=agreement,
         bounds=bounds,
-        **about,
+        **of,
     )
 
 
-def bounded(rows: Iterable[Estimate]) -> tuple[str, ...]:
-    """Say which numbers have bounds."""
-    names = list(dict.fromkeys(row.name for row in rows if row.bounds))
-    if not names:
-        return ()
-    return (
-        "bounds: the interval allows for what the release does not tell, such as where in its cell each value lies: "
-        f"{', '.join(names)}",
-    )
+def bounded(rows: Iterable[Estimate]) -> list[str]:
+    """Return a note of the numbers that have bounds, if any."""
+    names = ", ".join(dict.fromkeys(row.name for row in rows if row.bounds))
+    note = "bounds: the interval allows for what the release does not tell, such as where in its cell each value lies: "
+    return [note + names] if names else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,8 +268,7 @@ class Summary:
         return forest(self)
 
     def __str__(self) -> str:
-        left = 2 if self.by else 1
-        return "\n".join([*aligned(self._cells(), left=left), *(f"- {note}" for note in self.notes)])
+        return "\n".join([*aligned(self._cells(), left=1 + bool(self.by)), *(f"- {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
         head, *body = self._cells()
@@ -242,18 +276,17 @@ class Summary:
 
     def _cells(self) -> list[tuple[str, ...]]:
         """Return the table as texts, its header first."""
-        group = (self.by,) if self.by else ()
-        share = ("share",) if self.by else ()
-        lines = [(*group, "", *share, "mean", "sd", f"{percent_as_written(self.level)} from", "to", "effective draws")]
+        numbers = ("mean", "sd", f"{percent_as_written(self.level)} from", "to", "effective draws")
+        lines: list[tuple[str, ...]] = [(self.by, "", "share", *numbers) if self.by else ("", *numbers)]
         for row in self.rows:
-            named = (str(row.group), row.name, about(row.share or 0.0)) if self.by else (row.name,)
-            numbers = (self._text(row, row.mean), self._text(row, row.sd, length=True), self._text(row, row.lower),
-                       self._text(row, row.upper), f"{row.effective_draws:,.0f}")  # fmt: skip
-            lines.append((*named, *numbers))
+            mean, lower, upper = (self._text(row, value) for value in (row.mean, row.lower, row.upper))
+            numbers = (mean, f"{row.sd:,.6g}", lower, upper, f"{row.effective_draws:,.0f}")
+            group = (str(row.group), row.name, about(row.share or 0.0)) if self.by else (row.name,)
+            lines.append((*group, *numbers))
         return lines
 
-    def _text(self, row: Estimate, value: float, *, length: bool = False) -> str:
-        if length or row.unit != "value" or self.kind not in ("date", "datetime") or math.isnan(value):
+    def _text(self, row: Estimate, value: float) -> str:
+        if row.unit != "value" or self.kind not in ("date", "datetime") or math.isnan(value):
             return f"{value:,.6g}"
         return moment_text(self.kind, value, sep=" ")
 
@@ -271,36 +304,32 @@ _PER_SECOND = {"date": 86_400.0, "datetime": 1.0}
 
 def distribution(posterior: Posterior, column: str | None, level: float, axes: Any = None) -> Any:
     """Draw the posterior of a column's distribution. For parameters and errors see ``Posterior.plot``."""
-    names = posterior.domain.names
-    if column is None and len(names) != 1:
-        raise ParameterError(f"several columns are declared. Name one of: {', '.join(names)}")
-    name = names[0] if column is None else column
-    if name not in names:
-        raise ParameterError(f"there is no column {name!r}. The columns are: {', '.join(names)}")
-    held = posterior.domain.columns[name]
-    if held.open:
+    name = require_single(posterior.domain, column)
+    values = posterior.domain.columns[name]
+    if values.open:
         raise ParameterError(f"column {name!r} holds open labels, of which no picture is known. Name another column")
-    drawn = _pyplot().figure(figsize=(7.0, 4.0), layout="constrained").subplots() if axes is None else axes
-    if held.labels is not None:
-        _draw_shares(drawn, posterior, name, level)
-    else:
-        _draw_function(drawn, posterior, name, level)
-    drawn.set_xlabel(name)
-    drawn.legend(frameon=False)
-    return drawn
+    if axes is None:
+        axes = _pyplot().figure(figsize=(7.0, 4.0), layout="constrained").subplots()
+    draw = _draw_function if values.labels is None else _draw_shares
+    draw(axes, posterior, name, level)
+    axes.set_xlabel(name)
+    axes.legend(frameon=False)
+    return axes
 
 
 def _draw_function(axes: Any, posterior: Posterior, name: str, level: float) -> None:
     """Draw the distribution function, its pointwise intervals and its simultaneous band."""
     column = posterior.domain.columns[name]
     band = posterior.cdf(points(posterior, name), column=name, level=level)
-    where, step = _as_values(band.at, column.kind), "post" if jumps(posterior, name) else None
-    said = percent_as_written(level)
-    axes.fill_between(where, band.simultaneous_lower, band.simultaneous_upper, step=step, color=_COLOUR, alpha=0.18,
-                      linewidth=0, label=f"{said} for the whole curve")  # fmt: skip
-    axes.fill_between(where, band.lower, band.upper, step=step, color=_COLOUR, alpha=0.4, linewidth=0,
-                      label=f"{said} at each value")  # fmt: skip
-    axes.plot(where, band.mean, color=_COLOUR, drawstyle="steps-post" if step else "default", label="posterior mean")
+    at, step, style = _as_values(band.at, column.kind), None, "default"
+    if jumps(posterior, name):
+        step, style = "post", "steps-post"
+    probability = percent_as_written(level)
+    axes.fill_between(at, band.simultaneous_lower, band.simultaneous_upper, step=step, color=_COLOUR, alpha=0.18,
+                      linewidth=0, label=f"{probability} for the whole curve")  # fmt: skip
+    axes.fill_between(at, band.lower, band.upper, step=step, color=_COLOUR, alpha=0.4, linewidth=0,
+                      label=f"{probability} at each value")  # fmt: skip
+    axes.plot(at, band.mean, color=_COLOUR, drawstyle=style, label="posterior mean")
     axes.set(ylabel="share at or below", ylim=(0.0, 1.0))
     if column.logarithmic and band.at[0] > 0.0:
         axes.set_xscale("log")
@@ -316,9 +345,8 @@ def _draw_shares(axes: Any, posterior: Posterior, name: str, level: float) -> No
     axes.vlines(at, [row.lower for row in rows], [row.upper for row in rows], color=_COLOUR, linewidth=2,
                 label=f"{percent_as_written(level)} for each")  # fmt: skip
     upright = sum(len(str(label)) for label in labels) > 60
-    axes.set_xticks(
-        at, [_literal(label) for label in labels], rotation=60 if upright else 0, ha="right" if upright else "center"
-    )
+    rotation, anchor = (60, "right") if upright else (0, "center")
+    axes.set_xticks(at, [_literal(label) for label in labels], rotation=rotation, ha=anchor)
     axes.set(ylabel="share")
     axes.set_ylim(0.0, 1.3 * max(row.upper for row in rows))  # with room for the legend
 

@@ -43,15 +43,6 @@ class Prior:
     discount: Floats
 
 
-def known_prior(z: Released, strength: float, discount: float, *, draws: int) -> Prior:
-    """Return the same parameters for every draw, once they are in range."""
-    _check(z, discount)
-    real("strength", strength, above=0.0 - discount)
-    if discount > 0.0 and float(z.counts.min()) <= discount:
-        raise ParameterError("with a discount above 0 every distinct record must weigh more than the discount")
-    return Prior(strength=np.full(draws, strength), discount=np.full(draws, discount))
-
-
 def _check(z: Released, discount: float) -> None:
     if real("discount", discount, least=0, below=1) > 0.0 and z.domain.finite:
         raise ParameterError(
@@ -113,27 +104,23 @@ def learned_prior(
         theta = np.full(len(sigma), float(strength))
         if not len(sigma) or sigma.max() == 0.0:
             real("strength", float(strength), above=0.0 - sigmas[-1])
-    log = _likelihood(z, theta, sigma)
-    if hyperprior is not None:
-        log = log + np.asarray(hyperprior(theta, sigma), dtype=np.float64)
-    else:
+    log = log_partition(z.counts, theta, sigma)
+    if z.domain.finite:
+        base = np.exp(z.domain.log_base(z.records))
+        log = -log_rising(theta, z.size)
+        for share, count in zip(base, z.counts, strict=True):
+            log = log + log_rising(theta * share, count)
+    if hyperprior is None:
         log = log - 2.0 * np.log1p(theta + sigma)
-    log = log + (np.log(theta + sigma) if stretch else 0.0)  # the grid is even in the logarithm of strength + discount
+    else:
+        log = log + np.asarray(hyperprior(theta, sigma), dtype=np.float64)
+    if stretch:  # the grid is even in the logarithm of strength + discount
+        log = log + np.log(theta + sigma)
     mass = np.exp(log - log.max())
     picked = rng.choice(len(mass), size=draws, p=mass / mass.sum())
-    found = np.clip(sigma[picked] + step * (rng.random(draws) - 0.5), 0.0, 1.0 - 1e-9)
-    shown = (theta + sigma)[picked] * np.exp(stretch * (rng.random(draws) - 0.5))
-    return Prior(strength=shown - found if stretch else theta[picked], discount=found)
-
-
-def _likelihood(z: Released, theta: Floats, sigma: Floats) -> Floats:
-    if not z.domain.finite:
-        return log_partition(z.counts, theta, sigma)
-    base = np.exp(z.domain.log_base(z.records))
-    total = -log_rising(theta, z.size)
-    for share, count in zip(base, z.counts, strict=True):
-        total = total + log_rising(theta * share, count)
-    return np.asarray(total, dtype=np.float64)
+    discounts = np.clip(sigma[picked] + step * (rng.random(draws) - 0.5), 0.0, 1.0 - 1e-9)
+    totals = (theta + sigma)[picked] * np.exp(stretch * (rng.random(draws) - 0.5))
+    return Prior(strength=totals - discounts if stretch else theta[picked], discount=discounts)
 
 
 # The part of a Pitman-Yor process that no released value shows, as finitely many values drawn from the base measure.
@@ -272,7 +259,7 @@ def process_posterior(
     True
     """
     z = read_release(release, facts, weights=weights)
-    held = z.held if n is None else n
+    held = z.n_held if n is None else n
     if held is not None:
         positive_size("n", held)
     integer("draws", draws, least=1)
@@ -281,10 +268,17 @@ def process_posterior(
     if "learned" in (theta, sigma):
         prior = learned_prior(z, theta, sigma, draws=draws, hyperprior=hyperprior, rng=children)
     else:
-        prior = known_prior(z, float(theta), float(sigma), draws=draws)
+        _check(z, float(sigma))
+        real("strength", float(theta), above=0.0 - float(sigma))
+        if float(sigma) > 0.0 and float(z.counts.min()) <= float(sigma):
+            raise ParameterError("with a discount above 0 every distinct record must weigh more than the discount")
+        prior = Prior(strength=np.full(draws, float(theta)), discount=np.full(draws, float(sigma)))
     notes = _notes(z, prior, held, theta, sigma)
-    finite = z.domain.finite and (z.domain.size or 0) <= _MOST_CELLS
-    sampler = _Cells(z, prior, held) if finite else _Values(z, prior, held, tolerance)
+    sampler: _Cells | _Values
+    if z.domain.finite and (z.domain.size or 0) <= _MOST_CELLS:
+        sampler = _Cells(z, prior, held)
+    else:
+        sampler = _Values(z, prior, held, tolerance)
     block = max(1, min(draws, _BLOCK // sampler.width))
     starts = range(0, draws, block)
     seeds = children.integers(2**62, size=len(starts)).tolist()
@@ -316,23 +310,26 @@ def given_parameter(z: Released, name: str, value: float | str | None) -> float 
         return value
     if z.urn is not None:
         return float(getattr(z.urn, name))
-    if name == "discount" and z.certified:
+    if name == "discount" and z.n_held is not None:
         return 0.0
     raise ParameterError(f"the {name} of the prior is not known. Give a number, or 'learned'")
 
 
-def _notes(z: Released, prior: Prior, held: int | None, theta: Any, sigma: Any) -> tuple[str, ...]:
-    law = "Dirichlet" if float(prior.discount.max()) == 0.0 else "Pitman-Yor"
-    learned = "learned" in (theta, sigma)
-    numbers = ", its parameters learned from the release" if learned else f" of strength {float(prior.strength[0]):g}"
-    if not learned and law == "Pitman-Yor":
+def _notes(z: Released, prior: Prior, records: int | None, theta: Any, sigma: Any) -> tuple[str, ...]:
+    law, numbers, origin = "Pitman-Yor", f" of strength {float(prior.strength[0]):g}", "a sample of"
+    if float(prior.discount.max()) == 0.0:
+        law = "Dirichlet"
+    else:
         numbers += f" and discount {float(prior.discount[0]):g}"
-    origin = f"drawn from {held:,} confidential ones that are independent draws of" if held else "a sample of"
+    if "learned" in (theta, sigma):
+        numbers = ", its parameters learned from the release"
+    if records is not None:
+        origin = f"drawn from {records:,} confidential ones that are independent draws of"
     notes = [
         f"given {counted(z.size, 'released record')}, taken as {origin} the population, with a {law} process "
         f"prior{numbers}"
     ]
-    if held is None:
+    if records is None:
         notes.append("right only where far fewer records were released than are held. Otherwise say how many are held")
     elif z.urn is None or (theta, sigma) != (z.urn.strength, z.urn.discount):
         notes.append(
@@ -390,10 +387,10 @@ class _Values:
             counts = rng.multinomial(self._held, _normalised(masses))
             strength = theta + (counts > 0).sum(axis=1) * sigma
             shapes = np.where(counts > 0, counts - sigma[:, None], 0.0)
-            kept = _normalised(rng.standard_gamma(np.column_stack((shapes, strength))))
-            more = tail_weights(strength, sigma, self._hidden, rng)
-            masses = np.concatenate((kept[:, :-1], kept[:, -1:] * more), axis=1)
-            own.append(self._domain.draw_base(more.size, rng, first=_NEW + tail.size))
+            known = _normalised(rng.standard_gamma(np.column_stack((shapes, strength))))
+            new = tail_weights(strength, sigma, self._hidden, rng)
+            masses = np.concatenate((known[:, :-1], known[:, -1:] * new), axis=1)
+            own.append(self._domain.draw_base(new.size, rng, first=_NEW + tail.size))
         rows = len(theta)
         columns = [
             np.concatenate([part.columns[at].reshape(rows, -1) for part in own], axis=1).ravel()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -20,8 +20,8 @@ from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.base import NEIGHBOURS, numbered_cells, require_relation
 from discreet.mechanisms.drawn import DrawnMechanism, Looked
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
-from discreet.mechanisms.likelihood import DrawnByLeast
-from discreet.mechanisms.mixture import UNIT, draw_mixture, mixed, mixture_likelihood, mixture_log_prob
+from discreet.mechanisms.likelihood import ExactLaw
+from discreet.mechanisms.mixture import UNIT, draw_mixture, mixed, mixture_log_prob
 from discreet.privacy import Budget, Code, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.mixtures import MinimumPairs
 
@@ -167,10 +167,9 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
             remedies=helpful(self.domain, "cells", "columns", "size", "epsilon", "delta", size=self.size == 1),
         )
 
-    def likelihood(self) -> DrawnByLeast:
-        """Return the mixture's likelihood at each probability of a uniform cell, and which smallest count has which."""
-        given = partial(mixture_likelihood, numbered_cells(self.domain, self.name))
-        return DrawnByLeast(mixing=self.probabilities, given=given)
+    def likelihood(self) -> ExactLaw:
+        """Return the law itself: which mixture it is depends on the smallest count."""
+        return ExactLaw(domain=self.domain, log_prob=self.log_prob, terms=self.size)
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return the mixture at the invented table's smallest count."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain, combinations
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -23,7 +22,7 @@ from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.base import NEIGHBOURS, feasible, numbered_cells, require_known, require_relation
 from discreet.mechanisms.drawn import DrawnMechanism
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
-from discreet.mechanisms.likelihood import NearestBySquares, NearestCounts
+from discreet.mechanisms.likelihood import ExactLaw, compositions
 from discreet.privacy import Budget, Code, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.algebra import BoundedRangeProfile
 
@@ -141,7 +140,7 @@ class ExponentialHistogram(DrawnMechanism):
     def _draw(self, held: Integers, rng: np.random.Generator) -> Integers:
         """Return the drawn counts."""
         if self.loss != "l1":
-            vectors = _vectors(self.size, len(held))
+            vectors = compositions(self.size, len(held))
             chosen: Integers = vectors[draw_weighted(self._log_weights(held, vectors), rng=rng)]
             return chosen
         weights = self._log_weights(held, np.arange(self.size + 1)[:, None]).T
@@ -172,7 +171,7 @@ class ExponentialHistogram(DrawnMechanism):
         if self.loss == "l1":
             total = float(_log_sums(self._log_weights(held, np.arange(self.size + 1)[:, None]).T)[0, -1])
         else:
-            total = float(np.logaddexp.reduce(self._log_weights(held, _vectors(self.size, len(held)))))
+            total = float(np.logaddexp.reduce(self._log_weights(held, compositions(self.size, len(held)))))
         return weight - total - arrangements
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
@@ -225,40 +224,11 @@ class ExponentialHistogram(DrawnMechanism):
         most = {"l1": 0.5, "l2": 0.5 * math.sqrt(cells), "hellinger": math.sqrt(2.0)}[self.loss]
         return min(1.0, most * (cells - 1) / self._rate(n))
 
-    def likelihood(self) -> NearestCounts | NearestBySquares:
-        """Return the factor of the distance in the exponent, and the distance."""
+    def likelihood(self) -> ExactLaw:
+        """Return the law itself: what normalises it depends on the table."""
         cells = numbered_cells(self.domain, self.name)
-        if self.loss == "l1":
-            return NearestCounts(rate=self._rate)
-        return NearestBySquares(
-            rate=self._rate,
-            squares=self._squares,
-            log_whole=self._log_whole,
-            listed=math.comb(self.size + cells - 1, cells - 1),
-            sharpest=8.0 * (self.size if self.loss == "l2" else math.sqrt(self.size)),
-        )
-
-    def _squares(self, records: int, counts: Integers, drawn: Integers) -> Floats:
-        """Return what each cell adds to the square of the distance, ``l2`` and ``hellinger``."""
-        return np.asarray((self._placed(drawn, self.size) - self._placed(counts, records)) ** 2)
-
-    def _placed(self, counts: Integers, total: int) -> Floats:
-        """Return the coordinates in which the distance is the Euclidean one."""
-        return np.asarray(counts / total if self.loss == "l2" else np.sqrt(counts / (2.0 * total)))
-
-    def _log_whole(self, rate: float, records: int, counts: Integers) -> Floats:
-        """Return the logarithm of the sum over all count vectors of ``e^(-rate distance)``, for each row of counts."""
-        vectors = _vectors(self.size, numbered_cells(self.domain, self.name))
-        ends, found = self._placed(vectors, self.size), np.empty(len(counts))
-        lengths = (ends * ends).sum(axis=1)
-        step = max(1, (1 << 22) // len(ends))
-        for start in range(0, len(counts), step):
-            held = self._placed(counts[start : start + step], records)
-            squares = (held * held).sum(axis=1)[:, None] + lengths - 2.0 * held @ ends.T
-            terms = -rate * np.sqrt(np.maximum(squares, 0.0))
-            largest = terms.max(axis=1)
-            found[start : start + step] = largest + np.log(np.exp(terms - largest[:, None]).sum(axis=1))
-        return found
+        terms = (self.size + 1) ** 2 if self.loss == "l1" else math.comb(self.size + cells - 1, cells - 1)
+        return ExactLaw(domain=self.domain, log_prob=self.log_prob, terms=cells * terms)
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return the shares of one release of a table that has these shares."""
@@ -304,14 +274,6 @@ class ExponentialHistogram(DrawnMechanism):
 def _log_vectors(total: int, cells: int) -> float:
     """Return the logarithm of the number of count vectors."""
     return math.lgamma(total + cells) - math.lgamma(cells) - math.lgamma(total + 1)
-
-
-def _vectors(total: int, cells: int) -> Integers:
-    """Return every vector of ``cells`` non-negative integers that sum to ``total``: stars and bars."""
-    places = total + cells - 1
-    flat = np.fromiter(chain.from_iterable(combinations(range(places), cells - 1)), dtype=np.int64)
-    bars = flat.reshape(math.comb(places, cells - 1), cells - 1)
-    return np.diff(bars, axis=1, prepend=-1, append=places) - 1
 
 
 def _log_sums(weights: Floats) -> Floats:

@@ -2,23 +2,71 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import chain, combinations
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from discreet._core.arrays import Floats, Indices, Integers
 from discreet._core.errors import ParameterError
+from discreet.domain import Counts, Domain
 from discreet.mechanisms.noise import NoiseLaw
 from discreet.mechanisms.reading import Sampling
 
 if TYPE_CHECKING:
     from discreet.mechanisms.base import Mechanism
     from discreet.mechanisms.projections import Surplus
-    from discreet.mechanisms.tree import Consistent
+    from discreet.mechanisms.tree import Consistent, Tree
+
+MOST_CELLS = 65_536
+_MOST_TABLES = 1 << 15
+_MOST_TERMS = 1 << 27  # of the law at all tables
 
 
 @dataclass(frozen=True, kw_only=True)
-class DrawnFromCounts:
+class Likelihood:
+    """How a release depends on the confidential counts.
+
+    ``noiseless``: whether records are drawn from the counts as they are, which they then show little of.
+    ``withholds``: whether nothing is released of some cells.
+    ``own_cells``: whether the cells are those of the domain.
+    """
+
+    noiseless: ClassVar[bool] = False
+    withholds: ClassVar[bool] = False
+    own_cells: bool = True
+
+    @property
+    def urn(self) -> ContinuedUrn | None:
+        """The urn that the release continues."""
+        return None
+
+    @property
+    def tree(self) -> Tree | None:
+        """The tree in whose leaves the cells lie."""
+        return None
+
+    def obstacle(self, mechanism: Mechanism, records: int) -> str:
+        """Return why a release of so many confidential records has no posterior; empty where it has one."""
+        if not self.own_cells:
+            return f"there is no mechanism-aware posterior for {mechanism.name} around public points"
+        if mechanism.domain.size is None or mechanism.domain.size > MOST_CELLS:
+            return f"a mechanism-aware posterior needs a finite domain of at most {MOST_CELLS:,} cells"
+        return ""
+
+    def mean_variance(self, share: float, cells_per_record: float) -> float:
+        """Return about the variance of a mean of released records, in units of a sample's of that size.
+
+        ``share``: released records per confidential one. Independent draws from a function of the counts: ``1 + m/n``.
+        """
+        return 1.0 + share
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnFromCounts(Likelihood):
     """Records were drawn given the counts, each cell contributing a factor of its own.
 
     ``log_weight``: ``f(n, cells, counts, drawn)``, the log-likelihood of ``drawn`` released records of each cell at
@@ -27,70 +75,80 @@ class DrawnFromCounts:
     numbers of held cells and of released records; None where there is no such factor.
     """
 
+    noiseless: ClassVar[bool] = True
+
     log_weight: Callable[[int, Indices, Integers, Integers], Floats]
     log_held: Callable[[Integers, int], Floats] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class DrawnByLeast:
-    """Records were drawn given the counts by one of several laws, which the smallest count of all cells chooses.
+class ExactLaw(Likelihood):
+    """The mechanism's own law, at one table after another.
 
-    ``mixing``: ``f(n)``, a parameter of the law at each smallest count of a table of ``n`` records. It falls, and from
-    the last one on it stays.
-    ``given``: ``f(mixing)``, what the release tells at one value of the parameter.
+    ``log_prob``: ``f(records, table)``. ``terms``: how many numbers it sums for a table.
     """
 
-    mixing: Callable[[int], Floats]
-    given: Callable[[float], DrawnFromCounts]
+    noiseless: ClassVar[bool] = True
+
+    domain: Domain
+    log_prob: Callable[[Any, Counts], float]
+    terms: int
+
+    def obstacle(self, mechanism: Mechanism, records: int) -> str:
+        """Return that there are too many tables to list, and what has a posterior."""
+        cells = self.domain.size or 1
+        log_tables = math.lgamma(records + cells) - math.lgamma(cells) - math.lgamma(records + 1)
+        if log_tables < math.log(min(_MOST_TABLES, _MOST_TERMS / self.terms)) + 1e-6:
+            return ""
+        return super().obstacle(mechanism, records) or (
+            f"the posterior for {mechanism.name} lists all tables, and there are too many (records: {records:,}, "
+            f"cells: {cells:,}). Take a mechanism with a posterior at any size, such as perturbed-histogram or "
+            "smoothed-histogram"
+        )
+
+    def tables(self, records: int) -> Integers:
+        """Return the counts of all tables of so many records, a row each."""
+        return compositions(records, self.domain.size or 1)
+
+    def log_probs(self, drawn: Integers, tables: Integers) -> Floats:
+        """Return the log-probability of released numbers of records at each table."""
+        cells = self.domain.unflat(np.arange(len(drawn)))
+        records = cells.take(np.repeat(np.arange(len(drawn)), drawn))
+        distinct = (Counts(records=cells.take(row > 0), frequencies=row[row > 0]) for row in tables)
+        return np.array([self.log_prob(records, table) for table in distinct])
+
+
+def compositions(total: int, cells: int) -> Integers:
+    """Return every vector of ``cells`` non-negative integers that sum to ``total``: stars and bars."""
+    places = total + cells - 1
+    flat = np.fromiter(chain.from_iterable(combinations(range(places), cells - 1)), dtype=np.int64)
+    bars = flat.reshape(math.comb(places, cells - 1), cells - 1)
+    return np.diff(bars, axis=1, prepend=-1, append=places) - 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class NearestCounts:
-    """The released records' counts were drawn, the nearer their shares are to the table's the likelier.
-
-    The distance is the sum of the absolute differences between shares of the cells.
-
-    ``rate``: ``f(n)``; the probability is proportional to ``exp(-rate distance)``.
-    """
-
-    rate: Callable[[int], float]
-
-
-@dataclass(frozen=True, kw_only=True)
-class NearestBySquares:
-    """Counts near the table's were drawn as in NearestCounts, for a distance that is the root of a sum of squares.
-
-    ``squares``: ``f(n, counts, drawn)``, what each cell adds to the square of the distance.
-    ``log_whole``: ``f(rate, n, counts)``, the logarithm of what normalises the law at this rate, for each row of
-    counts.
-    ``listed``: how many outcomes that lists.
-    ``sharpest``: a rate at which one record more or less is told from none: beyond it the law is a rounding.
-    """
-
-    rate: Callable[[int], float]
-    squares: Callable[[int, Integers, Integers], Floats]
-    log_whole: Callable[[float, int, Integers], Floats]
-    listed: int
-    sharpest: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class DistinctRecords:
-    """Distinct records of the table, each replaced by a uniform cell with probability ``mixing``."""
-
-    mixing: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class ContinuedUrn:
+class ContinuedUrn(Likelihood):
     """The records continue the Pitman-Yor urn of this strength and discount that holds the table."""
 
     strength: float
     discount: float
 
+    @property
+    def urn(self) -> ContinuedUrn:
+        """The urn itself."""
+        return self
+
+    def obstacle(self, mechanism: Mechanism, records: int) -> str:
+        """Return that there is none: the urn has a posterior on every domain."""
+        return ""
+
+    def mean_variance(self, share: float, cells_per_record: float) -> float:
+        """Return that of an urn that holds ``n`` records, ``1 + 2m/n``."""
+        return 1.0 + 2.0 * share
+
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyCellCounts:
+class NoisyCellCounts(Likelihood):
     """Every cell's count got independent noise; records were drawn from probabilities made of the noisy counts.
 
     ``law``, ``scale``: of the noise, in records.
@@ -98,19 +156,28 @@ class NoisyCellCounts:
     counts have above the total, or nearly so: it divides them, takes an unknown number off all of them, or sets them
     off against negative neighbours.
     ``sampling``: how the records were drawn.
-    ``own_cells``: whether the cells are those of the domain.
+    ``threshold``: only noisy counts that reach it were kept, and only cells that are held got noise; None without one.
+    ``consistent``: the tree, the levels that got noise, and the estimate that they give; None without a tree.
     """
 
     law: NoiseLaw
     scale: float
     surplus: Surplus
     sampling: Sampling
-    own_cells: bool = True
+    threshold: int | None = None
+    consistent: Consistent | None = None
+
+    def mean_variance(self, share: float, cells_per_record: float) -> float:
+        """Return ``(m/n)(1 + vk/n)``, as of a population as wide as the domain, and 1 more for independent draws."""
+        noise = self.law.standard_deviation(self.scale) ** 2 * cells_per_record
+        return share * (1.0 + noise) + (self.sampling == "iid")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdedCounts(NoisyCellCounts):
-    """Only cells that are held got noise, and only noisy counts that reach ``threshold`` were kept."""
+    """Only cells that are held got noise, and only noisy counts that reach the threshold were kept."""
+
+    withholds: ClassVar[bool] = True
 
     threshold: int
 
@@ -129,60 +196,39 @@ class ThresholdedUrn(ThresholdedCounts):
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyTree(NoisyCellCounts):
-    """The nodes of some levels of a tree over the cells got noise.
-
-    ``consistent``: the tree, the levels that got noise, and the estimate that they give.
-    """
+    """The nodes of some levels of a tree over the cells got noise."""
 
     consistent: Consistent
 
+    @property
+    def tree(self) -> Tree:
+        """The tree."""
+        return self.consistent.tree
+
 
 @dataclass(frozen=True, kw_only=True)
-class NoLikelihood:
+class NoLikelihood(Likelihood):
     """How a release depends on the confidential counts is not known: the reason, from public facts, and what to do."""
 
     reason: str = "how its likelihood depends on the confidential counts is not known"
 
-
-CellLikelihood = DistinctRecords | DrawnByLeast | DrawnFromCounts | NearestBySquares | NearestCounts | NoisyCellCounts
-
-Likelihood = (
-    ContinuedUrn
-    | DistinctRecords
-    | DrawnByLeast
-    | DrawnFromCounts
-    | NearestBySquares
-    | NearestCounts
-    | NoisyCellCounts
-    | NoLikelihood
-)
+    def obstacle(self, mechanism: Mechanism, records: int) -> str:
+        """Return the reason."""
+        return f"there is no mechanism-aware posterior for {mechanism.name}, since {self.reason}"
 
 
-# Of which mechanisms a posterior is known, and what they tell of the confidential counts.
-
-MOST_CELLS = 65_536
-
-
-def no_posterior(mechanism: Mechanism) -> str:
+def no_posterior(mechanism: Mechanism, records: int) -> str:
     """Return why releases of a mechanism have no posterior here, from public facts; empty where they have one."""
-    likelihood, name, cells = mechanism.likelihood(), mechanism.name, mechanism.domain.size
-    if isinstance(likelihood, ContinuedUrn):
-        return ""
-    if isinstance(likelihood, NoLikelihood):
-        return f"there is no mechanism-aware posterior for {name}, since {likelihood.reason}"
-    if not getattr(likelihood, "own_cells", True):
-        return f"there is no mechanism-aware posterior for {name} around public points"
-    if cells is None or cells > MOST_CELLS:
-        return f"a mechanism-aware posterior needs a finite domain of at most {MOST_CELLS:,} cells"
-    return ""
+    return mechanism.likelihood().obstacle(mechanism, records)
 
 
-def known_likelihood(mechanism: Mechanism) -> CellLikelihood:
+def known_likelihood(mechanism: Mechanism, records: int) -> Likelihood:
     """Return what a release by a mechanism says about the counts of the domain's cells.
 
     Raises ParameterError for mechanisms of which no posterior is known here, before anything is computed.
     """
-    likelihood, why = mechanism.likelihood(), no_posterior(mechanism)
-    if why or isinstance(likelihood, ContinuedUrn | NoLikelihood):
+    likelihood = mechanism.likelihood()
+    why = likelihood.obstacle(mechanism, records)
+    if why or likelihood.urn is not None:
         raise ParameterError(why or f"there is no mechanism-aware posterior for {mechanism.name}")
     return likelihood

@@ -21,7 +21,7 @@ from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, held_frequencies, numbered_cells, require_relation
 from discreet.mechanisms.drawn import DrawnMechanism, Looked
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
-from discreet.mechanisms.likelihood import DistinctRecords, DrawnFromCounts
+from discreet.mechanisms.likelihood import DrawnFromCounts, Likelihood
 from discreet.privacy import Code, ConstantProfile, Guarantee, MixturePair, Profile, Relation
 
 UNIT = 1 << 32
@@ -67,17 +67,6 @@ def mixture_log_prob(domain: Domain, y: Records, x: Counts, units: int) -> float
     q = units / UNIT
     with np.errstate(divide="ignore"):  # a cell without records, where nothing is obscured
         return float(np.log((1.0 - q) * frequency / x.n + q / (domain.size or 1)).sum())
-
-
-def mixture_likelihood(cells: int, mixing: float) -> DrawnFromCounts:
-    """Return the likelihood ``((1-q) c / n + q / k)^z`` of each cell."""
-
-    def log_weight(records: int, _cells: Indices, counts: CellCounts, drawn: CellCounts) -> Floats:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            weight = drawn * np.log((1.0 - mixing) * counts / records + mixing / cells)
-        return np.where(drawn > 0, weight, 0.0)
-
-    return DrawnFromCounts(log_weight=log_weight)
 
 
 def mixed(shares: Floats, mixing: float, cells: int) -> Floats:
@@ -136,11 +125,16 @@ class Mixture(DrawnMechanism):
         remedies = helpful(self.domain, "cells", "columns", "size", "epsilon", "delta", size=self.size == 1)
         return Forecast(lost=self.mixing, lost_is="expectation", lost_to="uniform", remedies=remedies)
 
-    def likelihood(self) -> DrawnFromCounts | DistinctRecords:
-        """Return the mixture's likelihood, or that of distinct draws."""
-        if self.traits.distinct:
-            return DistinctRecords(mixing=self.mixing)
-        return mixture_likelihood(numbered_cells(self.domain, self.name), self.mixing)
+    def likelihood(self) -> Likelihood:
+        """Return the factor ``((1-q) c / n + q / k)^z`` of each cell."""
+        cells = numbered_cells(self.domain, self.name)
+
+        def log_weight(records: int, _cells: Indices, counts: CellCounts, drawn: CellCounts) -> Floats:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                weight = drawn * np.log((1.0 - self.mixing) * counts / records + self.mixing / cells)
+            return np.where(drawn > 0, weight, 0.0)
+
+        return DrawnFromCounts(log_weight=log_weight)
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return the mixture itself."""

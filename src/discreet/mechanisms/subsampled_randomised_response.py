@@ -19,6 +19,7 @@ from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.mechanisms.base import NEIGHBOURS, numbered_cells
 from discreet.mechanisms.forecast import Traits
+from discreet.mechanisms.likelihood import ExactLaw
 from discreet.mechanisms.mixture import Mixture, mixing_units, obscure
 from discreet.privacy import Budget, Guarantee, Profile, Relation
 from discreet.privacy.algebra import ChainProfile
@@ -118,18 +119,24 @@ class SubsampledRandomisedResponse(Mixture):
 
     def log_prob(self, y: Records, x: Counts) -> float:
         """Return the log-probability of the sequence ``y``, summed over how many of its records were not replaced."""
+        from scipy.special import xlogy
+
         self._require(x.n)
         held = dict(zip(self.domain.flat(x.records).tolist(), x.frequencies.tolist(), strict=True))
         q, cells = self.mixing, numbered_cells(self.domain, self.name)
-        ways = np.ones(1)  # of choosing j places and distinct records for them
+        ways = np.ones(1, dtype=object)  # whole numbers of any size, of choosing j places and distinct records for them
         for cell, times in zip(*np.unique(self.domain.flat(y), return_counts=True), strict=True):
             frequency = held.get(int(cell), 0)
             most = min(int(times), frequency)
-            ways = np.convolve(ways, [math.comb(int(times), j) * math.perm(frequency, j) for j in range(most + 1)])
-        total = sum(
-            float(w) / math.perm(x.n, j) * (1.0 - q) ** j * (q / cells) ** (self.size - j) for j, w in enumerate(ways)
-        )
-        return math.log(total) if total > 0.0 else -math.inf
+            own = [math.comb(int(times), j) * math.perm(frequency, j) for j in range(most + 1)]
+            ways = np.convolve(ways, np.array(own, dtype=object))
+        logs = [math.log(w) - math.log(math.perm(x.n, j)) + xlogy(j, 1.0 - q) for j, w in enumerate(ways)]
+        replaced = self.size - np.arange(len(ways))
+        return float(np.logaddexp.reduce(logs + replaced * math.log(q / cells)))
+
+    def likelihood(self) -> ExactLaw:
+        """Return the law itself: distinct records have no factors of single cells."""
+        return ExactLaw(domain=self.domain, log_prob=self.log_prob, terms=(self.size + 1) ** 2)
 
     def _profile(self, n: int, group: int) -> Profile:
         """Return theorem T13; one draw is one of the mixture."""

@@ -168,7 +168,7 @@ class Option:
         """Whether :func:`discreet.inference.posterior` knows how its releases depend on the table."""
         from discreet.mechanisms.likelihood import no_posterior
 
-        return self.mechanism is not None and not no_posterior(self.mechanism)
+        return self.mechanism is not None and not no_posterior(self.mechanism, self.comparison.n)
 
     @property
     def times_sampling(self) -> float | None:

@@ -18,7 +18,7 @@ from discreet._core.reading import file_sha256
 from discreet._core.text import counted, harmless, paragraph, sentence
 from discreet.domain import Domain
 from discreet.ledger import Run
-from discreet.mechanisms import REGISTRY, Mechanism
+from discreet.mechanisms import REGISTRY
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import Frames, certified_mechanism
 from discreet.releases.facts import FileFacts
@@ -50,28 +50,11 @@ def taken_for_sample(certificate: Certificate) -> ReleaseTakenForSample | None:
     if facts.mechanism.name not in REGISTRY:
         return None
     mechanism = certified_mechanism(facts)
-    factor = math.sqrt(_variance(mechanism, released, facts.records))
+    likelihood, cells = mechanism.likelihood(), mechanism.domain.size or 0
+    factor = math.sqrt(likelihood.mean_variance(released / facts.records, cells / facts.records))
     remedy = "Take intervals from estimate or regress, which know how the records were made"
     made = ReleaseTakenForSample(released, facts.records, remedy, factor=factor)
     return made if factor > _VISIBLE else None
-
-
-def _variance(mechanism: Mechanism, released: int, held: int) -> float:
-    r"""Return about the variance of a mean of ``m`` released records, in units of a sample's, :math:`s^2/m`.
-
-    Of an urn that holds ``n`` records :math:`1+2m/n`; of independent draws from a function of their counts
-    :math:`1+m/n`. Of noisy counts of ``k`` cells with variance ``v``, :math:`(m/n)(1+vk/n)`, as of a population as wide
-    as the domain, and 1 more where the draws are independent rather than stratified.
-    """
-    from discreet.mechanisms.likelihood import ContinuedUrn, NoisyCellCounts
-
-    likelihood, share = mechanism.likelihood(), released / held
-    if isinstance(likelihood, ContinuedUrn):
-        return 1.0 + 2.0 * share
-    if not isinstance(likelihood, NoisyCellCounts):
-        return 1.0 + share
-    noise = likelihood.law.standard_deviation(likelihood.scale) ** 2 * (mechanism.domain.size or 0) / held
-    return share * (1.0 + noise) + (likelihood.sampling == "iid")
 
 
 # What a release may replace: another release, whole.

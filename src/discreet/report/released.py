@@ -215,7 +215,7 @@ def _without(promise: Promise) -> str:
     if promise.certificate.several:
         return "Numbers from several tables are combined: see discreet estimate."
     mechanism = promise.mechanism
-    if why := no_posterior(mechanism):
+    if why := no_posterior(mechanism, promise.certificate.facts.records):
         return f"{why[0].upper()}{why[1:]}."
     if (mechanism.domain.size or 0) > _MOST_CELLS:
         return f"They take longer than a report where there are more than {_MOST_CELLS:,} cells: see discreet estimate."

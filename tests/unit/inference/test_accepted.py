@@ -1,4 +1,4 @@
-"""Counts that are proposed and kept with a probability, against the mechanisms' own laws on small universes."""
+"""Counts that are proposed and kept, or of tables that are all listed, against the laws of the mechanisms."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import gammaln
-from test_distinct import CELLS, DRAWS, PRIORS, N, apart, held
+from test_distinct import CELLS, DRAWS, PRIORS, N, apart, held, log_prior, tables
 
 from discreet._core.random import seeded
 from discreet.domain import Category, Counts, Domain, Integer
 from discreet.errors import ParameterError
-from discreet.inference.lattice import Counted
-from discreet.inference.near_tables import Nearest
+from discreet.inference.lattice import CountDraws
 from discreet.inference.prior import Prior
-from discreet.inference.samplers import accepted, given_counts, given_records
+from discreet.inference.samplers import ReleasedCounts, ReleasedRecords, accepted, draw_counts
 from discreet.mechanisms import (
     DataSpecificRevealOrObscure,
     ExponentialHistogram,
     Marginals,
+    PerturbedHistogram,
     SmoothedHistogram,
     StabilisedPitmanYor,
+    SubsampledRandomisedResponse,
     UrnHistogram,
 )
-from discreet.mechanisms.likelihood import known_likelihood
+from discreet.mechanisms.likelihood import known_likelihood, no_posterior
 
 
 def urn(discount: float, strength: float = 1.5) -> UrnHistogram:
@@ -58,8 +59,9 @@ def test_counts_against_all_tables(name: str, prior: str) -> None:
     mechanism, wrong, drawn = MADE[name]
     records = CELLS.unflat(np.repeat(np.arange(3), drawn))
 
-    def given(made: Any) -> Counted:
-        return given_records(known_likelihood(made), PRIORS[prior], N, np.array(drawn), DRAWS, seeded(3))
+    def given(made: Any) -> CountDraws:
+        release = ReleasedRecords(N, np.array(drawn))
+        return draw_counts(known_likelihood(made, N), [PRIORS[prior]], release, DRAWS, seeded(3))
 
     def log_likelihood(c: tuple[int, ...]) -> float:
         return float(mechanism.log_prob(records, held(c)))
@@ -98,8 +100,9 @@ def test_the_stabilised_urn_against_all_tables_and_all_noisy_counts(prior: str, 
         ]
         return float(np.logaddexp.reduce(logs)) if logs else -math.inf
 
-    def given(released: np.ndarray) -> Counted:
-        return given_records(known_likelihood(mechanism), PRIORS[prior], N, released, DRAWS, seeded(3), kept=kept)
+    def given(released: np.ndarray) -> CountDraws:
+        release = ReleasedRecords(N, released, kept)
+        return draw_counts(known_likelihood(mechanism, N), [PRIORS[prior]], release, DRAWS, seeded(3))
 
     assert apart(given(z), PRIORS[prior], log_likelihood) < 0.02
     assert apart(given(z[::-1].copy()), PRIORS[prior], log_likelihood) > 0.04
@@ -135,7 +138,8 @@ def test_the_stabilised_urn_of_few_released_records(kept: int) -> None:
 
     exact = np.exp([log_posterior(c) for c in range(n + 1)])
     exact /= exact.sum()
-    found = given_records(known_likelihood(mechanism), np.full(2, 0.5), n, z, 4000, seeded(3), kept=kept)
+    release = ReleasedRecords(n, z, kept)
+    found = draw_counts(known_likelihood(mechanism, n), [Prior(np.full(2, 0.5))], release, 4000, seeded(3))
     assert found.step == 1
     at = np.bincount(found.counts[:, 0].astype(np.int64), minlength=n + 1) / 4000
     # of 4,000 draws, five standard errors; a lattice of three records misses the first by twice as much
@@ -153,8 +157,8 @@ def test_counts_of_a_single_column_of_marginals_against_all_tables(prior: str) -
     def log_likelihood(c: tuple[int, ...]) -> float:
         return mechanism.log_prob(y, held(c))
 
-    def given(made: Marginals) -> Counted:
-        return given_counts(known_likelihood(made), PRIORS[prior], N, counts, DRAWS, seeded(3))
+    def given(made: Marginals) -> CountDraws:
+        return draw_counts(known_likelihood(made, N), [PRIORS[prior]], ReleasedCounts(N, counts), DRAWS, seeded(3))
 
     assert apart(given(mechanism), PRIORS[prior], log_likelihood) < 0.02
     louder = Marginals(domain=CELLS, records=N, scale=18.0, units=90)
@@ -168,13 +172,10 @@ WIDE = Domain(columns={"x": Integer(lower=1, upper=12)})
     "mechanism",
     [
         UrnHistogram(domain=WIDE, size=4000, strength=3.0, discount=0.5),
-        DataSpecificRevealOrObscure(domain=WIDE, size=4000, draw_epsilon=0.01),
-        ExponentialHistogram(domain=WIDE, size=300, pure_epsilon=0.1),
-        ExponentialHistogram(domain=WIDE, size=20, pure_epsilon=1.0),
         StabilisedPitmanYor(domain=WIDE, records=20_000, scale=30.0, threshold=200),
         Marginals(domain=WIDE, records=20_000, scale=200.0, units=40),
     ],
-    ids=["urn", "smallest count", "nearest, in steps", "nearest, sharply rounded", "stabilised", "marginals"],
+    ids=["urn", "stabilised", "marginals"],
 )
 def test_larger_tables(mechanism: Any) -> None:
     """Their counts, some of them 0, are within six posterior standard deviations of the means; so are sums of four."""
@@ -188,9 +189,8 @@ def test_larger_tables(mechanism: Any) -> None:
     for chunk in mechanism.reading(output, n=n).draw(getattr(mechanism, "size", 4000), rng=seeded(8)):
         np.add.at(drawn, WIDE.flat(chunk), 1)
     kept = None if outcome is None or outcome.share_from_data is None else round(outcome.share_from_data * n)
-    found = given_records(
-        known_likelihood(mechanism), Prior.learned(np.full(12, 1 / 12), firmer=2), n, drawn, 400, seeded(9), kept=kept
-    )
+    priors = Prior.learned(np.full(12, 1 / 12), firmer=2)
+    found = draw_counts(known_likelihood(mechanism, n), priors, ReleasedRecords(n, drawn, kept), 400, seeded(9))
     assert len(found.counts) == sum(found.drawn) == 400
     assert np.abs(found.counts.sum(axis=1) - n).max() <= found.step
     fours = found.counts.reshape(400, 3, 4).sum(axis=2), truth.reshape(3, 4).sum(axis=1)
@@ -198,22 +198,50 @@ def test_larger_tables(mechanism: Any) -> None:
         assert (np.abs(draws.mean(axis=0) - true) < 6.0 * draws.std(axis=0) + found.step).all()
 
 
-def test_what_normalises_the_law_is_that_of_the_mechanism() -> None:
-    """By Fourier's formula as by the convolution that draws the counts, up to what all tables have in common."""
-    mechanism = nearest(1.0, 30)
-    prior = PRIORS["process"]
-    (one,) = Nearest.under(mechanism.likelihood(), [prior], N, np.array([20, 5, 5]))  # type: ignore[arg-type]
-    counts = np.array([[6, 0, 0], [2, 2, 2], [0, 1, 5]])
-    nodes = np.array(one._law.nodes)
-    proposed = [
-        np.logaddexp.reduce(nodes * 30 - one._law.log_generating(row * 30 / N, nodes).sum(axis=0)) for row in counts
-    ]
-    records = CELLS.unflat(np.repeat(np.arange(3), [20, 5, 5]))
-    for row, beside, other in zip(counts, one._law.beside_nodes(counts, 1), proposed, strict=True):
-        near = -np.abs(np.array([20, 5, 5]) - row * 5.0).sum() * one._law.steep
-        ways = math.lgamma(31) - math.lgamma(21) - 2 * math.lgamma(6)
-        own = mechanism.log_prob(records, held(tuple(row.tolist()))) + ways - near
-        assert math.isclose(beside + other, own, abs_tol=1e-7)
+@pytest.mark.parametrize("softer", [False, True])
+def test_all_tables_under_several_trees(softer: bool) -> None:
+    """Draws are shared out among the trees by what each of them foresees, and follow the mixture."""
+    mechanism, drawn = obscured(3.0), np.array([9, 2, 1])
+    priors = Prior.learned(np.full(3, 1 / 3), firmer=0, wide=1.0, softer=softer)
+    found = draw_counts(known_likelihood(mechanism, N), priors, ReleasedRecords(N, drawn), DRAWS, seeded(3))
+    records = CELLS.unflat(np.repeat(np.arange(3), drawn))
+    logs = np.array([[log_prior(one, c) + mechanism.log_prob(records, held(c)) for c in tables()] for one in priors])
+    weights = np.exp(logs - logs.max())
+    exact = weights.sum(axis=0) / weights.sum()
+    rows = [tuple(row) for row in found.counts.astype(int).tolist()]
+    shares = np.array([rows.count(c) for c in tables()]) / DRAWS
+    assert 0.5 * np.abs(shares - exact).sum() < 0.02
+    assert np.abs(np.array(found.drawn) / DRAWS - weights.sum(axis=1) / weights.sum()).max() < 0.02
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        DataSpecificRevealOrObscure(domain=WIDE, size=8, draw_epsilon=0.01),
+        ExponentialHistogram(domain=WIDE, size=8, pure_epsilon=0.1),
+        ExponentialHistogram(domain=WIDE, size=3, pure_epsilon=0.1, loss="l2"),
+        SubsampledRandomisedResponse(domain=WIDE, size=8, mixing=0.1),
+    ],
+)
+def test_all_tables_of_many_records_are_refused_with_what_has_a_posterior(mechanism: Any) -> None:
+    with pytest.raises(
+        ParameterError, match=r"lists all tables, and there are too many \(records: 20,000, cells: 12\)"
+    ):
+        known_likelihood(mechanism, 20_000)
+    assert known_likelihood(mechanism, 4).tables(4).shape == (math.comb(15, 11), 12)
+    for other in (
+        PerturbedHistogram(domain=WIDE, records=20_000, scale=2.0),
+        SmoothedHistogram(domain=WIDE, size=8, mixing=0.1),
+    ):
+        assert no_posterior(other, 20_000) == ""
+
+
+def test_terms_of_the_law_are_limited_too() -> None:
+    two = Domain(columns={"x": Integer(lower=1, upper=2)})
+    assert no_posterior(ExponentialHistogram(domain=two, size=100, pure_epsilon=1.0), 3000) == ""
+    assert no_posterior(ExponentialHistogram(domain=two, size=1000, pure_epsilon=1.0), 3000)
+    assert no_posterior(DataSpecificRevealOrObscure(domain=two, size=1000, draw_epsilon=1.0), 30_000) == ""
+    assert no_posterior(DataSpecificRevealOrObscure(domain=two, size=1000, draw_epsilon=1.0), 40_000)
 
 
 def test_cells_without_records_may_hold_as_many_as_one_record_stands_for() -> None:
@@ -221,7 +249,8 @@ def test_cells_without_records_may_hold_as_many_as_one_record_stands_for() -> No
     cells = Domain(columns={"x": Integer(lower=1, upper=4)})
     mechanism = SmoothedHistogram(domain=cells, size=10, mixing=1e-9)
     drawn = np.array([10, 0, 0, 0])
-    found = given_records(known_likelihood(mechanism), Prior.halving(np.full(4, 0.25)), 2000, drawn, 4000, seeded(1))
+    release, prior = ReleasedRecords(2000, drawn), Prior.nested(np.full(4, 0.25))
+    found = draw_counts(known_likelihood(mechanism, 2000), [prior], release, 4000, seeded(1))
     pair = found.counts[:, 2:].sum(axis=1) / 2000  # Beta(1, 10 + 1)
     assert abs(pair.mean() - 1.0 / 12.0) < 6.0 * pair.std() / math.sqrt(4000)
     assert 0.25 < pair.max() < 0.9

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from typing import Any
 
 import numpy as np
@@ -12,15 +11,15 @@ from scipy.special import gammaln
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer
-from discreet.inference.lattice import Counted
+from discreet.inference.lattice import CountDraws
 from discreet.inference.prior import Prior
-from discreet.inference.samplers import given_records
+from discreet.inference.samplers import ReleasedRecords, draw_counts
 from discreet.mechanisms import SubsampledRandomisedResponse, UrnHistogram
 from discreet.mechanisms.likelihood import known_likelihood
 
 CELLS = Domain(columns={"x": Integer(lower=1, upper=3)})
 N, DRAWS = 6, 40_000
-PRIORS = {"process": Prior(np.array([0.5, 0.3, 0.7])), "tree": Prior.halving(np.full(3, 1 / 3))}
+PRIORS = {"process": Prior(np.array([0.5, 0.3, 0.7])), "tree": Prior.nested(np.full(3, 1 / 3))}
 
 
 def tables() -> list[tuple[int, ...]]:
@@ -42,7 +41,7 @@ def log_prior(prior: Prior, c: tuple[int, ...]) -> float:
     return total
 
 
-def apart(counted: Counted, prior: Prior, log_likelihood: Any) -> float:
+def apart(counted: CountDraws, prior: Prior, log_likelihood: Any) -> float:
     """Return the total variation between the drawn tables and their exact posterior.
 
     Of 28 tables and 40,000 draws it is above .02 with a probability below 1e-9: its mean is at most half of
@@ -87,14 +86,15 @@ def test_counts_against_all_tables(name: str, prior: str) -> None:
     def log_likelihood(c: tuple[int, ...]) -> float:
         return float(mechanism.log_prob(records, held(c)))
 
-    def given(made: Any) -> Counted:
-        return given_records(known_likelihood(made), PRIORS[prior], N, z, DRAWS, seeded(3))
+    def given(made: Any) -> CountDraws:
+        return draw_counts(known_likelihood(made, N), [PRIORS[prior]], ReleasedRecords(N, z), DRAWS, seeded(3))
 
     right = given(mechanism)
     assert not right.approximation
     assert apart(right, PRIORS[prior], log_likelihood) < 0.02
     twins = [] if wrong is None else [given(wrong)]
-    twins.append(given_records(known_likelihood(mechanism), PRIORS[prior], N, z[::-1].copy(), DRAWS, seeded(3)))
+    backwards = ReleasedRecords(N, z[::-1].copy())
+    twins.append(draw_counts(known_likelihood(mechanism, N), [PRIORS[prior]], backwards, DRAWS, seeded(3)))
     for twin in twins:
         assert apart(twin, PRIORS[prior], log_likelihood) > 0.04
 
@@ -102,25 +102,6 @@ def test_counts_against_all_tables(name: str, prior: str) -> None:
 def test_records_that_are_all_replaced_say_nothing() -> None:
     mechanism = SubsampledRandomisedResponse(domain=CELLS, size=4, mixing=1.0)
     prior = PRIORS["process"]
-    found = given_records(known_likelihood(mechanism), prior, N, np.array([4, 0, 0]), DRAWS, seeded(1))
+    release = ReleasedRecords(N, np.array([4, 0, 0]))
+    found = draw_counts(known_likelihood(mechanism, N), [prior], release, DRAWS, seeded(1))
     assert apart(found, prior, lambda _: 0.0) < 0.02
-
-
-def test_many_records_of_a_large_table() -> None:
-    """With few replaced records shares are those released; none of the weights underflows."""
-    cells = Domain(columns={"x": Integer(lower=1, upper=50)})
-    mechanism = SubsampledRandomisedResponse(domain=cells, size=20_000, mixing=0.05)
-    shares = seeded(2).dirichlet(np.ones(50))
-    truth = np.round(1e6 * shares)
-    truth[0] += 1e6 - truth.sum()
-    x = Counts(records=cells.unflat(np.arange(50)), frequencies=truth.astype(np.int64))
-    drawn = np.zeros(50, dtype=np.int64)
-    for chunk in mechanism.kernel(x, rng=seeded(4)):
-        np.add.at(drawn, cells.flat(chunk), 1)
-    prior = Prior.halving(np.full(50, 0.02))
-    counts = given_records(known_likelihood(mechanism), prior, 10**6, drawn, 400, seeded(5)).counts
-    assert (counts.sum(axis=1) == 1e6).all()
-    score = (truth - counts.mean(axis=0)) / counts.std(axis=0)
-    assert np.abs(score).max() < 5.0  # 50 scores, nearly normal: above 5 with a probability of 3e-5
-    assert 0.5 < float((score**2).mean()) < 1.7
-    assert math.isclose(float(counts.mean(axis=0).sum()), 1e6)

@@ -11,7 +11,7 @@ import pytest
 from discreet._core.random import seeded
 from discreet.domain import Category, Domain, Integer
 from discreet.inference import Posterior, noisy_counts_posterior
-from discreet.inference.bounds import Estimates, Hidden, halves
+from discreet.inference.bounds import Estimates, UnseenCells, halves
 from discreet.inference.samplers import sets_of
 from discreet.mechanisms.tree import Tree
 
@@ -134,7 +134,7 @@ def test_some_cell_is_never_hidden() -> None:
 
 def posterior(domain, masses, cells) -> Posterior:
     support = domain.unflat(np.arange(domain.size))
-    return Posterior.of_arrays(domain, support, [masses], bounds=True, untold=Hidden(np.array(cells)))
+    return Posterior.of_arrays(domain, support, [masses], bounds=True, unseen=UnseenCells(np.array(cells)))
 
 
 def test_bounds_by_hand() -> None:

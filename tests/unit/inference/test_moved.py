@@ -15,7 +15,7 @@ from discreet._core.random import seeded
 from discreet.domain import Domain, Integer
 from discreet.inference.positive import Moved, _nearest_held, _runs, _sets
 from discreet.inference.prior import Prior
-from discreet.inference.samplers import given_records
+from discreet.inference.samplers import ReleasedRecords, draw_counts
 from discreet.mechanisms import PerturbedHistogram
 from discreet.mechanisms.likelihood import NoisyCellCounts, known_likelihood
 from discreet.mechanisms.noise import LAPLACE
@@ -51,10 +51,11 @@ def empty_run(surplus: Literal["moved", "shifted"]) -> np.ndarray:
     """Return draws of how many of 2,000 records lie in 16 cells without released ones, beside 16 cells with 31 each."""
     domain, n = Domain(columns={"x": Integer(lower=1, upper=32)}), 2000
     mechanism = PerturbedHistogram(domain=domain, records=n, scale=6.7, projection="w1", sampling="stratified")
-    likelihood = known_likelihood(mechanism)
+    likelihood = known_likelihood(mechanism, n)
     assert isinstance(likelihood, NoisyCellCounts)
-    drawn, prior = np.repeat([31, 0], 16), Prior.halving(np.full(32, 1 / 32))
-    counts = given_records(replace(likelihood, surplus=surplus), prior, n, drawn, 2000, seeded(2)).counts
+    drawn, prior = np.repeat([31, 0], 16), Prior.nested(np.full(32, 1 / 32))
+    likelihood = replace(likelihood, surplus=surplus)
+    counts = draw_counts(likelihood, [prior], ReleasedRecords(n, drawn), 2000, seeded(2)).counts
     return counts[:, 16:].sum(axis=1)
 
 
@@ -75,7 +76,7 @@ def test_what_a_run_holds_is_hidden_as_a_sum(strength: float | None) -> None:
     n, scale, drawn = 10, 1.5, np.array([3, 0, 0, 0, 0, 2])
     likelihood = NoisyCellCounts(law=LAPLACE, scale=scale, surplus="moved", sampling="stratified")
     base = np.full(6, 1 / 6)
-    prior = Prior.halving(base) if strength is None else Prior(strength * base)
+    prior = Prior.nested(base) if strength is None else Prior(strength * base)
     made = Moved(likelihood, prior, n, drawn)
     tables = np.array([c for c in itertools.product(range(n + 1), repeat=6) if sum(c) == n])
 
@@ -113,11 +114,11 @@ def test_no_table_is_too_lopsided(cells: int, n: int, scale: float, size: int, s
     domain, rng = Domain(columns={"x": Integer(lower=1, upper=cells)}), seeded(4)
     mechanism = PerturbedHistogram(domain=domain, records=n, scale=scale, projection="w1", sampling="stratified")
     base = np.full(cells, 1.0 / cells)
-    prior = Prior.halving(base) if strength is None else Prior(strength * base)
+    prior = Prior.nested(base) if strength is None else Prior(strength * base)
     for concentration in (0.02, 1.0):
         held = rng.multinomial(n, rng.dirichlet(np.full(cells, concentration)))
         drawn = released(mechanism, held, size, rng)
-        counted = given_records(known_likelihood(mechanism), prior, n, drawn, 20, rng)
+        counted = draw_counts(known_likelihood(mechanism, n), [prior], ReleasedRecords(n, drawn), 20, rng)
         assert np.isfinite(counted.counts).all()
         assert (counted.counts >= 0).all()
         assert np.abs(counted.counts.sum(axis=1) - n).max() <= math.ceil(counted.step / 2)

@@ -253,7 +253,7 @@ def test_learned_parameters_rank_evenly() -> None:
 def _released(sizes) -> Released:
     values = np.linspace(0.0, 1.0, len(sizes))
     return Released(domain=UNIT, records=Records(columns=(values,)), counts=np.array(sizes, dtype=np.float64),
-                    urn=None, certified=False, held=None)  # fmt: skip
+                    urn=None, n_held=None)  # fmt: skip
 
 
 def test_learning_one_of_the_two() -> None:

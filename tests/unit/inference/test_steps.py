@@ -36,7 +36,7 @@ def told(counts: np.ndarray, records: int, step: int) -> float:
     noise = Noise("gaussian", SPREAD)
 
     def log(start: float) -> float:
-        prior = Prior.halving(np.full(CELLS, 1.0 / CELLS), start)
+        prior = Prior.nested(np.full(CELLS, 1.0 / CELLS), start=start)
         lattice = Lattice(records, step, prior, _lowered(counts, records), noise.spread)
         laws = _each(lambda y: _near(lattice, y, noise), lattice, counts)
         return Sums(laws, lattice.total, lattice.levels).log
@@ -72,7 +72,7 @@ def test_records_along_a_tree_tell_of_it_the_same_on_a_finer_lattice(
 
     def told() -> float:
         _, firmer, one = along(likelihood.consistent.tree, np.full(CELLS, 1.0 / CELLS), firmer=0)
-        logs = [_Leaves.of(likelihood, prior, records, released).log for prior in (firmer, one)]
+        logs = [_Leaves.from_records(likelihood, prior, records, released).log for prior in (firmer, one)]
         return logs[0] - logs[1]
 
     found = told()

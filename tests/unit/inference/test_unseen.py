@@ -19,7 +19,7 @@ from discreet.inference.missing_mass import (
     _held_few,
     _held_many,
     _of_an_urn,
-    _urn_of,
+    _Urn,
     given_fresh_values,
     new_values_law,
 )
@@ -186,7 +186,7 @@ def test_many_values_have_the_interval_of_their_simulation(theta, sigma) -> None
     """Quantiles of 4,000 simulated numbers are off by 6 % of a standard deviation; both are rounded to whole values."""
     sizes = np.concatenate([np.full(900, 1), np.full(300, 2), np.arange(3, 60)])
     table = pl.DataFrame({"x": np.repeat(np.arange(len(sizes)) / 10_000, sizes)})
-    urn = _urn_of(_of_an_urn(table, UNIT), theta, sigma, 5_000)
+    urn = _Urn.from_release(_of_an_urn(table, UNIT), theta, sigma, 5_000)
     for level in (0.5, 0.95):
         few, many = _held_few(urn, level)
         low, high = _held_many(urn, level)

@@ -10,9 +10,10 @@ from scipy.optimize import linprog
 from discreet._core.random import seeded
 from discreet.domain import Category, Counts, Domain, Integer
 from discreet.inference import Posterior
-from discreet.inference.bounds import Withheld
-from discreet.inference.mechanism_aware import posterior_of_counts
+from discreet.inference.bounds import UnseenCells
+from discreet.inference.mechanism_aware import latent_counts, population_posterior
 from discreet.inference.prior import Noise
+from discreet.inference.samplers import ReleasedCounts
 from discreet.mechanisms import StabilityHistogram
 from discreet.mechanisms.likelihood import ThresholdedCounts
 from discreet.privacy import Budget
@@ -22,7 +23,7 @@ PARTS = 64
 
 def posterior(domain, masses, cells, most):
     support = domain.unflat(np.arange(domain.size))
-    return Posterior.of_arrays(domain, support, [masses], bounds=True, untold=Withheld(np.array(cells), most))
+    return Posterior.of_arrays(domain, support, [masses], bounds=True, unseen=UnseenCells(np.array(cells), most))
 
 
 def programmed(values, masses, cells, most):
@@ -104,13 +105,16 @@ def test_no_cell_holds_more_than_is_taken_for_possible() -> None:
     assert isinstance(likelihood, ThresholdedCounts)
     seen = np.full(50, np.nan)
     seen[:10] = 100.0
-    of_table = Withheld.below(likelihood, seen, 1000, population=False)
+    of_table = UnseenCells.withheld(likelihood, ReleasedCounts(1000, seen))
+    assert of_table.most is not None
     assert of_table.cells.sum() == 40
     noise = Noise.of(likelihood.law, likelihood.scale)
     count = round(of_table.most * 1000)
     assert noise.below(np.array([likelihood.threshold - count]))[0] <= 1e-3 / 40
     assert noise.below(np.array([likelihood.threshold - count + 1]))[0] > 1e-3 / 40
-    assert Withheld.below(likelihood, seen, 1000, population=True).most > of_table.most
+    whole = of_table.of_population(1000)
+    assert whole.cells is of_table.cells
+    assert (whole.most or 0.0) > of_table.most
 
 
 def test_intervals_of_releases_hold_where_the_prior_would_be_wrong() -> None:
@@ -129,9 +133,8 @@ def test_intervals_of_releases_hold_where_the_prior_would_be_wrong() -> None:
         seen[domain.flat(estimates.records)] = estimates.counts
         assert np.isnan(seen[80:]).all()
         for kind in within:
-            made = posterior_of_counts(
-                mechanism, 1000, seen, released=False, strength=None, draws=200, rng=rng, of="table", within=kind
-            )
+            latent = latent_counts(mechanism, ReleasedCounts(1000, seen), strength=None, draws=200, rng=rng)
+            made = population_posterior(latent, rng, of="table", within=kind)
             (row,) = made.summary(["mean"]).rows
             within[kind] += row.lower <= truth <= row.upper
             assert any("nothing was released of cells" in note for note in made.notes) is (kind == "bounds")

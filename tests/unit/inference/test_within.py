@@ -11,9 +11,9 @@ import pytest
 from discreet._core.random import seeded
 from discreet.domain import Category, Date, Domain, Integer, Numeric
 from discreet.inference import Posterior
-from discreet.inference.mechanism_aware import counts_of
+from discreet.inference.mechanism_aware import latent_counts
 from discreet.inference.prior import Noise, Prior
-from discreet.inference.samplers import noisy
+from discreet.inference.samplers import ReleasedCounts, ReleasedRecords, noisy
 from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, StabilityHistogram
 from discreet.privacy import Budget
 
@@ -167,15 +167,17 @@ def far(draws: np.ndarray, weights: np.ndarray) -> bool:
 @pytest.mark.parametrize("start", [0.0, 1.0, math.inf])
 def test_counts_given_a_tree_prior_against_all_tables(start: float) -> None:
     noise = Noise("laplace", 2.0)
-    assert not far(noisy(Prior.halving(BASE, start), 6, SEEN, noise, 40_000, seeded(3)).counts, known(start)[1])
-    for twin in (Prior(BASE), Prior.halving(BASE, 0.0 if start else math.inf)):
-        assert far(noisy(twin, 6, SEEN, noise, 40_000, seeded(3)).counts, known(start)[1])
+    assert not far(noisy([Prior.nested(BASE, start=start)], 6, SEEN, noise, 40_000, seeded(3)).counts, known(start)[1])
+    for twin in (Prior(BASE), Prior.nested(BASE, start=0.0 if start else math.inf)):
+        assert far(noisy([twin], 6, SEEN, noise, 40_000, seeded(3)).counts, known(start)[1])
 
 
 def test_the_release_tells_where_splits_become_firmer() -> None:
     """Draws are shared out as the priors foresee the noisy counts: the odds are those of all tables."""
     starts = (0.0, 1.0, math.inf)
-    counted = noisy([Prior.halving(BASE, each) for each in starts], 6, SEEN, Noise("laplace", 2.0), 40_000, seeded(3))
+    counted = noisy(
+        [Prior.nested(BASE, start=each) for each in starts], 6, SEEN, Noise("laplace", 2.0), 40_000, seeded(3)
+    )
     odds = np.array([known(each)[0] for each in starts])
     odds /= odds.sum()
     apart = np.abs(np.array(counted.drawn) / 40_000 - odds) / np.sqrt(odds * (1.0 - odds) / 40_000)
@@ -189,16 +191,18 @@ def test_the_release_tells_where_splits_become_firmer() -> None:
 def test_smooth_and_heaped_columns_are_told_apart(start: float, records: int, spread: float) -> None:
     """Whatever the lattice: counts that were drawn from one prior are taken for its own."""
     base, rng = np.full(200, 1.0 / 200), seeded(7)
-    held = rng.multinomial(records, Prior.halving(base, start).masses(np.zeros((1, 200)), rng)[0])
+    held = rng.multinomial(records, Prior.nested(base, start=start).masses(np.zeros((1, 200)), rng)[0])
     seen = held + np.rint(rng.normal(0.0, spread, 200))
     starts = (2.0, math.inf)
-    counted = noisy([Prior.halving(base, each) for each in starts], records, seen, Noise("gaussian", spread), 100, rng)
+    counted = noisy(
+        [Prior.nested(base, start=each) for each in starts], records, seen, Noise("gaussian", spread), 100, rng
+    )
     assert counted.drawn[starts.index(start)] > 90
     assert np.abs(counted.counts.sum(axis=1) - records).max() <= counted.step
 
 
 def test_masses_given_counts_have_the_means_of_the_splits() -> None:
-    prior, counts = Prior.halving(np.full(4, 0.25)), np.array([3.0, 1.0, 0.0, 2.0])
+    prior, counts = Prior.nested(np.full(4, 0.25)), np.array([3.0, 1.0, 0.0, 2.0])
     draws = prior.masses(np.broadcast_to(counts, (40_000, 4)), seeded(4))
     left, within = 5.0 / 8.0, np.array([4.0 / 6.0, 2.0 / 6.0, 1.0 / 4.0, 3.0 / 4.0])
     exact = within * np.array([left, left, 1 - left, 1 - left])
@@ -212,9 +216,9 @@ def test_withheld_cells_have_the_wider_prior() -> None:
     for kind, wide in ((PerturbedHistogram, 2.0), (StabilityHistogram, 1.0)):
         mechanism = kind.calibrated(Budget(epsilon=1.0, delta=1e-6), domain=domain, n=400, size=None)
         seen = np.array([200.0, 100.0, 60.0, 40.0 if kind is PerturbedHistogram else np.nan])
-        told = counts_of(mechanism, 400, seen, released=False, strength=None, draws=5, rng=seeded(1))
-        assert [prior.wide for prior in told.priors] == [wide]
-        assert told.priors[0].alpha.tolist() == [wide / 2.0] * 4
+        latent = latent_counts(mechanism, ReleasedCounts(400, seen), strength=None, draws=5, rng=seeded(1))
+        assert [prior.wide for prior in latent.priors] == [wide]
+        assert latent.priors[0].alpha.tolist() == [wide / 2.0] * 4
 
 
 FOUR = np.array([c for c in itertools.product(range(7), repeat=4) if sum(c) == 6])
@@ -227,9 +231,9 @@ def test_records_without_noise_choose_between_equal_and_softer_splits() -> None:
     """
     domain = Domain(columns={"x": Integer(lower=1, upper=4)})
     mechanism = DirichletMultinomial(domain=domain, size=8, prior=0.5)
-    seen = np.array([3.0, 2.0, 1.0, 2.0])
-    told = counts_of(mechanism, 6, seen, released=True, strength=None, draws=40_000, rng=seeded(5))
-    assert [(one.wide, one.growth) for one in told.priors] == [(1.0, 4.0), (1.0, 0.5)]
+    seen = np.array([3, 2, 1, 2])
+    latent = latent_counts(mechanism, ReleasedRecords(6, seen), strength=None, draws=40_000, rng=seeded(5))
+    assert [(one.wide, one.growth) for one in latent.priors] == [(1.0, 4.0), (1.0, 0.5)]
     process = [sum(math.lgamma(0.25 + c) - math.lgamma(0.25) - math.lgamma(c + 1) for c in row) for row in FOUR]
     laws = [np.array([tree_law([0.25] * 4, row, 0.0, 1.0, growth) for row in FOUR]) for growth in (1.0, 0.5)]
     assert laws[1] == pytest.approx(np.array(process), abs=1e-9)
@@ -239,11 +243,11 @@ def test_records_without_noise_choose_between_equal_and_softer_splits() -> None:
     ]
     weights = [np.exp(law + likelihood) for law in laws]
     odds = np.array([one.sum() for one in weights]) / sum(one.sum() for one in weights)
-    drawn = np.array(told.counted.drawn) / 40_000
+    drawn = np.array(latent.draws.drawn) / 40_000
     assert abs(drawn[0] - odds[0]) < 5.0 * math.sqrt(odds[0] * odds[1] / 40_000)  # rate 6e-7
     assert abs(odds[0] - 0.5) > 0.03  # so that equal shares would be rejected
     exact = sum(weights) / sum(one.sum() for one in weights)
-    counts, alone = told.counted.counts, weights[0] / weights[0].sum()
+    counts, alone = latent.draws.counts, weights[0] / weights[0].sum()
     spread = 5.0 * counts.std(axis=0) / 200.0
     assert (np.abs(counts.mean(axis=0) - exact @ FOUR) < spread).all()  # four numbers: rate 2e-6
     assert not (np.abs(alone @ FOUR - exact @ FOUR) < spread).all()  # one tree alone would be rejected

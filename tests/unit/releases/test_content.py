@@ -178,7 +178,7 @@ def test_a_model_has_no_law_no_calibration_and_no_forecast() -> None:
         mechanism.predictive(nothing, support=nothing, n=9, rng=seeded(0))
     with pytest.raises(ParameterError, match="not calibrated from a budget"):
         type(mechanism).calibrated(Budget(epsilon=1.0), domain=VISITS, n=9)
-    assert "censored-posterior" in no_posterior(mechanism)
+    assert "censored-posterior" in no_posterior(mechanism, 9)
     assert utility_facts(mechanism, 9)["share_not_from_data"] is None
     with pytest.raises(ParameterError, match="there is no mechanism 'censored-posterior'"):
         named("censored-posterior")
