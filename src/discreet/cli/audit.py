@@ -7,28 +7,18 @@ from typing import Any
 import click
 
 from discreet._core.text import counted
-from discreet.cli.console import Commands, alarm, echo, show
-from discreet.cli.ledger import json_option
-from discreet.cli.options import param_option, parameters
+from discreet.cli.console import Commands, alarm, answer, echo
+from discreet.cli.options import PATH, RELATIONS, command, option, parameters, shared
+
+audit = Commands("audit", help="Examine a release, or what makes one. The results are for the custodian alone.")
 
 
-@click.group(cls=Commands, invoke_without_command=True)
-@click.pass_context
-def audit(context: click.Context) -> int:
-    """Examine a release, or what makes one. The results are for the custodian alone."""
-    from discreet.cli.commands import help_without_command
-
-    return help_without_command(context)
-
-
-@audit.command("split")
-@click.argument("data", type=click.Path())
-@click.option("--out-data", type=click.Path(), required=True, help="File to write: the table to make releases from.")
-@click.option("--out-control", type=click.Path(), required=True, help="File to write: the control, to be kept out.")
-@click.option("--record", type=click.Path(), required=True, help="JSON file to write: how the control was drawn.")
-@click.option("--share", type=float, default=0.5, show_default=True, help="Share of the records that are the control.")
-@click.option("--unit", help="Column that names the privacy unit of each row, such as a person. Whole units are drawn.")
-@json_option
+@command("data", within=audit)
+@option("--out-data", PATH, "File to write: the table to make releases from.", required=True)
+@option("--out-control", PATH, "File to write: the control, to be kept out.", required=True)
+@option("--record", PATH, "JSON file to write: how the control was drawn.", required=True)
+@option("--share", float, "Share of the records that are the control.", default=0.5)
+@option("--unit", str, "Column that names the privacy unit of each row, such as a person. Whole units are drawn.")
 def split(data: str, as_json: bool, **options: Any) -> None:
     """Draw a control from the confidential table DATA at random, before a release is made.
 
@@ -37,43 +27,33 @@ def split(data: str, as_json: bool, **options: Any) -> None:
     """
     from discreet.audit.split import split as run
 
-    made = run(data, **options)
-    numbers = {name: made.facts[name] for name in ("records", "control_records", "commitment")}
-    if as_json:
-        show({**options, **numbers})
-        return
-    kept = f"{numbers['records']:,}"
-    of = ("", "") if made.unit is None else (f" of {counted(made.facts['control_units'], 'unit')}",
-                                             f" of {made.facts['units']:,}")  # fmt: skip
-    echo(f"drew {counted(numbers['control_records'], 'record')}{of[0]} as the control and kept {kept}{of[1]}.")
-    echo(f"commitment: {made.commitment}")
-    echo("The three files are confidential. The commitment is not: it may be told before the release is made.")
+    control = run(data, **options)
+    numbers = {name: control.facts[name] for name in ("records", "control_records", "commitment")}
+    drawn, kept = counted(numbers["control_records"], "record"), f"{numbers['records']:,}"
+    if control.unit is not None:
+        drawn += f" of {counted(control.facts['control_units'], 'unit')}"
+        kept += f" of {control.facts['units']:,}"
+    answer(
+        as_json,
+        {**options, **numbers},
+        f"drew {drawn} as the control and kept {kept}.",
+        f"commitment: {control.commitment}",
+        "The three files are confidential. The commitment is not: it may be told before the release is made.",
+    )
 
 
-@audit.command("release")
-@click.argument("released", type=click.Path())
-@click.option("--data", type=click.Path(), required=True, help="CONFIDENTIAL table that the release was made from.")
-@click.option("--control", type=click.Path(), required=True, help="CONFIDENTIAL records that were kept out of it.")
-@click.option("--record", type=click.Path(), help="Record of audit split. By default the one in the folder of either.")
-@click.option("--certificate", type=click.Path(), help="Its certificate. By default RELEASED with .certificate.json.")
-@click.option("--epsilon", type=float, help="Instead of a certificate: the privacy budget that is claimed.")
-@click.option("--delta", type=float, help="Instead of a certificate: the delta that is claimed. By default 0.")
-@click.option(
-    "--relation",
-    type=click.Choice(["replacement", "add-remove"]),
-    help="Instead of a certificate: between which tables it is claimed. By default replacement.",
-)
-@click.option("--level", type=float, default=0.001, show_default=True, help="Largest rate of false alarms.")
-@json_option
+@command("released", within=audit)
+@option("--data", PATH, "CONFIDENTIAL table that the release was made from.", required=True)
+@option("--control", PATH, "CONFIDENTIAL records that were kept out of it.", required=True)
+@option("--record", PATH, "Record of audit split. By default the one in the folder of either.")
+@shared("certificate")
+@option("--epsilon", float, "Instead of a certificate: the privacy budget that is claimed.")
+@option("--delta", float, "Instead of a certificate: the delta that is claimed. By default 0.")
+@option("--relation", RELATIONS, "Instead of a certificate: between which tables it is claimed. By default "
+        "replacement.")  # fmt: skip
+@option("--level", float, "Largest rate of false alarms.", default=0.001)
 def release(
-    released: str,
-    data: str,
-    control: str,
-    record: str | None,
-    certificate: str | None,
-    level: float,
-    as_json: bool,
-    **stated: Any,
+    released: str, data: str, control: str, record: str | None, level: float, as_json: bool, **claim: Any
 ) -> int:
     """Test whether a RELEASED table shows more of DATA than it claims. The result is CONFIDENTIAL.
 
@@ -84,31 +64,27 @@ def release(
     from discreet.audit.release import audit_release, claimed
     from discreet.confidential.custodian import reveal_to_custodian
 
-    claim = claimed(released, certificate, **stated)
-    found = reveal_to_custodian(audit_release(released, data, control, claim, record=record, level=level))
-    if as_json:
-        show(found.to_dict())
-    elif found.rejected:
-        *lines, verdict = str(found).splitlines()
-        echo("\n".join(lines))
-        alarm(verdict)
-    else:
-        echo(str(found))
-    return 1 if found.rejected else 0
+    result = reveal_to_custodian(
+        audit_release(released, data, control, claimed(released, **claim), record=record, level=level)
+    )
+    *lines, verdict = str(result).splitlines()
+    answer(as_json, result.to_dict(), "\n".join(lines))
+    if not as_json:
+        (alarm if result.rejected else echo)(verdict)
+    return int(bool(result.rejected))
 
 
-@audit.command("mechanism")
+@command(within=audit)
 @click.argument("mechanism")
-@click.option("--epsilon", type=float, default=1.0, show_default=True, help="Privacy budget that it is calibrated for.")
-@click.option("--delta", type=float, default=0.0, show_default=True, help="Privacy budget that it is calibrated for.")
-@click.option("--records", type=int, default=3, show_default=True, help="Number of records of the tables.")
-@click.option("--size", type=int, default=2, show_default=True, help="Number of records released.")
-@param_option
-@click.option("--runs", type=int, default=2000, show_default=True, help="Runs per table, in each of three stages.")
-@click.option("--error", type=float, default=0.001, show_default=True, help="Largest rate of false alarms of the runs.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the runs. They read no table of yours.")
-@json_option
-def mechanism(mechanism: str, pairs: Any, as_json: bool, **options: Any) -> int:
+@option("--epsilon", float, "Privacy budget that it is calibrated for.", default=1.0)
+@option("--delta", float, "Privacy budget that it is calibrated for.", default=0.0)
+@option("--records", int, "Number of records of the tables.", default=3)
+@option("--size", int, "Number of records released.", default=2)
+@shared("param")
+@option("--runs", int, "Runs per table, in each of three stages.", default=2000)
+@option("--error", float, "Largest rate of false alarms of the runs.", default=0.001)
+@option("--seed", int, "Seed of the runs. They read no table of yours.", default=0)
+def mechanism(mechanism: str, as_json: bool, **options: Any) -> int:
     """Examine a MECHANISM on small tables: by listing all outputs where that is possible, and by running it.
 
     Beside it stand broken twins, calibrated for larger epsilons and held to the same claim: the answer says which of
@@ -116,18 +92,15 @@ def mechanism(mechanism: str, pairs: Any, as_json: bool, **options: Any) -> int:
     """
     from discreet.planner.examined import examined
 
-    found = examined(mechanism, **options, **parameters(pairs))
-    show(found.to_dict()) if as_json else echo(str(found))
-    return 1 if found.rejected else 0
+    result = examined(mechanism, **parameters(options), **options)
+    answer(as_json, result.to_dict(), str(result))
+    return int(bool(result.rejected))
 
 
-@audit.command("pipeline", context_settings={"ignore_unknown_options": True})
-@click.argument("first", type=click.Path())
-@click.argument("second", type=click.Path())
+@command("first", "second", within=audit, context_settings={"ignore_unknown_options": True})
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("--work", type=click.Path(), required=True, help="New folder for all that the runs write. CONFIDENTIAL.")
-@click.option("--runs", type=int, default=5, show_default=True, help="Runs on each of the two files.")
-@json_option
+@option("--work", PATH, "New folder for all that the runs write. CONFIDENTIAL.", required=True)
+@option("--runs", int, "Runs on each of the two files.", default=5)
 def pipeline(first: str, second: str, command: tuple[str, ...], work: str, runs: int, as_json: bool) -> int:
     """Run a COMMAND on two files that differ in one record, and compare all that can be seen but the released values.
 
@@ -138,6 +111,6 @@ def pipeline(first: str, second: str, command: tuple[str, ...], work: str, runs:
     from discreet.audit.pipeline import audit_pipeline
     from discreet.confidential.custodian import reveal_to_custodian
 
-    found = reveal_to_custodian(audit_pipeline(first, second, command, work=work, runs=runs))
-    show(found.to_dict()) if as_json else echo(str(found))
-    return 1 if found.differences else 0
+    result = reveal_to_custodian(audit_pipeline(first, second, command, work=work, runs=runs))
+    answer(as_json, result.to_dict(), str(result))
+    return int(bool(result.differences))

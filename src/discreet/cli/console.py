@@ -101,6 +101,15 @@ def show(document: dict[str, Any]) -> None:
     click.echo(json.dumps(document, indent=2, allow_nan=False).replace("\x7f", "\\u007f"))
 
 
+def answer(as_json: bool, document: dict[str, Any], *texts: str) -> None:
+    """Print a document where JSON is asked for, otherwise texts."""
+    if as_json:
+        show(document)
+        return
+    for text in texts:
+        echo(text)
+
+
 # Groups of commands: errors of the library are told in the language of the command that met them.
 
 
@@ -112,8 +121,20 @@ class Complaint(click.ClickException):
         self.exit_status = exit_status
 
 
+@click.pass_context
+def _help_alone(context: click.Context) -> int:
+    """Show what commands there are where none was given: click's own answer to that depends on its version."""
+    if context.invoked_subcommand is not None:
+        return 0
+    echo(context.get_help(), err=True)
+    return 2
+
+
 class Commands(click.Group):
     """A group of commands; errors of the library leave it with their arguments as options."""
+
+    def __init__(self, name: str, **facts: Any) -> None:
+        super().__init__(name, callback=_help_alone, invoke_without_command=True, **facts)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was asked for."""
