@@ -17,7 +17,7 @@ import numpy as np
 from discreet._core import arrow
 from discreet._core.lazy import nw, pl
 from discreet.confidential.duckdb_cells import quoted, sql_text
-from discreet.domain import Category, Decimal, Domain, Integer
+from discreet.domain import Domain
 from discreet.domain.column import Column
 
 Returned: TypeAlias = "Callable[[pl.DataFrame, Domain], Any]"
@@ -50,9 +50,9 @@ def as_frames_of(frame: Any, kind: str) -> Returned:
     native = frame.to_native()
     makers: dict[str, Callable[[], Returned]] = {
         "polars": lambda: as_polars(dict(native.collect_schema()), lazy=isinstance(frame, nw.LazyFrame)),
-        "pandas": lambda: _as_pandas(dict(native.dtypes)),
-        "modin": lambda: _as_modin(dict(native.dtypes)),
-        "dask": lambda: _as_dask(dict(native.dtypes)),
+        "pandas": lambda: _as_pandas(dict(native.dtypes), lambda table: table),
+        "modin": lambda: _as_pandas(dict(native.dtypes), _modin),
+        "dask": lambda: _as_pandas(dict(native.dtypes), _dask),
         "duckdb": lambda: _as_duckdb(native.limit(0)),
         "ibis": lambda: _as_ibis(native.schema().to_pyarrow()),
         "pyspark": lambda: _as_spark(native.sparkSession, native.schema),
@@ -96,12 +96,12 @@ def _typed(frame: pl.DataFrame, domain: Domain, given: Mapping[str, Any]) -> pl.
 def _type(column: Column, given: Any, released: pl.DataType) -> Any:
     if released == pl.Int64 and given in _narrow() and _holds(given, column):
         return given
-    if released == pl.String and given == pl.Enum and isinstance(column, Category):
-        return pl.Enum(column.categories)
+    if released == pl.String and given == pl.Enum and column.labels is not None:
+        return pl.Enum(column.labels)
     if released == pl.String and given in (pl.Enum, pl.Categorical):
         return pl.Categorical()
-    if isinstance(released, pl.Decimal) and isinstance(given, pl.Decimal) and isinstance(column, Decimal):
-        return pl.Decimal(_precision(column, given), column.digits)
+    if isinstance(released, pl.Decimal) and isinstance(given, pl.Decimal):
+        return pl.Decimal(_precision(column, given, released.scale), released.scale)
     return released
 
 
@@ -111,23 +111,22 @@ def _narrow() -> tuple[Any, ...]:
 
 def _holds(given: Any, column: Column) -> bool:
     """Whether a type of integers holds every declared value, and says nothing of one that was clipped."""
-    if column._clipped_to is not None:
+    if column.extremes is None:
         return False
-    bounds = (column.lower, column.upper) if isinstance(column, Integer) else getattr(column, "categories", (2**63,))
-    limits = np.iinfo(str(given).lower())
-    return bool(min(bounds) >= limits.min and max(bounds) <= limits.max)
+    (low, high), limits = column.extremes, np.iinfo(str(given).lower())
+    return bool(low >= limits.min and high <= limits.max)
 
 
-def _precision(column: Decimal, given: Any) -> int:
+def _precision(column: Column, given: Any, digits: int) -> int:
     """Return how many digits a type has: those before the point of the given one, and the declared ones after it.
 
     Libraries that infer a type from values take as many digits as they meet, or all. The first are never more than the
     bounds need, unless a value may lie outside of them: what is clipped would still be told by its digits.
     """
-    if given.precision in (None, _DIGITS) or column.out_of_bounds == "clip":
+    if given.precision in (None, _DIGITS) or column.extremes is None:
         return _DIGITS
-    needed = max(len(str(abs(column._start))), len(str(abs(column._stop))), column.digits + 1)
-    return int(min(max(given.precision - given.scale + column.digits, needed), _DIGITS))
+    needed = max(*(len(str(abs(value))) for value in column.extremes), digits + 1)
+    return int(min(max(given.precision - given.scale + digits, needed), _DIGITS))
 
 
 # -- PyArrow -----------------------------------------------------------------------------------------------------------
@@ -136,7 +135,9 @@ def _precision(column: Decimal, given: Any) -> int:
 def _arrow_table(frame: pl.DataFrame, domain: Domain, given: Mapping[str, Any]) -> Any:
     pa = arrow.pyarrow("a table of PyArrow")
     labels = [name for name, dtype in frame.schema.items() if dtype in (pl.Categorical, pl.Enum)]
-    plain = frame.with_columns(pl.col(name).cast(_labels(domain.columns.get(name))) for name in labels)
+    declared = {name: _labels(domain.columns.get(name)) for name in labels}
+    # Declared labels are numbered as they are declared, not as the process met them.
+    plain = frame.cast({name: pl.String() if known is None else pl.Enum(known) for name, known in declared.items()})
     table = plain.to_arrow(compat_level=pl.CompatLevel.oldest())
     fields = [
         pa.field(field.name, _arrow_type(field.type, given.get(field.name), domain.columns.get(field.name)))
@@ -145,9 +146,9 @@ def _arrow_table(frame: pl.DataFrame, domain: Domain, given: Mapping[str, Any]) 
     return table.cast(pa.schema(fields))
 
 
-def _labels(column: Column | None) -> Any:
-    """Return the type of labels that are numbered as they are declared, not as the process met them, if they are."""
-    return pl.Enum(column.categories) if isinstance(column, Category) else pl.String()
+def _labels(column: Column | None) -> list[Any] | None:
+    """Return the declared labels of a column; None where it declares none."""
+    return None if column is None or column.labels is None else list(column.labels)
 
 
 def _arrow_type(made: Any, given: Any, column: Column | None) -> Any:
@@ -176,16 +177,17 @@ def _text(given: Any) -> Any:
 def _index(given: Any, column: Column | None) -> Any:
     """Return the type of the numbers of labels: wide enough for all declared ones, whichever occur."""
     pa = arrow.pyarrow("a table of PyArrow")
-    if not isinstance(column, Category):
+    labels = _labels(column)
+    if labels is None:
         return pa.int32()
-    kinds = [kind for kind in (pa.int8(), pa.int16(), pa.int32()) if column.values <= 2 ** (kind.bit_width - 1)]
+    kinds = [kind for kind in (pa.int8(), pa.int16(), pa.int32()) if len(labels) <= 2 ** (kind.bit_width - 1)]
     return next((kind for kind in kinds if kind.bit_width >= given.bit_width), given)
 
 
 # -- pandas, and what is made of its tables ----------------------------------------------------------------------------
 
 
-def _as_pandas(types: Mapping[Any, Any]) -> Returned:
+def _as_pandas(types: Mapping[Any, Any], wrap: Callable[[Any], Any]) -> Returned:
     import pandas as pd
 
     kept = {
@@ -193,29 +195,19 @@ def _as_pandas(types: Mapping[Any, Any]) -> Returned:
         for name, dtype in types.items()
     }
 
-    return lambda frame, domain: _pandas(frame, domain, kept)
+    return lambda frame, domain: wrap(_pandas(frame, domain, kept))
 
 
-def _as_modin(types: Mapping[Any, Any]) -> Returned:
-    whole = _as_pandas(types)
+def _modin(table: Any) -> Any:
+    import modin.pandas
 
-    def made(frame: pl.DataFrame, domain: Domain) -> Any:
-        import modin.pandas
-
-        return modin.pandas.DataFrame(whole(frame, domain))
-
-    return made
+    return modin.pandas.DataFrame(table)
 
 
-def _as_dask(types: Mapping[Any, Any]) -> Returned:
-    whole = _as_pandas(types)
+def _dask(table: Any) -> Any:
+    import dask.dataframe
 
-    def made(frame: pl.DataFrame, domain: Domain) -> Any:
-        import dask.dataframe
-
-        return dask.dataframe.from_pandas(whole(frame, domain), chunksize=_PART)
-
-    return made
+    return dask.dataframe.from_pandas(table, chunksize=_PART)
 
 
 def _pandas(frame: pl.DataFrame, domain: Domain, given: Mapping[str, Any]) -> Any:
@@ -249,8 +241,7 @@ def _pandas_column(values: pl.Series, column: Any, given: Any) -> Any:
     target = _pandas_type(values.dtype, column, given)
     found = table.to_pandas(types_mapper=lambda _: target)["x"]
     if isinstance(given, pd.CategoricalDtype):
-        labels = list(column.categories) if isinstance(column, Category) else None
-        return found.astype(pd.CategoricalDtype(labels, ordered=given.ordered))
+        return found.astype(pd.CategoricalDtype(_labels(column), ordered=given.ordered))
     return found
 
 
@@ -300,8 +291,8 @@ def _as_duckdb(nothing: Any) -> Returned:
 
 def _duckdb_column(name: str, dtype: pl.DataType, column: Column | None) -> str:
     """Return the expression of a column; labels of an enumeration arrive as texts."""
-    labels = column.categories if isinstance(column, Category) and dtype in (pl.Enum, pl.Categorical) else ()
-    if not labels or any("\0" in label for label in labels):
+    labels = _labels(column)
+    if labels is None or dtype not in (pl.Enum, pl.Categorical) or any("\0" in label for label in labels):
         return quoted(name)
     return f"CAST({quoted(name)} AS ENUM({', '.join(map(sql_text, labels))})) AS {quoted(name)}"
 

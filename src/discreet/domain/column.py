@@ -114,6 +114,11 @@ class Column(ABC):
         return tuple(map(str, self.labels or ()))
 
     @property
+    def extremes(self) -> tuple[int, int] | None:
+        """The smallest and the largest value in whole units; None without a unit, or where values are clipped."""
+        return None
+
+    @property
     def logarithmic(self) -> bool:
         """Whether the cells are spaced evenly in the logarithm."""
         return False
