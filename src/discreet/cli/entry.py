@@ -15,12 +15,10 @@ import click
 
 from discreet._core.boundary import explained
 from discreet._core.text import harmless
-from discreet.cli.audit import audit
 from discreet.cli.console import Commands, Complaint, echo
-from discreet.cli.domain import domain
 from discreet.cli.ledger import ledger
-from discreet.cli.release import calibrate, plan, privacy, release
-from discreet.cli.released import compare, demo, describe, estimate, report, unseen, verify
+from discreet.cli.release import calibrate, domain, plan, privacy, release
+from discreet.cli.released import audit, compare, demo, describe, estimate, report, unseen, verify
 from discreet.cli.synthesize import synthesize
 
 _ALLOCATED = 100_000  # objects between two looks for garbage: what is imported is none, and most of what there is

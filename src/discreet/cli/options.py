@@ -19,17 +19,17 @@ PATH = click.Path()
 RELATIONS = ["replacement", "add-remove"]
 
 
-def option(names: str, kind: Any, text: str, **facts: Any) -> Callable[[_F], _F]:
+def option(names: str, kind: Any, text: str, **settings: Any) -> Callable[[_F], _F]:
     """Return a click option.
 
     ``kind``: a type, bool for a flag, or a list of the texts to choose from.
-    ``facts``: of the option, as click has them; a default is shown.
+    ``settings``: of the option, as click has them; a default is shown.
     """
     if kind is bool:
-        facts["is_flag"] = True
+        settings["is_flag"] = True
     else:
-        facts["type"] = click.Choice(kind) if isinstance(kind, list) else kind
-    return click.option(*names.split(), help=text, show_default="default" in facts or None, **facts)
+        settings["type"] = click.Choice(kind) if isinstance(kind, list) else kind
+    return click.option(*names.split(), help=text, show_default="default" in settings or None, **settings)
 
 
 def key_value(pair: str) -> tuple[str, Any]:

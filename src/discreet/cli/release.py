@@ -1,4 +1,4 @@
-"""The commands that make releases and say beforehand what they promise: release, plan, privacy, calibrate."""
+"""The commands that make releases, and what comes before them: domain, plan, privacy, calibrate, release."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 from discreet._core.checks import real
 from discreet._core.errors import BudgetError, FileProblem, Infeasible, ParameterError
 from discreet._core.text import as_written, counted
-from discreet.cli.console import alarm, echo, in_options, progress_bar, show, tell
+from discreet.cli.console import Commands, alarm, echo, in_options, progress_bar, show, tell
 from discreet.cli.options import (
     LEDGER,
     PATH,
@@ -103,8 +103,8 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
     files = certificate.tables
     several = f"{counted(len(files), 'table')} of " if certificate.several else ""
     parts = "" if facts.released.partitions is None else f" in {counted(facts.released.partitions, 'part')}"
-    rows = f"{files[0].rows:,} {'counts' if facts.size is None else 'records'}"
-    echo(f"wrote {several}{rows}{parts} to {result.path} and the certificate to {result.certificate_path}")
+    rows = "counts" if facts.size is None else "records"
+    echo(f"wrote {several}{files[0].rows:,} {rows}{parts} to {result.path} and the certificate to {result.certificate_path}")
     echo(f"mechanism: {facts.mechanism.name} {_pairs(facts.mechanism.parameters)}")
     if certificate.seeded:
         echo("This release was seeded: do not publish it.", err=True)
@@ -171,7 +171,7 @@ def _plan_together(study: str, out: str | None, as_json: bool, options: dict[str
     releases = wanted_in(study)
     result = plan_together(releases, **budget)
     if out is not None:
-        with together(Path(out), inputs=(study,), check=lambda: require_new(out)) as (file,):
+        with together(Path(out), inputs=(study,), check=lambda: _require_new(out)) as (file,):
             file.write(written(result.to_dict()))
     if as_json:
         show({"out": out, "verdict": result.verdict, **result.to_dict()})
@@ -190,7 +190,7 @@ def _tell_plan(verdict: list[str], text: str, file: str | None) -> None:
         echo(f"wrote {file}")
 
 
-def require_new(out: str) -> None:
+def _require_new(out: str) -> None:
     """Refuse a file that exists."""
     if os.path.lexists(out):
         raise FileProblem(out, "it exists already, and declared facts are not overwritten", "give another name")
@@ -336,3 +336,52 @@ def _text(value: Any) -> str:
 
 def _pairs(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
+domain = Commands("domain", help="Declare the public facts about a table.")
+
+
+@command("data", within=domain)
+@shared(*SOURCE)
+@option("--out", PATH, "File to write. By default standard output.")
+def init(data: str, out: str | None, as_json: bool, **reading: Any) -> None:
+    """Write a template for DATA from its column names and types alone. It says what you must fill in."""
+    from discreet._core.formats import format_of
+    from discreet.confidential.values import table_schema
+    from discreet.domain import Domain
+
+    form, source = format_of(data), located(data, reading)
+    template, csv = Domain.template(table_schema(source)), form is not None and form.texts
+    if out is not None:
+        from discreet._core.files import together
+
+        with together(Path(out), inputs=(source,), check=lambda: _require_new(out)) as (file,):
+            file.write(template.encode())
+    if as_json:
+        show({"out": out, "template": template})
+    elif out is None:
+        echo(template, nl=False)
+    else:
+        echo(f"wrote {out}. Fill in what it asks for. Nothing{' else' * csv} in it was read from the rows.")
+    if csv:
+        echo(f"The names are the first line of {data}. Check that it is a header and not a record.", err=True)
+
+
+@command("data", within=domain)
+@shared(*SOURCE, "domain", "unit")
+@option("--max-records", int, "The most records that a unit keeps. Rows beyond are counted.")
+@shared("ignore-other-columns")
+@option("--examples", click.IntRange(0), "Number of values to show per finding. 0 shows counts only.", default=5)
+def check(data: str, domain_file: str, as_json: bool, **options: Any) -> int:
+    """List everything in the confidential table DATA that does not fit the domain, before a release is made.
+
+    The result is CONFIDENTIAL: it shows values. The exit status is 1 where anything does not fit.
+    """
+    from discreet.confidential import check_table, reveal_to_custodian
+    from discreet.confidential.public import public_domain
+
+    source = located(data, options)
+    facts = {"unit": unit_of(options), "accept": accepted(options), **options}
+    result = reveal_to_custodian(check_table(source, public_domain(domain_file, data=source), **facts))
+    show(result.to_dict()) if as_json else tell(str(result))
+    return 0 if result.fits else 1
