@@ -172,7 +172,7 @@ DECLARED = {"impossible": _impossible, "implies": _implies, "totals": _totals}
 """Tables of a domain beside its columns, and what reads an entry of each."""
 
 
-# Writing declarations as TOML.
+# Writing declarations as TOML. Ledgers, plans and checkpoints know a domain by the hash of these bytes: they must stay.
 
 _BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
@@ -180,17 +180,16 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b
 
 def write(spec: Mapping[str, Any]) -> str:
     """Write a domain's plain data as TOML: one table per column, and one per entry of a list."""
-    lines: list[str] = []
+    tables: list[tuple[str, Mapping[str, Any]]] = []
     for name, part in spec.items():
         if name == "columns":
-            for column, facts in part.items():
-                lines += ["", f"[columns.{key(column)}]", *[f"{key(k)} = {value(v)}" for k, v in facts.items()]]
+            tables += [(f"[columns.{key(column)}]", facts) for column, facts in part.items()]
         elif isinstance(part, list):
-            for entry in part:
-                lines += ["", f"[[{key(name)}]]", *[f"{key(k)} = {value(v)}" for k, v in entry.items()]]
+            tables += [(f"[[{key(name)}]]", entry) for entry in part]
         else:
-            lines += ["", f"[{key(name)}]", *[f"{key(k)} = {value(v)}" for k, v in part.items()]]
-    return "\n".join(lines[1:]) + "\n"
+            tables.append((f"[{key(name)}]", part))
+    blocks = [[head, *[f"{key(k)} = {value(v)}" for k, v in facts.items()], ""] for head, facts in tables]
+    return "\n".join(map("\n".join, blocks))
 
 
 def key(name: str) -> str:

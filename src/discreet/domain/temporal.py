@@ -148,7 +148,9 @@ class Datetime(LatticeColumn):
             try:
                 ZoneInfo(self.time_zone)
             except (KeyError, ValueError, TypeError, OSError):
-                raise self._unfit("time_zone", "an IANA name such as 'Europe/Paris'") from None
+                raise unfit(
+                    "time_zone", "an IANA name such as 'Europe/Paris'", self.time_zone, error=self._error
+                ) from None
         lower, upper = (self._moment(name, getattr(self, name)) for name in ("lower", "upper"))
         self._settle(lower=lower, upper=upper, step=_span(self, "step", self.step))
         self._settle_lattice(self._units("lower", lower), self._units("upper", upper), self.step // _MICROSECOND)
