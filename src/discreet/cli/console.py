@@ -44,17 +44,20 @@ def in_options(text: str, command: click.Command | None) -> str:
     ``command``: the command that shows it.
     """
     own = set() if command is None else {option for parameter in command.params for option in parameter.opts}
-    return ARGUMENT.sub(lambda found: _option(found, own), text)
+    return ARGUMENT.sub(lambda match: _option(match, own), text)
 
 
-def _option(found: re.Match[str], own: set[str]) -> str:
-    name, value = found["name"], found["value"]
-    written = _SEVERAL.get(found[0]) or _one(name, value)
+def _option(match: re.Match[str], own: set[str]) -> str:
+    name, value = match["name"], match["value"]
+    written = _SEVERAL.get(match[0]) or _one(name, value)
     if set(re.findall(r"--[\w-]+", written)) <= own:
         return written
-    if "--param" in own and name in _parameters():
-        return f"--param {name}={value.strip(chr(39))}"
-    return f"{found[0]} (in Python)"
+    if "--param" in own:
+        from discreet.planner.stated import parameter_names
+
+        if name in parameter_names():
+            return f"--param {name}={value.strip(chr(39))}"
+    return f"{match[0]} (in Python)"
 
 
 def _one(name: str, value: str) -> str:
@@ -64,12 +67,6 @@ def _one(name: str, value: str) -> str:
     if value.startswith("{"):
         return f"{option}-{value[2:-2]}"
     return f"{option} {value.strip(chr(39))}"
-
-
-def _parameters() -> list[str]:
-    from discreet.planner.stated import parameter_names
-
-    return parameter_names()
 
 
 # Printing: whatever a file or a path held, a terminal shows it and does not obey it.

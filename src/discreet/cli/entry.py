@@ -1,9 +1,4 @@
-"""Entry point: commands, exit statuses, and errors in one or two plain sentences.
-
-Exit status 0 on success, 1 where ``verify`` finds a disagreement, ``domain check`` a value that does not fit or
-``audit`` a claim that is rejected, 2 on bad input, 3 on an infeasible or refused request, 4 on a fault of the program
-itself.
-"""
+"""Entry point: commands, exit statuses, and errors in one or two plain sentences."""
 
 from __future__ import annotations
 

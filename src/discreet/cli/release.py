@@ -103,8 +103,9 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
     files = certificate.tables
     several = f"{counted(len(files), 'table')} of " if certificate.several else ""
     parts = "" if facts.released.partitions is None else f" in {counted(facts.released.partitions, 'part')}"
-    rows = "counts" if facts.size is None else "records"
-    echo(f"wrote {several}{files[0].rows:,} {rows}{parts} to {result.path} and the certificate to {result.certificate_path}")
+    noun = "counts" if facts.size is None else "records"
+    written = f"{several}{files[0].rows:,} {noun}{parts}"
+    echo(f"wrote {written} to {result.path} and the certificate to {result.certificate_path}")
     echo(f"mechanism: {facts.mechanism.name} {_pairs(facts.mechanism.parameters)}")
     if certificate.seeded:
         echo("This release was seeded: do not publish it.", err=True)
@@ -207,13 +208,7 @@ def _require_new(out: str) -> None:
         "table.")  # fmt: skip
 @shared(*SOURCE, "domain or cells", *LEDGER)
 def privacy(
-    mechanism: str,
-    epsilon: float | None,
-    delta: float | None,
-    data: str | None,
-    domain_file: str | None,
-    as_json: bool,
-    **options: Any,
+    mechanism: str, epsilon: float | None, delta: float | None, data: str | None, as_json: bool, **options: Any
 ) -> None:
     """Compute the exact guarantee of a MECHANISM from its public parameters.
 
@@ -230,9 +225,9 @@ def privacy(
     if data is not None:
         if options["relation"] != "replacement":
             raise ParameterError("--data is for --relation replacement only. Leave one of them out")
-        _state(*_instance(mechanism, data, domain_file, epsilon, sizes, options, as_json), as_json=as_json)
+        _state(*_instance(mechanism, data, epsilon, sizes, options, as_json), as_json=as_json)
         return
-    public = {"domain": _domain(domain_file), "relation": options["relation"], **parameters(options)}
+    public = {"domain": _domain(options["domain_file"]), "relation": options["relation"], **parameters(options)}
     calibrated, guarantee = stated(mechanism, **sizes, **public)
     if epsilon is None:
         epsilon = guarantee.epsilon(delta or 0.0)
@@ -247,13 +242,7 @@ def privacy(
 
 
 def _instance(
-    mechanism: str,
-    data: str,
-    domain_file: str | None,
-    epsilon: float | None,
-    sizes: dict[str, Any],
-    options: dict[str, Any],
-    as_json: bool,
+    mechanism: str, data: str, epsilon: float | None, sizes: dict[str, Any], options: dict[str, Any], as_json: bool
 ) -> tuple[Any, ...]:
     """Return a mechanism's guarantee and, marked as confidential, what its release of a table reveals of that table."""
     from discreet.audit import instance_guarantee
@@ -263,7 +252,7 @@ def _instance(
     from discreet.confidential.public import public_domain, refuse_same
     from discreet.planner.stated import on_domain
 
-    source = located(data, options)
+    source, domain_file = located(data, options), options["domain_file"]
     if domain_file is not None:
         refuse_same(source, domain_file)  # before it is read for its ledger
         ledger = ledger_of(options, domain_file)

@@ -154,14 +154,7 @@ def describe(
         "that they are spread evenly.", default="bounds")  # fmt: skip
 @option("--seed", int, "Seed of the draws. It needs no secrecy: everything read here is public.", default=0)
 def estimate(
-    released: str,
-    column: str | None,
-    functionals: tuple[str, ...],
-    by: str | None,
-    level: float,
-    certificate: str | None,
-    as_json: bool,
-    **options: Any,
+    released: str, functionals: tuple[str, ...], certificate: str | None, as_json: bool, **options: Any
 ) -> None:
     """Estimate numbers of the population, with credible intervals, from a RELEASED table alone."""
     from discreet.inference.functionals import groups_of
@@ -169,19 +162,20 @@ def estimate(
     from discreet.releases.reading import read
 
     names = [part.strip() for text in functionals for part in re.split(r",(?![^(]*\))", text)]
+    numbers = {name: options.pop(name) for name in ("column", "by", "level")}
     release = read(released, certificate)
-    known_functionals(names, release.domain, column)  # a misprint is told before anything is drawn
-    if by is not None:
-        groups_of(release.domain, by)
+    known_functionals(names, release.domain, numbers["column"])  # a misprint is told before anything is drawn
+    if numbers["by"] is not None:
+        groups_of(release.domain, numbers["by"])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         several = release.certificate.several
         summarise = release.estimate if several else release.posterior(**options).summary
-        summary = summarise(names, column=column, by=by, level=level)
+        summary = summarise(names, **numbers)
     for warning in caught:
         if issubclass(warning.category, UserWarning):
             tell(f"discreet: {warning.message}", err=True)
-    answer(as_json, {"released": released, "column": column, **summary.to_dict()}, str(summary))
+    answer(as_json, {"released": released, "column": numbers["column"], **summary.to_dict()}, str(summary))
 
 
 @command("released")

@@ -51,11 +51,9 @@ from discreet.cli.options import LEDGER, PATH, accepted, command, ledger_of, lis
 @option("--seed", int, "Make the tables reproducible, and mark them as not for publication.")
 def synthesize(
     data: str,
-    domain_file: str,
     sensitive: tuple[str, ...],
     target_epsilon: float | None,
     bound: float | None,
-    out: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -80,7 +78,7 @@ def synthesize(
         "known": listed(options.pop("known")),
         "holdout": options.pop("holdout"),
     }
-    empirical = options.pop("accept_empirical")
+    out, domain_file, empirical = (options.pop(name) for name in ("out", "domain_file", "accept_empirical"))
     _check_goal(target_epsilon, bound, out, attack, accept_empirical=empirical)
     domain = public_domain(domain_file, data=data)
     model = {name: options.pop(name) for name in ("model", "clusters", "transform", "group")}
