@@ -77,9 +77,10 @@ def sealed(found: Any) -> Any:
 
 def _seal_class(kind: type[Any]) -> None:
     """Put the boundary around the constructor and the public methods that a class defines itself."""
-    if issubclass(kind, BaseException) or getattr(kind, "_is_protocol", False):
+    known = _CLASSES.get(kind.__name__, ())
+    if kind in known or issubclass(kind, BaseException) or getattr(kind, "_is_protocol", False):
         return
-    _CLASSES[kind.__name__] = (*_CLASSES.get(kind.__name__, ()), kind)
+    _CLASSES[kind.__name__] = (*known, kind)
     for base in kind.__bases__:
         if _is_ours(base):
             _seal_class(base)
@@ -121,25 +122,25 @@ def _unquoted(problem: BaseException, function: Callable[..., Any], values: tupl
     """Return another error where one of ours quotes an argument that is no plain value: a table given as a size."""
     if not isinstance(problem, DiscreetError):
         return None
-    said = str(problem)
+    message = str(problem)
     for value in values:
         simple = value is None or isinstance(value, (str, bytes, os.PathLike, Integral, float, type))
-        if not simple and not _is_ours(type(value)) and _quotes(said, value):
+        if not simple and not _is_ours(type(value)) and _quotes(message, value):
             return ParameterError(
                 f"{_called(function)}: an argument is of type {type(value).__name__}. Check the arguments"
             )
     return None
 
 
-def _quotes(said: str, value: Any) -> bool:
+def _quotes(message: str, value: Any) -> bool:
     """Whether a message holds a value as it prints. Tables print on several lines: others are not asked to print."""
     if isinstance(value, (list, tuple, dict, set)) or (hasattr(value, "__array_interface__") and value.ndim):
-        if len(value) > len(said):
+        if len(value) > len(message):
             return False
-    elif "\n" not in said and r"\u000a" not in said:
+    elif "\n" not in message and r"\u000a" not in message:
         return False
     try:
-        return repr(value) in said or harmless(repr(value)) in said
+        return repr(value) in message or harmless(repr(value)) in message
     except Exception:  # noqa: BLE001  # then the message was not made of it either
         return False
 

@@ -364,7 +364,8 @@ class _Scan:
         line = self.lines.setdefault((tuple(names), misfit.problem), _Line(remedy=misfit.remedy, refused=refused))
         rows = times.filter(misfit.where)
         line.rows = (line.rows or 0) + int(rows.sum())
-        if not self.examples or any(_has_no_text(series.dtype) for series in values):
+        textless = {pl.Object, pl.Binary, pl.Unknown}
+        if not self.examples or any(v.dtype.is_nested() or v.dtype.base_type() in textless for v in values):
             return
         frame = pl.DataFrame([series.filter(misfit.where).alias(str(place)) for place, series in enumerate(values)])
         counts = frame.with_columns(rows.alias(FREQUENCY)).group_by(frame.columns).agg(pl.col(FREQUENCY).sum())
@@ -395,10 +396,6 @@ def _reasons(values: pl.Series, among: Booleans, column: Column, refusal: DataEr
         column.encode(values.filter(rest), name=refusal.column)
     except DataError:
         yield Misfit(refusal.problem, refusal.remedy, rest)
-
-
-def _has_no_text(dtype: pl.DataType) -> bool:
-    return dtype.is_nested() or dtype.base_type() in {pl.Object, pl.Binary, pl.Unknown}
 
 
 def _plain(value: Any) -> Any:
