@@ -8,7 +8,7 @@ not written at all, and handed on raw.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from discreet._core.lazy import nw, pl
 from discreet.confidential.cells import MISFIT, Cells
-from discreet.domain import Decimal, Numeric
+from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Integer, Numeric
 from discreet.domain.column import Column
 from discreet.domain.integers import LatticeColumn
 
@@ -188,8 +188,13 @@ def code(column: Column, x: str, dtype: pl.DataType) -> str | None:
     """Return the expression of the code of a value; None where none is sure to be the one that encoding gives."""
     if not column.finite or not column._accepts(dtype):
         return None
-    writer = _WRITERS.get(column.kind)
-    return None if writer is None else writer(column, x, dtype)
+    if isinstance(column, Numeric):
+        return _of_number(column, x, dtype)
+    if isinstance(column, LatticeColumn):
+        return _of_lattice(column, x, dtype)
+    if isinstance(column, Boolean):
+        return f"CASE WHEN {x} THEN 1 WHEN {x} IS NULL THEN {_null(column)} ELSE 0 END"
+    return _of_category(column, x, dtype) if isinstance(column, Category) else None
 
 
 def _null(column: Column) -> int:
@@ -316,7 +321,7 @@ def _searched(v: str, inner: npt.NDArray[Any]) -> str | None:
 
 
 def _of_lattice(column: LatticeColumn, x: str, dtype: pl.DataType) -> str | None:
-    found = _UNITS[column.kind](column, x, dtype)
+    found = _units(column, x, dtype)
     if found is None:
         return None
     units, stray = found
@@ -333,7 +338,7 @@ def _of_lattice(column: LatticeColumn, x: str, dtype: pl.DataType) -> str | None
 def _of_units(column: LatticeColumn, units: str) -> str | None:
     """Return the code of a whole number between the bounds."""
     index = f"({units} - {column._start})" if column._start else units
-    if column.kind == "decimal":  # of 128 bits, as many as a value outside the bounds may need
+    if isinstance(column, Decimal):  # of 128 bits, as many as a value outside the bounds may need
         index = f"CAST({index} AS BIGINT)"
     points, groups = column._points, column._groups
     if column._stride > 1:
@@ -347,17 +352,26 @@ def _of_units(column: LatticeColumn, units: str) -> str | None:
     return _searched(index, groups[1:-1])
 
 
-def _units_of_time(column: LatticeColumn, x: str, dtype: pl.DataType) -> tuple[str, str | None] | None:
+def _units(column: LatticeColumn, x: str, dtype: pl.DataType) -> tuple[str, str | None] | None:
+    """Return a value as a whole number of units, and whether it is none; None where DuckDB cannot tell."""
+    if isinstance(column, Integer):
+        return _units_of_integer(x, dtype)
+    if isinstance(column, Decimal):
+        return _units_of_decimal(column, x, dtype)
+    return _units_of_time(column, x, dtype) if isinstance(column, (Date, Datetime)) else None
+
+
+def _units_of_time(column: Date | Datetime, x: str, dtype: pl.DataType) -> tuple[str, str | None] | None:
     """Return days or microseconds since 1970: of nanoseconds, rounded down; infinite moments lie outside all bounds."""
     days = f"CAST({x} - DATE '1970-01-01' AS BIGINT)"
     if dtype == pl.Date:
-        return (days if column.kind == "date" else f"({days} * {_DAY})"), None
+        return (days if isinstance(column, Date) else f"({days} * {_DAY})"), None
     if not isinstance(dtype, pl.Datetime):
         return None
     end = 2**63 - 1  # as which the infinite moments leave DuckDB
     infinite = f"CASE WHEN {x} > CAST('2000-01-01' AS TIMESTAMP) THEN {end} ELSE -{end} END"
     moment, day = (f"epoch_ns({x})", _DAY * 1000) if dtype.time_unit == "ns" else (f"epoch_us({x})", _DAY)
-    if column.kind == "date":
+    if isinstance(column, Date):
         whole, stray = _floored(moment, day), f"NOT isfinite({x}) OR {moment} % {day} <> 0"
     else:
         whole, stray = moment if day == _DAY else _floored(moment, 1000), None
@@ -369,7 +383,7 @@ def _floored(whole: str, by: int) -> str:
     return f"(({whole}) // {by} - CASE WHEN ({whole}) % {by} < 0 THEN 1 ELSE 0 END)"
 
 
-def _units_of_integer(_: LatticeColumn, x: str, dtype: pl.DataType) -> tuple[str, str | None] | None:
+def _units_of_integer(x: str, dtype: pl.DataType) -> tuple[str, str | None] | None:
     if not _plain(dtype):
         return None
     if dtype.is_float():
@@ -395,16 +409,16 @@ def _units_of_decimal(column: Decimal, x: str, dtype: pl.DataType) -> tuple[str,
     return f"({digits} // {10**-more})", f"{digits} % {10**-more} <> 0"
 
 
-def _of_labels(column: Column, x: str, dtype: pl.DataType) -> str | None:
-    values, labels = column.labels or (), [str(label) for label in column.labels or ()]
-    if dtype == pl.Boolean:
-        codes = [values.index(value) if value in values else MISFIT for value in (True, False)]
+def _of_category(column: Category, x: str, dtype: pl.DataType) -> str | None:
+    if column._of is bool:
+        codes = [column.categories.index(value) if value in column.categories else MISFIT for value in (True, False)]
         return f"CASE WHEN {x} THEN {codes[0]} WHEN {x} IS NULL THEN {_null(column)} ELSE {codes[1]} END"
+    labels = [str(label) for label in column.categories]
     if any("\0" in label for label in labels):
         return None
     listed = _listed(map(sql_text, labels))
     text = f"CAST({x} AS VARCHAR)"
-    if column.extremes is not None:
+    if column._of is int:
         if not _plain(dtype):
             return None
         if dtype.is_float():
@@ -414,20 +428,3 @@ def _of_labels(column: Column, x: str, dtype: pl.DataType) -> str | None:
     # The cast to an enumeration looks a text up by its bytes, whatever the collation of its column.
     found = f"CAST(enum_code(TRY_CAST({text} AS ENUM({listed}))) AS INTEGER)"
     return f"coalesce({found}, CASE WHEN {_is_missing(x, dtype)} THEN {_null(column)} ELSE {MISFIT} END)"
-
-
-_UNITS: dict[str, Callable[[Any, str, Any], tuple[str, str | None] | None]] = {
-    "integer": _units_of_integer,
-    "decimal": _units_of_decimal,
-    "date": _units_of_time,
-    "datetime": _units_of_time,
-}
-"""What writes a value as a whole number of units, and whether it is none; None where DuckDB cannot tell."""
-
-_WRITERS: dict[str, Callable[[Any, str, Any], str | None]] = {
-    "numeric": _of_number,
-    "boolean": _of_labels,
-    "category": _of_labels,
-    **dict.fromkeys(_UNITS, _of_lattice),
-}
-"""What writes the code of a value, by the kind of its column."""
