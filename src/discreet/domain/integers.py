@@ -91,6 +91,11 @@ class LatticeColumn(Column):
         return self._points if self._groups is None else len(self._groups) - 1
 
     @property
+    def extremes(self) -> tuple[int, int] | None:
+        """The first and the last point in the integer unit; None where values beyond are clipped to them."""
+        return None if self.out_of_bounds == "clip" else (self._start, self._stop)
+
+    @property
     def _points(self) -> int:
         return (self._stop - self._start) // self._stride + 1
 

@@ -211,6 +211,11 @@ class Category(Column):
         return tuple(self.categories)
 
     @property
+    def extremes(self) -> tuple[int, int] | None:
+        """The smallest and the largest category, where they are integers."""
+        return (min(self.categories), max(self.categories)) if self._of is int else None
+
+    @property
     def scale(self) -> float:
         """``K - 1`` when ordered (K the number of categories), else 1."""
         return float(len(self.categories) - 1) if self.ordered else 1.0

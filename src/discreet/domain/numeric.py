@@ -110,7 +110,8 @@ class Numeric(Column):
     def __post_init__(self) -> None:
         self._need("lower", "its lower bound", "lower = 0")
         self._need("upper", "its upper bound", "upper = 100")
-        self._settle(lower=self._real("lower"), upper=self._real("upper"))
+        lower, upper = (real(name, getattr(self, name), error=self._error) for name in ("lower", "upper"))
+        self._settle(lower=lower, upper=upper)
         if not self.lower < self.upper:
             self._refuse(f"lower ({self.lower!r}) must be below upper ({self.upper!r})")
         if not np.isfinite(self.upper - self.lower):
@@ -145,7 +146,7 @@ class Numeric(Column):
     # -- construction -------------------------------------------------------------------------------------------
 
     def _settle_step(self) -> None:
-        step = self._real("step")
+        step = real("step", self.step, error=self._error)
         lower, upper, width = Exact(repr(self.lower)), Exact(repr(self.upper)), Exact(repr(step))
         if step <= 0 or width > upper - lower:
             self._refuse("step must be positive and at most upper - lower")

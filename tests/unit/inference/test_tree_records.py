@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from discreet import release
 from discreet._core.random import seeded
-from discreet.cli.commands import estimate
+from discreet.cli.released import estimate
 from discreet.confidential import confidential
 from discreet.domain import Domain, Integer
 from discreet.inference.trees import Splits, TreeRecords
