@@ -114,7 +114,7 @@ def mechanism(mechanism: str, pairs: Any, as_json: bool, **options: Any) -> int:
     Beside it stand broken twins, calibrated for larger epsilons and held to the same claim: the answer says which of
     them would have been caught. The exit status is 1 where the claim is refuted. No table of yours is read.
     """
-    from discreet.planner.examined import examined
+    from discreet.audit.mechanism import examined
 
     found = examined(mechanism, **options, **parameters(pairs))
     show(found.to_dict()) if as_json else echo(str(found))

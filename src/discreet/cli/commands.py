@@ -344,7 +344,7 @@ def privacy(
     looking at the table (empirical-Bayes strength). They are as confidential as the table.
     """
     from discreet.confidential.public import refuse_same
-    from discreet.planner.stated import stated
+    from discreet.mechanisms import stated
 
     if epsilon is not None:
         real("epsilon", epsilon, least=0, error=BudgetError)
@@ -402,16 +402,18 @@ def _instance(
     from discreet.confidential import confidential
     from discreet.confidential.custodian import reveal_to_custodian
     from discreet.confidential.public import public_domain
-    from discreet.planner.stated import on_domain
+    from discreet.mechanisms import stated
 
     if data is None or domain_file is None or epsilon is None:
         raise ParameterError("instance-level deltas need --data, --domain and --epsilon. Give all three")
+    given = parameters(pairs)
+    if "group" in given:
+        raise ParameterError("do not pass group. It comes from the table")
     declared = public_domain(domain_file, data=data)
-    made = on_domain(mechanism, declared, **n, **parameters(pairs))
+    made, guarantee = stated(mechanism, domain=declared, **n, **given)
     closed = confidential(data, declared, accept={"other-columns"})
     found = reveal_to_custodian(instance_guarantee(closed, made, epsilon=epsilon, n=n["records"]))
     chosen = reveal_to_custodian(paper_choices(closed, epsilon=epsilon, size=n["size"]))
-    guarantee = made.guarantee(n=n["records"])
     marked = {"confidential": True, "instance": found.to_dict(), "paper_choices": chosen.to_dict()} if as_json else {}
     asked = {"mechanism": mechanism, **n, "parameters": made.parameters()}
     asked |= {"epsilon": epsilon, "delta": guarantee.delta(epsilon)}
@@ -435,10 +437,14 @@ def _instance(
 @_json
 def calibrate(mechanism: str, domain_file: str | None, pairs: Any, as_json: bool, **asked: Any) -> None:
     """Solve for the free parameter of a MECHANISM that meets a budget."""
-    from discreet.planner.stated import solved
+    from discreet.mechanisms import solved
 
-    answer = solved(mechanism, domain=_read(domain_file), **asked, **parameters(pairs))
-    _state({**answer.numbers, **_promise(answer.guarantee)}, as_json)
+    solution = solved(mechanism, domain=_read(domain_file), **asked, **parameters(pairs))
+    guarantee, epsilon = solution.guarantee, float(asked["epsilon"])
+    numbers = {"mechanism": mechanism, "records": guarantee.n, "size": solution.size}
+    numbers |= {"parameters": solution.mechanism.parameters(), "solved": solution.solved}
+    numbers |= {"epsilon": epsilon, "delta": guarantee.delta(epsilon)}
+    _state({**numbers, **_promise(guarantee)}, as_json)
 
 
 def _read(domain_file: str | None) -> Any:

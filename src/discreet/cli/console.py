@@ -67,9 +67,9 @@ def _one(name: str, value: str) -> str:
 
 
 def _parameters() -> list[str]:
-    from discreet.planner.stated import parameter_names
+    from discreet.mechanisms import known_parameters
 
-    return parameter_names()
+    return known_parameters()
 
 
 # Printing: whatever a file or a path held, a terminal shows it and does not obey it.

@@ -29,9 +29,9 @@ def key_value(pair: str) -> tuple[str, Any]:
 
 def parameters(pairs: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
     """Return pairs by their keys. Raises ParameterError when no mechanism has one of them, or one is given twice."""
-    from discreet.planner.stated import parameter_names
+    from discreet.mechanisms import known_parameters
 
-    known = parameter_names() if pairs else []  # asking loads every mechanism
+    known = known_parameters() if pairs else []  # asking loads every mechanism
     for key, _ in pairs:
         if key not in known:
             raise ParameterError(f"no mechanism has a parameter {key!r}. There are: {', '.join(known)}")
