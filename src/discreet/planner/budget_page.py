@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from discreet import wording
-from discreet._core.errors import FileProblem, ParameterError
-from discreet._core.files import check_outputs, check_writable, together
-from discreet._core.page import rendered, require_own
+from discreet._core.errors import ParameterError
+from discreet._core.page import rendered, require_page, write_own
 from discreet._core.text import about, as_written, counted, counted_up, rounded_up, sentence
 from discreet.domain import Domain
 from discreet.domain.column import Column
@@ -50,14 +49,9 @@ def write_budget_page(
     progress: Callable[[int, int], None] | None,
 ) -> Path:
     """Write the page. The arguments are those of :meth:`Plan.write_page`."""
-    path, files = Path(out), plan.comparison.files
-    if path.suffix.lower() != ".html":
-        raise FileProblem(out, "the format is not known by this ending", "end the name in .html")
-    place = ledger.place if isinstance(ledger, Ledger) else ledger
+    files, place = plan.comparison.files, ledger.place if isinstance(ledger, Ledger) else ledger
     inputs = (*files.values(), place)
-    check_outputs([path], inputs)
-    check_writable(path)
-    require_own(path)
+    path = require_page(out, inputs)
     opened = ledger_for(ledger, files.get("domain"), dataset=dataset)
     arguments: dict[str, str] = {}  # those that name a ledger: no folder, and no address of a database
     if place is not None:
@@ -69,8 +63,7 @@ def write_budget_page(
         rehearsal = Rehearsal(plan.comparison) if comparable else None
         plans, own = plans_around(plan, rehearsal, progress)
         text = page(plans, own, ledger=opened, arguments=arguments, rehearsal=rehearsal)
-    with together(path, inputs=inputs, check=lambda: require_own(path)) as (file,):
-        file.write(text.encode())
+    write_own(path, text, inputs=inputs)
     return path
 
 

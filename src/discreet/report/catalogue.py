@@ -12,9 +12,9 @@ from urllib.parse import quote
 
 from discreet._core.checks import choice
 from discreet._core.errors import FileProblem, ParameterError
-from discreet._core.files import check_outputs, together
+from discreet._core.files import check_outputs
 from discreet._core.formats import format_of
-from discreet._core.page import OWN, require_own
+from discreet._core.page import OWN, write_own
 from discreet._core.reading import file_sha256
 from discreet._core.text import harmless, sentence
 from discreet._core.version import __version__
@@ -68,8 +68,7 @@ def write_description(release: Path_, out: Path_, document: dict[str, Any], *, i
     """Write a description. Raises FileProblem when it cannot be written, or would replace something else."""
     path = Path(out)
     check_outputs([path], (_release(release), *inputs))
-    with together(path, inputs=inputs, check=lambda: require_own(path)) as (file,):
-        file.write(as_text(document).encode())
+    write_own(path, as_text(document), inputs=inputs)
 
 
 def as_text(document: dict[str, Any]) -> str:

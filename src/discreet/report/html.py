@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet._core.errors import FileProblem, ParameterError
-from discreet._core.files import check_outputs, check_writable, together
-from discreet._core.page import rendered, require_own
+from discreet._core.errors import ParameterError
+from discreet._core.files import check_outputs
+from discreet._core.page import rendered, require_page, write_own
 from discreet._core.text import about
 from discreet.confidential.custodian import reveal_to_custodian
 from discreet.confidential.public import public_domain
@@ -133,18 +133,14 @@ def write_report(
     DataError
         When the confidential table does not fit the domain. No message holds a value.
     """
-    path, release = Path(out), Path(release)
+    release = Path(release)
     if release.name in (FOLDER_CERTIFICATE, PARTS_CERTIFICATE):
         release = release.parent
     where = certificate_path(release, certificate)
     if release.is_dir() and certificate is None:
         where = certificate_in(release)
-    if path.suffix.lower() != ".html":
-        raise FileProblem(out, "the format is not known by this ending", "end the name in .html")
     inputs = (release, where, *also, ledger, data, domain, holdout)
-    check_outputs([path], inputs)
-    check_writable(path)
-    require_own(path)
+    path = require_page(out, inputs)
     if domain is not None and data is None:
         raise ParameterError("a domain is only needed with the confidential table. Give data as well")
     if data is None and not (holdout is None and sensitive is None and known is None):
@@ -161,8 +157,7 @@ def write_report(
         attacked = {"holdout": holdout, "sensitive": sensitive, "known": known}
         page |= _confidential(page, data, files[0], domain, measures=measures, resamples=resamples, **attacked)
     text = rendered("discreet.report", "report.html", page, script="script.js")
-    with together(path, inputs=inputs, private=data is not None, check=lambda: require_own(path)) as (file,):
-        file.write(text.encode())
+    write_own(path, text, inputs=inputs, private=data is not None)
     checks = tuple(check for one in (promise, *others) for check in one.checks)
     return Report(path=path, confidential=data is not None, checks=checks)
 

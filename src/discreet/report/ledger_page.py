@@ -10,14 +10,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from discreet._core.errors import FileProblem
-from discreet._core.files import check_outputs, check_writable, together
-from discreet._core.page import rendered, require_own
+from discreet._core.charts import Chart, Points, spending_chart
+from discreet._core.page import rendered, require_page, write_own
 from discreet._core.text import about, as_written, counted, rounded_down, rounded_up
 from discreet.ledger import Ledger
 from discreet.ledger.export import Entry, entries
 from discreet.ledger.status import power
-from discreet.report.charts import Chart, Points, spending_chart
 
 MOST_ENTRIES = 500
 """Rows of a table of entries."""
@@ -152,17 +150,11 @@ def write_ledger_report(
 
     Returns what is wrong with the ledger. Only with ``certificates`` is it seen that it was rolled back.
     """
-    path, inputs = Path(out), (place, *certificates)
-    if path.suffix.lower() != ".html":
-        raise FileProblem(out, "the format is not known by this ending", "end the name in .html")
-    check_outputs([path], inputs)
-    check_writable(path)
-    require_own(path)
+    path = require_page(out, inputs := (place, *certificates))
     with Ledger(place, dataset) as ledger:
         problems = ledger.verify(certificates)
         text = page(ledger.status().to_dict(), ledger.log(), problems, checked=len(certificates), place=_named(place))
-    with together(path, inputs=inputs, check=lambda: require_own(path)) as (file,):
-        file.write(text.encode())
+    write_own(path, text, inputs=inputs)
     return problems
 
 

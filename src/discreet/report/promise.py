@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from discreet._core.charts import Chart, attack_chart, profile_chart
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.text import about, counted, rounded_down, rounded_up
 from discreet.mechanisms import Contents, Mechanism
@@ -17,7 +18,6 @@ from discreet.privacy.guarantee import LEVELS, TradeOff, against_guessing, furth
 from discreet.releases import Certificate, verify
 from discreet.releases.content import certified_release, utility_facts
 from discreet.releases.verification import SECONDS, Check, promised_now, within
-from discreet.report.charts import Chart, attack_chart, profile_chart
 
 _KINDS = {
     "unconditional": "Unconditional: it holds for every table of the declared domain, by a proved theorem.",

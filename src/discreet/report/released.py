@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.charts import Chart, band_chart, column_chart, forest_chart, release_figure
 from discreet._core.errors import DiscreetError, FileProblem
 from discreet._core.lazy import pl
-from discreet._core.text import about, as_written, percent_as_written
+from discreet._core.text import about, as_written, counted, percent_as_written, rounded_up
 from discreet.confidential.source import Source, open_source
 from discreet.domain import Domain
 from discreet.domain.temporal import moment_text
@@ -20,7 +22,9 @@ from discreet.inference import posterior
 from discreet.inference.population import Posterior
 from discreet.inference.summary import Estimate, bounded, jumps, points
 from discreet.mechanisms.likelihood import no_posterior
-from discreet.report.charts import Chart, band_chart, column_chart, forest_chart
+from discreet.privacy.guarantee import TradeOff
+from discreet.releases import Certificate
+from discreet.releases.verification import guarantee_of
 from discreet.report.promise import Promise
 from discreet.utility.columns import Bins, Shares, bins_of
 
@@ -102,7 +106,6 @@ def pictures(
 
 def _picture(name: str, column: ReleasedColumn, other: Shares | None) -> ColumnPicture:
     bins, shares = column.bins, column.shares
-    drawn = bool(bins.cuts is not None and bins.names)
     sides = [shares] if other is None else [shares, other]
     parts = [np.array([*side.bins, side.beyond, side.nulls]) for side in sides]
     top = max(1e-9, *(float(part.max()) for part in parts))
@@ -122,7 +125,10 @@ def _picture(name: str, column: ReleasedColumn, other: Shares | None) -> ColumnP
                 0.0 if yours is None else round(100.0 * yours / top, 2),
             )
         )
-    chart = column_chart(name, bins, shares, other) if drawn else None
+    chart = None
+    if bins.cuts is not None and bins.names:
+        confidential = None if other is None else other.bins
+        chart = column_chart(name, bins.starts, shares.bins, confidential, points=bins.points)
     return ColumnPicture(name=name, kind=bins.column.kind.replace("_", " "), chart=chart, rows=tuple(rows))
 
 
@@ -151,6 +157,46 @@ def fact(value: Any) -> str:
     if isinstance(value, float):
         return as_written(value)
     return str(value)
+
+
+def picture(released: Any, certificate: Certificate, out: str | os.PathLike[str], *, confidential: Any = None) -> Path:
+    """Draw the released values of the first column beside the trade-off of the best attacker, as PNG, SVG or PDF.
+
+    Parameters
+    ----------
+    released : polars.DataFrame
+        The released records.
+    certificate : Certificate
+        Of the release.
+    out : path
+        File to write.
+    confidential : polars.DataFrame, optional
+        When given, its values are drawn too, and the picture is marked confidential.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    FileProblem
+        When the file cannot be written, or exists and was not written by this package.
+    ParameterError
+        When matplotlib is not installed.
+    """
+    facts = certificate.facts
+    name = Domain.from_dict(facts.domain).names[0]
+    return release_figure(
+        out,
+        title=f"{counted(facts.size or 0, 'synthetic record')} from {facts.records:,}: "
+        f"epsilon {rounded_up(certificate.epsilon, 6)}, delta {rounded_up(certificate.delta)} "
+        f"({facts.mechanism.name})",
+        column=name,
+        released=released[name].drop_nulls().to_numpy(),
+        confidential=None if confidential is None else confidential[name].drop_nulls().to_numpy(),
+        power=TradeOff.of(guarantee_of(certificate).profile).power,
+    )
 
 
 # What a release tells of the population, in pictures with intervals: from the release and its certificate alone.
