@@ -285,13 +285,14 @@ def _plan_together(study: str, out: str | None, as_json: bool, others: dict[str,
     """Plan several releases, print them, and write them where a file is named."""
     from discreet._core.files import together
     from discreet.planner.options import wrapped
-    from discreet.planner.study import plan_together, wanted_in, written
+    from discreet.planner.study import plan_together, read_study, written
+    from discreet.privacy import Budget
 
-    budget = {name: others.pop(name) for name in ("epsilon", "delta")}
+    budget = Budget(epsilon=others.pop("epsilon"), delta=others.pop("delta"))
     if given := [f"--{name}" for name, value in others.items() if value is not None]:
         raise ParameterError(f"with --together, {given[0]} stands in the file. Leave it out here")
-    wanted = wanted_in(study)
-    made = plan_together(wanted, **budget)
+    requests, shares = read_study(study)
+    made = plan_together(requests, budget, shares=shares)
     if out is not None:
         with together(Path(out), inputs=(study,), check=lambda: _require_new(out)) as (file,):
             file.write(written(made.to_dict()))
@@ -300,7 +301,7 @@ def _plan_together(study: str, out: str | None, as_json: bool, others: dict[str,
         return
     for line in wrapped([in_options(sentence, release) for sentence in made.verdict]):
         alarm(line)
-    echo(made.text(wanted))
+    echo(made.text(shares))
     if out is not None:
         echo(f"wrote {out}")
 

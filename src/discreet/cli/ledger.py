@@ -138,10 +138,11 @@ def declare(file: str, plan: str, dataset: str | None, as_json: bool) -> None:
 
 def _options(part: Any) -> str:
     """Return the options by which a release of a plan is made."""
-    given = "".join(f" --param {name}={value}" for name, value in part.given.items())
+    request = part.request
+    given = "".join(f" --param {name}={value}" for name, value in request.parameters.items())
     budget = f"--epsilon {as_written(part.budget.epsilon)} --delta {as_written(part.budget.delta)}"
-    named = f"--part {shlex.quote(part.name)} --records {part.records} --mechanism {part.mechanism.name}{given}"
-    return f"{named} {budget} --size {part.size}"
+    named = f"--part {shlex.quote(part.name)} --records {request.declared} --mechanism {part.mechanism.name}{given}"
+    return f"{named} {budget} --size {request.size}"
 
 
 @ledger.command("verify")
