@@ -14,7 +14,7 @@ from discreet import wording
 from discreet._core.checks import choice
 from discreet._core.errors import DiscreetError, Fault, MissingExtra, ParameterError, Refused
 from discreet._core.numeric import least_integer
-from discreet._core.text import about, counted, percent
+from discreet._core.text import about, aligned, counted, percent
 from discreet.domain import Domain
 from discreet.ledger import Request
 from discreet.mechanisms import Forecast, Mechanism, named, require_kept
@@ -411,12 +411,12 @@ def shown_options(head: str, header: Row, rows: Sequence[Row], notes: Sequence[s
     table = [row for row in rows if any(row[1:-1])]
     lines = _wrapped(head, width)
     if table:
-        widths = [max(len(row[i]) for row in (header, *table)) for i in range(len(header) - 1)]
-        beside = ["  ".join(map(str.ljust, row[:-1], widths)).rstrip() for row in (header, *table)]
+        beside = aligned([row[:-1] for row in (header, *table)], left=len(header))
         fits = max(map(len, beside)) <= width
-        for row, line in zip((header, *table), beside, strict=True):
+        lines += beside[:1] * fits
+        for row, line in zip(table, beside[1:], strict=True):
             lines += [line] if fits else _stacked(header, row, width)
-            lines += [] if row is header else _wrapped(row[-1], width, "    ")
+            lines += _wrapped(row[-1], width, "    ")
     refused: dict[str, list[str]] = {}
     for row in rows:
         if not any(row[1:-1]):
@@ -439,8 +439,6 @@ def _width() -> int:
 
 def _stacked(header: Row, row: Row, width: int) -> list[str]:
     """Return a row too long for a line as its name and what the others are, in words."""
-    if row is header:
-        return []
     facts = [f"{name} {cell}" for name, cell in zip(header[1:-1], row[1:-1], strict=True) if cell]
     return [row[0], *_wrapped(", ".join(facts), width, "    ")]
 
