@@ -359,6 +359,47 @@ def told(codes: Iterable[Code]) -> str:
     return ". ".join([*texts[:1], *map(sentence, texts[1:])])
 
 
+# A report of a release: what kind of guarantee it is, and what its delta means.
+
+KINDS = {
+    "unconditional": "Unconditional: it holds for every table of the declared domain, by a proved theorem.",
+    "asymptotic": "Asymptotic: it holds in a limit of large samples only, and may not hold for this table.",
+    "empirical": "Empirical: it was measured, or holds in exact arithmetic and was sampled in floating point. It is "
+    "not proved for this release.",
+}
+
+
+def tightness(guarantee: Guarantee) -> str:
+    """Return whether the numbers are attained."""
+    if guarantee.kind == "asymptotic":
+        return "The numbers are estimates from this table: the truth may be better or worse."
+    if guarantee.exact:
+        return "The numbers are exact: for some pair of tables the best attacker reaches them."
+    return "The numbers are upper bounds: the truth may be better than stated, never worse."
+
+
+def exception(delta: float, n: int) -> str:
+    """Return what a delta means for this number of records."""
+    if delta == 0.0:
+        return "Delta is 0, so the limit on what can be learned has no exception."
+    written, exposed = rounded_up(delta), delta * n
+    if exposed > 0.1:
+        return (
+            f"Delta is {written}, which is large for {counted(n, 'record')}: by delta alone, publishing "
+            f"{rounded_up(exposed)} of them, chosen at random, in full, would be within this promise."
+        )
+
+    def thousands(value: float) -> str:
+        return f"{int(float(rounded_down(value, 2))):,}"
+
+    chance = f", about 1 in {thousands(1.0 / delta)}" if delta > 1e-18 else ""
+    times = f"{thousands(1.0 / exposed)} times" if exposed > 1e-15 else "more than a million million times"
+    return (
+        f"Delta is {written}{chance}. To compare: publishing one of {counted(n, 'record')}, chosen at random, in full, "
+        f"would have a delta of 1 in {n:,}. This one is {times} smaller."
+    )
+
+
 # A page of budgets: what an attacker reaches, what a release promises, and what it does not.
 
 LIKE = {

@@ -153,6 +153,17 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def full_sentence(text: str) -> str:
+    """Return a text with a capital letter first and a full stop last.
+
+    Examples
+    --------
+    >>> full_sentence("check the path")
+    'Check the path.'
+    """
+    return f"{sentence(text).rstrip('.')}."
+
+
 def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> list[str]:
     """Return rows of cells as lines, as wide as a terminal shows them: first columns to the left, others to the right.
 

@@ -17,7 +17,7 @@ import numpy as np
 from discreet import wording
 from discreet._core.errors import ParameterError
 from discreet._core.page import rendered, require_page, write_own
-from discreet._core.text import about, as_written, counted, counted_up, rounded_up, sentence
+from discreet._core.text import about, as_written, counted, counted_up, full_sentence, rounded_up
 from discreet.domain import Domain
 from discreet.domain.column import Column
 from discreet.ledger import Ledger
@@ -203,7 +203,7 @@ def _texts(plan: Plan, arguments: Mapping[str, str]) -> dict[str, Any]:
         "epsilon": as_written(epsilon),
         "mechanism": "none",
         "why": "No mechanism meets this budget.",
-        "verdict": list(map(_full, plan.verdict)),
+        "verdict": list(map(full_sentence, plan.verdict)),
         **dict.fromkeys(("size", "delta", "fromData", "w1", "times"), "-"),
         "cells": [],
         "errors": [["-", "", None] for _ in comparison.domain.names],
@@ -218,7 +218,7 @@ def _texts(plan: Plan, arguments: Mapping[str, str]) -> dict[str, Any]:
             "size": f"{size:,}",
             "delta": rounded_up(delta),
             "fromData": wording.marked_share(option.forecast),
-            "cells": list(map(_full, chosen_cells(comparison.domain, plan.best.domain))),
+            "cells": list(map(full_sentence, chosen_cells(comparison.domain, plan.best.domain))),
             "promised": wording.promised(option._guarantee, epsilon, delta),
         }
         if share < 1.0:
@@ -229,11 +229,11 @@ def _texts(plan: Plan, arguments: Mapping[str, str]) -> dict[str, Any]:
         if option.times_sampling is not None:
             texts["times"] = about(option.times_sampling, 2)
     command, python = _calls(plan, texts["mechanism"], arguments)
-    return texts | {"not": [*map(_full, notes), *wording.not_promised(n, like)], "command": command, "python": python}
-
-
-def _full(text: str) -> str:
-    return f"{sentence(text).rstrip('.')}."
+    return texts | {
+        "not": [*map(full_sentence, notes), *wording.not_promised(n, like)],
+        "command": command,
+        "python": python,
+    }
 
 
 def error_texts(domain: Domain, name: str, value: float) -> list[Any]:

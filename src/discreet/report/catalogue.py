@@ -10,6 +10,7 @@ from string import Formatter
 from typing import Any
 from urllib.parse import quote
 
+from discreet import wording
 from discreet._core.checks import choice
 from discreet._core.errors import FileProblem, ParameterError
 from discreet._core.files import check_outputs
@@ -99,9 +100,10 @@ def _filled(form: Any, values: dict[str, Any]) -> Any:
 def _values(path: Path, where: Path, promise: Promise) -> dict[str, Any]:
     """Return what is known of a release: its promise, its files and its columns."""
     certificate, sample, page = promise.certificate, taken_for_sample(promise.certificate), _file(where, path)
-    told = (promise.poor, sample and sentence(f"{sample}."), *promise.caveats, *promise.verbatim)
+    told = (promise.stated.poor, sample and sentence(f"{sample}."), *promise.caveats, *promise.verbatim)
     limits = [harmless(text) for text in told if text]
     values = {"promise": promise, "epsilon": repr(float(promise.epsilon)), "delta": repr(float(promise.delta))}
+    values["kind"] = wording.KINDS[promise.guarantee.kind]
     values |= {"limits": limits, "sentences": " ".join(["", *limits]), "summary": sentence(certificate.summary)}
     values["identity"] = certificate.identity and f"urn:discreet:release:{quote(str(certificate.identity))}"
     names = [MANIFEST] if certificate.in_parts else [Path(str(table.file)).name for table in certificate.tables]

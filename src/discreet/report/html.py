@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 from collections.abc import Sequence
@@ -9,24 +10,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from discreet import wording
 from discreet._core.errors import ParameterError
 from discreet._core.files import check_outputs
 from discreet._core.page import rendered, require_page, write_own
-from discreet._core.text import about
+from discreet._core.text import about, full_sentence
 from discreet.confidential.custodian import reveal_to_custodian
 from discreet.confidential.public import public_domain
 from discreet.domain import Domain
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, certificate_in
+from discreet.releases.content import utility_facts
 from discreet.releases.verification import Check
 from discreet.releases.writing import certificate_path
 from discreet.report.ledger_page import InLedger
-from discreet.report.promise import Curves, Promise, attack, joint, profile_picture, profile_table
+from discreet.report.promise import Promise, curves, joint
 from discreet.report.released import MOST_COLUMNS, Estimates, declared, fact, pictures, released_columns
 from discreet.utility import compare
 from discreet.utility.columns import confidential_shares, shown
 from discreet.utility.comparison import disclosure_cells
 from discreet.utility.measures import Measured
-from discreet.wording import RANDOMNESS
 
 CONFIDENTIAL = "Confidential: contains numbers computed from the private data"
 """The banner of a report that shows the confidential table."""
@@ -171,7 +173,8 @@ def _public(
     counts = facts.size is None
     rows, columns = released_columns(files, stated, counts=counts)
     together = joint((promise, *others))
-    curves = Curves.of(promise, together)
+    # from where on delta is 0; so large an epsilon that says nothing is left out
+    pure = min(guarantee.profile.pure, math.inf if promise.delta else promise.epsilon)
     names = [shlex.quote(path.name) for path in (where, release)]
     several = promise.certificate.several
     return {
@@ -186,11 +189,15 @@ def _public(
         "group": group,
         "added": promise.guarantee.relation.name == "add-remove",
         "unit": None if facts.unit is None else facts.unit.column,
-        "randomness": RANDOMNESS.get(facts.randomness, facts.randomness),
+        "randomness": wording.RANDOMNESS.get(facts.randomness, facts.randomness),
         "made": f"{facts.created}, with {facts.library.name} {facts.library.version}",
-        "attack": attack(curves),
-        "profile": profile_picture(promise, curves),
-        "profile_table": profile_table(promise, together),
+        **curves(promise, together),
+        "kind": wording.KINDS[guarantee.kind],
+        "tightness": wording.tightness(guarantee),
+        "likelier": math.exp(min(promise.epsilon, 700.0)),
+        "exception": wording.exception(promise.delta, n),
+        "assumptions": [full_sentence(str(assumption)) for assumption in guarantee.assumptions],
+        "pure": pure if pure <= 100 else None,
         "together": together,
         "ledger": None,
         "domain": stated,
@@ -203,9 +210,9 @@ def _public(
         "parameters": {key: fact(value) for key, value in promise.mechanism.parameters().items()},
         "protected": ", ".join(protected),
         "as_held": ", ".join(name for name in stated.names if protected and name not in protected),
-        "share": promise.forecast,
+        "share": utility_facts(promise.mechanism, n)["share_in_words"],
         "outcome": promise.certificate.outcome,
-        "poor": promise.poor,
+        "poor": promise.stated.poor,
         "command": f"discreet verify {names[1]}" if several else f"discreet verify {names[0]} --data {names[1]}",
         "confidential": None,
         "compared": None,

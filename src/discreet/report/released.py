@@ -14,7 +14,7 @@ import numpy.typing as npt
 from discreet._core.charts import Chart, band_chart, column_chart, forest_chart, release_figure
 from discreet._core.errors import DiscreetError, FileProblem
 from discreet._core.lazy import pl
-from discreet._core.text import about, as_written, counted, percent_as_written, rounded_up
+from discreet._core.text import about, as_written, counted, full_sentence, percent_as_written, rounded_up
 from discreet.confidential.source import Source, open_source
 from discreet.domain import Domain
 from discreet.domain.temporal import moment_text
@@ -262,7 +262,7 @@ def _without(promise: Promise) -> str:
         return "Numbers from several tables are combined: see discreet estimate."
     mechanism = promise.mechanism
     if why := no_posterior(mechanism):
-        return f"{why[0].upper()}{why[1:]}."
+        return full_sentence(why)
     if (mechanism.domain.size or 0) > _MOST_CELLS:
         return f"They take longer than a report where there are more than {_MOST_CELLS:,} cells: see discreet estimate."
     return ""
