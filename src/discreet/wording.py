@@ -417,6 +417,7 @@ PAIRS_UNKNOWN = {
     "no columns": ("The error of pairs is not predicted at this budget, and neither is that of columns.",),
 }
 """Why no error of a pair of columns is predicted."""
+_NONE = {"none": "no mechanism"}
 
 
 def unit(group: int) -> str:
@@ -467,12 +468,11 @@ def chosen_at(choices: Sequence[tuple[str, Sequence[str]]]) -> str:
     """Return which mechanism the planner chooses at which epsilons, in their order."""
     if len(choices) == 1:
         return f"The planner chooses {choices[0][0]} at every epsilon on this page."
-    parts = [
-        f"{'no mechanism' if name == 'none' else name} "
-        + (f"from epsilon {epsilons[0]} to {epsilons[-1]}" if len(epsilons) > 1 else f"at epsilon {epsilons[0]}")
-        for name, epsilons in choices
-    ]
-    return f"The planner chooses {', '.join(parts[:-1])} and {parts[-1]}."
+    spans = []
+    for name, epsilons in choices:
+        span = f"at epsilon {epsilons[0]}" if len(epsilons) == 1 else f"from epsilon {epsilons[0]} to {epsilons[-1]}"
+        spans.append(f"{_NONE.get(name, name)} {span}")
+    return f"The planner chooses {', '.join(spans[:-1])} and {spans[-1]}."
 
 
 def amounts(epsilon: float, delta: float, *, with_delta: bool) -> str:

@@ -167,7 +167,7 @@ def spending_chart(shares: Sequence[tuple[str, Points]], entries: int) -> Chart:
 
 
 def column_chart(
-    name: str, starts: Sequence[str], released: Floats, confidential: Floats | None, *, points: bool
+    name: str, starts: Sequence[str], released: Floats, confidential: Floats | None = None, *, points: bool
 ) -> Chart:
     """Draw the shares of an ordered column's bins: bars for the release, an outline for the confidential table.
 
