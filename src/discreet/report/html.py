@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any
 from discreet import wording
 from discreet._core.errors import ParameterError
 from discreet._core.files import check_outputs
-from discreet._core.page import rendered, require_page, write_own
+from discreet._core.page import FilePath, rendered, require_page, write_own
 from discreet._core.text import about, full_sentence
 from discreet.confidential.custodian import reveal_to_custodian
 from discreet.confidential.public import public_domain
@@ -22,7 +21,7 @@ from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE,
 from discreet.releases.content import utility_facts
 from discreet.releases.verification import Check
 from discreet.releases.writing import certificate_path
-from discreet.report.ledger_page import InLedger
+from discreet.report.ledger_page import place_in_ledger
 from discreet.report.promise import Promise, curves, joint
 from discreet.report.released import MOST_COLUMNS, Estimates, declared, fact, pictures, released_columns
 from discreet.utility import compare
@@ -45,8 +44,6 @@ _MEANINGS = {
     "correlation": "difference of the associations between two columns",
     "pmse": "how well a classifier tells released from confidential records",
 }
-
-Path_ = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,15 +71,15 @@ class Report:
 
 
 def write_report(
-    release: Path_,
-    out: Path_,
+    release: FilePath,
+    out: FilePath,
     *,
-    certificate: Path_ | None = None,
-    also: Sequence[Path_] = (),
-    ledger: Path_ | None = None,
+    certificate: FilePath | None = None,
+    also: Sequence[FilePath] = (),
+    ledger: FilePath | None = None,
     dataset: str | None = None,
     data: Any = None,
-    domain: Domain | Path_ | None = None,
+    domain: Domain | FilePath | None = None,
     measures: str | Sequence[str] = ("w1", "ks", "tv"),
     resamples: int = 100,
     holdout: Any = None,
@@ -154,7 +151,7 @@ def write_report(
     check_outputs([path], files)
     page = _public(promise, others, release, files, where)
     if ledger is not None:
-        page["ledger"] = InLedger.read(ledger, dataset, certificate=where, stamp=promise.certificate.facts.ledger)
+        page["ledger"] = place_in_ledger(ledger, dataset, certificate=where, stamp=promise.certificate.facts.ledger)
     if data is not None:
         attacked = {"holdout": holdout, "sensitive": sensitive, "known": known}
         page |= _confidential(page, data, files[0], domain, measures=measures, resamples=resamples, **attacked)
@@ -220,7 +217,7 @@ def _public(
 
 
 def _confidential(
-    page: dict[str, Any], data: Any, release: Path, domain: Domain | Path_ | None, **asked: Any
+    page: dict[str, Any], data: Any, release: Path, domain: Domain | FilePath | None, **asked: Any
 ) -> dict[str, Any]:
     """Return what the page shows of the confidential table, and the marks that go with it."""
     used = page["domain"] if domain is None else public_domain(domain, data=data)
