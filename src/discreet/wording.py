@@ -388,12 +388,9 @@ def exception(delta: float, n: int) -> str:
             f"Delta is {written}, which is large for {counted(n, 'record')}: by delta alone, publishing "
             f"{rounded_up(exposed)} of them, chosen at random, in full, would be within this promise."
         )
-
-    def thousands(value: float) -> str:
-        return f"{int(float(rounded_down(value, 2))):,}"
-
-    chance = f", about 1 in {thousands(1.0 / delta)}" if delta > 1e-18 else ""
-    times = f"{thousands(1.0 / exposed)} times" if exposed > 1e-15 else "more than a million million times"
+    parts = [f"{int(float(rounded_down(1.0 / max(value, 1e-30), 2))):,}" for value in (delta, exposed)]
+    chance = f", about 1 in {parts[0]}" * (delta > 1e-18)
+    times = f"{parts[1]} times" if exposed > 1e-15 else "more than a million million times"
     return (
         f"Delta is {written}{chance}. To compare: publishing one of {counted(n, 'record')}, chosen at random, in full, "
         f"would have a delta of 1 in {n:,}. This one is {times} smaller."

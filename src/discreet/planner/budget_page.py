@@ -173,7 +173,7 @@ def budget_texts(
     left = _left([plan for plan, _ in plans], ledger)
     for place, (plan, pairs) in enumerate(plans):
         budgets[place] |= {
-            "risks": list(_risks(_powers(plan), plan.comparison.request.group, budgets[:place])),
+            "risks": list(_risks(plan, budgets[:place])),
             "left": left[place],
             "pairs": None if pairs is None or rehearsal is None else _pair_texts(pairs, rehearsal),
             "pairsUnknown": _unknown_pairs(plan) if pairs is None else [],
@@ -255,27 +255,24 @@ def measured_in(column: Column) -> str:
     return _UNITS.get(column.kind, "")
 
 
-def _powers(plan: Plan) -> list[float]:
-    """Return the power of the best attacker: from the whole profile of what is chosen, not one point of it."""
+def _risks(plan: Plan, before: Sequence[dict[str, Any]]) -> Iterator[list[str]]:
+    """Yield the power of the best attacker, from the whole profile, as it is shown and in words, by false alarms.
+
+    Where an attacker is right less often than at a smaller budget, of which the page shows what is in ``before``,
+    another mechanism is chosen there: the words say so.
+    """
     guarantee, epsilon = _guarantee(plan), plan.comparison.budget.epsilon
     if guarantee is None:
-        return []
-    curve = TradeOff.of(guarantee.profile, upto=epsilon, among=epsilon)
-    powers: list[float] = curve.power(np.array(FALSE_ALARMS) / 100.0).tolist()
-    return powers
-
-
-def _risks(powers: Sequence[float], group: int, before: Sequence[dict[str, Any]]) -> Iterator[list[str]]:
-    """Yield each power as it is shown, and in words; ``before``: what the page shows of smaller budgets.
-
-    Where an attacker is right less often than at a smaller budget, another mechanism is chosen there: the words say so.
-    """
-    for i, (alarms, power) in enumerate(zip(FALSE_ALARMS, powers, strict=False)):
+        return
+    powers = TradeOff.of(guarantee.profile, upto=epsilon, among=epsilon).power(np.array(FALSE_ALARMS) / 100.0)
+    for i, (alarms, power) in enumerate(zip(FALSE_ALARMS, powers.tolist(), strict=True)):
         text = rounded_up(min(100.0, 100.0 * power))
-        words = f"{wording.attack(alarms, text, group)} {against_guessing(alarms / 100.0, power)}"
-        worse = [one for one in before if one["risks"] and float(one["risks"][i][0]) > float(text)]
+        words = (
+            f"{wording.attack(alarms, text, plan.comparison.request.group)} {against_guessing(alarms / 100.0, power)}"
+        )
+        worse = [budget for budget in before if budget["risks"] and float(budget["risks"][i][0]) > float(text)]
         if worse:
-            worst = max(worse, key=lambda one: float(one["risks"][i][0]))
+            worst = max(worse, key=lambda budget: float(budget["risks"][i][0]))
             words += f" At epsilon {worst['epsilon']}, where {worst['mechanism']} is chosen, it would be "
             words += f"{worst['risks'][i][0]}."
         yield [text, words]
