@@ -22,7 +22,7 @@ from discreet._core.text import as_written, counted, percent, rounded_down, roun
 from discreet.audit.black_box import ERROR, Finding, Sampler, compared
 from discreet.audit.guesses import POWER
 from discreet.domain import Counts, Records
-from discreet.mechanisms import Mechanism, Solution, solved
+from discreet.mechanisms import Mechanism, solved
 from discreet.privacy import Guarantee
 from discreet.testing import brute_force_profile
 from discreet.testing.enumeration import outcome_of
@@ -136,15 +136,16 @@ class Case:
     def from_name(cls, name: str, *, epsilon: float, delta: float, records: int, **parameters: Any) -> Case:
         """Calibrate a mechanism; see :func:`examined`."""
 
-        def solution(level: float) -> Solution:
-            return solved(name, epsilon=level, delta=min(delta * level / epsilon, 0.99), records=records, **parameters)
+        def calibrated(level: float) -> tuple[Mechanism, Guarantee]:
+            larger = min(delta * level / epsilon, 0.99)
+            return solved(name, epsilon=level, delta=larger, records=records, **parameters)[:2]
 
-        claimed = solution(epsilon)
-        values = _values(claimed.mechanism, records)
+        claimed, guarantee = calibrated(epsilon)
+        values = _values(claimed, records)
         return cls(
-            claimed=claimed.mechanism,
-            guarantee=claimed.guarantee,
-            calibrated=lambda level: solution(level).mechanism,
+            claimed=claimed,
+            guarantee=guarantee,
+            calibrated=lambda level: calibrated(level)[0],
             values=values,
             pairs=tuple(_pairs(values, records)),
             epsilons=tuple(share * epsilon for share in (0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.5)),

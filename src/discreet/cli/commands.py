@@ -440,10 +440,10 @@ def calibrate(mechanism: str, domain_file: str | None, pairs: Any, as_json: bool
     """Solve for the free parameter of a MECHANISM that meets a budget."""
     from discreet.mechanisms import solved
 
-    solution = solved(mechanism, domain=_read(domain_file), **asked, **parameters(pairs))
-    guarantee, epsilon = solution.guarantee, float(asked["epsilon"])
-    numbers = {"mechanism": mechanism, "records": guarantee.n, "size": solution.size}
-    numbers |= {"parameters": solution.mechanism.parameters(), "solved": solution.solved}
+    made, guarantee, free = solved(mechanism, domain=_read(domain_file), **asked, **parameters(pairs))
+    epsilon, size = float(asked["epsilon"]), getattr(made, "size", asked["size"])
+    numbers = {"mechanism": mechanism, "records": guarantee.n, "size": size}
+    numbers |= {"parameters": made.parameters(), "solved": free}
     numbers |= {"epsilon": epsilon, "delta": guarantee.delta(epsilon)}
     _state({**numbers, **_promise(guarantee)}, as_json)
 

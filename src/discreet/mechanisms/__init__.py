@@ -6,7 +6,7 @@ A file is loaded when its mechanism is asked for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -215,16 +215,6 @@ def stated(
     return solution, solution.guarantee(Relation(name=relation, group=group), n=records)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Solution:
-    """A calibrated mechanism, its guarantee, and the name and value of the free parameter that was solved for."""
-
-    mechanism: Mechanism
-    guarantee: Guarantee
-    size: int | None
-    solved: dict[str, Any]
-
-
 def solved(
     mechanism: str,
     *,
@@ -235,8 +225,10 @@ def solved(
     relation: RelationName = "replacement",
     domain: Domain | None = None,
     **parameters: Any,
-) -> Solution:
-    """Solve for a mechanism's one free parameter; for the arguments see :func:`stated`.
+) -> tuple[Mechanism, Guarantee, dict[str, Any]]:
+    """Return a mechanism with its free parameter solved for, its guarantee, and this parameter with its value.
+
+    For the arguments see :func:`stated`.
 
     ``epsilon``, ``delta``: the budget.
     ``size``: number of records released; None solves for it, where it matters.
@@ -252,12 +244,8 @@ def solved(
     solution = mechanism_type.calibrated(budget, domain=domain, n=records, size=size, group=group, **fixed)
     given, values = {**fixed, "size": size}, {**solution.parameters(), "size": getattr(solution, "size", size)}
     free = [name for name in mechanism_type.traits.free if given.get(name) is None]
-    return Solution(
-        mechanism=solution,
-        guarantee=solution.guarantee(Relation(name=relation, group=group), n=records),
-        size=values["size"],
-        solved={name: values[name] for name in free[:1]},
-    )
+    guarantee = solution.guarantee(Relation(name=relation, group=group), n=records)
+    return solution, guarantee, {name: values[name] for name in free[:1]}
 
 
 def _resolved(
