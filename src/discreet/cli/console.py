@@ -53,9 +53,9 @@ def _option(match: re.Match[str], own: set[str]) -> str:
     if set(re.findall(r"--[\w-]+", written)) <= own:
         return written
     if "--param" in own:
-        from discreet.planner.stated import parameter_names
+        from discreet.mechanisms import known_parameters
 
-        if name in parameter_names():
+        if name in known_parameters():
             return f"--param {name}={value.strip(chr(39))}"
     return f"{match[0]} (in Python)"
 

@@ -77,10 +77,11 @@ def declare(file: str, plan: str, dataset: str | None, as_json: bool) -> None:
         status = book.status()
     lines = []
     for part in parts.parts:
-        parameters = "".join(f" --param {name}={value}" for name, value in part.given.items())
+        request = part.request
+        parameters = "".join(f" --param {name}={value}" for name, value in request.parameters.items())
         budget = f"--epsilon {as_written(part.budget.epsilon)} --delta {as_written(part.budget.delta)}"
-        names = f"--part {shlex.quote(part.name)} --records {part.records} --mechanism {part.mechanism.name}"
-        lines.append(f"{names}{parameters} {budget} --size {part.size}")
+        names = f"--part {shlex.quote(part.name)} --records {request.declared} --mechanism {part.mechanism.name}"
+        lines.append(f"{names}{parameters} {budget} --size {request.size}")
     document = {"entry": entry, "parts": [part.name for part in parts.parts], **status.to_dict()}
     answer(as_json, document, *lines, str(status))
 

@@ -125,10 +125,10 @@ def shared(*names: str) -> Callable[[_F], _F]:
 
 def parameters(options: dict[str, Any]) -> dict[str, Any]:
     """Return ``--param`` by its keys. Raises ParameterError when no mechanism has one, or one is given twice."""
-    from discreet.planner.stated import parameter_names
+    from discreet.mechanisms import known_parameters
 
     pairs = options.pop("pairs")
-    known = parameter_names() if pairs else []  # asking loads every mechanism
+    known = known_parameters() if pairs else []  # asking loads every mechanism
     values: dict[str, Any] = {}
     for key, value in pairs:
         if key not in known:

@@ -163,21 +163,21 @@ def plan(
 def _plan_together(study: str, out: str | None, as_json: bool, options: dict[str, Any]) -> None:
     """Plan several releases, print them, and write them where a file is named."""
     from discreet._core.files import together
-    from discreet.planner.study import plan_together, wanted_in, written
+    from discreet.planner.study import plan_together, read_study, written
 
-    budget = {name: options.pop(name) for name in ("epsilon", "delta")}
+    budget = budget_of(options)
     for name, value in options.items():
         if value is not None:
             raise ParameterError(f"with --together, --{name} stands in the file. Leave it out here")
-    releases = wanted_in(study)
-    result = plan_together(releases, **budget)
+    requests, shares = read_study(study)
+    result = plan_together(requests, budget, shares=shares)
     if out is not None:
         with together(Path(out), inputs=(study,), check=lambda: _require_new(out)) as (file,):
             file.write(written(result.to_dict()))
     if as_json:
         show({"out": out, "verdict": result.verdict, **result.to_dict()})
         return
-    _tell_plan(result.verdict, result.text(releases), out)
+    _tell_plan(result.verdict, result.text(shares), out)
 
 
 def _tell_plan(verdict: list[str], text: str, file: str | None) -> None:
@@ -215,7 +215,7 @@ def privacy(
     With --data and --domain, also compute the instance-level deltas, and the parameters that the papers would choose by
     looking at the table (empirical-Bayes strength). They are as confidential as the table.
     """
-    from discreet.planner.stated import stated
+    from discreet.mechanisms import stated
 
     if epsilon is not None:
         real("epsilon", epsilon, least=0, error=BudgetError)
@@ -250,7 +250,7 @@ def _instance(
     from discreet.confidential import confidential
     from discreet.confidential.custodian import reveal_to_custodian
     from discreet.confidential.public import public_domain, refuse_same
-    from discreet.planner.stated import on_domain
+    from discreet.mechanisms import stated
 
     source, domain_file = located(data, options), options["domain_file"]
     if domain_file is not None:
@@ -260,12 +260,13 @@ def _instance(
             ledger.note("instance-level report", {"mechanism": {"name": mechanism}})
     if domain_file is None or epsilon is None:
         raise ParameterError("instance-level deltas need --data, --domain and --epsilon. Give all three")
-    domain = public_domain(domain_file, data=source)
-    calibrated = on_domain(mechanism, domain, **sizes, **parameters(options))
+    domain, public = public_domain(domain_file, data=source), parameters(options)
+    if "group" in public:
+        raise ParameterError("do not pass group. It comes from the table")
+    calibrated, guarantee = stated(mechanism, domain=domain, **sizes, **public)
     table = confidential(source, domain, accept={"other-columns"})
     instance = reveal_to_custodian(instance_guarantee(table, calibrated, epsilon=epsilon, n=sizes["records"]))
     choices = reveal_to_custodian(paper_choices(table, epsilon=epsilon, size=sizes["size"]))
-    guarantee = calibrated.guarantee(n=sizes["records"])
     facts = {"mechanism": mechanism, **sizes, "parameters": calibrated.parameters(), "epsilon": epsilon}
     facts |= {"delta": guarantee.delta(epsilon), **_promise(guarantee)}
     if as_json:
@@ -280,10 +281,14 @@ def _instance(
 @shared("param", "relation", "domain or cells")
 def calibrate(mechanism: str, domain_file: str | None, as_json: bool, **options: Any) -> None:
     """Solve for the free parameter of a MECHANISM that meets a budget."""
-    from discreet.planner.stated import solved
+    from discreet.mechanisms import solved
 
-    solution = solved(mechanism, domain=_domain(domain_file), **parameters(options), **options)
-    _state({**solution.numbers, **_promise(solution.guarantee)}, as_json=as_json)
+    size, epsilon = options["size"], float(options["epsilon"])
+    calibrated, guarantee, free = solved(mechanism, domain=_domain(domain_file), **parameters(options), **options)
+    facts = {"mechanism": mechanism, "records": guarantee.n, "size": getattr(calibrated, "size", size)}
+    facts |= {"parameters": calibrated.parameters(), "solved": free}
+    facts |= {"epsilon": epsilon, "delta": guarantee.delta(epsilon)}
+    _state({**facts, **_promise(guarantee)}, as_json=as_json)
 
 
 def _domain(domain_file: str | None) -> Any:

@@ -292,7 +292,7 @@ def mechanism(mechanism: str, as_json: bool, **options: Any) -> int:
     Beside it stand broken twins, calibrated for larger epsilons and held to the same claim: the answer says which of
     them would have been caught. The exit status is 1 where the claim is refuted. No table of yours is read.
     """
-    from discreet.planner.examined import examined
+    from discreet.audit.mechanism import examined
 
     result = examined(mechanism, **parameters(options), **options)
     answer(as_json, result.to_dict(), str(result))

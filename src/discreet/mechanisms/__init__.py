@@ -1,4 +1,4 @@
-"""Mechanisms: one file each, named as in its theory page and its test; and the registry of their names.
+"""Mechanisms: one file each, named as in its theory page and its test; the registry of their names; calculators.
 
 A file is loaded when its mechanism is asked for.
 """
@@ -6,18 +6,23 @@ A file is loaded when its mechanism is asked for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from discreet._core.boundary import seal, sealed
+from discreet._core.checks import integer
 from discreet._core.errors import ParameterError
-from discreet.domain import Domain
+from discreet._core.text import as_written
+from discreet.domain import Domain, Integer, Numeric
 from discreet.domain.declaration import DECLARED
-from discreet.mechanisms.base import CellCounts, Mechanism
+from discreet.mechanisms.base import CellCounts, Mechanism, require_relation
 from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.reading import Contents as Contents
 from discreet.mechanisms.reading import Reading
+from discreet.privacy import Budget, Guarantee, Relation
+from discreet.privacy.guarantee import RelationName
 
 if TYPE_CHECKING:
     from discreet.mechanisms.data_specific_reveal_or_obscure import DataSpecificRevealOrObscure
@@ -173,6 +178,104 @@ def __getattr__(name: str) -> Any:
     if name not in _FILES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _loaded(name)
+
+
+# Guarantees and calibration by name, from public parameters: on a domain, or from plain numbers. No table.
+
+
+def known_parameters() -> list[str]:
+    """Return every parameter that some mechanism takes, and ``cells`` and ``group``, which stand for a domain."""
+    own = {item.name for kind in REGISTRY.values() for item in fields(kind) if item.init}
+    return sorted((own - {"domain", "size", "records"}) | {"cells", "group"})
+
+
+def stated(
+    mechanism: str,
+    *,
+    records: int,
+    size: int | None,
+    relation: RelationName = "replacement",
+    domain: Domain | None = None,
+    **parameters: Any,
+) -> tuple[Mechanism, Guarantee]:
+    """Return a mechanism at given parameters, and its guarantee.
+
+    ``mechanism``: registry name.
+    ``records``, ``size``: numbers of records held (under add/remove: declared) and released; the size is not needed
+    where it costs nothing.
+    ``relation``, {"replacement", "add-remove"}: between which tables.
+    ``domain``: public; without one, the cells are those of one column.
+    ``**parameters``: the mechanism's own, ``cells`` for those on a finite domain without one, and ``group``.
+
+    Raises ParameterError when a parameter is missing, unknown or out of range, or RelationNotSupported when the
+    mechanism has no theorem for the relation.
+    """
+    mechanism_type, domain, group, fixed = _resolved(mechanism, parameters, domain)
+    solution: Mechanism = mechanism_type.from_parameters(fixed, domain=domain, records=records, size=size)
+    return solution, solution.guarantee(Relation(name=relation, group=group), n=records)
+
+
+def solved(
+    mechanism: str,
+    *,
+    records: int,
+    epsilon: float,
+    delta: float,
+    size: int | None,
+    relation: RelationName = "replacement",
+    domain: Domain | None = None,
+    **parameters: Any,
+) -> tuple[Mechanism, Guarantee, dict[str, Any]]:
+    """Return a mechanism with its free parameter solved for, its guarantee, and this parameter with its value.
+
+    For the arguments see :func:`stated`.
+
+    ``epsilon``, ``delta``: the budget.
+    ``size``: number of records released; None solves for it, where it matters.
+
+    Raises Infeasible with the nearest feasible numbers; ParameterError when a parameter is missing, unknown or out of
+    range, or when nothing is free; RelationNotSupported when the mechanism has no theorem for the relation.
+    """
+    mechanism_type, domain, group, fixed = _resolved(mechanism, parameters, domain)
+    require_relation(mechanism_type, relation)
+    if relation != "replacement":
+        fixed["relation"] = relation
+    budget = Budget(epsilon=epsilon, delta=delta)
+    solution = mechanism_type.calibrated(budget, domain=domain, n=records, size=size, group=group, **fixed)
+    given, values = {**fixed, "size": size}, {**solution.parameters(), "size": getattr(solution, "size", size)}
+    free = [name for name in mechanism_type.traits.free if given.get(name) is None]
+    guarantee = solution.guarantee(Relation(name=relation, group=group), n=records)
+    return solution, guarantee, {name: values[name] for name in free[:1]}
+
+
+def _resolved(
+    mechanism: str, parameters: dict[str, Any], domain: Domain | None
+) -> tuple[type[Mechanism], Domain, int, dict[str, Any]]:
+    """Return the mechanism's class, the domain (without one, of anonymous cells), the group, and its own parameters."""
+    mechanism_type, fixed = named(mechanism), dict(parameters)
+    group = fixed.pop("group", 1)
+    if domain is not None:
+        if "cells" in fixed:
+            raise ParameterError("do not pass cells. It comes from the domain")
+        fixed["cells"] = domain.size or 2
+    for name, value in alias_of(mechanism).items():
+        if fixed.setdefault(name, value) != value:
+            own = mechanism_type.name
+            raise ParameterError(f"{mechanism} is {own} at {name} {as_written(value)}. Name {own} for another {name}")
+    if hasattr(mechanism_type, "in_range"):  # numbers outside of its own range say another mechanism
+        equal, fixed = mechanism_type.in_range(fixed)
+        mechanism_type = named(equal)
+    traits = mechanism_type.traits
+    cells = fixed.pop("cells", None)
+    if domain is not None:
+        require_kept(mechanism, domain, keeps=traits.keeps_declared)
+        return mechanism_type, domain, group, fixed
+    if cells is None and not traits.needs_cells:
+        return mechanism_type, Domain(columns={"value": Numeric(lower=0.0, upper=1.0)}), group, fixed
+    if cells is None and traits.cells_cost:
+        raise ParameterError(f"{mechanism} needs cells=..., the number of cells of its public domain")
+    upper = integer("cells", 2 if cells is None else cells, least=2, most=2**62) - 1
+    return mechanism_type, Domain(columns={"cell": Integer(lower=0, upper=upper)}), group, fixed
 
 
 seal(globals(), Contents)

@@ -1,11 +1,12 @@
 """The risk-weighted pseudo-posterior and the censored posterior over any NumPyro model."""
 
 from discreet._core.boundary import seal
+from discreet._core.charts import violins, weight_picture
 from discreet.pseudo_posterior.censored import CensoredPosterior, CensoredPosteriorMechanism, ChainDistance
 from discreet.pseudo_posterior.design import Design, Predictor, Response
 from discreet.pseudo_posterior.from_domain import synthesiser_for
+from discreet.pseudo_posterior.ladder import frontier_page
 from discreet.pseudo_posterior.mixture import MixtureRegression
-from discreet.pseudo_posterior.pictures import frontier_page, violins, weight_picture
 from discreet.pseudo_posterior.pseudo import PseudoFit, PseudoPosterior, PseudoPosteriorMechanism, Risks
 from discreet.pseudo_posterior.regressions import (
     CategoricalShares,

@@ -22,6 +22,7 @@ from discreet._core.arrays import Floats
 from discreet._core.checks import choice, integer
 from discreet._core.errors import FileProblem, ParameterError, Refused
 from discreet._core.files import own_folder, together
+from discreet._core.page import NOTICE
 from discreet._core.random import seeded
 from discreet._core.reading import read_json
 from discreet.domain import Domain
@@ -90,7 +91,6 @@ def across_tables(
 _REMEDY = "name another folder, or move what is in this one elsewhere"
 
 Statistic = Callable[[Floats], float]
-NOTICE = "CONFIDENTIAL: computed from the private data"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

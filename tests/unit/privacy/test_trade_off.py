@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from discreet.planner.stated import stated
+from discreet.mechanisms import stated
 from discreet.privacy import ConstantProfile, DiscreteLaplacePair, compose
 from discreet.privacy.guarantee import LEVELS, TradeOff, furthest
 

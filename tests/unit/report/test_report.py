@@ -27,6 +27,8 @@ def test_the_picture_is_marked_when_it_shows_confidential_values(tmp_path: Path)
     marked = picture(released.records, released.certificate, tmp_path / "own.svg", confidential=frame).read_text()
     assert "CONFIDENTIAL" in marked
     assert "CONFIDENTIAL" not in public
+    assert "<title>500 synthetic records from 3,000" in public
+    assert "<dc:description>Shares of the values of age" in public
     assert picture(released.records, released.certificate, tmp_path / "p.png").stat().st_size > 10_000
 
 
