@@ -15,11 +15,10 @@ from discreet._core.checks import choice
 from discreet._core.errors import DiscreetError, Fault, MissingExtra, ParameterError, Refused
 from discreet._core.numeric import least_integer
 from discreet._core.text import about, counted, percent
-from discreet.domain import Domain
+from discreet.domain import Boolean, Domain
 from discreet.ledger import Request
 from discreet.mechanisms import Forecast, Mechanism, named, require_kept
-from discreet.mechanisms.noise import LAWS, law_named
-from discreet.mechanisms.noisy_counts import BareNoise, projection_error, solve_scale
+from discreet.mechanisms.noisy_counts import projection_error
 from discreet.mechanisms.reading import READING_ONLY, SAMPLINGS
 from discreet.planner.cells import with_cells
 from discreet.planner.predicted import Reference, predicted_errors, sampling_errors, summed
@@ -348,12 +347,13 @@ def carried_cells(n: int, budget: Budget, group: int = 1) -> int:
     2018
     """
     try:
-        noisy = solve_scale(BareNoise, budget, n=n, group=group, laws=tuple(LAWS), scale=None)
+        two = Domain(columns={"cell": Boolean()})
+        noisy: Any = named("perturbed-histogram").calibrated(budget, domain=two, n=n, group=group)
     except DiscreetError:
         return 0
 
     def too_many(cells: int) -> bool:
-        return projection_error(law_named(noisy.noise), noisy.scale, cells=cells, total=n) > POOR_UTILITY
+        return projection_error(noisy.law, noisy.scale, cells=cells, total=n) > POOR_UTILITY
 
     beyond = least_integer(too_many, 1, _MOST)
     return _MOST if beyond is None else beyond - 1

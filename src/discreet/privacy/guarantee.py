@@ -15,8 +15,7 @@ from discreet._core.checks import choice, integer, real, unfit
 from discreet._core.errors import BudgetError, GuaranteeKindError, ParameterError
 from discreet._core.numeric import log_ratio
 from discreet._core.text import as_written, counted, listing, paragraph, rounded_up, table
-from discreet.privacy.algebra import fallen_to
-from discreet.privacy.profile import Profile, keeps_shape
+from discreet.privacy.profile import Profile, fallen_to, keeps_shape
 
 Kind = Literal["unconditional", "instance", "asymptotic", "empirical"]
 RelationName = Literal["replacement", "add-remove"]

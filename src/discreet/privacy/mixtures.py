@@ -14,8 +14,7 @@ import numpy as np
 from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.numeric import LogRatio, log_binomial, log_error, not_above, up
-from discreet.privacy.algebra import power
-from discreet.privacy.profile import ConstantProfile, Profile
+from discreet.privacy.profile import ConstantProfile, Profile, power
 from discreet.privacy.urn import MixturePair
 
 # Exact divergences of a mixture with the uniform distribution whose weight depends on the smallest count (T7).

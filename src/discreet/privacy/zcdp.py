@@ -17,8 +17,7 @@ import numpy as np
 from discreet._core.arrays import Floats
 from discreet._core.errors import BudgetError
 from discreet._core.numeric import below, least_real, log_ratio, up, written
-from discreet.privacy.algebra import fallen_to
-from discreet.privacy.profile import Profile
+from discreet.privacy.profile import Profile, fallen_to
 
 SUMMED = Fraction(1, 10)
 """The share of a total delta that the sum of the releases' deltas may come to; the rest is the conversion's."""
