@@ -315,7 +315,7 @@ class Mechanism(ABC):
         Infeasible
             When no value of the free parameter meets the budget; it names the nearest numbers that do.
         """
-        require_known(cls, fixed, *("relation" for _ in cls.traits.relations[1:]))
+        require_known(cls, fixed, *["relation"][: len(cls.traits.relations) - 1])
         relation = Relation(name=fixed.pop("relation", "replacement"), group=group)
         given = {name: value for name, value in fixed.items() if value is not None or name not in cls.traits.free}
         search = Search(

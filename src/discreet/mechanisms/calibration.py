@@ -62,9 +62,8 @@ THRESHOLD = Free("threshold", 2, 1 << 40, integer=True)
 """The least noisy count that is released."""
 
 
-def scale_of(law: NoiseLaw) -> Free:
-    """Return the scale of a law's noise as a free parameter."""
-    return Free("scale", 2.0**-10, law.largest_scale, relative=1e-9)
+SCALE = Free("scale", 2.0**-10, LAPLACE.largest_scale, relative=1e-9)
+"""The scale of discrete Laplace noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,9 +91,9 @@ class Search:
             size=self.size if size is None else size,
         )
 
-    def guarantee(self, mechanism: Any) -> Guarantee:
-        """Return what a mechanism promises for the table."""
-        guarantee: Guarantee = mechanism.guarantee(self.relation, n=self.n)
+    def guarantee(self, **values: Any) -> Guarantee:
+        """Return what the mechanism at some values promises for the table."""
+        guarantee: Guarantee = self.mechanism(**values).guarantee(self.relation, n=self.n)
         return guarantee
 
 
@@ -121,7 +120,7 @@ def one_solution(search: Search, *free: Free, promise: Callable[[Any], Guarantee
 
     Raises Infeasible with the nearest numbers that meet the budget, and ParameterError when neither of two is given.
     """
-    budget, pessimistic = search.budget, promise or search.guarantee
+    budget = search.budget
     values = {**search.parameters, "size": search.size}
     given = {parameter.name: values[parameter.name] for parameter in free if values.get(parameter.name) is not None}
     unknown = [parameter for parameter in free if parameter.name not in given]
@@ -129,18 +128,18 @@ def one_solution(search: Search, *free: Free, promise: Callable[[Any], Guarantee
         raise ParameterError(f"give a size or a {unknown[1].name}, since only one of the two can be solved for")
 
     def promised(parameter: Free, value: Any) -> Guarantee:
-        return pessimistic(search.mechanism(**{parameter.name: value}))
+        values = {parameter.name: value}
+        return search.guarantee(**values) if promise is None else promise(search.mechanism(**values))
 
     def solution(parameter: Free) -> Any:
         return parameter.solution(lambda value: promised(parameter, value)._excess(budget))
 
     if not unknown:
-        mechanism = search.mechanism()
-        if not (guarantee := search.guarantee(mechanism)).meets(budget):
+        if not (guarantee := search.guarantee()).meets(budget):
             solutions = [(parameter, solution(parameter)) for parameter in free]
             nearest = {f"{p.name} {'>=' if p.rising else '<='}": value for p, value in solutions if value is not None}
             require_budget(guarantee, budget, _asked(budget, given), **nearest)
-        return mechanism
+        return search.mechanism()
     sought = unknown[0]
     if (value := solution(sought)) is not None:
         return search.mechanism(**{sought.name: value})
@@ -168,19 +167,18 @@ def least_scale(search: Search) -> Any:
         searches = [(name, search.with_parameters(noise=name)) for name in (LAWS if noise is None else (noise,))]
     if scale is not None:
         name, own = searches[0]
-        mechanism = own.mechanism()
-        if not (guarantee := own.guarantee(mechanism)).meets(budget):
+        if not (guarantee := own.guarantee()).meets(budget):
             least = _scale_solution(own, law_named(name))
             nearest = {} if least is None else {"scale >=": least}
             require_budget(guarantee, budget, f"{budget} with {name} noise of scale {as_written(scale)}", **nearest)
-        return mechanism
+        return own.mechanism()
     solutions = []
     for name, own in searches:
         law = law_named(name)
         if (least := _scale_solution(own, law)) is not None:
             solutions.append((law.mean_absolute(least), own.mechanism(scale=least)))
     if not solutions:
-        most = [own.guarantee(own.mechanism(scale=law_named(name).largest_scale)) for name, own in searches]
+        most = [own.guarantee(scale=law_named(name).largest_scale) for name, own in searches]
         nearest = {"delta >=": max(1e-12, min(guarantee.delta(budget.epsilon) for guarantee in most))}
         if math.isfinite(epsilon := min(guarantee.epsilon(budget.delta) for guarantee in most)):
             nearest["epsilon >="] = epsilon
@@ -194,17 +192,13 @@ def _scale_solution(search: Search, law: NoiseLaw) -> float | None:
     A pure epsilon is a rational number divided by the scale. The least scale is then the float next above a quotient,
     by its binary value, with which the kernel draws.
     """
-    free, budget = scale_of(law), search.budget
-
-    def promised(scale: float) -> Guarantee:
-        return search.guarantee(search.mechanism(scale=scale))
-
+    free, budget = replace(SCALE, high=law.largest_scale), search.budget
     if budget.delta > 0.0:
-        least: float | None = free.solution(lambda scale: promised(scale)._excess(budget))
+        least: float | None = free.solution(lambda scale: search.guarantee(scale=scale)._excess(budget))
         return least
     if not law.pure:
         return None
-    pure = Fraction(promised(1.0).profile.pure)
+    pure = Fraction(search.guarantee(scale=1.0).profile.pure)
     exact = pure / written(budget.epsilon) if budget.epsilon > 0.0 else Fraction(2**60 if pure else 0)
     nearest = float(exact)
     least = max(free.low, nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf))
@@ -226,22 +220,19 @@ def least_threshold(search: Search, *, composed: bool = False) -> Any:
             {},
         )
 
-    def promised(b: float, t: float) -> Guarantee:
-        return search.guarantee(search.mechanism(scale=b, threshold=t))
-
     # With the bound for large groups, and over several releases, the two parts of delta add up: each gets half.
     several = composed or min(search.relation.group, search.n) > ThresholdedLaplace.largest_exact
     parts = 2.0 if several else 1.0
     share = Budget(epsilon=budget.epsilon, delta=budget.delta / parts)
-    free = scale_of(LAPLACE)
-    least = free.solution(lambda b: promised(b, THRESHOLD.high)._excess(share))
+    free = search.with_parameters(threshold=THRESHOLD.high)
+    least = SCALE.solution(lambda b: free.guarantee(scale=b)._excess(share))
     if least is None:
-        delta = parts * promised(free.high, THRESHOLD.high).delta(budget.epsilon)
+        delta = parts * free.guarantee(scale=SCALE.high).delta(budget.epsilon)
         raise Infeasible(f"{budget} with noise of any scale", {"delta >=": delta})
     noise = least if scale is None else scale
-    enough = THRESHOLD.solution(lambda t: promised(noise, t)._excess(budget))
+    enough = THRESHOLD.solution(lambda t: search.guarantee(scale=noise, threshold=t)._excess(budget))
     nearest = {"scale >=": least} if enough is None else {"threshold >=": enough}
     chosen = (enough or THRESHOLD.high) if threshold is None else threshold
-    guarantee = promised(noise, chosen)
+    guarantee = search.guarantee(scale=noise, threshold=chosen)
     require_budget(guarantee, budget, f"{budget} with scale {rounded_up(noise, 6)} and threshold {chosen:,}", **nearest)
     return search.mechanism(scale=noise, threshold=chosen)

@@ -172,7 +172,8 @@ class Marginals(WideFacts, PartsMechanism):
     tables: int | None = field(default=None, metadata=READING_ONLY)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", _on_grid(GAUSSIAN.checked(self.scale)))
+        # a multiple of 2^-10, whose multiples by small integers are exact in floats
+        object.__setattr__(self, "scale", math.ceil(GAUSSIAN.checked(self.scale) * 1024.0) / 1024.0)
         if self.scale < _LEAST_SCALE:
             raise ParameterError(f"scale must be at least {as_written(_LEAST_SCALE)}, got {as_written(self.scale)}")
         choice("sampling", self.sampling, SAMPLINGS)
@@ -466,13 +467,24 @@ class Marginals(WideFacts, PartsMechanism):
             units = integer("units", own["units"], least=1, most=MOST_UNITS)
             own = {"threshold": 2, "label_units": label_units(units, labelled_columns), **own}
         search = replace(search, parameters=own)
-        mechanism = search.mechanism(scale=given["scale"] if "scale" in given else _least_scale(search))
+        if "scale" not in given:
+            if budget.delta == 0.0:
+                raise Infeasible(f"{budget} with gaussian noise", {"delta >=": 1e-12})
+            part = budget.delta / (2 if labelled_columns else 1)  # for the noisy counts by themselves
+
+            def excess(scale: float) -> float:
+                noise = search.mechanism(scale=scale)._noise(search.relation, search.n)
+                return log_ratio(noise.delta(budget.epsilon), part)
+
+            least = Free("scale", _LEAST_SCALE, GAUSSIAN.largest_scale).solution(excess)
+            search = search.with_parameters(scale=least or GAUSSIAN.largest_scale)
+        mechanism = search.mechanism()
         nearest: dict[str, float] = {}
         asked = f"{budget} with noise of scale {as_written(mechanism.scale)}"
         if labelled_columns and (least := mechanism._least_threshold(budget, search.relation, search.n)) is not None:
             mechanism = replace(mechanism, threshold=given.get("threshold") or least)
             asked, nearest = f"{asked} and threshold {mechanism.threshold:,}", {"threshold >=": least}
-        require_budget(search.guarantee(mechanism), budget, asked, **nearest)
+        require_budget(mechanism.guarantee(search.relation, n=search.n), budget, asked, **nearest)
         return mechanism
 
     def _least_threshold(self, budget: Budget, relation: Relation, n: int) -> int | None:
@@ -483,20 +495,6 @@ class Marginals(WideFacts, PartsMechanism):
             lambda t: replace(self, threshold=t)._thresholded(noise).whole(delta) - budget.delta
         )
         return least
-
-
-def _least_scale(search: Search) -> float:
-    """Return the least scale at which the noisy counts by themselves have no more than their part of delta."""
-    budget, most = search.budget, GAUSSIAN.largest_scale
-    if budget.delta == 0.0:
-        raise Infeasible(f"{budget} with gaussian noise", {"delta >=": 1e-12})
-    part = budget.delta / (2 if open_columns(search.domain) else 1)
-
-    def excess(scale: float) -> float:
-        noise = search.mechanism(scale=scale)._noise(search.relation, search.n)
-        return log_ratio(noise.delta(budget.epsilon), part)
-
-    return Free("scale", _LEAST_SCALE, most).solution(excess) or most
 
 
 @dataclass(frozen=True, eq=False)
@@ -664,11 +662,6 @@ def _counted(cells: Integers, frequencies: Integers, size: int) -> Integers:
 def _score(counts: Integers, expected: Integers) -> int:
     """Return how many records independent columns would put elsewhere: ``g`` records change it by at most ``g``."""
     return int(np.maximum(0, counts - expected).sum())
-
-
-def _on_grid(scale: float) -> float:
-    """Return the scale rounded up to a multiple of 2^-10, whose multiples by small integers are exact in floats."""
-    return math.ceil(scale * 1024.0) / 1024.0
 
 
 def _steady(rows: int, size: int) -> Floats:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from discreet._core.checks import choice
 from discreet._core.errors import ParameterError
-from discreet.mechanisms.calibration import Search
+from discreet.mechanisms.calibration import Search, least_scale
 from discreet.mechanisms.cells import OwnCells
 from discreet.mechanisms.noisy_counts import NoisyCounts
 from discreet.mechanisms.projections import PROJECTIONS, W1, Projection
@@ -86,4 +86,4 @@ class PerturbedHistogram(NoisyCounts):
         if "projection" not in search.parameters:
             on_a_line = W1.unsuited(OwnCells.of(search.domain, cls.name)) is None
             search = search.with_parameters(projection=W1.name if on_a_line else "simplex")
-        return super()._solution(search)
+        return least_scale(search)

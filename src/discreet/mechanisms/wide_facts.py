@@ -102,7 +102,7 @@ def worth_measuring(
     scores by what noise costs in them, as many as make the sum least if every unit is where it helps most: there, a
     table of cost ``c`` has units in proportion to ``c^(2/3)``.
     """
-    cost = np.array([_pair_cost(a, b) for a, b in shapes])
+    cost = np.array([0.5 * _FOLDED * math.sqrt(a * b * min((a - 1) * (b - 1), FREE)) for a, b in shapes])
     order = np.argsort(-scores / np.maximum(cost, 1e-9) ** (2.0 / 3.0), kind="stable")
     order = order[(scores[order] > 0.0) & (cost[order] > 0.0)]
     held = first.astype(np.float64) ** 2
@@ -114,10 +114,6 @@ def worth_measuring(
             least, chosen = total, count
     q = _Tables.of(one_way, copies, held, cost[order[:chosen]]).whole(units)
     return order[:chosen], q[len(first) :], q[: len(first)]
-
-
-def _pair_cost(a: int, b: int) -> float:
-    return 0.5 * _FOLDED * math.sqrt(a * b * min((a - 1) * (b - 1), FREE))
 
 
 def _tried(most: int) -> list[int]:

@@ -9,12 +9,11 @@ goes, up to a limit fixed beforehand. Proofs: docs/theory/filters.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 
-from discreet._core.arrays import Floats
 from discreet._core.errors import BudgetError
 from discreet._core.numeric import below, least_real, log_ratio, up, written
 from discreet.privacy.profile import Profile, fallen_to
@@ -79,50 +78,40 @@ def _rho(profile: Profile, reach: float, lost: float) -> float:
         return 0.0
     if reach < _TINY:
         return _TINY**2  # rho is below the square of the largest loss
-    pair = _Pair.cut(profile, reach, lost)
+    moment, step = _moments(profile, reach, lost)
     best, low, at_low, beyond = 0.0, 1.0, 0.0, _FIRST
-    while reach / low > best and beyond * pair.step <= _STEEP:
-        high, at_high = 1.0 + beyond, pair.moment(1.0 + beyond)
+    while reach / low > best and beyond * step <= _STEEP:
+        high, at_high = 1.0 + beyond, moment(1.0 + beyond)
         best = max(best, _largest(low, at_low, high, at_high))
         low, at_low, beyond = high, at_high, _GROWTH * beyond
     # No loss is above the reach: from here on D_alpha/alpha is at most reach/alpha.
     return up(max(best, reach / low) * (1.0 + _MARGIN))
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """A symmetric pair without infinite losses, by a bound on its profile.
+def _moments(profile: Profile, reach: float, lost: float) -> tuple[Callable[[float], float], float]:
+    """Return ``alpha -> (alpha - 1) D_alpha``, a bound, of the pair without infinite losses; and a grid's widest step.
 
-    ``epsilon``: the nodes of a quadrature.
-    ``mass``: the profile there, by chords between the points of a grid, times the nodes' weights.
-    ``step``: the widest of the grid.
+    The grid is even, and finer towards 0; between its points the profile is bounded by chords, at a quadrature's nodes.
     """
+    grid = np.union1d(np.linspace(0.0, reach, _DOTS + 1), np.geomspace(_FINEST * reach, reach, _DOTS))
+    delta = np.array([profile.delta(e) for e in grid.tolist()])
+    height = np.maximum(delta - lost, 0.0) / (1.0 - lost)
+    step = np.diff(grid)[:, None]
+    node, weight = np.polynomial.legendre.leggauss(_NODES)
+    inside = 0.5 * (node + 1.0) * step
+    left = np.expm1(step - inside) / np.expm1(step) * np.exp(inside)  # of the chord in e^eps
+    chord = left * height[:-1, None] + np.maximum(0.0, 1.0 - left) * height[1:, None]
+    epsilon, mass = grid[:-1, None] + inside, 0.5 * weight * step * chord
 
-    epsilon: Floats
-    mass: Floats
-    step: float
-
-    @classmethod
-    def cut(cls, profile: Profile, reach: float, lost: float) -> _Pair:
-        """Evaluate a profile on a grid that is even, and finer towards 0."""
-        grid = np.union1d(np.linspace(0.0, reach, _DOTS + 1), np.geomspace(_FINEST * reach, reach, _DOTS))
-        delta = np.array([profile.delta(e) for e in grid.tolist()])
-        height = np.maximum(delta - lost, 0.0) / (1.0 - lost)
-        step = np.diff(grid)[:, None]
-        node, weight = np.polynomial.legendre.leggauss(_NODES)
-        inside = 0.5 * (node + 1.0) * step
-        left = np.expm1(step - inside) / np.expm1(step) * np.exp(inside)  # of the chord in e^eps
-        chord = left * height[:-1, None] + np.maximum(0.0, 1.0 - left) * height[1:, None]
-        return cls(grid[:-1, None] + inside, 0.5 * weight * step * chord, float(step.max()))
-
-    def moment(self, alpha: float) -> float:
-        """Return a bound on ``(alpha - 1) D_alpha``."""
-        scale = (alpha - 1.0) * float(self.epsilon[-1, -1])
-        grown = np.exp((alpha - 1.0) * self.epsilon - scale) + np.exp(-alpha * self.epsilon - scale)
-        found = float((self.mass * grown).sum())
-        if found == 0.0:
+    def moment(alpha: float) -> float:
+        scale = (alpha - 1.0) * float(epsilon[-1, -1])
+        grown = np.exp((alpha - 1.0) * epsilon - scale) + np.exp(-alpha * epsilon - scale)
+        total = float((mass * grown).sum())
+        if total == 0.0:
             return 0.0
-        return float(np.logaddexp(0.0, math.log(alpha * (alpha - 1.0) * found * (1.0 + _MARGIN)) + scale))
+        return float(np.logaddexp(0.0, math.log(alpha * (alpha - 1.0) * total * (1.0 + _MARGIN)) + scale))
+
+    return moment, float(step.max())
 
 
 def _largest(low: float, at_low: float, high: float, at_high: float) -> float:
