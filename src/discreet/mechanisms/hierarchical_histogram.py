@@ -86,14 +86,14 @@ class HierarchicalHistogram(NoisyCounts):
     def __post_init__(self) -> None:
         finite_cells(self.domain, self.name)
         _check_columns(self.domain)
-        object.__setattr__(self, "levels", _levels(self.levels, deepest=Tree.of(self.domain).depth))
+        object.__setattr__(self, "levels", _levels(self.levels, deepest=Tree.from_domain(self.domain).depth))
         super().__post_init__()
 
     @cached_property
     def projector(self) -> Consistent:  # type: ignore[override]  # of leaves, not of cells
         """The consistent counts of the tree's leaves."""
         measured = cast("tuple[int, ...]", self.levels)
-        return Consistent(Tree.of(self.domain).down_to(max(measured, default=0)), measured, self.records)
+        return Consistent(Tree.from_domain(self.domain).down_to(max(measured, default=0)), measured, self.records)
 
     @property
     def _length(self) -> int:
@@ -168,7 +168,7 @@ class HierarchicalHistogram(NoisyCounts):
         """Solve for the least scale; choose the levels, and the noise, with the least predicted error."""
         domain, noise = search.domain, search.parameters.get("noise")
         _check_columns(domain)
-        tree = Tree.of(domain)
+        tree = Tree.from_domain(domain)
 
         def best(law: str) -> Any:
             own = search.with_parameters(noise=law)

@@ -84,7 +84,7 @@ class NoisyCounts(Mechanism):
     @cached_property
     def cells(self) -> Cells:
         """What noise is added to."""
-        return OwnCells.of(self.domain, self.name)
+        return OwnCells.from_domain(self.domain, self.name)
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
         """Return the noisy counts of all cells, an int64 array of shape ``(cells,)``."""

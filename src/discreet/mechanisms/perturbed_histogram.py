@@ -84,6 +84,6 @@ class PerturbedHistogram(NoisyCounts):
     def _solution(cls, search: Search) -> Any:
         """Solve for the least scale, with the projection that suits the domain unless one is given."""
         if "projection" not in search.parameters:
-            on_a_line = W1.unsuited(OwnCells.of(search.domain, cls.name)) is None
+            on_a_line = W1.unsuited(OwnCells.from_domain(search.domain, cls.name)) is None
             search = search.with_parameters(projection=W1.name if on_a_line else "simplex")
         return least_scale(search)

@@ -61,7 +61,7 @@ class PublicPoints:
     _given: Records | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def of(cls, given: Any, domain: Domain) -> PublicPoints:
+    def parse(cls, given: Any, domain: Domain) -> PublicPoints:
         """Take public points in any form; of points at distance zero from one another, the first stays.
 
         ``given``: public. A mapping is what :meth:`to_json` gives for many points.
@@ -257,7 +257,7 @@ class SignedMeasure(NoisyCounts):
 
     def __post_init__(self) -> None:
         if self.points is not None:
-            object.__setattr__(self, "points", PublicPoints.of(self.points, self.domain))
+            object.__setattr__(self, "points", PublicPoints.parse(self.points, self.domain))
         if needed := BoundedLipschitz.unsuited(self.cells):
             raise ParameterError(f"{self.name} needs {needed}")
         super().__post_init__()
@@ -314,7 +314,7 @@ class SignedMeasure(NoisyCounts):
     def _solution(cls, search: Search) -> Any:
         """Solve for the least scale, once the points are read."""
         if (points := search.parameters.get("points")) is not None:
-            search = search.with_parameters(points=PublicPoints.of(points, search.domain))
+            search = search.with_parameters(points=PublicPoints.parse(points, search.domain))
         mechanism = super()._solution(search)
         mechanism._require_solver()
         return mechanism

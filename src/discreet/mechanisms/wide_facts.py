@@ -108,11 +108,11 @@ def worth_measuring(
     held = first.astype(np.float64) ** 2
     least, chosen = math.inf, 0
     for count in _tried(len(order)):
-        every = _Tables.of(one_way, copies, held, cost[order[:count]])
+        every = _Tables.from_costs(one_way, copies, held, cost[order[:count]])
         error = scale * float((every.cost / np.sqrt(every.filled(units))).sum())
         if (total := error + float(scores[order[count:]].sum())) < least:
             least, chosen = total, count
-    q = _Tables.of(one_way, copies, held, cost[order[:chosen]]).whole(units)
+    q = _Tables.from_costs(one_way, copies, held, cost[order[:chosen]]).whole(units)
     return order[:chosen], q[len(first) :], q[: len(first)]
 
 
@@ -138,7 +138,7 @@ class _Tables(NamedTuple):
     held: Floats
 
     @classmethod
-    def of(cls, one_way: Floats, copies: Integers, held: Floats, two_way: Floats) -> _Tables:
+    def from_costs(cls, one_way: Floats, copies: Integers, held: Floats, two_way: Floats) -> _Tables:
         """Return the one-way tables, which have units already, and some two-way ones."""
         more = len(two_way)
         ones = np.ones(more, dtype=np.int64)

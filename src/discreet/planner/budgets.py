@@ -341,7 +341,7 @@ def _risks(plan: Plan) -> list[Risk]:
         plan.comparison.budget.epsilon,
         "records" if plan.comparison.request.group == 1 else "privacy units",
     )
-    curve = TradeOff.of(guarantee.profile, upto=epsilon, among=epsilon)
+    curve = TradeOff.from_profile(guarantee.profile, upto=epsilon, among=epsilon)
     found = []
     for wrong, power in zip(WRONG, curve.power(np.array(WRONG) / 100.0).tolist(), strict=True):
         text = rounded_up(min(100.0, 100.0 * power))

@@ -97,7 +97,7 @@ class GroupUrn(Profile):
             for sources in _partitions(moved):
                 for targets in _partitions(moved):
                     if len(sources) + len(targets) <= self.cells:
-                        pair = _Pair.of(self.size, self.prior, self.cells, self.n, sources, targets)
+                        pair = _Pair.from_partitions(self.size, self.prior, self.cells, self.n, sources, targets)
                         if pair is None:
                             return []
                         pairs.append(pair)
@@ -120,7 +120,7 @@ class _Pair:
         self._beyond = beyond
 
     @classmethod
-    def of(
+    def from_partitions(
         cls, size: int, prior: float, cells: int, n: int, sources: tuple[int, ...], targets: tuple[int, ...]
     ) -> _Pair | None:
         """Prepare a pair; None where there are too many outcomes to keep."""

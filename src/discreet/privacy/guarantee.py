@@ -284,7 +284,7 @@ class TradeOff:
     Examples
     --------
     >>> from discreet.privacy import ConstantProfile
-    >>> curve = TradeOff.of(ConstantProfile(value=0.1))
+    >>> curve = TradeOff.from_profile(ConstantProfile(value=0.1))
     >>> [round(float(p), 6) for p in curve.power(np.array([0.0, 0.01, 0.95]))]
     [0.1, 0.11, 1.0]
     """
@@ -293,7 +293,7 @@ class TradeOff:
     deltas: Floats
 
     @classmethod
-    def of(cls, profile: Profile, *, upto: float = 1.0, among: float = 0.0) -> Self:
+    def from_profile(cls, profile: Profile, *, upto: float = 1.0, among: float = 0.0) -> Self:
         """Take some 150 points of a profile, since each may take a tenth of a second.
 
         ``profile``: of a release, or of several together.

@@ -164,15 +164,11 @@ class MinimumPairs(Profile):
         i, q = self._same
         best = float(excess(i + 1, q, i, q).max(initial=0.0))
         i, q, r, top = self._next
-        for turned in (False, True):
-
-            def of(a: Any, b: Any, turned: bool = turned) -> Any:
-                return excess(b, r, a, q) if turned else excess(a, q, b, r)
-
-            lost, least = of(i, i - 1), of(i, i)
-            deltas = [lost + of(top, top + 1) + (k - 2) * least]
+        for order in (excess, lambda a, q, b, r: excess(b, r, a, q)):
+            lost, least = order(i, q, i - 1, r), order(i, q, i, r)
+            deltas = [lost + order(top, q, top + 1, r) + (k - 2) * least]
             if k > 2:
-                deltas.append(lost + of(i, i + 1) + of(top, top) + (k - 3) * least)
+                deltas.append(lost + order(i, q, i + 1, r) + order(top, q, top, r) + (k - 3) * least)
             best = max(best, *(float(d.max(initial=0.0)) for d in deltas))
         return min(1.0, up(best / (float(k) * self.n) * (1.0 + 1e-14), 4))
 

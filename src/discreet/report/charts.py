@@ -333,7 +333,7 @@ def _draw_values(axes: Any, released: Any, confidential: Any, name: str) -> None
 def _draw_attack(axes: Any, guarantee: Guarantee) -> None:
     """Draw the greatest power of a test that tells two neighbours apart, against its false-alarm rate."""
     level = np.linspace(0.0, 1.0, 201)
-    power = TradeOff.of(guarantee.profile).power(level)
+    power = TradeOff.from_profile(guarantee.profile).power(level)
     axes.fill_between(level, level, power, color="#4c78a8", alpha=0.25, label="what the guarantee allows")
     axes.plot(level, power, color="#4c78a8")
     axes.plot(level, level, color="#888888", linestyle="--", label="guessing")

@@ -267,8 +267,8 @@ class Curves:
         if together is not None:
             upto = max(upto, furthest(together.profile, together.epsilon))
         return cls(
-            alone=TradeOff.of(one, upto=upto, among=promise.epsilon),
-            together=None if both is None else TradeOff.of(both, upto=upto),
+            alone=TradeOff.from_profile(one, upto=upto, among=promise.epsilon),
+            together=None if both is None else TradeOff.from_profile(both, upto=upto),
             upto=upto,
         )
 
