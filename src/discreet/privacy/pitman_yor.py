@@ -1,13 +1,8 @@
 """Profile of the Pitman-Yor release, discount in ``(0, 1)``: the largest of six divergences, or bounds on them (T21).
 
-Why this file exists. Up to data processing a replaced record leads to a move between values, an opening
-(:class:`OpeningPair`) or an exchange of values held once (theorem T11). An opening reveals the more,
-the less mass opens new values. So of all tables three are the worst: two values of which one is held twice, a third
-value beside them, and one value held ``n`` times.
-
 Up to 1,024 draws the openings are followed draw by draw: every number is exact. Beyond, the number of opened values is
 taken after a random number of draws, where it has a closed law, and the result is an upper bound. Both are tables made
-once: a sum over them gives delta at any epsilon.
+once: a sum over them gives delta at any epsilon. Theory: docs/theory/pitman-yor.md.
 """
 
 from __future__ import annotations
@@ -25,23 +20,15 @@ from discreet._core.numeric import log_beta_binomial, log_error, log_rising, not
 from discreet.privacy.profile import Profile
 from discreet.privacy.urn import UrnPair
 
-# The pair of urns that differ by a record moved from a held value to one that only one of the two tables holds.
-#
-# Why this is here. Replacing a record of a repeated value by a value that the table does not hold, or a value held once
-# by another held value (the same change seen from the other table), changes the number of distinct values, and with a
-# discount the mass that opens new ones. Up to data processing such a change is (theorem T11)
+# The pair of urns that differ by a record moved from a held value to one that only one of the two tables holds (T11):
 #
 # ``P``: value ``a + 1``, opening ``phi``, others;  ``Q``: value ``a``, singled value ``1 - sigma``, opening
 # ``phi + sigma``, the same others.
 #
 # Where the singled value is not drawn, ``P/Q = (a + S)/a / h``. In a Pitman-Yor release ``h = (phi + K sigma)/phi``
 # with ``K`` values opened; in an urn histogram, which drops the ``L`` draws of opened values, ``h = (phi +
-# sigma)_L/(phi)_L``. The sum runs over ``S`` and ``K`` or ``L``. Given ``S = s`` the openings are a Markov chain along
-# the other ``m - s`` draws, which opens a value with probability ``(opening + k sigma)/(opening + others + i)``: one
-# pass serves every ``s``.
-#
-# Edge cases: discount 0 (``h = 1``: one sum over ``s``); no other value (``others = 0``); a size beyond what the sum
-# can follow, where the bound ``h >= 1`` and the coupling bound of T2 answer, labelled as bounds.
+# sigma)_L/(phi)_L``. The sum runs over ``S`` and ``K`` or ``L``: one pass along the draws serves every ``S``. Beyond
+# what it can follow, ``h >= 1`` and the coupling of T2 are bounds. Theory: docs/theory/instance-level.md.
 
 _EPS = float(np.finfo(float).eps)
 NEGLIGIBLE = 1e-50  # probability left out at a time, and added to the result
@@ -460,5 +447,4 @@ def _tail(count: Floats, mean: float, shape: float, *, above: bool) -> Floats:
     moved = count - mean
     ratio = np.log1p(moved / mean, where=count > 0.0, out=np.zeros(np.shape(count)))
     exponent = (count + shape) * np.log1p(moved / (mean + shape)) - count * ratio
-    result: Floats = np.where(moved > 0.0 if above else moved < 0.0, np.exp(np.minimum(0.0, exponent)), 1.0)
-    return result
+    return np.asarray(np.where(moved > 0.0 if above else moved < 0.0, np.exp(np.minimum(0.0, exponent)), 1.0))

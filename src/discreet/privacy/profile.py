@@ -280,7 +280,10 @@ def compose(profiles: Sequence[Profile]) -> Profile:
                 break
         else:
             distinct.append((profile, 1))
-    reach = [(p, _reach(p), count) for p, count in distinct]
+    reach = []  # beyond it at most a negligible delta, or the profile's constant floor, remains
+    for profile, count in distinct:
+        floor = profile.delta(math.inf) * (1.0 + 1e-12)
+        reach.append((profile, fallen_to(profile, floor + _NEGLIGIBLE, within=1e-3), count))
     if any(p.delta(r) > 1.0 - 1e-9 for p, r, _ in reach):
         return ConstantProfile(value=1.0, tight=False)  # one of them reveals everything
     total = sum(r * count for _, r, count in reach)
@@ -304,11 +307,6 @@ def power(profile: Profile, count: int) -> Profile:
     ``count`` is not a positive integer.
     """
     return compose([profile] * integer("count", count, least=1))
-
-
-def _reach(profile: Profile) -> float:
-    """Return an epsilon beyond which at most a negligible delta, or the profile's constant floor, remains."""
-    return fallen_to(profile, profile.delta(math.inf) * (1.0 + 1e-12) + _NEGLIGIBLE, within=1e-3)
 
 
 def fallen_to(profile: Profile, target: float, *, within: float) -> float:

@@ -32,32 +32,15 @@ _PURE_COSTS = 1.01  # times the rho of a cut profile, up to which no delta at al
 
 
 def approximate_zcdp(profile: Profile, *, cut: float) -> tuple[float, float]:
-    """Return ``(rho, delta)`` such that whatever has a profile is delta-approximate rho-zCDP.
+    """Return ``(rho, delta)``, rounded up, such that whatever has a profile is delta-approximate rho-zCDP.
 
-    Parameters
-    ----------
-    profile : Profile
-        A profile, or a bound on it, that holds for both orders of each pair of neighbours.
-    cut : float
-        How much of the profile's tail may become delta, above its floor ``profile.delta(inf)``, in ``[0, 1]``; 0 where
-        it has to be pure.
-
-    Returns
-    -------
-    tuple of float
-        Both rounded up. Infinite rho where ``cut`` is 0 and the profile has no floor and no end.
-
-    Notes
-    -----
-    With ``d = delta(T)``, ``h(eps) = max(delta(eps) - d, 0)/(1 - d)`` is the profile of a symmetric pair whose losses
-    are at most ``T``, and
+    ``cut``: how much of the profile's tail may become delta, above its floor ``profile.delta(inf)``; 0 where it has to
+    be pure, with infinite rho where there is neither floor nor end. With ``d = delta(T)`` and
+    ``h(eps) = max(delta(eps) - d, 0)/(1 - d)``,
 
     ``exp((alpha - 1) D_alpha) = 1 + alpha (alpha - 1) int_0^T (e^((alpha-1) eps) + e^(-alpha eps)) h(eps) d eps``.
 
-    All terms are positive and grow with ``h``, so a bound on the profile gives a bound on ``D_alpha``; between the
-    points of a grid the profile lies below its chords in ``e^eps``. ``(alpha - 1) D_alpha`` is convex in ``alpha``,
-    so the supremum of ``D_alpha/alpha`` over an interval is bounded by the chord, too. Where the profile is pure,
-    ``d = 0`` at its end is preferred if that costs at most 1 % more.
+    ``d = 0`` at the end of a pure profile is preferred if that costs at most 1 % more.
     """
     pure = profile.pure
     ended = (_rho(profile, pure, 0.0), 0.0) if pure <= 700.0 else (math.inf, 0.0)
@@ -133,17 +116,7 @@ def _largest(low: float, at_low: float, high: float, at_high: float) -> float:
 def pair_as_zcdp(epsilon: float, delta: float) -> tuple[float, float]:
     """Return ``(epsilon tanh(epsilon/2), delta)``: whatever is (epsilon, delta)-DP is that in approximate zCDP.
 
-    Parameters
-    ----------
-    epsilon : float
-        At least 0.
-    delta : float
-        In ``[0, 1]``.
-
-    Returns
-    -------
-    tuple of float
-        rho, rounded up, and delta. Randomised response attains rho (Harrison and Manurangsi 2025).
+    Randomised response attains rho (Harrison and Manurangsi 2025), which is rounded up.
 
     Examples
     --------
@@ -156,18 +129,10 @@ def pair_as_zcdp(epsilon: float, delta: float) -> tuple[float, float]:
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
-    """Return a delta such that rho-zCDP implies (epsilon, delta)-DP.
+    """Return a delta such that rho-zCDP implies (epsilon, delta)-DP, rounded up; above 0 it is at least 1e-300.
 
-    Parameters
-    ----------
-    rho, epsilon : float
-        At least 0.
-
-    Returns
-    -------
-    float
-        ``inf over alpha > 1 of e^((alpha-1)(alpha rho - epsilon)) (1 - 1/alpha)^(alpha-1) / alpha``, rounded up, in
-        ``[0, 1]``; above 0 and below 1e-300 it is 1e-300 (Canonne, Kamath and Steinke 2020, Proposition 12).
+    ``inf over alpha > 1 of e^((alpha-1)(alpha rho - epsilon)) (1 - 1/alpha)^(alpha-1) / alpha`` (Canonne, Kamath and
+    Steinke 2020, Proposition 12).
     """
     if rho == 0.0:
         return 0.0
@@ -193,17 +158,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
 def zcdp_epsilon(rho: float, delta: float) -> float:
     """Return an epsilon such that rho-zCDP implies (epsilon, delta)-DP, within one part in 1e9 of the least known.
 
-    Parameters
-    ----------
-    rho : float
-        At least 0.
-    delta : float
-        Above 0 and at most 1.
-
-    Raises
-    ------
-    BudgetError
-        When delta is 0: no finite epsilon does.
+    Raises BudgetError when delta is 0: no finite epsilon does.
     """
     if delta <= 0.0:
         raise BudgetError("rho in zero-concentrated differential privacy is no pure epsilon. Give a delta above 0")
@@ -213,29 +168,11 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
 
 def zcdp_budget(epsilon: float, delta: float) -> tuple[float, float]:
-    """Return ``(rho, delta')`` such that delta'-approximate rho-zCDP implies (epsilon, delta)-DP.
+    """Return ``(rho, delta')``, rounded down, such that delta'-approximate rho-zCDP implies (epsilon, delta)-DP.
 
-    Parameters
-    ----------
-    epsilon : float
-        Above 0.
-    delta : float
-        Above 0 and below 1, of which a tenth is delta' and the rest is for the conversion.
+    A tenth of delta is delta', and the rest is for the conversion.
 
-    Returns
-    -------
-    tuple of float
-        Both rounded down.
-
-    Raises
-    ------
-    BudgetError
-        When either is 0.
-
-    Notes
-    -----
-    ``P(B) <= (1 - d') P'(B) + d' <= e^eps Q(B) + (1 - d') d'' + d'`` with ``d''`` the conversion's delta. A tenth for
-    the sum costs 0.6 % of rho at delta 1e-9 and 1.2 % at 1e-5; of noise without a floor it is hardly used.
+    Raises BudgetError when either is 0.
     """
     if epsilon <= 0.0 or delta <= 0.0:
         raise BudgetError(
