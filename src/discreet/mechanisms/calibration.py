@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import itemgetter
@@ -37,13 +37,22 @@ class Free:
     relative: float = 1e-6
     usual: float | None = None
 
+    @property
+    def private(self) -> float:
+        """The value for which a refusal names a delta."""
+        return self.usual or (self.low, self.high)[self.rising]
+
+    def bound(self, value: float) -> dict[str, float]:
+        """Return a value as what a refusal names: the parameter is to be at least, or at most, that."""
+        return {f"{self.name} {('<=', '>=')[self.rising]}": value}
+
     def solution(self, excess: Callable[[Any], float]) -> Any:
         """Return the value of the least cost at which a monotone excess is at most 0, None where it is at none."""
         if self.integer and self.rising:
             return least_integer(lambda value: excess(value) <= 0, int(self.low), int(self.high))
         if self.integer:
-            beyond = least_integer(lambda value: excess(value) > 0, int(self.low), int(self.high))
-            return self.high if beyond is None else beyond - 1 if beyond > self.low else None
+            excluded = least_integer(lambda value: excess(value) > 0, int(self.low), int(self.high))
+            return (excluded or int(self.high) + 1) - 1 or None
         if self.rising:
             return least_real(excess, self.low, self.high, relative=self.relative)
 
@@ -60,7 +69,6 @@ SIZE = Free("size", 1, 10**10, rising=False, integer=True)
 
 THRESHOLD = Free("threshold", 2, 1 << 40, integer=True)
 """The least noisy count that is released."""
-
 
 SCALE = Free("scale", 2.0**-10, LAPLACE.largest_scale, relative=1e-9)
 """The scale of discrete Laplace noise."""
@@ -82,14 +90,11 @@ class Search:
         """Return the search with further parameters given."""
         return replace(self, parameters={**self.parameters, **values})
 
-    def mechanism(self, *, size: int | None = None, **values: Any) -> Any:
+    def mechanism(self, **values: Any) -> Any:
         """Return the mechanism at some values of its free parameters."""
-        return self.mechanism_type.from_parameters(
-            {**self.parameters, **values},
-            domain=self.domain,
-            records=self.n,
-            size=self.size if size is None else size,
-        )
+        size = values.pop("size", self.size)
+        parameters = {**self.parameters, **values}
+        return self.mechanism_type.from_parameters(parameters, domain=self.domain, records=self.n, size=size)
 
     def guarantee(self, **values: Any) -> Guarantee:
         """Return what the mechanism at some values promises for the table."""
@@ -120,39 +125,45 @@ def one_solution(search: Search, *free: Free, promise: Callable[[Any], Guarantee
 
     Raises Infeasible with the nearest numbers that meet the budget, and ParameterError when neither of two is given.
     """
-    budget = search.budget
-    values = {**search.parameters, "size": search.size}
-    given = {parameter.name: values[parameter.name] for parameter in free if values.get(parameter.name) is not None}
-    unknown = [parameter for parameter in free if parameter.name not in given]
+    budget, parameters = search.budget, {**search.parameters, "size": search.size}
+    unknown = [parameter for parameter in free if parameters.get(parameter.name) is None]
     if len(unknown) > 1:
         raise ParameterError(f"give a size or a {unknown[1].name}, since only one of the two can be solved for")
 
     def promised(parameter: Free, value: Any) -> Guarantee:
-        values = {parameter.name: value}
-        return search.guarantee(**values) if promise is None else promise(search.mechanism(**values))
+        mechanism = search.mechanism(**{parameter.name: value})
+        return promise(mechanism) if promise else mechanism.guarantee(search.relation, n=search.n)
 
     def solution(parameter: Free) -> Any:
         return parameter.solution(lambda value: promised(parameter, value)._excess(budget))
 
     if not unknown:
         if not (guarantee := search.guarantee()).meets(budget):
-            solutions = [(parameter, solution(parameter)) for parameter in free]
-            nearest = {f"{p.name} {'>=' if p.rising else '<='}": value for p, value in solutions if value is not None}
-            require_budget(guarantee, budget, _asked(budget, given), **nearest)
+            nearest: dict[str, float] = {}
+            for parameter in free:
+                if (value := solution(parameter)) is not None:
+                    nearest |= parameter.bound(value)
+            require_budget(guarantee, budget, _request_text(search, free), **nearest)
         return search.mechanism()
-    sought = unknown[0]
-    if (value := solution(sought)) is not None:
-        return search.mechanism(**{sought.name: value})
-    private = promised(sought, sought.usual or (sought.high if sought.rising else sought.low))
-    if len(free) == 1 or sought.name == "size":
-        require_budget(private, budget, _asked(budget, given))
-    raise Infeasible(_asked(budget, given), {"delta >=": private.delta(budget.epsilon)})
+    if (value := solution(unknown[0])) is not None:
+        return search.mechanism(**{unknown[0].name: value})
+    guarantee = promised(unknown[0], unknown[0].private)
+    if unknown[0].name == "size":
+        require_budget(guarantee, budget, _request_text(search, free))
+    alone = {"epsilon >=": guarantee.epsilon(budget.delta)} if len(free) == 1 else {}
+    nearest = alone or {"delta >=": guarantee.delta(budget.epsilon)}
+    raise Infeasible(_request_text(search, free), nearest)
 
 
-def _asked(budget: Budget, given: dict[str, Any]) -> str:
-    """Write what was asked for: the budget, a size and a value."""
-    parts = (f"at size {v}" if name == "size" else f"with {name} {as_written(v)}" for name, v in given.items())
-    return " ".join((str(budget), *parts))
+def _request_text(search: Search, free: Sequence[Free]) -> str:
+    """Write the budget, and which of the parameters that may be free are given."""
+    parts = [str(search.budget)]
+    for name in (parameter.name for parameter in free):
+        if name == "size" and search.size is not None:
+            parts.append(f"at size {search.size}")
+        elif name in search.parameters:
+            parts.append(f"with {name} {as_written(search.parameters[name])}")
+    return " ".join(parts)
 
 
 def least_scale(search: Search) -> Any:
@@ -166,19 +177,18 @@ def least_scale(search: Search) -> Any:
     if field.init:
         searches = [(name, search.with_parameters(noise=name)) for name in (LAWS if noise is None else (noise,))]
     if scale is not None:
-        name, own = searches[0]
-        if not (guarantee := own.guarantee()).meets(budget):
-            least = _scale_solution(own, law_named(name))
-            nearest = {} if least is None else {"scale >=": least}
-            require_budget(guarantee, budget, f"{budget} with {name} noise of scale {as_written(scale)}", **nearest)
-        return own.mechanism()
+        name, search = searches[0]
+        if not (guarantee := search.guarantee()).meets(budget):
+            least = _scale_solution(search, law_named(name))
+            request = f"{budget} with {name} noise of scale {as_written(scale)}"
+            require_budget(guarantee, budget, request, **({} if least is None else SCALE.bound(least)))
+        return search.mechanism()
     solutions = []
-    for name, own in searches:
-        law = law_named(name)
-        if (least := _scale_solution(own, law)) is not None:
-            solutions.append((law.mean_absolute(least), own.mechanism(scale=least)))
+    for name, search in searches:
+        if (least := _scale_solution(search, law_named(name))) is not None:
+            solutions.append((law_named(name).mean_absolute(least), search.mechanism(scale=least)))
     if not solutions:
-        most = [own.guarantee(scale=law_named(name).largest_scale) for name, own in searches]
+        most = [search.guarantee(scale=law_named(name).largest_scale) for name, search in searches]
         nearest = {"delta >=": max(1e-12, min(guarantee.delta(budget.epsilon) for guarantee in most))}
         if math.isfinite(epsilon := min(guarantee.epsilon(budget.delta) for guarantee in most)):
             nearest["epsilon >="] = epsilon
@@ -192,17 +202,17 @@ def _scale_solution(search: Search, law: NoiseLaw) -> float | None:
     A pure epsilon is a rational number divided by the scale. The least scale is then the float next above a quotient,
     by its binary value, with which the kernel draws.
     """
-    free, budget = replace(SCALE, high=law.largest_scale), search.budget
+    budget, free = search.budget, replace(SCALE, high=law.largest_scale)
     if budget.delta > 0.0:
         least: float | None = free.solution(lambda scale: search.guarantee(scale=scale)._excess(budget))
         return least
     if not law.pure:
         return None
-    pure = Fraction(search.guarantee(scale=1.0).profile.pure)
-    exact = pure / written(budget.epsilon) if budget.epsilon > 0.0 else Fraction(2**60 if pure else 0)
-    nearest = float(exact)
-    least = max(free.low, nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf))
-    return least if least <= free.high else None
+    exact = Fraction(search.guarantee(scale=1.0).profile.pure) / written(budget.epsilon)
+    above = float(exact)
+    if Fraction(above) < exact:
+        above = math.nextafter(above, math.inf)
+    return max(free.low, above) if above <= free.high else None
 
 
 def least_threshold(search: Search, *, composed: bool = False) -> Any:
@@ -212,27 +222,28 @@ def least_threshold(search: Search, *, composed: bool = False) -> Any:
 
     ``composed``: whether the guarantee is that of several releases: what the scale and the threshold cost then adds up.
     """
-    budget, scale, threshold = search.budget, search.parameters.get("scale"), search.parameters.get("threshold")
+    budget = search.budget
     if budget.delta == 0.0:
         raise Infeasible(
             f"{budget} with undeclared labels at delta 0 (give a delta above 0, such as 1e-9, since a label that "
             "only one record holds could never be released otherwise, nor, one record at a time, any other)",
             {},
         )
-
     # With the bound for large groups, and over several releases, the two parts of delta add up: each gets half.
-    several = composed or min(search.relation.group, search.n) > ThresholdedLaplace.largest_exact
-    parts = 2.0 if several else 1.0
-    share = Budget(epsilon=budget.epsilon, delta=budget.delta / parts)
-    free = search.with_parameters(threshold=THRESHOLD.high)
-    least = SCALE.solution(lambda b: free.guarantee(scale=b)._excess(share))
+    parts = 1 + (composed or min(search.relation.group, search.n) > ThresholdedLaplace.largest_exact)
+    part = Budget(epsilon=budget.epsilon, delta=budget.delta / parts)
+    highest = search.with_parameters(threshold=THRESHOLD.high)
+    least = SCALE.solution(lambda scale: highest.guarantee(scale=scale)._excess(part))
     if least is None:
-        delta = parts * free.guarantee(scale=SCALE.high).delta(budget.epsilon)
+        delta = parts * highest.guarantee(scale=SCALE.high).delta(budget.epsilon)
         raise Infeasible(f"{budget} with noise of any scale", {"delta >=": delta})
-    noise = least if scale is None else scale
-    enough = THRESHOLD.solution(lambda t: search.guarantee(scale=noise, threshold=t)._excess(budget))
-    nearest = {"scale >=": least} if enough is None else {"threshold >=": enough}
-    chosen = (enough or THRESHOLD.high) if threshold is None else threshold
-    guarantee = search.guarantee(scale=noise, threshold=chosen)
-    require_budget(guarantee, budget, f"{budget} with scale {rounded_up(noise, 6)} and threshold {chosen:,}", **nearest)
-    return search.mechanism(scale=noise, threshold=chosen)
+    if search.parameters.get("scale") is None:
+        search = search.with_parameters(scale=least)
+    enough = THRESHOLD.solution(lambda threshold: search.guarantee(threshold=threshold)._excess(budget))
+    if search.parameters.get("threshold") is None:
+        search = search.with_parameters(threshold=enough or THRESHOLD.high)
+    guarantee, scale, threshold = search.guarantee(), search.parameters["scale"], search.parameters["threshold"]
+    nearest = SCALE.bound(least) if enough is None else THRESHOLD.bound(enough)
+    request = f"{budget} with scale {rounded_up(scale, 6)} and threshold {threshold:,}"
+    require_budget(guarantee, budget, request, **nearest)
+    return search.mechanism()
