@@ -17,7 +17,7 @@ from discreet._core.checks import real
 from discreet._core.errors import BudgetError, ParameterError
 from discreet._core.numeric import log_beta_binomial, log_error, log_rising, up
 from discreet._core.text import about
-from discreet.privacy.pitman_yor import Divergence, OpeningPair, beta_binomial_range, beyond, singular
+from discreet.privacy.pitman_yor import Divergence, OpeningPair, beta_binomial_range, singular, tail_bounds
 from discreet.privacy.urn import UrnPair
 
 # What the law of an urn started from a table depends on, and the changes of one record it can suffer (theorem T11): a
@@ -279,10 +279,10 @@ def _candidates(
     """Yield bounds and candidates: a change that opens or closes a value, or all moves from, or to, one mass."""
     # A loss above epsilon needs S > (e^eps - 1) a draws of the value that weighs a + 1 here, whatever else happens.
     grow = math.expm1(epsilon) * (1.0 - 1e-12)
-    reach = [
-        beyond(table.size, a + 1.0, table.total, np.ceil(grow * np.maximum(a, 0.0)))[1]
+    losing, gaining = (
+        tail_bounds(table.size, a + 1.0, table.total, np.ceil(grow * np.maximum(a, 0.0)))
         for a in (table.mass - 1.0, table.mass)
-    ]
+    )
 
     def tail(a: float) -> Callable[[], float]:
         return partial(_tail, table.size, a + 1.0, table.total, math.ceil(grow * a))
@@ -294,7 +294,7 @@ def _candidates(
 
     listed = list(table.openings(two_sided=two_sided))
     masses = np.array([opening.pair.a for opening in listed])
-    one_sided = beyond(table.size, masses + 1.0, table.total, np.ceil(grow * masses))[1].tolist()
+    one_sided = tail_bounds(table.size, masses + 1.0, table.total, np.ceil(grow * masses)).tolist()
     new_values: dict[float, float] = {}  # bounds that depend on the kind of change only
     for opening, bound in zip(listed, one_sided, strict=True):
         pair = opening.pair
@@ -310,11 +310,11 @@ def _candidates(
     for i in [] if covered else np.flatnonzero(table.losing).tolist():
         search = _moves(table, epsilon, i, backwards=False)
         words = f"a record moves from {table.value(i)} to another that is held"
-        yield float(reach[0][i]), _Candidate(words, tail(float(table.mass[i]) - 1.0), search)
+        yield float(losing[i]), _Candidate(words, tail(float(table.mass[i]) - 1.0), search)
     for j in np.flatnonzero(table.gaining).tolist() if two_sided and table.losing.any() else []:
         search = _moves(table, epsilon, j, backwards=True)
         words = f"a record moves to {table.value(j)} from another held more than once"
-        yield float(reach[1][j]), _Candidate(words, tail(float(table.mass[j])), search)
+        yield float(gaining[j]), _Candidate(words, tail(float(table.mass[j])), search)
 
 
 def _moves(table: HeldTable, epsilon: float, fixed: int, *, backwards: bool) -> _Search:
@@ -422,7 +422,7 @@ def _tight(table: HeldTable, epsilon: float, known: Known, *, two_sided: bool) -
     for i, j in _lightest_pairs(table):
         pair = table.pair(i, j)
         words = f"a record moves from {table.value(i)} to {table.value(j)}"
-        pairs = [pair] if not two_sided else [pair, UrnPair(size=pair.size, a=pair.b, b=pair.a, rest=pair.rest)]
+        pairs = [pair, UrnPair(size=pair.size, a=pair.b, b=pair.a, rest=pair.rest)][: 1 + two_sided]
         found += [InstanceDelta(p.delta(epsilon), p.exact, words, p) for p in pairs]
     for opening in table.openings(two_sided=two_sided):
         if opening.rarest:

@@ -205,32 +205,19 @@ def singular(size: int, mass: float, total: float) -> float:
     return min(1.0, up(-math.expm1(log_never) + 1e-13))
 
 
-def beyond(size: int, mass: Floats, total: float, draws: Floats) -> tuple[Floats, Floats]:
-    """Return lower and upper bounds on ``P(S >= draws)``, ``S ~ BetaBin(size; mass, total - mass)``, for each mass.
+def tail_bounds(size: int, mass: Any, total: float, draws: Floats) -> Floats:
+    """Return upper bounds on ``P(S >= draws)``, ``S ~ BetaBin(size; mass, total - mass)``, for each mass.
 
-    The first term of the tail, and the geometric series of its first ratio, which falls along the tail where both
-    masses are at least 1; 1 where it does not fall below 1.
+    The geometric series of the tail's first ratio, which falls where both masses are at least 1; else 1.
     """
     rest = np.maximum(total - mass, 1e-12)
-    inside = draws <= size
     k = np.minimum(np.maximum(draws, 0.0), float(size))
     slack = math.exp(log_error(size, total))
-    at = np.exp(_log_mass(k, size, mass, rest))
+    first = np.exp(log_beta_binomial(k, float(size), mass, rest))
     ratio = (size - k) / (k + 1.0) * (mass + k) / np.maximum(rest + size - k - 1.0, 1e-300)
     with np.errstate(divide="ignore"):
-        tail = np.where((ratio < 1.0) & (rest >= 1.0) & (mass >= 1.0), at * slack / (1.0 - ratio), 1.0)
-    return np.where(inside, at / slack, 0.0), np.where(inside, np.minimum(1.0, tail), 0.0)
-
-
-def _log_mass(s: Floats, size: int, mass: Floats, rest: Floats) -> Floats:
-    result: Floats = (
-        log_rising(size - s + 1.0, s)
-        - log_rising(np.ones(len(s)), s)
-        + log_rising(mass, s)
-        + log_rising(rest, size - s)
-        - log_rising(mass + rest, np.full(len(s), float(size)))
-    )
-    return result
+        tail = np.where((ratio < 1.0) & (rest >= 1.0) & (mass >= 1.0), first * slack / (1.0 - ratio), 1.0)
+    return np.where(draws <= size, np.minimum(1.0, tail), 0.0)
 
 
 def beta_binomial_range(size: int, mass: float, rest: float) -> tuple[int, int]:

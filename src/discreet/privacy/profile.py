@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from functools import reduce
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -119,8 +120,8 @@ class Profile(ABC):
         if delta == 0.0:
             return self.pure
         high = min(self.pure, self.furthest)
-        found = least_real(lambda e: log_ratio(self.delta(e), delta), 0.0, high, relative=1e-10, absolute=1e-12)
-        return self.pure if found is None else found
+        solution = least_real(lambda e: log_ratio(self.delta(e), delta), 0.0, high, relative=1e-10, absolute=1e-12)
+        return self.pure if solution is None else solution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,13 +201,10 @@ def _as_float(value: float | Fraction | Decimal) -> float:
     return number
 
 
-# The algebra of profiles: compose and power, and nothing else.
-#
-# A profile is turned into a privacy-loss distribution of the ``dp-accounting`` package by connecting the dots
-# (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, 2022): the distribution supported on a grid of losses whose profile
-# is the polygon through ``(e^eps, delta(eps))``, which lies above the convex profile (for a bound, which need not be
-# convex, the polygon is the lower hull of its dots). Each *release's* own profile is converted, never the profile of
-# one of its draws.
+# The algebra of profiles. One is turned into a privacy-loss distribution of the ``dp-accounting`` package by connecting
+# the dots (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, 2022): the distribution supported on a grid of losses whose
+# profile is the polygon through ``(e^eps, delta(eps))``, or their lower hull, above the convex profile. Each *release's*
+# own profile is converted, never the profile of one of its draws.
 
 _POINTS = 1500
 _NEGLIGIBLE = 1e-16
@@ -290,11 +288,11 @@ def compose(profiles: Sequence[Profile]) -> Profile:
     # One grid for all: fine enough for the narrowest profile, coarse enough for the sum to stay below 4 million points.
     narrowest = min((r for _, r, _ in reach if r > 0), default=1.0)
     interval = max(narrowest / _POINTS, 2.0 * total / 4e6)
-    joint: Any = None
+    parts = []
     for profile, r, count in reach:
         distribution = _distribution(profile, r, interval)
-        part = distribution if count == 1 else distribution.self_compose(count)
-        joint = part if joint is None else joint.to_dense_pmf().compose(part.to_dense_pmf(), 1e-15)
+        parts.append(distribution if count == 1 else distribution.self_compose(count))
+    joint = reduce(lambda a, b: a.to_dense_pmf().compose(b.to_dense_pmf(), 1e-15), parts)
     return ComposedProfile(
         releases=len(profiles), distribution=joint, pure_epsilon=up(sum(p.pure for p in profiles), 4 * len(profiles))
     )

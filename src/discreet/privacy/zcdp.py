@@ -51,8 +51,8 @@ def approximate_zcdp(profile: Profile, *, cut: float) -> tuple[float, float]:
         return ended
     reach = fallen_to(profile, min(1.0, profile.delta(math.inf) + cut), within=1e-3)
     lost = profile.delta(reach)
-    found = (_rho(profile, reach, lost), lost)
-    return ended if ended[0] <= _PURE_COSTS * found[0] else found
+    rho = _rho(profile, reach, lost)
+    return ended if ended[0] <= _PURE_COSTS * rho else (rho, lost)
 
 
 def _rho(profile: Profile, reach: float, lost: float) -> float:
@@ -163,8 +163,8 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     if delta <= 0.0:
         raise BudgetError("rho in zero-concentrated differential privacy is no pure epsilon. Give a delta above 0")
     most = rho + 2.0 * math.sqrt(rho * -math.log(delta)) + 1e-9  # Bun and Steinke's conversion
-    found = least_real(lambda e: log_ratio(zcdp_delta(rho, e), delta), 0.0, most, relative=1e-10, absolute=1e-12)
-    return up(most) if found is None else found
+    epsilon = least_real(lambda e: log_ratio(zcdp_delta(rho, e), delta), 0.0, most, relative=1e-10, absolute=1e-12)
+    return up(most) if epsilon is None else epsilon
 
 
 def zcdp_budget(epsilon: float, delta: float) -> tuple[float, float]:
