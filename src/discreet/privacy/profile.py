@@ -203,7 +203,7 @@ def _as_float(value: float | Fraction | Decimal) -> float:
 
 # The algebra of profiles. One is turned into a privacy-loss distribution of the ``dp-accounting`` package by connecting
 # the dots (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, 2022): the distribution supported on a grid of losses whose
-# profile is the polygon through ``(e^eps, delta(eps))``, or their lower hull, above the convex profile. Each *release's*
+# profile is the polygon through ``(e^eps, delta(eps))``, or the lower hull, above the convex profile. Each *release's*
 # own profile is converted, never the profile of one of its draws.
 
 _POINTS = 1500
