@@ -179,13 +179,13 @@ def least_scale(search: Search) -> Any:
     if scale is not None:
         name, search = searches[0]
         if not (guarantee := search.guarantee()).meets(budget):
-            least = _scale_solution(search, law_named(name))
+            least = scale_solution(law_named(name), budget, search.guarantee)
             request = f"{budget} with {name} noise of scale {as_written(scale)}"
             require_budget(guarantee, budget, request, **({} if least is None else SCALE.bound(least)))
         return search.mechanism()
     solutions = []
     for name, search in searches:
-        if (least := _scale_solution(search, law_named(name))) is not None:
+        if (least := scale_solution(law_named(name), budget, search.guarantee)) is not None:
             solutions.append((law_named(name).mean_absolute(least), search.mechanism(scale=least)))
     if not solutions:
         most = [search.guarantee(scale=law_named(name).largest_scale) for name, search in searches]
@@ -196,19 +196,19 @@ def least_scale(search: Search) -> Any:
     return min(solutions, key=itemgetter(0))[1]
 
 
-def _scale_solution(search: Search, law: NoiseLaw) -> float | None:
-    """Return the least scale of a law's noise that meets the budget, if one does.
+def scale_solution(law: NoiseLaw, budget: Budget, promise: Callable[..., Guarantee]) -> float | None:
+    """Return the least scale of a law's noise with which what is promised meets the budget, if one does.
 
     A pure epsilon is a rational number divided by the scale. The least scale is then the float next above a quotient,
     by its binary value, with which the kernel draws.
     """
-    budget, free = search.budget, replace(SCALE, high=law.largest_scale)
+    free = replace(SCALE, high=law.largest_scale)
     if budget.delta > 0.0:
-        least: float | None = free.solution(lambda scale: search.guarantee(scale=scale)._excess(budget))
+        least: float | None = free.solution(lambda scale: promise(scale=scale)._excess(budget))
         return least
     if not law.pure:
         return None
-    exact = Fraction(search.guarantee(scale=1.0).profile.pure) / written(budget.epsilon)
+    exact = Fraction(promise(scale=1.0).profile.pure) / written(budget.epsilon)
     above = float(exact)
     if Fraction(above) < exact:
         above = math.nextafter(above, math.inf)

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from discreet import wording
@@ -15,14 +16,16 @@ from discreet._core.checks import choice
 from discreet._core.errors import DiscreetError, Fault, MissingExtra, ParameterError, Refused
 from discreet._core.numeric import least_integer
 from discreet._core.text import about, counted, percent
-from discreet.domain import Boolean, Domain
+from discreet.domain import Domain
 from discreet.ledger import Request
 from discreet.mechanisms import Forecast, Mechanism, named, require_kept
+from discreet.mechanisms.calibration import scale_solution
+from discreet.mechanisms.noise import LAWS, NoiseLaw
 from discreet.mechanisms.noisy_counts import projection_error
 from discreet.mechanisms.reading import READING_ONLY, SAMPLINGS
 from discreet.planner.cells import with_cells
 from discreet.planner.predicted import Reference, predicted_errors, sampling_errors, summed
-from discreet.privacy import Budget, Guarantee
+from discreet.privacy import Budget, Guarantee, Relation
 from discreet.releases.content import POOR_UTILITY
 
 _HOPELESS = 0.9  # share that is not from the data, from which on the error is not predicted where that takes long
@@ -346,14 +349,21 @@ def carried_cells(n: int, budget: Budget, group: int = 1) -> int:
     >>> carried_cells(10_000, Budget(epsilon=1.0, delta=1e-6))
     2018
     """
-    try:
-        two = Domain(columns={"cell": Boolean()})
-        noisy: Any = named("perturbed-histogram").calibrated(budget, domain=two, n=n, group=group)
-    except DiscreetError:
+    options = []
+    for law in LAWS.values():
+
+        def promise(scale: float, law: NoiseLaw = law) -> Guarantee:
+            profile = law.profile(scale, group=min(group, n), counts=2)
+            return Guarantee.proved(profile, relation=Relation(group=group), n=n, theorem="T6", chosen=("noise",))
+
+        if (scale := scale_solution(law, budget, promise)) is not None:
+            options.append((law.mean_absolute(scale), law, scale))
+    if not options:
         return 0
+    _, law, scale = min(options, key=itemgetter(0))
 
     def too_many(cells: int) -> bool:
-        return projection_error(noisy.law, noisy.scale, cells=cells, total=n) > POOR_UTILITY
+        return projection_error(law, scale, cells=cells, total=n) > POOR_UTILITY
 
     beyond = least_integer(too_many, 1, _MOST)
     return _MOST if beyond is None else beyond - 1

@@ -23,7 +23,6 @@ from discreet.domain.column import Column
 from discreet.domain.metric import nearest_codes
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.base import NEIGHBOURS, DrawnTable
-from discreet.mechanisms.calibration import Search
 from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.reading import Contents, Outcome, Reading
 from discreet.privacy import Code, Guarantee, Relation
@@ -286,7 +285,7 @@ class ModelMechanism(Mechanism):
         return cls(domain=domain, posterior=made, certified=certified)
 
     @classmethod
-    def _solution(cls, search: Search) -> Any:
+    def _solution(cls, search: Any) -> Any:
         """Refuse: a budget says nothing of the model."""
         raise ParameterError(f"{cls.name} is not calibrated from a budget. Make a posterior, and call its on(domain)")
 
