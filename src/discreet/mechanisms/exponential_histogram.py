@@ -47,7 +47,8 @@ class ExponentialHistogram(DrawnMechanism):
     domain : Domain
         Public and finite, ``k`` cells. Its base measure is not used: every count vector starts equal.
     size : int
-        Number of records to release, ``m``. It costs no privacy, but time: see Raises.
+        Number of records to release, ``m``. It costs no privacy, but time: see Raises. ``calibrated`` takes ``n``
+        unless one is given.
     pure_epsilon : float
         Epsilon of the exponential mechanism with exact arithmetic, in ``[1e-6, 1000]``.
     loss : {"l1", "l2", "hellinger"}

@@ -98,6 +98,7 @@ class Marginals(WideFacts, PartsMechanism):
         ``q^2`` units has noise of scale ``scale / q`` in effect.
     units : int
         Units of measurement in all. What was released decides which table gets them, never how many are spent.
+        ``calibrated`` takes 40 for each table that may be measured, unless they are given.
     workload : str or tuple of str, optional
         Which two-way tables matter: ``"age*income"`` is one of them, ``"income"`` all with that column; several with
         commas between. By default all. The others are not measured.

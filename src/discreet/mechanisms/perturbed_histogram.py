@@ -32,7 +32,7 @@ class PerturbedHistogram(NoisyCounts):
         Of the noise, in records: ``P(z)`` is proportional to ``e^(-|z|/scale)`` (laplace) or
         ``e^(-z^2/(2 scale^2))`` (gaussian).
     noise : {"laplace", "gaussian"}
-        Which.
+        Which. ``calibrated`` takes the one with the smaller mean absolute noise unless one is given.
     projection : {"clip", "simplex", "l1", "w1", "bounded-lipschitz"}
         How noisy counts become probabilities, in public: clip at zero and normalise (the papers' way), Euclidean or L1
         projection onto the simplex, Wasserstein-1 projection on the line (one ordered column without nulls), or

@@ -135,6 +135,16 @@ class PrivateEvolution(SteppedMechanism):
 
     Releases draw noise with OpenDP's exact samplers, so floating point costs nothing.
 
+    ``calibrated`` solves for the least scale, and takes what is free with the least predicted displacement. The steps
+    are chosen from 0, 1, 2, 3, 4, 6, 8 and the theory's ``max(1, ceil(2 log(n epsilon)))`` (PE25, section 6), by
+    evolutions on two invented tables; then the variant, and a quarter, half or all of the population of Theorem 4.1. A
+    record then votes for 4 candidates, with Gaussian noise. One step, with one vote, is taken where a finite domain has
+    no more cells than that has candidates. An API that takes long, or has more than 64 coordinates, is not tried out:
+    the theory's numbers are taken. For the noise found, a box or a ball asked for by name has the theorem's finest
+    scale ``alpha = D sigma^(1/max(d, 2))``. ``relation="add-remove"`` asks for that relation. The projection variant
+    takes a population of at most 32,768 candidates unless told otherwise: far above, probabilities are only near the
+    nearest, and take minutes.
+
     References
     ----------
     PE25, Algorithms 1 to 4, Theorem 4.1, Proposition 4.1; Lin, Gopi, Kulkarni, Nori and Yekhanin (2024).
@@ -627,17 +637,7 @@ class PrivateEvolution(SteppedMechanism):
 
     @classmethod
     def _solution(cls, search: Search) -> Any:
-        """Solve for the least scale; take what is free with the least predicted displacement.
-
-        The steps are chosen from 0, 1, 2, 3, 4, 6, 8 and the theory's ``max(1, ceil(2 log(n epsilon)))`` (PE25, section
-        6), by evolutions on two invented tables; then the variant, and a quarter, half or all of the population of
-        Theorem 4.1. A record then votes for 4 candidates, with Gaussian noise. One step, with one vote, is taken where
-        a finite domain has no more cells than that has candidates. An API that takes long, or has more than 64
-        coordinates, is not tried out: the theory's numbers are taken. For the noise found, a box or a ball asked for by
-        name has the theorem's finest scale ``alpha = D sigma^(1/max(d, 2))``. ``relation="add-remove"`` asks for that
-        relation. The projection variant takes a population of at most 32,768 candidates unless told otherwise: far
-        above, probabilities are only near the nearest, and take minutes.
-        """
+        """Solve for the least scale; take what is free with the least predicted displacement."""
         given = {name: value for name, value in search.parameters.items() if value is not None}
         api = settled_api(given.get("api", "table"), search.domain)
         named = isinstance(given.get("api"), str)
