@@ -124,7 +124,7 @@ def test_every_pair_of_neighbours(
     guarantee = mechanism.guarantee(Relation(group=group), n=n)
     assert guarantee.exact
     assert guarantee.theorem == "T9"
-    sums = node_sums(sizes, Tree.of(domain), levels)
+    sums = node_sums(sizes, Tree.from_domain(domain), levels)
     tables, left, right = neighbouring_pairs(n, math.prod(sizes), group=group)
     nodes = tables @ sums.T
     for table, count in zip(tables, nodes, strict=True):
@@ -198,7 +198,7 @@ def test_estimates_are_generalised_least_squares(sizes: tuple[int, ...], levels:
     """Against a dense solve: minimise the squared residuals of all nodes, the total being fixed."""
     domain, n = square(*sizes), 50
     mechanism = made(domain, 3.0, n=n, levels=levels)
-    tree = Tree.of(domain).down_to(levels[-1])
+    tree = Tree.from_domain(domain).down_to(levels[-1])
     sums = node_sums(sizes, tree, levels).astype(float)
     leaf = node_sums(sizes, tree, (levels[-1],))  # leaves by cells
     design = sums @ (leaf / leaf.sum(axis=1, keepdims=True)).T  # nodes by leaves
@@ -259,7 +259,7 @@ def test_counts_that_fit_are_left_as_they_are() -> None:
 @pytest.mark.parametrize("sizes", [(1,), (3,), (10,), (37,), (5, 9), (2, 3, 5), (1, 4)])
 def test_every_node_has_cells_and_every_cell_one_leaf(sizes: tuple[int, ...]) -> None:
     domain = square(*sizes)
-    tree = Tree.of(domain)
+    tree = Tree.from_domain(domain)
     assert tree.nodes(0) == 1
     assert tree.nodes(tree.depth) == domain.size
     cells = domain.unflat(np.arange(domain.size))
@@ -289,13 +289,13 @@ def test_columns_are_cut_by_weight_and_length() -> None:
         },
         metric_weights={"b": 4.0, "c": 0.0},
     )
-    assert [Tree.of(domain).column_cut(level) for level in range(1, 10)] == [1, 1, 0, 1, 0, 1, 0, 0, 2]
+    assert [Tree.from_domain(domain).column_cut(level) for level in range(1, 10)] == [1, 1, 0, 1, 0, 1, 0, 0, 2]
 
 
 def test_domains_of_any_size_have_a_tree() -> None:
     domain = Domain(columns={"a": Integer(lower=0, upper=10**12), "b": Numeric(lower=0, upper=1, cells=1000)})
     mechanism = HierarchicalHistogram.calibrated(BUDGET, domain=domain, n=500)
-    assert Tree.of(domain).depth == 22
+    assert Tree.from_domain(domain).depth == 22
     x = Counts(
         records=Records(columns=(np.array([0, 10**12, 7]), np.array([0, 999, 500]))),
         frequencies=np.array([100, 300, 100]),
@@ -320,7 +320,7 @@ def test_stratified_records_keep_every_node_to_one_record(sizes: tuple[int, ...]
     x = Counts(records=domain.unflat(np.array([3, 20, 21])), frequencies=np.array([1000, 1500, 500]))
     rng = seeded(2)
     y = mechanism.kernel(x, rng=rng)
-    tree, size = Tree.of(domain), 777
+    tree, size = Tree.from_domain(domain), 777
     records = Records.concatenate(mechanism.reading(y, n=mechanism.records).draw(size, rng=rng))
     assert len(records) == size
     expected = mechanism.probabilities(y)
@@ -376,7 +376,7 @@ def test_levels_are_chosen_from_public_numbers() -> None:
 def test_what_the_tree_does_not_cut_is_not_from_the_data() -> None:
     wide = Domain(columns={f"c{i}": Numeric(lower=0, upper=1, cells=100) for i in range(20)})
     mechanism = HierarchicalHistogram.calibrated(BUDGET, domain=wide, n=1000)
-    cut = sum(any(cuts) for cuts in zip(*Tree.of(wide).cuts[: mechanism.levels[-1] + 1], strict=True))
+    cut = sum(any(cuts) for cuts in zip(*Tree.from_domain(wide).cuts[: mechanism.levels[-1] + 1], strict=True))
     assert mechanism.forecast(1000).lost > 0.5 * (20 - cut) / 20 * 0.9  # half of each column that is left whole
     assert "where in its leaf" in str(mechanism.guarantee(n=1000).caveats[-1])
     flags = Domain(columns={f"c{i}": Category(categories=["x", "y"]) for i in range(8)})

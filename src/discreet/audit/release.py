@@ -26,7 +26,7 @@ from discreet.confidential.opening import open_confidential
 from discreet.confidential.values import raw_rows
 from discreet.domain import Domain
 from discreet.privacy import Budget, Profile, Relation
-from discreet.privacy.algebra import ChainProfile
+from discreet.privacy.profile import ChainProfile
 from discreet.releases import Certificate
 from discreet.releases.reading import read
 from discreet.releases.table import released_counts, scanned, unreadable

@@ -79,7 +79,7 @@ class OwnCells(Cells):
     count: int
 
     @classmethod
-    def of(cls, domain: Domain, name: str) -> OwnCells:
+    def from_domain(cls, domain: Domain, name: str) -> OwnCells:
         """Return the cells of a domain for a mechanism of that name, which needs them to be finitely many.
 
         Raises ParameterError when the domain is not finite, or too large for its cells to be numbered.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -18,11 +18,12 @@ from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import GuaranteeKindError
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.base import NEIGHBOURS, numbered_cells, require_relation
-from discreet.mechanisms.drawn import DrawnMechanism, Looked
+from discreet.mechanisms.calibration import SIZE, Free, Search, one_solution
+from discreet.mechanisms.drawn import DrawnMechanism
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import ExactLaw
 from discreet.mechanisms.mixture import UNIT, draw_mixture, mixed, mixture_log_prob
-from discreet.privacy import Budget, Code, ConstantProfile, Guarantee, Profile, Relation
+from discreet.privacy import Code, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.mixtures import MinimumPairs
 
 Schedule = Literal["optimal", "published"]
@@ -178,11 +179,10 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
         return mixed(shares, self._units_of(n, least) / UNIT, cells)
 
     @classmethod
-    def _looked(cls, domain: Domain) -> Looked:
-        return Looked((_LEAST, _MOST), usual=_LEAST, rising=False)
-
-    def _searched(self, relation: Relation, n: int, budget: Budget) -> Guarantee:
-        return self._promise(relation, n, quick=True)
+    def _solution(cls, search: Search) -> Any:
+        """Solve for the largest epsilon of a draw at a size, or for the largest size at an epsilon of a draw."""
+        quick = partial(cls._promise, relation=search.relation, n=search.n, quick=True)
+        return one_solution(search, SIZE, Free("draw_epsilon", _LEAST, _MOST, rising=False), promise=quick)
 
 
 @lru_cache(maxsize=64)

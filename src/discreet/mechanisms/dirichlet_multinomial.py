@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import ClassVar
+from functools import cached_property, partial
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,15 +20,15 @@ from discreet._core.errors import ParameterError
 from discreet._core.numeric import log_rising
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.base import MOST_CELLS, NEIGHBOURS, held_frequencies, numbered_cells, require_relation
-from discreet.mechanisms.drawn import HeldMechanism, Looked, held_cells
+from discreet.mechanisms.calibration import SIZE, Free, Search, one_solution
+from discreet.mechanisms.drawn import HeldMechanism, held_cells
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import DrawnFromCounts
 from discreet.mechanisms.urn import draw_blocks, records_of
-from discreet.privacy import Budget, Code, ConstantProfile, Guarantee, Profile, Relation, UrnPair
-from discreet.privacy.algebra import ChainProfile
+from discreet.privacy import Code, ConstantProfile, Guarantee, Profile, Relation, UrnPair
 from discreet.privacy.group_urn import GroupUrn
 from discreet.privacy.instance import HeldTable
-from discreet.privacy.profile import LargestProfile
+from discreet.privacy.profile import ChainProfile, LargestProfile
 
 _UNIT = 1 << 20  # prior masses are multiples of 2^-20 of a record
 _DENSE = 1 << 20  # cells held one by one; beyond, prior draws come from the base measure
@@ -218,9 +218,8 @@ class DirichletMultinomial(HeldMechanism):
         return weights
 
     @classmethod
-    def _looked(cls, domain: Domain) -> Looked:
-        most = 2.0**40 / min(domain.size or 1, MOST_CELLS)
-        return Looked((2.0**-30, most), usual=most)
-
-    def _searched(self, relation: Relation, n: int, budget: Budget) -> Guarantee:
-        return self._promise(relation, n, quick=budget.delta > 0.0)  # the pure epsilon is quick
+    def _solution(cls, search: Search) -> Any:
+        """Solve for the least prior at a size, or for the largest size at a prior; the pure epsilon is quick."""
+        quick = partial(cls._promise, relation=search.relation, n=search.n, quick=search.budget.delta > 0.0)
+        prior = Free("prior", 2.0**-30, 2.0**40 / min(search.domain.size or 1, MOST_CELLS))
+        return one_solution(search, SIZE, prior, promise=quick)

@@ -7,24 +7,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import choice, positive_size, real
-from discreet._core.errors import Infeasible, ParameterError
-from discreet._core.numeric import least_real, up
+from discreet._core.errors import ParameterError
+from discreet._core.numeric import up
 from discreet._core.random import draw_weighted, rounding
-from discreet._core.text import about, as_written
+from discreet._core.text import about
 from discreet.domain import Commonness, Counts, Domain, Records
-from discreet.mechanisms.base import NEIGHBOURS, feasible, numbered_cells, require_known, require_relation
+from discreet.mechanisms.base import NEIGHBOURS, numbered_cells, require_relation
+from discreet.mechanisms.calibration import Free, Search, one_solution
 from discreet.mechanisms.drawn import DrawnMechanism
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import ExactLaw, compositions
-from discreet.privacy import Budget, Code, ConstantProfile, Guarantee, Profile, Relation
-from discreet.privacy.algebra import BoundedRangeProfile
+from discreet.privacy import Code, ConstantProfile, Guarantee, Profile, Relation
+from discreet.privacy.profile import BoundedRangeProfile
 
 _MOST_TERMS = 1 << 28  # of the sums over cells and sizes, about a second
 _MOST_COUNTS = 1 << 23  # numbers in the list of all count vectors
@@ -45,7 +46,8 @@ class ExponentialHistogram(DrawnMechanism):
     domain : Domain
         Public and finite, ``k`` cells. Its base measure is not used: every count vector starts equal.
     size : int
-        Number of records to release, ``m``. It costs no privacy, but time: see Raises.
+        Number of records to release, ``m``. It costs no privacy, but time: see Raises. ``calibrated`` takes ``n``
+        unless one is given.
     pure_epsilon : float
         Epsilon of the exponential mechanism with exact arithmetic, in ``[1e-6, 1000]``.
     loss : {"l1", "l2", "hellinger"}
@@ -239,36 +241,11 @@ class ExponentialHistogram(DrawnMechanism):
         return np.append(drawn, max(0.0, 1.0 - drawn.sum()))
 
     @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> ExponentialHistogram:
+    def _solution(cls, search: Search) -> Any:
         """Solve for the largest ``pure_epsilon``; the size costs nothing and is ``n`` unless given."""
-        relation = Relation(group=group)
-        given = fixed.pop("pure_epsilon", None)
-        loss = fixed.pop("loss", "l1")
-        require_known(cls, fixed)
-
-        def at(value: float) -> ExponentialHistogram:
-            return cls(domain=domain, size=n if size is None else size, pure_epsilon=value, loss=loss)
-
-        def excess(inverse: float) -> float:
-            return at(1.0 / inverse).guarantee(relation, n=n)._excess(budget)
-
-        found = least_real(excess, 1.0 / _LARGEST, 1e6, relative=1e-10)
-        if given is not None:
-            stated = {} if found is None else {"pure_epsilon <=": 1.0 / found}
-            made = at(given)
-            feasible(
-                made.guarantee(relation, n=n),
-                budget,
-                f"{budget} with pure_epsilon {as_written(made.pure_epsilon)}",
-                **stated,
-            )
-            return made
-        if found is None:
-            least = at(1e-6).guarantee(relation, n=n)
-            raise Infeasible(str(budget), {"epsilon >=": least.epsilon(budget.delta)})
-        return at(1.0 / found)
+        sized = replace(search, size=search.n if search.size is None else search.size)
+        pure = Free("pure_epsilon", 1e-6, _LARGEST, rising=False, relative=1e-10)
+        return one_solution(sized, pure)
 
 
 def _log_vectors(total: int, cells: int) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -17,14 +17,15 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import plain
 from discreet._core.errors import Infeasible, ParameterError
 from discreet.domain import Commonness, Counts, Domain, Records
-from discreet.mechanisms.base import NEIGHBOURS, CellCounts, finite_cells, numbered_cells, require_known
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, finite_cells, numbered_cells
+from discreet.mechanisms.calibration import Search, least_scale
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import NoisyTree
-from discreet.mechanisms.noise import law_named
-from discreet.mechanisms.noisy_counts import NoisyCounts, solve_scale
+from discreet.mechanisms.noise import LAWS, law_named
+from discreet.mechanisms.noisy_counts import NoisyCounts
 from discreet.mechanisms.reading import CellReading, CellShares, Contents, Estimates, Reading
 from discreet.mechanisms.tree import Consistent, Tree, chosen_levels, node_counts, predicted_error
-from discreet.privacy import Budget, Code, Guarantee, Relation
+from discreet.privacy import Code, Guarantee, Relation
 
 _MOST_COLUMNS = 60  # of an array, up to 64
 _MOST_LISTED = 1 << 22
@@ -85,14 +86,14 @@ class HierarchicalHistogram(NoisyCounts):
     def __post_init__(self) -> None:
         finite_cells(self.domain, self.name)
         _check_columns(self.domain)
-        object.__setattr__(self, "levels", _levels(self.levels, deepest=Tree.of(self.domain).depth))
+        object.__setattr__(self, "levels", _levels(self.levels, deepest=Tree.from_domain(self.domain).depth))
         super().__post_init__()
 
     @cached_property
     def projector(self) -> Consistent:  # type: ignore[override]  # of leaves, not of cells
         """The consistent counts of the tree's leaves."""
         measured = cast("tuple[int, ...]", self.levels)
-        return Consistent(Tree.of(self.domain).down_to(max(measured, default=0)), measured, self.records)
+        return Consistent(Tree.from_domain(self.domain).down_to(max(measured, default=0)), measured, self.records)
 
     @property
     def _length(self) -> int:
@@ -163,36 +164,31 @@ class HierarchicalHistogram(NoisyCounts):
         )
 
     @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> Self:
+    def _solution(cls, search: Search) -> Any:
         """Solve for the least scale; choose the levels, and the noise, with the least predicted error."""
-        require_known(cls, fixed)
-        scale, noise, levels = fixed.pop("scale", None), fixed.pop("noise", None), fixed.pop("levels", None)
+        domain, noise = search.domain, search.parameters.get("noise")
         _check_columns(domain)
-        tree = Tree.of(domain)
+        tree = Tree.from_domain(domain)
 
-        def solved(law: str, chosen: Any, given: float | None = None) -> HierarchicalHistogram:
-            def make(law: str, value: float) -> HierarchicalHistogram:
-                return cls(domain=domain, records=n, scale=value, noise=law, levels=chosen, **fixed)
-
-            return solve_scale(make, budget, n=n, group=group, laws=(law,), scale=given)
-
-        def best(law: str) -> HierarchicalHistogram:
-            if levels is not None or tree.depth == 0:
-                return solved(law, levels, scale)
-            ends = [solved(law, tuple(range(1, count + 1))).scale for count in (1, tree.depth)]
-            return solved(law, chosen_levels(domain, n, law_named(law), ends), scale)
+        def best(law: str) -> Any:
+            own = search.with_parameters(noise=law)
+            if search.parameters.get("levels") is None and tree.depth > 0:
+                ends = [
+                    least_scale(own.with_parameters(scale=None, levels=tuple(range(1, count + 1)))).scale
+                    for count in (1, tree.depth)
+                ]
+                own = own.with_parameters(levels=chosen_levels(domain, search.n, law_named(law), ends))
+            return least_scale(own)
 
         options, refusals = [], []
-        for law in cls._laws() if noise is None else (noise,):
+        for law in LAWS if noise is None else (noise,):
             try:
                 options.append(best(law))
             except Infeasible as refusal:
                 refusals.append(refusal)
         if not options:
             raise refusals[-1]
-        return cast(Self, min(options, key=lambda m: m.forecast(n).lost))
+        return min(options, key=lambda mechanism: mechanism.forecast(search.n).lost)
 
 
 @dataclass(frozen=True, eq=False)

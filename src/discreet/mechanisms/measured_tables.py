@@ -310,7 +310,7 @@ class MeasuredTables:
         first = columns[0]
         if first not in self._by_cell:
             each = self.merged[first]
-            within = Within.of(each.of, _within(each, fine[first]))
+            within = Within.from_merged(each.of, _within(each, fine[first]))
             return Block((first,), (np.arange(each.count),), inside[first], within)
         codes = self._made.joint.get(columns, (np.arange(self._made.sizes[first]),))
         probabilities = np.ones((len(codes[0]), classes))

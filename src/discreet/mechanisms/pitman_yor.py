@@ -44,7 +44,7 @@ class PitmanYor(PitmanYorUrn):
         Number of records to release, ``m``, 1 to 1e10.
     strength : float
         ``theta``, above ``-discount``, and above 0 when the discount is 0; at most 2^40. Rounded up to a multiple of
-        2^-20, which the kernel draws with.
+        2^-20, which the kernel draws with. ``calibrated`` takes 1 where neither it nor a size is given.
     discount : float
         ``sigma`` in ``[0, 1)``; rounded to the nearest multiple of 2^-20. 0 is the Dirichlet process. Below 0 the
         release is :class:`DirichletMultinomial` with prior ``|discount|``, on a finite domain.

@@ -20,8 +20,9 @@ from discreet._core.random import public, seeded
 from discreet.domain import Commonness, Domain, Parts, Records
 from discreet.evolution import API
 from discreet.evolution.measured import EvolvedStep
-from discreet.mechanisms.base import NEIGHBOURS, CellCounts, KernelOutput, Votes, require_known
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, KernelOutput, Votes
 from discreet.mechanisms.bounded_lipschitz import bounded_lipschitz_projection
+from discreet.mechanisms.calibration import Search
 from discreet.mechanisms.cells import nearest_of
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import NoLikelihood
@@ -29,8 +30,8 @@ from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
 from discreet.mechanisms.populations import (
     LARGEST,
     MOST_CANDIDATES,
-    Calibration,
     Embedded,
+    EvolutionSearch,
     Populations,
     check_fits,
     settled_api,
@@ -48,9 +49,9 @@ from discreet.mechanisms.reading import (
 )
 from discreet.mechanisms.sparse_transport import transport_available
 from discreet.mechanisms.steps import SteppedMechanism
-from discreet.privacy import Budget, Code, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
-from discreet.privacy.algebra import power
+from discreet.privacy import Code, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
 from discreet.privacy.noise import ThresholdedLaplace
+from discreet.privacy.profile import power
 
 if TYPE_CHECKING:
     from discreet.evolution.neighbours import Voters
@@ -132,6 +133,16 @@ class PrivateEvolution(SteppedMechanism):
     others would be noise alone.
 
     Releases draw noise with OpenDP's exact samplers, so floating point costs nothing.
+
+    ``calibrated`` solves for the least scale, and takes what is free with the least predicted displacement. The steps
+    are chosen from 0, 1, 2, 3, 4, 6, 8 and the theory's ``max(1, ceil(2 log(n epsilon)))`` (PE25, section 6), by
+    evolutions on two invented tables; then the variant, and a quarter, half or all of the population of Theorem 4.1. A
+    record then votes for 4 candidates, with Gaussian noise. One step, with one vote, is taken where a finite domain has
+    no more cells than that has candidates. An API that takes long, or has more than 64 coordinates, is not tried out:
+    the theory's numbers are taken. For the noise found, a box or a ball asked for by name has the theorem's finest
+    scale ``alpha = D sigma^(1/max(d, 2))``. ``relation="add-remove"`` asks for that relation. The projection variant
+    takes a population of at most 32,768 candidates unless told otherwise: far above, probabilities are only near the
+    nearest, and take minutes.
 
     References
     ----------
@@ -615,41 +626,14 @@ class PrivateEvolution(SteppedMechanism):
         return {**stated, "api": api}
 
     @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> PrivateEvolution:
-        """Solve for the least scale; take what is free with the least predicted displacement.
-
-        The steps are chosen from 0, 1, 2, 3, 4, 6, 8 and the theory's ``max(1, ceil(2 log(n epsilon)))`` (PE25, section
-        6), by evolutions on two invented tables; then the variant, and a quarter, half or all of the population of
-        Theorem 4.1. A record then votes for 4 candidates, with Gaussian noise. One step, with one vote, is taken where
-        a finite domain has no more cells than that has candidates. An API that takes long, or has more than 64
-        coordinates, is not tried out: the theory's numbers are taken. For the noise found, a box or a ball asked for by
-        name has the theorem's finest scale ``alpha = D sigma^(1/max(d, 2))``. ``relation="add-remove"`` asks for that
-        relation. The projection variant takes a population of at most 32,768 candidates unless told otherwise: far
-        above, probabilities are only near the nearest, and take minutes.
-        """
-        require_known(cls, fixed, "relation")
-        relation = fixed.pop("relation", "replacement")
-        scale, threshold = fixed.pop("scale", None), fixed.pop("threshold", None)
-        known = ("steps", "population", "noise", "variant", "nearest", "unit_votes", "by_label", "label_shares",
-                 "lookahead", "multiplicity", "sampling", "api")  # fmt: skip
-        own = {name: value for name in known if (value := fixed.pop(name, None)) is not None}
-        request = Calibration(
-            kind=cls,
-            budget=budget,
-            domain=domain,
-            n=n,
-            group=group,
-            relation=relation,
-            scale=scale,
-            threshold=threshold,
-            named=isinstance(own.get("api"), str),
-            own={**own, "api": settled_api(own.get("api", "table"), domain)},
-        )
-        solved: PrivateEvolution = request.chosen()
-        solved._require_solver()
-        return solved
+    def _solution(cls, search: Search) -> Any:
+        """Solve for the least scale; take what is free with the least predicted displacement."""
+        given = {name: value for name, value in search.parameters.items() if value is not None}
+        api = settled_api(given.get("api", "table"), search.domain)
+        named = isinstance(given.get("api"), str)
+        evolution = EvolutionSearch(replace(search, parameters={**given, "api": api}), named=named).solution()
+        evolution._require_solver()
+        return evolution
 
 
 @dataclass(frozen=True, eq=False)

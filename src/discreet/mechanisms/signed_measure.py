@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,13 +23,14 @@ from discreet._core.text import as_written, counted
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.domain.metric import ground_embedding
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts
+from discreet.mechanisms.calibration import Search
 from discreet.mechanisms.cells import Cells, nearest_of
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.noisy_counts import NoisyCounts
 from discreet.mechanisms.projections import BoundedLipschitz
 from discreet.mechanisms.reading import BLOCK
 from discreet.mechanisms.sparse_transport import transport_available
-from discreet.privacy import Budget, Code, Guarantee, Relation
+from discreet.privacy import Code, Guarantee, Relation
 
 _PREDICTED_WORK = 1 << 27  # in the draws of a prediction together
 
@@ -60,7 +61,7 @@ class PublicPoints:
     _given: Records | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def of(cls, given: Any, domain: Domain) -> PublicPoints:
+    def parse(cls, given: Any, domain: Domain) -> PublicPoints:
         """Take public points in any form; of points at distance zero from one another, the first stays.
 
         ``given``: public. A mapping is what :meth:`to_json` gives for many points.
@@ -256,7 +257,7 @@ class SignedMeasure(NoisyCounts):
 
     def __post_init__(self) -> None:
         if self.points is not None:
-            object.__setattr__(self, "points", PublicPoints.of(self.points, self.domain))
+            object.__setattr__(self, "points", PublicPoints.parse(self.points, self.domain))
         if needed := BoundedLipschitz.unsuited(self.cells):
             raise ParameterError(f"{self.name} needs {needed}")
         super().__post_init__()
@@ -306,12 +307,10 @@ class SignedMeasure(NoisyCounts):
         return replace(noise, remedies=helpful(self.domain, "points", "epsilon", "delta", points=few))
 
     @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> Self:
-        """Solve for the least scale; without ``noise``, take the law with the smaller mean absolute noise."""
-        if fixed.get("points") is not None:
-            fixed["points"] = PublicPoints.of(fixed["points"], domain)
-        solved = super().calibrated(budget, domain=domain, n=n, size=size, group=group, **fixed)
-        solved._require_solver()
-        return solved
+    def _solution(cls, search: Search) -> Any:
+        """Solve for the least scale, once the points are read."""
+        if (points := search.parameters.get("points")) is not None:
+            search = search.with_parameters(points=PublicPoints.parse(points, search.domain))
+        mechanism = super()._solution(search)
+        mechanism._require_solver()
+        return mechanism

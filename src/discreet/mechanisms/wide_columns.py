@@ -245,7 +245,7 @@ def nodes_of(column: Column) -> Nodes | None:
     """Return the nodes of a long ordered column; None of another column, whose cells are counted."""
     if not column.on_a_line or int(column.values or 0) <= _LONG:
         return None
-    tree = Tree.of(Domain(columns={"column": column}))
+    tree = Tree.from_domain(Domain(columns={"column": column}))
     cells = Records(columns=(np.arange(int(column.size or 0)),))
     return Nodes(tree, tuple(range(tree.depth, 0, -2))[::-1], tree.leaf_of(cells))
 

@@ -264,7 +264,7 @@ def _risks(plan: Plan, before: Sequence[dict[str, Any]]) -> Iterator[list[str]]:
     guarantee, epsilon = _guarantee(plan), plan.comparison.budget.epsilon
     if guarantee is None:
         return
-    powers = TradeOff.of(guarantee.profile, upto=epsilon, among=epsilon).power(np.array(FALSE_ALARMS) / 100.0)
+    powers = TradeOff.from_profile(guarantee.profile, upto=epsilon, among=epsilon).power(np.array(FALSE_ALARMS) / 100.0)
     for i, (alarms, power) in enumerate(zip(FALSE_ALARMS, powers.tolist(), strict=True)):
         text = rounded_up(min(100.0, 100.0 * power))
         words = (

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from discreet import wording
@@ -18,12 +19,13 @@ from discreet._core.text import about, aligned, counted, percent
 from discreet.domain import Domain
 from discreet.ledger import Request
 from discreet.mechanisms import Forecast, Mechanism, named, require_kept
-from discreet.mechanisms.noise import LAWS, law_named
-from discreet.mechanisms.noisy_counts import BareNoise, projection_error, solve_scale
+from discreet.mechanisms.calibration import scale_solution
+from discreet.mechanisms.noise import LAWS, NoiseLaw
+from discreet.mechanisms.noisy_counts import projection_error
 from discreet.mechanisms.reading import READING_ONLY, SAMPLINGS
 from discreet.planner.cells import with_cells
 from discreet.planner.predicted import Reference, predicted_errors, sampling_errors, summed
-from discreet.privacy import Budget, Guarantee
+from discreet.privacy import Budget, Guarantee, Relation
 from discreet.releases.content import POOR_UTILITY
 
 _HOPELESS = 0.9  # share that is not from the data, from which on the error is not predicted where that takes long
@@ -348,13 +350,21 @@ def carried_cells(n: int, budget: Budget, group: int = 1) -> int:
     >>> carried_cells(10_000, Budget(epsilon=1.0, delta=1e-6))
     2018
     """
-    try:
-        noisy = solve_scale(BareNoise, budget, n=n, group=group, laws=tuple(LAWS), scale=None)
-    except DiscreetError:
+    options = []
+    for law in LAWS.values():
+
+        def promise(scale: float, law: NoiseLaw = law) -> Guarantee:
+            profile = law.profile(scale, group=min(group, n), counts=2)
+            return Guarantee.proved(profile, relation=Relation(group=group), n=n, theorem="T6", chosen=("noise",))
+
+        if (scale := scale_solution(law, budget, promise)) is not None:
+            options.append((law.mean_absolute(scale), law, scale))
+    if not options:
         return 0
+    _, law, scale = min(options, key=itemgetter(0))
 
     def too_many(cells: int) -> bool:
-        return projection_error(law_named(noisy.noise), noisy.scale, cells=cells, total=n) > POOR_UTILITY
+        return projection_error(law, scale, cells=cells, total=n) > POOR_UTILITY
 
     fewest = least_integer(too_many, 1, _MOST)
     return _MOST if fewest is None else fewest - 1

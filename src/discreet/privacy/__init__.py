@@ -5,10 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from discreet._core.boundary import seal, sealed
-from discreet.privacy.algebra import BoundedRangeProfile, ChainProfile, ComposedProfile, compose
 from discreet.privacy.guarantee import Budget, Code, Guarantee, Relation, Unit
 from discreet.privacy.noise import DiscreteGaussianPair, DiscreteLaplacePair, ThresholdedLaplace
-from discreet.privacy.profile import ConstantProfile, LargestProfile, Profile
+from discreet.privacy.profile import (
+    BoundedRangeProfile,
+    ChainProfile,
+    ComposedProfile,
+    ConstantProfile,
+    LargestProfile,
+    Profile,
+    compose,
+)
 
 if TYPE_CHECKING:
     from discreet.privacy.urn import MixturePair, UrnPair

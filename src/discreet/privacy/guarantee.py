@@ -15,8 +15,7 @@ from discreet._core.checks import choice, integer, real, unfit
 from discreet._core.errors import BudgetError, GuaranteeKindError, ParameterError
 from discreet._core.numeric import log_ratio
 from discreet._core.text import as_written, counted, listing, paragraph, rounded_up, table
-from discreet.privacy.algebra import fallen_to
-from discreet.privacy.profile import Profile, keeps_shape
+from discreet.privacy.profile import Profile, fallen_to, keeps_shape
 
 Kind = Literal["unconditional", "instance", "asymptotic", "empirical"]
 RelationName = Literal["replacement", "add-remove"]
@@ -285,7 +284,7 @@ class TradeOff:
     Examples
     --------
     >>> from discreet.privacy import ConstantProfile
-    >>> curve = TradeOff.of(ConstantProfile(value=0.1))
+    >>> curve = TradeOff.from_profile(ConstantProfile(value=0.1))
     >>> [round(float(p), 6) for p in curve.power(np.array([0.0, 0.01, 0.95]))]
     [0.1, 0.11, 1.0]
     """
@@ -294,7 +293,7 @@ class TradeOff:
     deltas: Floats
 
     @classmethod
-    def of(cls, profile: Profile, *, upto: float = 1.0, among: float = 0.0) -> Self:
+    def from_profile(cls, profile: Profile, *, upto: float = 1.0, among: float = 0.0) -> Self:
         """Take some 150 points of a profile, since each may take a tenth of a second.
 
         ``profile``: of a release, or of several together.

@@ -19,7 +19,7 @@ from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError, RelationNotSupported
 from discreet.domain import Domain
 from discreet.privacy import Code, Guarantee, Relation
-from discreet.privacy.algebra import BoundedRangeProfile, power
+from discreet.privacy.profile import BoundedRangeProfile, power
 from discreet.pseudo_posterior.grid import check_grid_bound, drawn_on_grid
 from discreet.pseudo_posterior.likelihood import Columns, quiet, records_of, rows
 from discreet.pseudo_posterior.mechanism import ModelMechanism, least_product, partial_caveats, synthetic_tables

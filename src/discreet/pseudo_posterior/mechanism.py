@@ -25,7 +25,7 @@ from discreet.mechanisms import Mechanism
 from discreet.mechanisms.base import NEIGHBOURS, DrawnTable
 from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.reading import Contents, Outcome, Reading
-from discreet.privacy import Budget, Code, Guarantee, Relation
+from discreet.privacy import Code, Guarantee, Relation
 from discreet.pseudo_posterior.from_domain import bounds_of, sensitive_nulls
 from discreet.pseudo_posterior.likelihood import Columns, quiet, redrawn
 from discreet.pseudo_posterior.sampler import Convergence, PosteriorDraws, Progress
@@ -285,9 +285,7 @@ class ModelMechanism(Mechanism):
         return cls(domain=domain, posterior=made, certified=certified)
 
     @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> Self:
+    def _solution(cls, search: Any) -> Any:
         """Refuse: a budget says nothing of the model."""
         raise ParameterError(f"{cls.name} is not calibrated from a budget. Make a posterior, and call its on(domain)")
 

@@ -21,7 +21,7 @@ from discreet._core.numeric import least_real
 from discreet._core.text import rounded_up
 from discreet.domain import Domain
 from discreet.privacy import Code, Guarantee, Relation
-from discreet.privacy.algebra import BoundedRangeProfile, power
+from discreet.privacy.profile import BoundedRangeProfile, power
 from discreet.pseudo_posterior.likelihood import Columns
 from discreet.pseudo_posterior.mechanism import ModelMechanism, least_product, partial_caveats, synthetic_tables
 from discreet.pseudo_posterior.sampler import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Progress, Sampler

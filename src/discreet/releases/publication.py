@@ -18,7 +18,8 @@ from discreet.domain import Domain
 from discreet.domain.records import Commonness
 from discreet.ledger import Request, Run
 from discreet.mechanisms import Forecast, Mechanism, Reading
-from discreet.mechanisms.base import declared, feasible, require_made_for, twin_of
+from discreet.mechanisms.base import declared, require_made_for, twin_of
+from discreet.mechanisms.calibration import require_budget
 from discreet.mechanisms.reading import Contents
 from discreet.privacy import Budget, Code, Guarantee
 from discreet.privacy.guarantee import require_kind
@@ -66,7 +67,7 @@ def offer_of(mechanism: Mechanism, request: Request, n: int, like: Commonness | 
     guarantee = mechanism.guarantee(request.between, n=n)
     require_kind(guarantee, request.accept)
     if request.budget is not None:
-        feasible(guarantee, request.budget, f"{request.budget} with {mechanism.name} {mechanism.parameters()}")
+        require_budget(guarantee, request.budget, f"{request.budget} with {mechanism.name} {mechanism.parameters()}")
     forecast = mechanism.forecast(n, like)
     if "poor-utility" not in request.accept:
         require_utility(forecast, mechanism, size=contents.size)

@@ -128,8 +128,8 @@ def curves(promise: Promise, together: Joint | None) -> dict[str, Any]:
     upto, kinds = furthest(profile, epsilon), ["this"]
     if together is not None:
         upto, kinds = max(upto, furthest(together.profile, together.epsilon)), ["this", "together"]
-    trades = [TradeOff.of(profile, upto=upto, among=epsilon)]
-    trades += [] if together is None else [TradeOff.of(together.profile, upto=upto)]
+    trades = [TradeOff.from_profile(profile, upto=upto, among=epsilon)]
+    trades += [] if together is None else [TradeOff.from_profile(together.profile, upto=upto)]
     fine = np.unique(np.concatenate((np.linspace(0.0, 1.0, 201), LEVELS)))
     lines = [list(zip(fine.tolist(), trade.power(fine).tolist(), strict=True)) for trade in trades]
     powers = [trade.power(np.array(LEVELS)) for trade in trades]

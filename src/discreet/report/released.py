@@ -178,7 +178,7 @@ def picture(released: Any, certificate: Certificate, out: str | os.PathLike[str]
         column=name,
         released=released[name].drop_nulls().to_numpy(),
         confidential=None if confidential is None else confidential[name].drop_nulls().to_numpy(),
-        power=TradeOff.of(guarantee_of(certificate).profile).power,
+        power=TradeOff.from_profile(guarantee_of(certificate).profile).power,
     )
 
 

@@ -25,7 +25,7 @@ from discreet.mechanisms.base import twin_of
 from discreet.mechanisms.likelihood import no_posterior
 from discreet.mechanisms.reading import Contents, Reading
 from discreet.privacy import Budget, Guarantee, Relation
-from discreet.privacy.algebra import BoundedRangeProfile
+from discreet.privacy.profile import BoundedRangeProfile
 from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
 from discreet.releases import Certificate, verify
 from discreet.releases.content import utility_facts
