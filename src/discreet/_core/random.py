@@ -87,6 +87,10 @@ class SeededGenerator(np.random.Generator):
         self.seed = seed
 
 
+class ApproximateGenerator(np.random.Generator):
+    """A reproducible generator of forecasts, whose noise is drawn in floating point: never for a confidential table."""
+
+
 def secure() -> SecureGenerator:
     """Return a fresh ChaCha20 generator (20 rounds) keyed with 256 bits of operating-system entropy."""
     return SecureGenerator()
@@ -113,12 +117,20 @@ def seeded(seed: int) -> SeededGenerator:
     return SeededGenerator(integer("seed", seed, least=0, error=RandomnessError))
 
 
+def approximate(seed: int) -> ApproximateGenerator:
+    """Return a generator with which kernels draw their noise quickly, on public tables only."""
+    return ApproximateGenerator(np.random.PCG64(seed))
+
+
 def public(generator: np.random.Generator) -> np.random.Generator:
     """Return a fast generator for public post-processing, keyed by 128 bits of ``generator``.
 
     What it decides (the place of a record within its cell, the order of records) may be known to everybody without any
-    loss of privacy; it only has to be independent of the private step, which used other output of ``generator``.
+    loss of privacy; it only has to be independent of the private step, which used other output of ``generator``. In a
+    forecast, where nothing is private, it is the generator itself.
     """
+    if isinstance(generator, ApproximateGenerator):
+        return generator
     return np.random.Generator(np.random.SFC64(generator.integers(0, 2**32, size=4, dtype=np.uint32).tolist()))
 
 

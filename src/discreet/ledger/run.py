@@ -14,9 +14,9 @@ from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 
-from discreet._core.errors import ParameterError, Refused
+from discreet._core.errors import ParameterError, RandomnessError, Refused
 from discreet._core.files import Keeper
-from discreet._core.random import SecureGenerator
+from discreet._core.random import ApproximateGenerator, SecureGenerator
 from discreet.confidential import Confidential
 from discreet.confidential.closed import Provenance
 from discreet.confidential.count import public_size
@@ -237,7 +237,11 @@ class Run:
         ------
         Refused
             When the run was used, the mechanism is not as it was paid for, or a kernel changed its class or module.
+        RandomnessError
+            When the generator is that of a forecast.
         """
+        if isinstance(rng, ApproximateGenerator):
+            raise RandomnessError("noise of a forecast is drawn in floating point. Give secure() or seeded(...)")
         mechanism, facts = self.mechanism, closed.provenance or Provenance(frame_kind="polars", columns=())
         if not self._opened or self._process != os.getpid():
             raise Refused("a run is for one release, within its with block. Pay for another")

@@ -21,7 +21,7 @@ from discreet.mechanisms.base import NEIGHBOURS, numbered_cells, require_relatio
 from discreet.mechanisms.drawn import DrawnMechanism, Looked
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import DrawnByLeast
-from discreet.mechanisms.mixture import UNIT, draw_mixture, mixed, mixture_likelihood, mixture_log_prob
+from discreet.mechanisms.mixture import UNIT, draw_mixture, mixture_likelihood, mixture_log_prob
 from discreet.privacy import Budget, Code, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.mixtures import MinimumPairs
 
@@ -163,6 +163,7 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
             lost=lost,
             lost_is="prediction",
             lost_to="uniform",
+            rest="uniform",
             worst=worst,
             remedies=helpful(self.domain, "cells", "columns", "size", "epsilon", "delta", size=self.size == 1),
         )
@@ -171,12 +172,6 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
         """Return the mixture's likelihood at each probability of a uniform cell, and which smallest count has which."""
         given = partial(mixture_likelihood, numbered_cells(self.domain, self.name))
         return DrawnByLeast(mixing=self.probabilities, given=given)
-
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Return the mixture at the invented table's smallest count."""
-        cells = numbered_cells(self.domain, self.name)
-        least = math.floor(n * float(shares.min())) if len(shares) == cells else 0
-        return mixed(shares, self._units_of(n, least) / UNIT, cells)
 
     @classmethod
     def _looked(cls, domain: Domain) -> Looked:

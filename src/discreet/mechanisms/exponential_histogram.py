@@ -260,14 +260,6 @@ class ExponentialHistogram(DrawnMechanism):
             found[start : start + step] = largest + np.log(np.exp(terms - largest[:, None]).sum(axis=1))
         return found
 
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Return the shares of one release of a table that has these shares."""
-        held = np.zeros(numbered_cells(self.domain, self.name), dtype=np.int64)
-        cells = self.domain.flat(support)
-        held[cells] = np.diff(np.rint(n * np.cumsum(shares)), prepend=0.0)
-        drawn = self._draw(held, rng)[cells] / self.size
-        return np.append(drawn, max(0.0, 1.0 - drawn.sum()))
-
     @classmethod
     def calibrated(
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.arrays import Integers
 from discreet._core.checks import plain
 from discreet._core.errors import Infeasible, ParameterError
 from discreet.domain import Commonness, Counts, Domain, Records
@@ -22,7 +22,7 @@ from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import NoisyTree
 from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.noisy_counts import NoisyCounts, solve_scale
-from discreet.mechanisms.reading import CellReading, CellShares, Contents, Estimates, Made, Reading
+from discreet.mechanisms.reading import CellReading, CellShares, ColumnShares, Contents, Estimates, Made, Reading
 from discreet.mechanisms.tree import Consistent, Tree, chosen_levels, node_counts, predicted_error
 from discreet.privacy import Budget, Code, Guarantee, Relation
 
@@ -103,12 +103,9 @@ class HierarchicalHistogram(NoisyCounts):
         return len(self.projector.measured)
 
     def _counts(self, x: Counts) -> CellCounts:
-        return self._node_counts(x.records, x.frequencies)
-
-    def _node_counts(self, records: Records, weights: Any) -> CellCounts:
         """Return the counts of the nodes of the measured levels, one level after the other."""
         tree, measured = self.projector.tree, self.projector.measured
-        leaves = np.bincount(tree.leaf_of(records), weights=weights, minlength=tree.nodes(tree.depth))
+        leaves = np.bincount(tree.leaf_of(x.records), weights=x.frequencies, minlength=tree.nodes(tree.depth))
         return node_counts(tree, measured, leaves.astype(np.float64))
 
     def reading(self, y: CellCounts, *, n: int) -> Reading:
@@ -124,14 +121,6 @@ class HierarchicalHistogram(NoisyCounts):
             sampling=self.sampling,
             consistent=self.projector,
         )
-
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Return the probabilities that the table's expected counts with one draw of noise are turned into."""
-        noise = self.law.approximate(self.scale, self._length, rng=rng)
-        leaves = self.probabilities(self._node_counts(support, self.records * shares) + noise)
-        leaf = self.projector.tree.leaf_of(support)
-        held = leaves[leaf] / np.bincount(leaf, minlength=len(leaves))[leaf]  # all cells, or some that stand for them
-        return np.append(held, max(0.0, 1.0 - held.sum()))
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T9 for a table of ``n`` records."""
@@ -206,6 +195,19 @@ class _TreeReading(CellReading):
         """Return the shares of the leaves, along the tree."""
         made = _InLeaves(self.mechanism.projector.tree)
         return CellShares(self.mechanism.probabilities(self.y)[made.leaves], self.mechanism.sampling, made)
+
+    def column_shares(self, *, rng: np.random.Generator) -> list[ColumnShares]:
+        """Return each column's shares, uniform within the leaves; of many codes, one stands for a leaf's."""
+        tree, shares = self.mechanism.projector.tree, self.mechanism.probabilities(self.y)
+        blocks = np.unravel_index(np.arange(len(shares)), tree.shape(tree.depth))
+        found = []
+        for edges, block in zip(tree.edges(tree.depth), blocks, strict=True):
+            mass, widths = np.bincount(block, weights=shares).astype(np.float64), np.diff(edges)
+            if edges[-1] <= _MOST_DIVIDED:
+                found.append(ColumnShares(np.arange(edges[-1]), np.repeat(mass / widths, widths)))
+            else:
+                found.append(ColumnShares((edges[:-1] + edges[1:]) // 2, mass))
+        return found
 
     def estimates(self) -> Estimates:
         """Return the best linear unbiased estimates of the cells' counts, which may be negative, and their errors.

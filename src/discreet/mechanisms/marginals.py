@@ -44,6 +44,7 @@ from discreet.mechanisms.reading import (
     READING_ONLY,
     SAMPLINGS,
     CellShares,
+    ColumnShares,
     Contents,
     Estimates,
     Outcome,
@@ -420,40 +421,6 @@ class Marginals(WideFacts, PartsMechanism):
         counted = counts if nodes is None else nodes.sums(counts)
         return OneWay(counted + np.rint(self.usual_errors[i] * noise), 1.0, nodes).shares(float(n))
 
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Return probabilities of the support whose one-way tables are those of the table with one draw of noise."""
-        weights = np.maximum(shares, 1e-9 / len(shares))
-        made, _ = self._invented(n)
-        places, targets = [], []
-        for i, codes in enumerate(support.columns):
-            place = np.unique(codes.astype(str), return_inverse=True)[1] if i in self.open else codes.astype(np.int64)
-            held = np.bincount(place, weights=shares, minlength=self.sizes[i]).astype(np.float64)
-            places.append(place)
-            targets.append(made._target(i, held, n, self.threshold if i in self.open else None, rng))
-        for _ in range(1 if len(targets) == 1 else 10):
-            for i in sorted(range(len(targets)), key=self.open.__contains__):
-                found = np.bincount(places[i], weights=weights, minlength=len(targets[i]))
-                weights = weights * (targets[i] / np.maximum(found, 1e-300))[places[i]]
-        return np.append(weights, max(0.0, 1.0 - weights.sum()))
-
-    def _target(self, i: int, held: Floats, n: int, threshold: int | None, rng: np.random.Generator) -> Floats:
-        """Return a column's probabilities after one draw of noise.
-
-        Of open labels, those below the threshold have none: their records have labels that the table has none of. Where
-        the support has no such labels, the rarest tenth of those that are lost stands for them.
-        """
-        if threshold is None:
-            return self._noisy(i, held, n, rng.normal(size=self.lengths[i]))
-        kept, new = n * held >= threshold, held == 0.0
-        if not new.any():
-            rarest = np.argsort(held)
-            new[rarest[np.cumsum(held[rarest]) <= 0.1 * held[~kept].sum()]] = True
-        cells = np.append(held[kept], held[~kept].sum())
-        noisy = self._noisy(i, cells, n, rng.normal(size=len(cells)))
-        target = np.where(new, noisy[-1] / max(1, int(new.sum())), 0.0)
-        target[kept] = noisy[:-1]
-        return target
-
     # -- calibration --------------------------------------------------------------------------------------------
 
     @classmethod
@@ -539,6 +506,16 @@ class _MarginalsReading(Reading):
             return None
         labels = (self.mechanism.domain, self.made.domain) if self.kept else None
         return self._model_shares(rng, labels)
+
+    def column_shares(self, *, rng: np.random.Generator) -> list[ColumnShares]:
+        """Return each column's shares by the measured tables, which the model follows; a new label has none."""
+        found = [ColumnShares(np.arange(len(shares)), shares) for shares in self.measured.column_shares()]
+        for i in self.mechanism.open:
+            labels = self.made.domain.columns[self.mechanism.domain.names[i]].labels or ()
+            known = np.arange(len(found[i].shares)) != len(labels) - 1
+            codes = np.array([*labels, None], dtype=object)[: len(known)]
+            found[i] = ColumnShares(codes[known], found[i].shares[known])
+        return found
 
     def _model_shares(self, rng: np.random.Generator, labels: tuple[Domain, Domain] | None = None) -> CellShares:
         """Return the shares of the model's strata; records have cells instead of open labels unless these are given."""

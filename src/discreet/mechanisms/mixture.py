@@ -134,17 +134,13 @@ class Mixture(DrawnMechanism):
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return ``mixing``."""
         remedies = helpful(self.domain, "cells", "columns", "size", "epsilon", "delta", size=self.size == 1)
-        return Forecast(lost=self.mixing, lost_is="expectation", lost_to="uniform", remedies=remedies)
+        return Forecast(lost=self.mixing, lost_is="expectation", lost_to="uniform", rest="uniform", remedies=remedies)
 
     def likelihood(self) -> DrawnFromCounts | DistinctRecords:
         """Return the mixture's likelihood, or that of distinct draws."""
         if self.traits.distinct:
             return DistinctRecords(mixing=self.mixing)
         return mixture_likelihood(numbered_cells(self.domain, self.name), self.mixing)
-
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Return the mixture itself."""
-        return mixed(shares, self.mixing, numbered_cells(self.domain, self.name))
 
     @classmethod
     def _looked(cls, domain: Domain) -> Looked:

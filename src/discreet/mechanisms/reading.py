@@ -17,6 +17,7 @@ import numpy as np
 from discreet._core.arrays import Floats, Indices, Integers
 from discreet._core.random import Key, Permutation, locate, public_key
 from discreet.domain import Domain, Records
+from discreet.domain.column import Codes
 from discreet.privacy import Code
 
 # Public draws of cells from probabilities: independent, or stratified along the cells' order.
@@ -232,6 +233,13 @@ class Contents:
     folders: bool = False
 
 
+class ColumnShares(NamedTuple):
+    """Codes of a column and the share of the records that has each; what they leave is of the base measure."""
+
+    codes: Codes
+    shares: Floats
+
+
 class Estimates(NamedTuple):
     """A public table of counts.
 
@@ -272,6 +280,15 @@ class Reading(ABC):
     def cell_shares(self, *, rng: np.random.Generator) -> CellShares | None:
         """Return the cells that records are drawn from, by a model that may begin with draws; None where none are."""
         return None
+
+    def column_shares(self, *, rng: np.random.Generator) -> Sequence[ColumnShares] | None:
+        """Return how records are distributed in each column, for forecasts; None where these have to draw records."""
+        drawn = self.cell_shares(rng=rng)
+        if drawn is None:
+            return None
+        items = np.flatnonzero(drawn.weights)
+        shares = drawn.weights[items] / max(float(drawn.weights.sum()), 1e-300)
+        return [ColumnShares(codes, shares) for codes in drawn.made.records_in(items, first=0, rng=rng).columns]
 
     def estimates(self) -> Estimates | None:
         """Return the counts that the output estimates; None where it is of records only."""

@@ -17,11 +17,11 @@ import numpy as np
 from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import pl
-from discreet._core.random import seeded
+from discreet._core.random import approximate
 from discreet.domain import Counts
 from discreet.mechanisms import Mechanism
 from discreet.planner.options import Comparison, Option
-from discreet.planner.predicted import places
+from discreet.planner.predicted import places, reading_of
 from discreet.utility.rows import Rows, tables
 
 _MOST_REHEARSALS = 3
@@ -89,8 +89,8 @@ class Rehearsal:
         errors = np.zeros(len(self.pairs))
         measured: Integers | None = np.zeros(len(self.pairs), dtype=np.int64)
         for run in range(self.runs):
-            rng = seeded(run)
-            reading = made.reading(made.kernel(held, rng=rng), n=held.n)
+            rng = approximate(run)
+            reading = reading_of(made, held, rng)
             released = [made.domain.decode(chunk, rng=rng) for chunk in reading.draw(drawn, rng=rng)]
             errors += self._apart(pl.concat(released)) if sum(map(len, released)) else 1.0
             outcome = reading.outcome()
