@@ -199,12 +199,12 @@ class AtTheOtherEnd(NoisyReading):
     """All of the records, where the mechanism keeps some of the table."""
 
     def column_shares(self, *, rng: np.random.Generator) -> list[ColumnShares]:
-        return [ColumnShares(np.array([self.mechanism.cells.count - 1]), np.ones(1))]
+        return [(np.array([self.mechanism.cells.count - 1]), np.ones(1))]
 
 
 class MoreThanAll(NoisyReading):
     def column_shares(self, *, rng: np.random.Generator) -> list[ColumnShares]:
-        return [ColumnShares(codes, 1.1 * shares) for codes, shares in super().column_shares(rng=rng) or ()]
+        return [(codes, 1.1 * shares) for codes, shares in super().column_shares(rng=rng) or ()]
 
 
 @dataclass(frozen=True, kw_only=True)

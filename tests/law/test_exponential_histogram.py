@@ -209,8 +209,8 @@ def test_the_share_of_noise_is_an_upper_estimate(loss: str, k: int, m: int, e: f
             apart = 0.5 * np.abs(vectors / m - held / n).sum(axis=1)
             assert law @ apart / law.sum() <= mechanism.forecast(n).lost + apart.min() + k / (4 * m)
             ((law,),) = released_shares(mechanism, cells(k).unflat(np.arange(k)), held / n, n=n, runs=1)
-            assert len(law.codes) == m
-            assert law.shares.sum() == pytest.approx(1.0)
+            assert len(law[0]) == m
+            assert law[1].sum() == pytest.approx(1.0)
 
 
 def test_calibration() -> None:

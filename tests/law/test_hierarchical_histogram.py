@@ -426,7 +426,7 @@ def test_the_stated_share_is_the_displacement_by_noise() -> None:
         ]
         assert mechanism.forecast(x.n).lost == pytest.approx(np.mean(w1), rel=0.3)
         guess = [
-            np.abs(np.cumsum(law.shares - shares)).mean()
+            np.abs(np.cumsum(law[1] - shares)).mean()
             for (law,) in released_shares(mechanism, x.records, shares, n=x.n, runs=30)
         ]
         assert np.mean(guess) == pytest.approx(np.mean(w1), rel=0.25)

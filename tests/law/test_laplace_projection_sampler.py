@@ -134,4 +134,4 @@ def test_records_and_estimates() -> None:
     estimates = mechanism.reading(y, n=mechanism.records).estimates()
     np.testing.assert_array_equal(estimates.counts, y)
     (law,) = mechanism.reading(y, n=mechanism.records).column_shares(rng=seeded(6)) or ()
-    np.testing.assert_allclose(np.bincount(law.codes, law.shares, minlength=5), p)
+    np.testing.assert_allclose(np.bincount(law[0], law[1], minlength=5), p)

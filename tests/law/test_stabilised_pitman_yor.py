@@ -166,8 +166,8 @@ def test_forecast_weights_and_the_stated_share() -> None:
     mechanism = StabilisedPitmanYor(domain=WORDS, records=1000, scale=2.0, threshold=42, strength=10.0)
     support = Records(columns=(np.array(["a", "b", "c"], dtype=object),))
     drawn = [law for (law,) in released_shares(mechanism, support, np.array([0.6, 0.38, 0.02]), n=1000, runs=200)]
-    assert {label for law in drawn for label in law.codes.tolist()} == {"a", "b"}
-    assert 1.0 - np.mean([law.shares.sum() for law in drawn]) == pytest.approx(30 / 1010, abs=0.005)
+    assert {label for law in drawn for label in law[0].tolist()} == {"a", "b"}
+    assert 1.0 - np.mean([law[1].sum() for law in drawn]) == pytest.approx(30 / 1010, abs=0.005)
     common = Commonness.of_counts(np.array([600, 380, 20]), cells=None)
     stated = mechanism.forecast(1000, common).lost
     assert stated == pytest.approx((10 + 20 + 2 * 0.5 / math.sinh(0.5)) / 1010, abs=1e-4)

@@ -289,7 +289,7 @@ def test_forecasts_run_the_kernel() -> None:
     mechanism = StabilityHistogram(domain=WORDS, scale=2.0, threshold=42)
     support = Records(columns=(np.array(["a", "b", "c"], dtype=object),))
     ((law,),) = released_shares(mechanism, support, np.array([0.6, 0.399, 0.001]), n=1000, runs=1)
-    weights = dict(zip(law.codes.tolist(), law.shares.tolist(), strict=True))
+    weights = dict(zip(law[0].tolist(), law[1].tolist(), strict=True))
     assert sum(weights.values()) == pytest.approx(1.0)
     assert weights.keys() == {"a", "b"}
     assert weights["a"] == pytest.approx(0.6, abs=0.05)

@@ -157,5 +157,5 @@ def test_calibration_parameters_and_refusals() -> None:
 def test_the_prediction_is_a_probability_on_the_held_values() -> None:
     mechanism = UrnHistogram(domain=CELLS, size=5, strength=2.0, discount=0.5)
     ((law,),) = released_shares(mechanism, CELLS.unflat(np.arange(3)), np.array([0.5, 0.5, 0.0]), n=10, runs=1)
-    assert law.shares.sum() == pytest.approx(1.0)
-    assert law.shares[2] == 0.0
+    assert law[1].sum() == pytest.approx(1.0)
+    assert law[1][2] == 0.0

@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet._core.errors import ParameterError, RandomnessError, Refused
 from discreet._core.files import Keeper
-from discreet._core.random import ApproximateGenerator, SecureGenerator
+from discreet._core.random import SecureGenerator
 from discreet.confidential import Confidential
 from discreet.confidential.closed import Provenance
 from discreet.confidential.count import public_size
@@ -240,7 +240,7 @@ class Run:
         RandomnessError
             When the generator is that of a forecast.
         """
-        if isinstance(rng, ApproximateGenerator):
+        if getattr(rng, "approximate", False):
             raise RandomnessError("noise of a forecast is drawn in floating point. Give secure() or seeded(...)")
         mechanism, facts = self.mechanism, closed.provenance or Provenance(frame_kind="polars", columns=())
         if not self._opened or self._process != os.getpid():

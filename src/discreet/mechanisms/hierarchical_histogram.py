@@ -204,9 +204,9 @@ class _TreeReading(CellReading):
         for edges, block in zip(tree.edges(tree.depth), blocks, strict=True):
             mass, widths = np.bincount(block, weights=shares).astype(np.float64), np.diff(edges)
             if edges[-1] <= _MOST_DIVIDED:
-                found.append(ColumnShares(np.arange(edges[-1]), np.repeat(mass / widths, widths)))
+                found.append((np.arange(edges[-1]), np.repeat(mass / widths, widths)))
             else:
-                found.append(ColumnShares((edges[:-1] + edges[1:]) // 2, mass))
+                found.append(((edges[:-1] + edges[1:]) // 2, mass))
         return found
 
     def estimates(self) -> Estimates:

@@ -509,13 +509,15 @@ class _MarginalsReading(Reading):
 
     def column_shares(self, *, rng: np.random.Generator) -> list[ColumnShares]:
         """Return each column's shares by the measured tables, which the model follows; a new label has none."""
-        found = [ColumnShares(np.arange(len(shares)), shares) for shares in self.measured.column_shares()]
-        for i in self.mechanism.open:
-            labels = self.made.domain.columns[self.mechanism.domain.names[i]].labels or ()
-            known = np.arange(len(found[i].shares)) != len(labels) - 1
-            codes = np.array([*labels, None], dtype=object)[: len(known)]
-            found[i] = ColumnShares(codes[known], found[i].shares[known])
-        return found
+        columns: list[ColumnShares] = []
+        for i, shares in enumerate(self.measured.column_shares()):
+            codes, known = np.arange(len(shares)), np.ones(len(shares), dtype=np.bool_)
+            if i in self.mechanism.open:
+                labels = self.made.domain.columns[self.mechanism.domain.names[i]].labels or ()
+                known[len(labels) - 1] = False
+                codes = np.array([*labels, None], dtype=object)[: len(known)]
+            columns.append((codes[known], shares[known]))
+        return columns
 
     def _model_shares(self, rng: np.random.Generator, labels: tuple[Domain, Domain] | None = None) -> CellShares:
         """Return the shares of the model's strata; records have cells instead of open labels unless these are given."""

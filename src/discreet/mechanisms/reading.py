@@ -13,11 +13,11 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet._core.arrays import Floats, Indices, Integers
 from discreet._core.random import Key, Permutation, locate, public_key
 from discreet.domain import Domain, Records
-from discreet.domain.column import Codes
 from discreet.privacy import Code
 
 # Public draws of cells from probabilities: independent, or stratified along the cells' order.
@@ -33,6 +33,9 @@ Sampling = Literal["iid", "stratified"]
 
 MOST_TABLES = 1_000
 """Tables of one release."""
+
+ColumnShares = tuple[npt.NDArray[Any], Floats]
+"""Codes of a column and the share of the records that has each; what they leave is of the base measure."""
 
 SAMPLINGS: tuple[Sampling, ...] = ("stratified", "iid")
 """How records are drawn from public probabilities. Stratified, the default, costs no privacy and has less error."""
@@ -233,13 +236,6 @@ class Contents:
     folders: bool = False
 
 
-class ColumnShares(NamedTuple):
-    """Codes of a column and the share of the records that has each; what they leave is of the base measure."""
-
-    codes: Codes
-    shares: Floats
-
-
 class Estimates(NamedTuple):
     """A public table of counts.
 
@@ -288,7 +284,7 @@ class Reading(ABC):
             return None
         items = np.flatnonzero(drawn.weights)
         shares = drawn.weights[items] / max(float(drawn.weights.sum()), 1e-300)
-        return [ColumnShares(codes, shares) for codes in drawn.made.records_in(items, first=0, rng=rng).columns]
+        return [(codes, shares) for codes in drawn.made.records_in(items, first=0, rng=rng).columns]
 
     def estimates(self) -> Estimates | None:
         """Return the counts that the output estimates; None where it is of records only."""

@@ -146,7 +146,7 @@ class _UrnReading(LabelReading):
         held, discount = self.y.frequencies, self.mechanism.discount
         opening = self.mechanism.strength + discount * len(held) + self._missing
         weights = rng.standard_gamma(np.append(held - discount, opening))
-        return [ColumnShares(codes, weights[:-1] / weights.sum()) for codes in self.y.records.columns]
+        return [(codes, weights[:-1] / weights.sum()) for codes in self.y.records.columns]
 
     def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:
         """Continue the urn for ``size`` draws, in chunks, in exchangeable order."""

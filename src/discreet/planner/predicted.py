@@ -22,9 +22,7 @@ from discreet._core.random import approximate, seeded
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.column import Column
 from discreet.domain.records import Commonness, inner_half, invented_records
-from discreet.mechanisms import Mechanism
-from discreet.mechanisms.forecast import Forecast
-from discreet.mechanisms.reading import ColumnShares, Reading
+from discreet.mechanisms import Forecast, Mechanism
 
 _MOST_CELLS = 1 << 22
 _BASE_DRAWS = 4096
@@ -32,6 +30,8 @@ _ELSEWHERE = 4096  # records of the base measure that an invented table has none
 _WITHIN = 8
 _LISTED = 1 << 16  # values of a column
 _DRAWN = 1 << 16  # records that stand for a law of which only draws are known
+
+_Shares = tuple[Any, Floats]  # codes of a column, and the share of the records that has each
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,15 +143,14 @@ def predicted_errors(
     laws = zip(*released_shares(mechanism, support, shares, n=n, runs=runs), strict=True)
     widths = _width_errors(domain) if reference.table is None else dict.fromkeys(domain.names, 0.0)
     return {
-        name: widths[name]
-        + _in_unit(column, _column_error(name, column, ColumnShares(codes, shares), law, sample, reference))
+        name: widths[name] + _in_unit(column, _column_error(name, column, (codes, shares), law, sample, reference))
         for (name, column), codes, law in zip(domain.columns.items(), support.columns, laws, strict=True)
     }
 
 
 def released_shares(
     mechanism: Mechanism, support: Records, shares: Floats, *, n: int, runs: int
-) -> Iterator[Sequence[ColumnShares]]:
+) -> Iterator[Sequence[_Shares]]:
     """Yield the shares of each column that records are drawn with, after several runs on a public table.
 
     An evolution reads a table drawn from these shares, any other kernel one that has them, in whole numbers.
@@ -164,11 +163,12 @@ def released_shares(
             continue
         if forecast.stand_in:
             table = _table(support, rng.multinomial(n, shares / shares.sum()))
-        reading = reading_of(forecast.stand_in or mechanism, table, rng)
+        made = forecast.stand_in or mechanism
+        reading = made.reading(made.kernel(table, rng=rng), n=n)
         columns = reading.column_shares(rng=rng)
         if columns is None:
             records = Records.concatenate(list(reading.draw(mechanism.contents(n).size or _DRAWN, rng=rng)))
-            columns = [ColumnShares(codes, np.full(len(records), 1.0 / len(records))) for codes in records.columns]
+            columns = [(codes, np.full(len(records), 1.0 / len(records))) for codes in records.columns]
         yield columns
 
 
@@ -177,14 +177,9 @@ def _table(support: Records, frequencies: Integers) -> Counts:
     return Counts(records=support.take(held), frequencies=frequencies[held])
 
 
-def reading_of(mechanism: Mechanism, table: Counts, rng: np.random.Generator) -> Reading:
-    """Return what a run of a mechanism's own kernel on a public table gives."""
-    return mechanism.reading(mechanism.kernel(table, rng=rng), n=table.n)
-
-
 def _continued(
     domain: Domain, support: Records, shares: Floats, forecast: Forecast, rng: np.random.Generator
-) -> list[ColumnShares]:
+) -> list[_Shares]:
     """Return the shares of many records that are the table's but for a share; those of an urn are drawn."""
     law, rest = (1.0 - forecast.lost) * shares, forecast.lost
     if len(support) == domain.size:
@@ -194,7 +189,7 @@ def _continued(
     if math.isfinite(forecast.urn):
         weights = rng.standard_gamma(forecast.urn * np.append(law, rest))
         law = weights[:-1] / weights.sum()
-    return [ColumnShares(codes, law) for codes in support.columns]
+    return [(codes, law) for codes in support.columns]
 
 
 def width_error(domain: Domain) -> float:
@@ -236,7 +231,7 @@ def sampling_errors(domain: Domain, size: int, reference: Reference) -> dict[str
     """Return the errors that independent records drawn from the table itself are predicted to have: without privacy."""
     support, shares = reference.shares(domain)
     sample = _Sample(float(size), len(domain.columns), stratified=False)
-    own = {name: ColumnShares(codes, shares) for name, codes in zip(domain.names, support.columns, strict=True)}
+    own = {name: (codes, shares) for name, codes in zip(domain.names, support.columns, strict=True)}
     return {
         name: _in_unit(column, _column_error(name, column, own[name], [own[name]], sample, reference))
         for name, column in domain.columns.items()
@@ -272,8 +267,8 @@ class _Sample:
 def _column_error(
     name: str,
     column: Column,
-    own: ColumnShares,
-    released: Sequence[ColumnShares],
+    own: _Shares,
+    released: Sequence[_Shares],
     sample: _Sample,
     reference: Reference,
 ) -> float:
@@ -310,15 +305,14 @@ def _column_error(
     return total / len(laws)
 
 
-def _on_values(column: Column, laws: Sequence[ColumnShares]) -> tuple[Any, list[Floats]]:
+def _on_values(column: Column, laws: Sequence[_Shares]) -> tuple[Any, list[Floats]]:
     """Return values of a column, all where they are few, and the shares of each by several laws."""
     if column.size is not None and column.size <= _LISTED:
-        return np.arange(column.size), [_sums(law.codes.astype(np.int64), law.shares, column.size) for law in laws]
-    codes = [law.codes.astype(str) if column.open else law.codes for law in laws]
-    values, place = np.unique(np.concatenate(codes), return_inverse=True)
-    ends = np.cumsum([len(law.codes) for law in laws])[:-1]
-    places = zip(np.split(place, ends), laws, strict=True)
-    return values, [_sums(own, law.shares, len(values)) for own, law in places]
+        return np.arange(column.size), [_sums(codes.astype(np.int64), law, column.size) for codes, law in laws]
+    listed = [codes.astype(str) if column.open else codes for codes, _ in laws]
+    values, place = np.unique(np.concatenate(listed), return_inverse=True)
+    places = np.split(place, np.cumsum(list(map(len, listed)))[:-1])
+    return values, [_sums(own, law, len(values)) for own, (_, law) in zip(places, laws, strict=True)]
 
 
 def _sums(place: Any, shares: Floats, places: int) -> Floats:

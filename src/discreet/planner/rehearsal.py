@@ -21,7 +21,7 @@ from discreet._core.random import approximate
 from discreet.domain import Counts
 from discreet.mechanisms import Mechanism
 from discreet.planner.options import Comparison, Option
-from discreet.planner.predicted import places, reading_of
+from discreet.planner.predicted import places
 from discreet.utility.rows import Rows, tables
 
 _MOST_REHEARSALS = 3
@@ -90,7 +90,7 @@ class Rehearsal:
         measured: Integers | None = np.zeros(len(self.pairs), dtype=np.int64)
         for run in range(self.runs):
             rng = approximate(run)
-            reading = reading_of(made, held, rng)
+            reading = made.reading(made.kernel(held, rng=rng), n=held.n)
             released = [made.domain.decode(chunk, rng=rng) for chunk in reading.draw(drawn, rng=rng)]
             errors += self._apart(pl.concat(released)) if sum(map(len, released)) else 1.0
             outcome = reading.outcome()

@@ -142,7 +142,9 @@ def test_the_generator_of_a_forecast_meets_no_confidential_table(tmp_path) -> No
         with pytest.raises(RandomnessError, match="drawn in floating point"):
             run.execute(confidential(AGES, DOMAIN), rng=approximate(1))
     package = Path(discreet.__file__).parent
-    makers = {path.name for path in package.rglob("*.py") if "random import approximate" in path.read_text(encoding="utf-8")}
+    makers = {
+        path.name for path in package.rglob("*.py") if "random import approximate" in path.read_text(encoding="utf-8")
+    }
     assert makers == {"populations.py", "predicted.py", "rehearsal.py"}  # of public and invented tables
 
 
