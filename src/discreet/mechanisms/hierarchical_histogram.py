@@ -29,6 +29,7 @@ from discreet.privacy import Budget, Code, Guarantee, Relation
 _MOST_COLUMNS = 60  # of an array, up to 64
 _MOST_LISTED = 1 << 22
 _MOST_DIVIDED = 1 << 22
+_MOST_SPREAD = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,17 +198,19 @@ class _TreeReading(CellReading):
         return CellShares(self.mechanism.probabilities(self.y)[made.leaves], self.mechanism.sampling, made)
 
     def column_shares(self, *, rng: np.random.Generator) -> list[ColumnShares]:
-        """Return each column's shares, uniform within the leaves; of many codes, one stands for a leaf's."""
+        """Return each column's shares, uniform within the leaves; of many codes, eight stand for a leaf's."""
         tree, shares = self.mechanism.projector.tree, self.mechanism.probabilities(self.y)
-        blocks = np.unravel_index(np.arange(len(shares)), tree.shape(tree.depth))
-        found = []
+        held, columns = np.flatnonzero(shares), list[ColumnShares]()
+        blocks = np.unravel_index(held, tree.shape(tree.depth))
         for edges, block in zip(tree.edges(tree.depth), blocks, strict=True):
-            mass, widths = np.bincount(block, weights=shares).astype(np.float64), np.diff(edges)
-            if edges[-1] <= _MOST_DIVIDED:
-                found.append((np.arange(edges[-1]), np.repeat(mass / widths, widths)))
+            widths = np.diff(edges)
+            mass = np.bincount(block, weights=shares[held], minlength=len(widths)).astype(np.float64)
+            if edges[-1] <= _MOST_SPREAD:
+                columns.append((np.arange(edges[-1]), np.repeat(mass / widths, widths)))
             else:
-                found.append(((edges[:-1] + edges[1:]) // 2, mass))
-        return found
+                codes = edges[:-1, None] + (widths[:, None] * np.arange(1, 16, 2)) // 16
+                columns.append((codes.ravel(), np.repeat(mass / 8.0, 8)))
+        return columns
 
     def estimates(self) -> Estimates:
         """Return the best linear unbiased estimates of the cells' counts, which may be negative, and their errors.
