@@ -196,7 +196,7 @@ class Commonness:
         return cls(alike, np.full(_DRAWN, 1.0 / _DRAWN), least)
 
     @classmethod
-    def of_counts(cls, counts: Integers, *, cells: int | None) -> Self:
+    def of_counts(cls, counts: Integers | Floats, *, cells: int | None) -> Self:
         """Return that of a public table, from how often each of its distinct records occurs."""
         shares = counts / counts.sum()
         return cls(shares, shares, float(shares.min()) if len(shares) == cells else 0.0)

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 
-from discreet._core.errors import DiscreetError, ParameterError, Refused
+from discreet._core.errors import DiscreetError, ParameterError, RandomnessError, Refused
 from discreet._core.files import Keeper
 from discreet._core.random import SecureGenerator
 from discreet.confidential import Confidential
@@ -165,7 +165,11 @@ class Run:
         ------
         Refused
             When the run was used, the mechanism is not as it was paid for, or a kernel changed its class or module.
+        RandomnessError
+            When the generator is that of a forecast.
         """
+        if getattr(rng, "approximate", False):
+            raise RandomnessError("noise of a forecast is drawn in floating point. Give secure() or seeded(...)")
         mechanism, facts = self.mechanism, closed.provenance or Provenance(frame_kind="polars", columns=())
         if not self._opened or self._process != os.getpid():
             raise Refused("a run is for one release, within its with block. Pay for another")

@@ -232,27 +232,6 @@ class Mechanism(ABC):
             depend on it, and not all of them.
         """
 
-    @abstractmethod
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Draw the probabilities that records would be drawn with, for an invented table: for predictions only.
-
-        Parameters
-        ----------
-        shares : ndarray of float64, shape (len(support),)
-            Share of the invented table's records on each record of ``support``.
-        support : Records
-            Distinct records; all cells in flat order where the domain has few enough.
-        n : int
-            Number of records of the invented table.
-        rng : numpy.random.Generator
-            Source of the noise, in floating point.
-
-        Returns
-        -------
-        ndarray of float64, shape (len(support) + 1,)
-            Sums to one; the last entry is the probability of a draw from the base measure.
-        """
-
     # -- its parameters -----------------------------------------------------------------------------------------
 
     def parameters(self) -> dict[str, Any]:

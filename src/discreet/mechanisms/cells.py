@@ -38,10 +38,6 @@ class Cells(ABC):
         """Return the records that stand for cells."""
 
     @abstractmethod
-    def shares_on(self, support: Records, probabilities: Floats) -> Floats:
-        """Return the cells' probabilities on records of a public support."""
-
-    @abstractmethod
     def base(self) -> Floats:
         """Return the cells' shares of the base measure, shape (count,)."""
 

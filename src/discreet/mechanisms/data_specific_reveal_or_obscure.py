@@ -22,7 +22,7 @@ from discreet.mechanisms.calibration import SIZE, Free, Search, one_solution
 from discreet.mechanisms.drawn import DrawnMechanism
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import ExactLaw
-from discreet.mechanisms.mixture import UNIT, draw_mixture, mixed, mixture_log_prob
+from discreet.mechanisms.mixture import UNIT, draw_mixture, mixture_log_prob
 from discreet.privacy import Code, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy.mixtures import MinimumPairs
 
@@ -164,6 +164,7 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
             lost=lost,
             lost_is="prediction",
             lost_to="uniform",
+            rest="uniform",
             worst=worst,
             remedies=helpful(self.domain, "cells", "columns", "size", "epsilon", "delta", size=self.size == 1),
         )
@@ -171,12 +172,6 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
     def likelihood(self) -> ExactLaw:
         """Return the law itself: which mixture it is depends on the smallest count."""
         return ExactLaw(domain=self.domain, log_prob=self.log_prob, terms=self.size)
-
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Return the mixture at the invented table's smallest count."""
-        cells = numbered_cells(self.domain, self.name)
-        least = math.floor(n * float(shares.min())) if len(shares) == cells else 0
-        return mixed(shares, self._units_of(n, least) / UNIT, cells)
 
     @classmethod
     def _solution(cls, search: Search) -> Any:

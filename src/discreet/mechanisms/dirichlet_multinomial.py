@@ -202,20 +202,15 @@ class DirichletMultinomial(HeldMechanism):
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return the share of the prior."""
         remedies = helpful(self.domain, "cells", "columns", "size", "epsilon", "delta", size=self.size == 1)
-        return Forecast(lost=self._lost(n), lost_is="expectation", lost_to="prior", remedies=remedies)
+        urn = n + self.strength_units / _UNIT
+        return Forecast(
+            lost=self._lost(n), lost_is="expectation", lost_to="prior", rest="base", urn=urn, remedies=remedies
+        )
 
     def _lost(self, n: int) -> float:
         """Return ``sum alpha / A``."""
         strength = self.strength_units / _UNIT
         return strength / (strength + n)
-
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Draw the posterior weights of the cells."""
-        strength = self.strength_units / _UNIT
-        prior = strength * np.exp(self.domain.log_base(support))
-        gammas = rng.standard_gamma(np.append(n * shares + prior, max(0.0, strength - prior.sum())))
-        weights: Floats = gammas / gammas.sum()
-        return weights
 
     @classmethod
     def _solution(cls, search: Search) -> Any:

@@ -232,14 +232,6 @@ class ExponentialHistogram(DrawnMechanism):
         terms = (self.size + 1) ** 2 if self.loss == "l1" else math.comb(self.size + cells - 1, cells - 1)
         return ExactLaw(domain=self.domain, log_prob=self.log_prob, terms=cells * terms)
 
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Return the shares of one release of a table that has these shares."""
-        held = np.zeros(numbered_cells(self.domain, self.name), dtype=np.int64)
-        cells = self.domain.flat(support)
-        held[cells] = np.diff(np.rint(n * np.cumsum(shares)), prepend=0.0)
-        drawn = self._draw(held, rng)[cells] / self.size
-        return np.append(drawn, max(0.0, 1.0 - drawn.sum()))
-
     @classmethod
     def _solution(cls, search: Search) -> Any:
         """Solve for the largest ``pure_epsilon``; the size costs nothing and is ``n`` unless given."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.arrays import Integers
 from discreet._core.checks import plain
 from discreet._core.errors import Infeasible, ParameterError
 from discreet.domain import Commonness, Counts, Domain, Records
@@ -23,13 +23,14 @@ from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import NoisyTree
 from discreet.mechanisms.noise import LAWS, law_named
 from discreet.mechanisms.noisy_counts import NoisyCounts
-from discreet.mechanisms.reading import CellReading, CellShares, Contents, Estimates, Reading
+from discreet.mechanisms.reading import CellReading, CellShares, ColumnShares, Contents, Estimates, Reading
 from discreet.mechanisms.tree import Consistent, Tree, chosen_levels, node_counts, predicted_error
 from discreet.privacy import Code, Guarantee, Relation
 
 _MOST_COLUMNS = 60  # of an array, up to 64
 _MOST_LISTED = 1 << 22
 _MOST_DIVIDED = 1 << 22
+_MOST_SPREAD = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,12 +105,9 @@ class HierarchicalHistogram(NoisyCounts):
         return len(self.projector.measured)
 
     def _counts(self, x: Counts) -> CellCounts:
-        return self._node_counts(x.records, x.frequencies)
-
-    def _node_counts(self, records: Records, weights: Any) -> CellCounts:
         """Return the counts of the nodes of the measured levels, one level after the other."""
         tree, measured = self.projector.tree, self.projector.measured
-        leaves = np.bincount(tree.leaf_of(records), weights=weights, minlength=tree.nodes(tree.depth))
+        leaves = np.bincount(tree.leaf_of(x.records), weights=x.frequencies, minlength=tree.nodes(tree.depth))
         return node_counts(tree, measured, leaves.astype(np.float64))
 
     def reading(self, y: CellCounts, *, n: int) -> Reading:
@@ -125,14 +123,6 @@ class HierarchicalHistogram(NoisyCounts):
             sampling=self.sampling,
             consistent=self.projector,
         )
-
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Return the probabilities that the table's expected counts with one draw of noise are turned into."""
-        noise = self.law.approximate(self.scale, self._length, rng=rng)
-        leaves = self.probabilities(self._node_counts(support, self.records * shares) + noise)
-        leaf = self.projector.tree.leaf_of(support)
-        held = leaves[leaf] / np.bincount(leaf, minlength=len(leaves))[leaf]  # all cells, or some that stand for them
-        return np.append(held, max(0.0, 1.0 - held.sum()))
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T9 for a table of ``n`` records."""
@@ -203,6 +193,21 @@ class _TreeReading(CellReading):
         tree = self.mechanism.projector.tree
         leaves = tree.in_order()
         return _LeafShares(self.mechanism.probabilities(self.y)[leaves], self.mechanism.sampling, tree, leaves)
+
+    def column_shares(self, *, rng: np.random.Generator) -> list[ColumnShares]:
+        """Return each column's shares, uniform within the leaves; of many codes, eight stand for a leaf's."""
+        tree, shares = self.mechanism.projector.tree, self.mechanism.probabilities(self.y)
+        held, columns = np.flatnonzero(shares), list[ColumnShares]()
+        blocks = np.unravel_index(held, tree.shape(tree.depth))
+        for edges, block in zip(tree.edges(tree.depth), blocks, strict=True):
+            widths = np.diff(edges)
+            mass = np.bincount(block, weights=shares[held], minlength=len(widths)).astype(np.float64)
+            if edges[-1] <= _MOST_SPREAD:
+                columns.append((np.arange(edges[-1]), np.repeat(mass / widths, widths)))
+            else:
+                codes = edges[:-1, None] + (widths[:, None] * np.arange(1, 16, 2)) // 16
+                columns.append((codes.ravel(), np.repeat(mass / 8.0, 8)))
+        return columns
 
     def estimates(self) -> Estimates:
         """Return the best linear unbiased estimates of the cells' counts, which may be negative, and their errors.

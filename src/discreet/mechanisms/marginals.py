@@ -43,6 +43,7 @@ from discreet.mechanisms.reading import (
     READING_ONLY,
     SAMPLINGS,
     CellShares,
+    ColumnShares,
     Contents,
     Estimates,
     Outcome,
@@ -420,40 +421,6 @@ class Marginals(WideFacts, PartsMechanism):
         counted = counts if nodes is None else nodes.sums(counts)
         return OneWay(counted + np.rint(self.usual_errors[i] * noise), 1.0, nodes).shares(float(n))
 
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Return probabilities of the support whose one-way tables are those of the table with one draw of noise."""
-        weights = np.maximum(shares, 1e-9 / len(shares))
-        made, _ = self._invented(n)
-        places, targets = [], []
-        for i, codes in enumerate(support.columns):
-            place = np.unique(codes.astype(str), return_inverse=True)[1] if i in self.open else codes.astype(np.int64)
-            held = np.bincount(place, weights=shares, minlength=self.sizes[i]).astype(np.float64)
-            places.append(place)
-            targets.append(made._target(i, held, n, self.threshold if i in self.open else None, rng))
-        for _ in range(1 if len(targets) == 1 else 10):
-            for i in sorted(range(len(targets)), key=self.open.__contains__):
-                found = np.bincount(places[i], weights=weights, minlength=len(targets[i]))
-                weights = weights * (targets[i] / np.maximum(found, 1e-300))[places[i]]
-        return np.append(weights, max(0.0, 1.0 - weights.sum()))
-
-    def _target(self, i: int, held: Floats, n: int, threshold: int | None, rng: np.random.Generator) -> Floats:
-        """Return a column's probabilities after one draw of noise.
-
-        Of open labels, those below the threshold have none: their records have labels that the table has none of. Where
-        the support has no such labels, the rarest tenth of those that are lost stands for them.
-        """
-        if threshold is None:
-            return self._noisy(i, held, n, rng.normal(size=self.lengths[i]))
-        kept, new = n * held >= threshold, held == 0.0
-        if not new.any():
-            rarest = np.argsort(held)
-            new[rarest[np.cumsum(held[rarest]) <= 0.1 * held[~kept].sum()]] = True
-        cells = np.append(held[kept], held[~kept].sum())
-        noisy = self._noisy(i, cells, n, rng.normal(size=len(cells)))
-        target = np.where(new, noisy[-1] / max(1, int(new.sum())), 0.0)
-        target[kept] = noisy[:-1]
-        return target
-
     # -- calibration --------------------------------------------------------------------------------------------
 
     @classmethod
@@ -540,6 +507,18 @@ class _MarginalsReading(Reading):
             shares, block = model.strata(totals.column or 0, totals.group)
             first, blocks = [block], [other for other in blocks if other.columns != block.columns]
         return StratumShares(shares, made.sampling, model, tuple(first), tuple(blocks), self._labels)
+
+    def column_shares(self, *, rng: np.random.Generator) -> list[ColumnShares]:
+        """Return each column's shares by the measured tables, which the model follows; a new label has none."""
+        columns: list[ColumnShares] = []
+        for i, shares in enumerate(self.measured.column_shares()):
+            codes, known = np.arange(len(shares)), np.ones(len(shares), dtype=np.bool_)
+            if i in self.mechanism.open:
+                labels = self.made.domain.columns[self.mechanism.domain.names[i]].labels or ()
+                known[len(labels) - 1] = False
+                codes = np.array([*labels, None], dtype=object)[: len(known)]
+            columns.append((codes[known], shares[known]))
+        return columns
 
     def _populated(self, size: int, rng: np.random.Generator) -> Iterator[Records]:
         """Draw records of a population that the confidential table may be a sample of, given its noisy tables.

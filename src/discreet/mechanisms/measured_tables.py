@@ -220,6 +220,12 @@ class MeasuredTables:
             found.append(Counted((i, j), cells, counts, np.full(len(counts), scale / q)))
         return found
 
+    def column_shares(self) -> list[Floats]:
+        """Return each column's probabilities: of merged cells by all tables, within them by its own."""
+        ones, two_way = self._estimated()
+        merged = zip(self.merged, self._combined(ones, two_way, self.held), ones, strict=True)
+        return [coarse[each.of] * _within(each, one.shares(self.held)) for each, coarse, one in merged]
+
     def model(self, rng: np.random.Generator) -> LatentClasses:
         """Return the model of all tables, on the cells of the domain."""
         made = self._made

@@ -127,7 +127,7 @@ class Mixture(DrawnMechanism):
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return ``mixing``."""
         remedies = helpful(self.domain, "cells", "columns", "size", "epsilon", "delta", size=self.size == 1)
-        return Forecast(lost=self.mixing, lost_is="expectation", lost_to="uniform", remedies=remedies)
+        return Forecast(lost=self.mixing, lost_is="expectation", lost_to="uniform", rest="uniform", remedies=remedies)
 
     def likelihood(self) -> Likelihood:
         """Return the factor ``((1-q) c / n + q / k)^z`` of each cell."""
@@ -139,10 +139,6 @@ class Mixture(DrawnMechanism):
             return np.where(drawn > 0, weight, 0.0)
 
         return DrawnFromCounts(log_weight=log_weight)
-
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Return the mixture itself."""
-        return mixed(shares, self.mixing, numbered_cells(self.domain, self.name))
 
     @classmethod
     def _solution(cls, search: Search) -> Any:

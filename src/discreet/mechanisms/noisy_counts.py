@@ -13,7 +13,7 @@ import numpy as np
 from discreet._core.arrays import Floats
 from discreet._core.checks import choice, positive_size
 from discreet._core.errors import ParameterError
-from discreet.domain import Commonness, Counts, Domain, Records
+from discreet.domain import Commonness, Counts, Domain
 from discreet.mechanisms.base import (
     NEIGHBOURS,
     CellCounts,
@@ -169,13 +169,6 @@ class NoisyCounts(Mechanism):
         )
 
     # -- what can be said beforehand ----------------------------------------------------------------------------
-
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Return the probabilities that the table's expected counts with one draw of noise are turned into."""
-        expected = np.bincount(self.cells.cell_of(support), weights=n * shares, minlength=self.cells.count)
-        noise = self.law.approximate(self.scale, self.cells.count, rng=rng)
-        held = self.cells.shares_on(support, self.probabilities(np.rint(expected).astype(np.int64) + noise))
-        return np.append(held, max(0.0, 1.0 - held.sum()))
 
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return a bound on the expected total variation from the table's shares: ``(k E|Z| + sqrt(k) s) / (2n)``.

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.arrays import Integers
 from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import LawNotAvailable, ParameterError
 from discreet._core.numeric import log_rising
@@ -257,17 +257,11 @@ class PitmanYor(PitmanYorUrn):
             lost=self._expected_new(n, like),
             lost_is="prediction",
             lost_to="prior",
+            rest="base",
+            urn=n + self.strength,
             worst=self._most_new(n),
             remedies=helpful(self.domain, "discount", "size", "delta", size=self.size == 1, discount=not self.discount),
         )
-
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Draw the posterior weights of the held values; each is taken to be one value, held ``n`` times its share."""
-        held = n * shares
-        old = np.where(held > 0.0, np.maximum(held - self.discount, 1e-9), 0.0)
-        gammas = rng.standard_gamma(np.append(old, max(0.0, self.strength + n - old.sum())))
-        weights: Floats = gammas / gammas.sum()
-        return weights
 
 
 def guarantee_named(mechanism: Mechanism, theorem: str, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:

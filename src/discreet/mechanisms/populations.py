@@ -17,9 +17,9 @@ import numpy as np
 from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import real, unfit
 from discreet._core.errors import DiscreetError, ParameterError
-from discreet._core.random import seeded
+from discreet._core.random import approximate, seeded
 from discreet._core.text import counted
-from discreet.domain import Domain, Records
+from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Parts, Units, invented_records
 from discreet.evolution import API
 from discreet.evolution.api import NamedAPI
@@ -285,9 +285,9 @@ def displacement(mechanism: Any) -> float:
         points = small.embedded(held)
         moved = []
         for seed in range(_DRAWS):
-            rng = seeded(seed)
+            rng = approximate(seed)
             frequencies = rng.multinomial(records, np.full(_HELD, 1.0 / _HELD))
-            candidates, shares = small.foreseen(held, frequencies, rng=rng)
+            candidates, shares = small.evolved(Counts(records=held, frequencies=frequencies), rng=rng)
             moved.append(_dyadic(small.embedded(candidates), shares, points, frequencies / records))
         logs.append(math.log(max(1e-300, float(np.mean(moved)))))
     return math.exp(sum(logs) / len(logs))

@@ -17,7 +17,7 @@ from discreet._core.arrays import Floats
 from discreet._core.checks import choice, flag, integer, positive_size
 from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.random import public, seeded
-from discreet.domain import Commonness, Domain, Parts, Records
+from discreet.domain import Commonness, Counts, Domain, Parts, Records
 from discreet.evolution import API
 from discreet.evolution.measured import EvolvedStep
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, KernelOutput, Votes
@@ -419,58 +419,16 @@ class PrivateEvolution(SteppedMechanism):
             "is not known which candidates the table's records could vote for. Take another mechanism for intervals"
         )
 
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Return the probabilities that an evolution on an invented table ends with.
-
-        With at most 2,048 candidates, whose noise is so much larger that it moves as much in all, and the noise of all
-        steps. Each candidate stands for the record of the support that is nearest to it.
-        """
-        short = self
-        if (share := max(1, _MOST_PREDICTED // self._api.variations_each()) / self.population) < 1.0:
-            louder = math.sqrt(share) if self.noise == "gaussian" else 1.0  # a threshold keeps its noise
-            scale = min(self.scale / louder, law_named(self.noise).largest_scale)
-            short = replace(self, population=max(1, round(share * self.population)), scale=scale)
-        some = np.flatnonzero(frequencies := rng.multinomial(self.records, shares / shares.sum()))
-        candidates, weights = short.foreseen(support.take(some), frequencies[some], rng=rng)
-        return np.append(np.bincount(self._nearest(support, candidates), weights, minlength=len(support)), 0.0)
-
-    def foreseen(self, held: Records, frequencies: CellCounts, *, rng: np.random.Generator) -> tuple[Records, Floats]:
-        """Return candidates with their probabilities after an evolution on an invented table, its noise approximate.
-
-        Parameters
-        ----------
-        held : Records
-            Public, distinct.
-        frequencies : ndarray of int64
-            How often the invented table has each.
-        rng : numpy.random.Generator
-            Source of the noise, in floating point, and of the candidates.
-        """
-        if not self.steps:
-            start = self._api.random(_BASE_DRAWS, rng=rng)
-            return start, np.full(len(start), 1.0 / len(start))
-        from discreet.evolution.neighbours import Voters
-
-        table = [Voters(self._api.embed(held), frequencies, labels=self._populations.labels(held))]
-        voted_for, released = replace(self, unit_votes=0), list[Votes]()
-        for step in range(self.steps):
-            candidates = self._candidates(released, rng=rng)
-            votes = voted_for._votes(table, candidates, step)
-            noisy = np.rint(votes + law_named(self.noise).approximate(self.scale, len(votes), rng=rng)).astype(np.int64)
-            if self.noise == "laplace":
-                noisy[(votes == 0) | (noisy < self.threshold)] = 0
-            released.append(Votes(candidates, noisy))
-        return released[-1].candidates, self.probabilities(released[-1])
+    def evolved(self, x: Counts, *, rng: np.random.Generator) -> tuple[Records, Floats]:
+        """Return candidates with their probabilities after an evolution on an invented table, where records vote."""
+        released = replace(self, unit_votes=0).kernel(x, rng=rng)
+        if released:
+            return released[-1].candidates, self.probabilities(released[-1])
+        return self._api.random(_BASE_DRAWS, rng=rng), np.full(_BASE_DRAWS, 1.0 / _BASE_DRAWS)
 
     def embedded(self, records: Records) -> Floats:
         """Return the points that the API says records are."""
         return self._api.embed(records)
-
-    def _nearest(self, support: Records, records: Records) -> CellCounts:
-        """Return the place of the nearest record of the support: the record's own cell where it holds all."""
-        if len(support) == self.domain.size:
-            return self.domain.flat(records)
-        return nearest_of(self._api.embed(support), norm=self._api.norm).nearest(self._api.embed(records))
 
     # -- law and guarantee --------------------------------------------------------------------------------------
 
@@ -558,7 +516,13 @@ class PrivateEvolution(SteppedMechanism):
             held = min(self.records, _BASE_DRAWS if self.domain.size is None else self.domain.size)
             coordinates = self._api.embed(self._api.random(1, rng=seeded(0))).shape[1]
             slow = held * min(self.candidates, _MOST_JUDGED) * coordinates > _MOST_WORK
+        # at most 2,048 candidates, whose noise is so much larger that it moves as much in all; records vote
+        share = min(1.0, max(1, _MOST_PREDICTED // self._api.variations_each()) / self.population)
+        louder = math.sqrt(share) if self.noise == "gaussian" else 1.0  # a threshold keeps its noise
+        scale = min(self.scale / louder, law_named(self.noise).largest_scale)
+        population = max(1, round(share * self.population))
         return Forecast(
+            stand_in=replace(self, population=population, scale=scale, unit_votes=0),
             lost=self._lost(n),
             lost_is="prediction",
             lost_to="displacement to candidates",

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet._core.arrays import Floats, Integers
 from discreet.domain import Domain, Records
@@ -31,6 +32,9 @@ Sampling = Literal["iid", "stratified"]
 
 MOST_TABLES = 1_000
 """Tables of one release."""
+
+ColumnShares = tuple[npt.NDArray[Any], Floats]
+"""Codes of a column and the share of the records that has each; what they leave is of the base measure."""
 
 SAMPLINGS: tuple[Sampling, ...] = ("stratified", "iid")
 """How records are drawn from public probabilities. Stratified, the default, costs no privacy and has less error."""
@@ -218,6 +222,15 @@ class Reading(ABC):
     def cell_shares(self, *, rng: np.random.Generator) -> CellShares | None:
         """Return the cells that records are drawn from, by a model that may begin with draws; None where none are."""
         return None
+
+    def column_shares(self, *, rng: np.random.Generator) -> Sequence[ColumnShares] | None:
+        """Return how records are distributed in each column, for forecasts; None where these have to draw records."""
+        drawn = self.cell_shares(rng=rng)
+        if drawn is None:
+            return None
+        items = np.flatnonzero(drawn.weights)
+        shares = drawn.weights[items] / max(float(drawn.weights.sum()), 1e-300)
+        return [(codes, shares) for codes in drawn.records_in(items, rng=rng).columns]
 
     def estimates(self) -> Estimates | None:
         """Return the counts that the output estimates; None where it is of records only."""

@@ -177,11 +177,6 @@ class CellsAround(Cells):
         """Return the points themselves."""
         return self.given.records(self.domain).take(items)
 
-    def shares_on(self, support: Records, probabilities: Floats) -> Floats:
-        """Return the probabilities, each on the record of the support that is nearest to its point."""
-        at = nearest_of(ground_embedding(self.domain, support)).nearest(self.points())
-        return np.asarray(np.bincount(at, weights=probabilities, minlength=len(support)), dtype=np.float64)
-
     def base(self) -> Floats:
         """Return equal shares: which share of the base measure is nearest to a point is not known."""
         return np.full(self.count, 1.0 / self.count)

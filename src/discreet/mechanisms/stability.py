@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet._core.arrays import Floats
 from discreet._core.checks import integer, positive_size
 from discreet._core.errors import RelationNotSupported
 from discreet.domain import Commonness, Counts, Domain, Records
@@ -92,12 +91,6 @@ class StableCounts(Mechanism):
             noisy = np.array(counts, dtype=np.int64)
             values.append(Counts(records=labels.take(np.flatnonzero(noisy)), frequencies=noisy[noisy > 0]))
         return Outputs(values, 1e-14 * len(most))
-
-    def _expected_counts(self, shares: Floats, *, n: int, rng: np.random.Generator) -> Floats:
-        """Return noisy counts of an invented table, 0 where they are not released: for predictions."""
-        counts = np.rint(n * shares).astype(np.int64)
-        noisy = counts + LAPLACE.approximate(self.scale, len(counts), rng=rng)
-        return np.where((counts > 0) & (noisy >= self.threshold), noisy, 0).astype(np.float64)
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T8 for a table of ``n`` records.

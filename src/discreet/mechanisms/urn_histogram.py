@@ -169,14 +169,8 @@ class UrnHistogram(PitmanYorUrn):
             lost=0.0,
             lost_is="expectation",
             lost_to="other sources",
+            rest="base",
+            urn=n,
             remedies=("delta",),
             released_share=1.0 - self._expected_new(n),
         )
-
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Draw the posterior weights of the held values, and leave out the rest."""
-        held = n * shares
-        gammas = rng.standard_gamma(np.where(held > 0.0, np.maximum(held - self.discount, 1e-9), 0.0))
-        weights: Floats = np.append(gammas, 0.0)
-        total = float(weights.sum())
-        return weights / total if total > 0.0 else np.append(shares, 0.0)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Booleans, Floats
+from discreet._core.arrays import Booleans
 from discreet._core.errors import DomainError, LawNotAvailable, ParameterError
 from discreet._core.lazy import jnp, pl
 from discreet.domain import Commonness, Counts, Domain, Integer, Numeric, Records
@@ -294,10 +294,6 @@ class ModelMechanism(Mechanism):
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return that no share is known."""
         return Forecast(lost=math.nan, lost_is="prediction", lost_to="model")
-
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Raise LawNotAvailable."""
-        raise LawNotAvailable(f"what {self.name} does to a table is not predicted")
 
 
 @dataclass(frozen=True, eq=False)

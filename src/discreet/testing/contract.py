@@ -24,7 +24,7 @@ from discreet.privacy.profile import keeps_shape
 from discreet.testing.behaviour import (
     check_declared,
     check_estimates,
-    check_predictive,
+    check_forecast,
     check_published_alike,
     check_share,
     check_state,
@@ -41,7 +41,7 @@ CHECKS: tuple[Callable[[type[Mechanism]], None], ...] = (
     check_parameters,
     check_calibrated,
     check_share,
-    check_predictive,
+    check_forecast,
     check_estimates,
     check_published_alike,
     check_state,

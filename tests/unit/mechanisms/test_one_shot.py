@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet import release
-from discreet._core.arrays import Floats
 from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Counts, Domain, Integer, Records
@@ -117,16 +116,6 @@ class OneShot(Mechanism):
             lost_to="are moved by noise",
             remedies=("cells", "epsilon"),
         )
-
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        frequencies = np.rint(n * shares).astype(np.int64)
-        held = np.flatnonzero(frequencies)
-        y = self.kernel(Counts(records=support.take(held), frequencies=frequencies[held]), rng=rng)
-        (drawn,) = self.reading(y, n=n).draw(n, rng=rng)
-        found = (
-            np.bincount(self.domain.flat(drawn), minlength=int(self.domain.size or 0))[self.domain.flat(support)] / n
-        )
-        return np.append(found, max(0.0, 1.0 - found.sum()))
 
     @classmethod
     def _solution(cls, search: Search) -> Any:
