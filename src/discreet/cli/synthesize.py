@@ -188,7 +188,7 @@ def _settings(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ladder(data: str, domain: Any, mechanism: Any, attack: Any, *, seed: int | None, as_json: bool) -> None:
-    """Fit and show the frontier. With the same seed, the default too, a run that was stopped goes on."""
+    """Fit and show the frontier."""
     from discreet.confidential.source import require_there
     from discreet.pseudo_posterior.pictures import LADDER, PAGE, ladder, ladder_text
 
