@@ -6,7 +6,7 @@ from discreet.pseudo_posterior.design import Design, Predictor, Response
 from discreet.pseudo_posterior.from_domain import synthesiser_for
 from discreet.pseudo_posterior.mixture import MixtureRegression
 from discreet.pseudo_posterior.pictures import frontier_page, violins, weight_picture
-from discreet.pseudo_posterior.pseudo import PseudoFit, PseudoPosterior, PseudoPosteriorMechanism, Risks
+from discreet.pseudo_posterior.pseudo import PseudoFit, PseudoPosterior, PseudoPosteriorMechanism
 from discreet.pseudo_posterior.regressions import (
     CategoricalShares,
     LinearRegression,
@@ -22,6 +22,7 @@ from discreet.pseudo_posterior.weights import (
     ExponentialWeights,
     LinearWeights,
     MappedWeights,
+    Risks,
     Scaled,
     Truncated,
     Unweighted,

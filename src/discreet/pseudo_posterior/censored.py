@@ -19,20 +19,11 @@ from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError, RelationNotSupported
 from discreet.domain import Domain
 from discreet.privacy import Code, Guarantee, Relation
-from discreet.privacy.algebra import BoundedRangeProfile, power
 from discreet.pseudo_posterior.grid import check_grid_bound, drawn_on_grid
 from discreet.pseudo_posterior.likelihood import Columns, quiet, records_of, rows
-from discreet.pseudo_posterior.mechanism import ModelMechanism, least_product, partial_caveats, synthetic_tables
-from discreet.pseudo_posterior.sampler import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Progress, Sampler
-from discreet.pseudo_posterior.survey_and_units import (
-    check_survey,
-    check_unit,
-    survey_weights,
-    unit_caveats,
-    units_in,
-)
-from discreet.pseudo_posterior.synthesiser import settle_numbers, settled
-from discreet.releases.content import MechanismFamily
+from discreet.pseudo_posterior.mechanism import ModelMechanism, synthetic_tables
+from discreet.pseudo_posterior.posterior import ModelPosterior, least_product
+from discreet.pseudo_posterior.sampler import Convergence, PosteriorDraws, Progress, Sampler
 
 
 def censored_law(
@@ -113,7 +104,7 @@ def chain_distance(draws: PosteriorDraws) -> ChainDistance:
 
 
 @dataclass(frozen=True, slots=True)
-class CensoredPosterior(MechanismFamily):
+class CensoredPosterior(ModelPosterior):
     r"""The censored posterior mechanism: ``2M`` per table for every pair of neighbours, given an exact posterior draw.
 
     Parameters
@@ -182,24 +173,17 @@ class CensoredPosterior(MechanismFamily):
     chain_method: str = "sequential"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "synthesiser", settled(self.synthesiser, self.sensitive, self.given))
+        self._settle()
         object.__setattr__(self, "bound", real("bound", self.bound, above=0))
-        settle_numbers(self)
-        mean = check_survey(self.synthesiser, self.survey_weight, self.survey_mean)
-        object.__setattr__(self, "survey_mean", mean)
-        check_unit(self.synthesiser, self.unit)
         if self.size is not None:
-            self._check_size(self.size)
+            object.__setattr__(self, "size", positive_size("size", self.size))
+            if self.synthesiser.given:
+                raise ParameterError(
+                    "size is for full synthesis, since a partially synthetic table has as many records as the "
+                    "confidential one. Leave size out"
+                )
         if self.grid is not None:
             check_grid_bound(self.bound)
-
-    def _check_size(self, size: int) -> None:
-        object.__setattr__(self, "size", positive_size("size", size))
-        if self.synthesiser.given:
-            raise ParameterError(
-                "size is for full synthesis, since a partially synthetic table has as many records as the "
-                "confidential one. Leave size out"
-            )
 
     def fit(
         self, columns: Columns, *, rng: np.random.Generator, check: bool = True, progress: Progress | None = None
@@ -234,20 +218,19 @@ class CensoredPosterior(MechanismFamily):
         blanks = self._blanks(columns)
         data = self.synthesiser.encoded_alike(columns) if blanks else self.synthesiser.encoded(columns)
         weights = self._weights(data, records_of(data))
-        survey = survey_weights(columns, self.survey_weight, self.survey_mean)
-        units = units_in(columns, self.unit)
+        survey, units = self._survey_weights(columns), self._units(columns)
         if units is not None and len(units):
             # Each of the k records of a unit is clipped to M/k, the product with k to M and then divided by k.
-            together = np.bincount(units)[units].astype(np.float64)
-            weights = weights / together
-            survey = together if survey is None else survey * together
+            sizes = np.bincount(units)[units].astype(np.float64)
+            weights = weights / sizes
+            survey = sizes if survey is None else survey * sizes
         if blanks:
             self._weights(blanks[1], 2)  # so that weights that are refused are for a table of no records, too
-            held = len(columns[self.synthesiser.sensitive[0]]) > 0
-            weights, survey = (weights, survey) if held else (np.zeros(1), None if survey is None else np.zeros(1))
+            if not len(columns[self.synthesiser.sensitive[0]]):
+                weights, survey = np.zeros(1), None if survey is None else np.zeros(1)
         if self.grid is not None:
             with quiet():
-                picked = drawn_on_grid(
+                values = drawn_on_grid(
                     self.synthesiser,
                     self.grid,
                     data,
@@ -258,7 +241,7 @@ class CensoredPosterior(MechanismFamily):
                     blanks=blanks,
                     survey=survey,
                 )
-            return PosteriorDraws(values=picked, watched={}, divergent=0.0, exact=True)
+            return PosteriorDraws(values=values, watched={}, divergent=0.0, exact=True)
         sampler = Sampler(
             self.synthesiser,
             data,
@@ -271,10 +254,7 @@ class CensoredPosterior(MechanismFamily):
             blanks=blanks,
             survey=survey,
         )
-        made = sampler.draw(weights, rng=rng, until=self.convergence if check else AS_LONG_AS_ASKED)
-        if check:
-            made.require(self.convergence)
-        return made
+        return self._draw(sampler, weights, rng=rng, check=check)
 
     def synthesise(
         self, draws: PosteriorDraws, columns: Columns, *, rng: np.random.Generator
@@ -309,32 +289,24 @@ class CensoredPosterior(MechanismFamily):
         RelationNotSupported
             For add/remove under partial synthesis, which publishes one row per record, and without a ``size``.
         """
-        held = Relation() if relation is None else relation
-        if held.name == "add-remove":
-            self._require_public_size(held)
-        each = self.epsilon_each(held)
-        return Guarantee(
-            relation=held,
-            n=n,
-            profile=power(BoundedRangeProfile(spread=each), self.tables),
-            kind="empirical" if self.grid is None else "unconditional",
+        relation = relation or Relation()
+        if relation.name == "add-remove":
+            self._require_public_size(relation)
+        chains, no_codes = self.grid is None, ()
+        return self._promise(
+            relation,
+            n,
+            kind="empirical" if chains else "unconditional",
             theorem="T18",
             assumptions=(
-                Code("model-chosen-without-data", {"grid": self.grid is not None}),
-                *((Code("public-size"),) if held.name == "add-remove" else ()),
+                Code("model-chosen-without-data", {"grid": not chains}),
+                *((Code("public-size"),) if relation.name == "add-remove" else no_codes),
                 Code("model-reads-argument-alone"),
-                *((Code("public-survey-mean"),) if self.survey_weight is not None else ()),
-                Code("exact-sampling" if self.grid is None else "density-row-by-row"),
+                *((Code("public-survey-mean"),) if self.survey_weight is not None else no_codes),
+                Code("exact-sampling" if chains else "density-row-by-row"),
             ),
-            caveats=(
-                Code("delta-is-bound"),
-                *((Code("epsilon-each", {"epsilon": each, "tables": self.tables}),) * (self.tables > 1)),
-                *((Code("chains-approximate"),) if self.grid is None else ()),
-                *unit_caveats(self.unit, same_number=self.size is None),
-                *partial_caveats(self.synthesiser, self.survey_weight),
-            ),
-            stated=(least_product(self.tables, each), each),
-            protected=self.synthesiser.sensitive if self.synthesiser.given else (),
+            caveats=(Code("delta-is-bound"), Code("chains-approximate"))[: 1 + chains],
+            units=("unit-sizes",) * (self.size is None),
         )
 
     def _require_public_size(self, relation: Relation) -> None:

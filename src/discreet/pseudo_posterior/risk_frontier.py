@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -27,9 +27,9 @@ from discreet._core.random import seeded
 from discreet.domain import Domain
 from discreet.pseudo_posterior.attacked import Intruder
 from discreet.pseudo_posterior.likelihood import Columns
-from discreet.pseudo_posterior.pseudo import PseudoFit, PseudoPosterior, Risks, _extremes
+from discreet.pseudo_posterior.pseudo import PseudoFit, PseudoPosterior
 from discreet.pseudo_posterior.sampler import PosteriorDraws, Sampler
-from discreet.pseudo_posterior.weights import Weighting
+from discreet.pseudo_posterior.weights import Risks, Weighting
 from discreet.utility.disclosure import Disclosure
 
 # Statistics across several synthetic tables: resampling distributions and their Wasserstein barycentre.
@@ -227,7 +227,7 @@ def frontier(
         seed=seed,
         resamples=resamples,
         unweighted=unweighted,
-        risks=_extremes(sampler, unweighted, np.ones(sampler.count)),
+        risks=Risks.from_draws(sampler, unweighted),
         data=data,
         intruder=intruder,
     )
@@ -235,7 +235,7 @@ def frontier(
                 "seed": seed, "resamples": resamples}  # fmt: skip
     points: list[FrontierPoint] = []
     with ExitStack() as stack:
-        results = map(partial(task.point, sampler), weightings, weightings.values())
+        results: Iterator[FrontierPoint] = map(partial(task.point, sampler), weightings, weightings.values())
         if workers > 1:
             pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_enter, initargs=(task,))
             stack.callback(pool.shutdown, cancel_futures=True)  # only what is being fitted is waited for

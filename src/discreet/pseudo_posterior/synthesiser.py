@@ -10,7 +10,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.checks import integer, plain
 from discreet._core.errors import ParameterError, Refused
 from discreet._core.lazy import jax, jnp
 from discreet.pseudo_posterior.likelihood import SHARED, Columns, Model, repeated, seeded_model
@@ -212,22 +211,6 @@ class FromModel(Synthesiser):
     def model(self, data: Mapping[str, Any]) -> None:
         """Run the function."""
         self.function(data)
-
-
-def settled(given: Any, sensitive: tuple[str, ...], others: tuple[str, ...]) -> Synthesiser:
-    """Return a synthesiser, or one of a NumPyro model, which needs the names of its sensitive columns."""
-    if isinstance(given, Synthesiser):
-        return given
-    if not callable(given) or not sensitive:
-        raise ParameterError("give a synthesiser, or a NumPyro model and the names of its sensitive columns")
-    return FromModel(function=given, columns=tuple(sensitive), others=tuple(others))
-
-
-def settle_numbers(model: Any) -> None:
-    """Make the numbers of a frozen model plain Python."""
-    object.__setattr__(model, "tables", integer("tables", model.tables, least=1))
-    for name in ("draws", "warm_up", "chains"):
-        object.__setattr__(model, name, plain(getattr(model, name)))
 
 
 # The chain of models that bring none of their own: NumPyro's NUTS, a block of draws at a time.

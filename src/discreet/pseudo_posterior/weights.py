@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,51 @@ from discreet._core.arrays import Floats
 from discreet._core.checks import real
 from discreet._core.errors import ParameterError
 from discreet.pseudo_posterior.likelihood import rows
+from discreet.pseudo_posterior.sampler import PosteriorDraws, Sampler
 
 Data = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Risks:
+    r"""What each record can contribute to the log-likelihood, over posterior draws. Confidential.
+
+    ``least``, ``largest``, shape (n,): the extremes of :math:`\alpha_i\log p(x_i\mid\theta_s)` over the draws, nats.
+    """
+
+    least: Floats = field(repr=False)
+    largest: Floats = field(repr=False)
+
+    @classmethod
+    def from_draws(cls, sampler: Sampler, draws: PosteriorDraws, weights: npt.ArrayLike = 1.0) -> Risks:
+        """Measure the risks of records, or units, with their weights; 1 by default."""
+        least, largest = sampler.extremes(draws)
+        return cls(least=least, largest=largest).times(np.broadcast_to(np.asarray(weights), least.shape))
+
+    def times(self, weights: Floats) -> Risks:
+        """Return the risks times the weights; a weight of 0 makes any risk 0."""
+        with np.errstate(invalid="ignore"):  # of a zero times an infinite risk
+            least, largest = (np.where(weights > 0, weights * side, 0.0) for side in (self.least, self.largest))
+        return Risks(least=least, largest=largest)
+
+    @property
+    def by_record(self) -> Floats:
+        """The Lipschitz bound of each record."""
+        return np.maximum(np.abs(self.least), np.abs(self.largest))
+
+    @property
+    def lipschitz(self) -> float:
+        """The largest of them, PP22's local bound."""
+        return float(self.by_record.max())
+
+    @property
+    def epsilon(self) -> float:
+        r"""Local epsilon of one posterior draw, :math:`2(\max(0,\max\alpha_if)-\min(0,\min\alpha_if))`.
+
+        Twice the Lipschitz bound where no density exceeds one, and at most four times it otherwise (T19).
+        """
+        high, low = float(self.largest.max(initial=0.0)), float(self.least.min(initial=0.0))
+        return 2.0 * (max(0.0, high) - min(0.0, low))
 
 
 class Weighting(ABC):
