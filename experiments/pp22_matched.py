@@ -90,7 +90,7 @@ class Replication:
             bad: list[float] = []
             while True:
                 values, diverging = run.take(50, every=thin)
-                seen = self.sampler._seen(values, facts)
+                seen = self.sampler._monitor(values, facts)
                 parts.append(values | {name: np.asarray(value) for name, value in seen.items()})
                 bad.append(float(diverging.mean()))
                 length = 50 * len(parts)

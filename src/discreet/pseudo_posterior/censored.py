@@ -84,22 +84,20 @@ def chain_distance(draws: PosteriorDraws) -> ChainDistance:
     """
     if draws.exact:
         return ChainDistance(between_chains=0.0, expected=0.0, r_hat=1.0, effective=draws.effective)
-    largest = 0.0
+    distances = []
     for watched in draws.watched.values():
-        for i, one in enumerate(watched):
-            others = np.sort(np.delete(watched, i, axis=0).ravel())
-            own, grid = np.sort(one), np.concatenate((one, others))
-            gap = np.searchsorted(own, grid, side="right") / len(own)
-            gap = gap - np.searchsorted(others, grid, side="right") / len(others)
-            largest = max(largest, float(np.abs(gap).max()))
-    chains = next(iter(draws.watched.values())).shape[0]
+        for i in range(len(watched)):
+            chain, others = np.sort(watched[i]), np.sort(np.delete(watched, i, axis=0).ravel())
+            grid = np.concatenate((chain, others))
+            shares, other_shares = (np.searchsorted(x, grid, side="right") / len(x) for x in (chain, others))
+            distances.append(float(np.abs(shares - other_shares).max()))
+    chains = len(distances) // len(draws.watched)
     each = draws.effective / chains
-    comparisons = chains * len(draws.watched)
     # Bonferroni over the comparisons of Smirnov's two-sample limit, 2 exp(-2 s t^2) with s the harmonic size.
     size = each * (draws.effective - each) / draws.effective
-    expected = math.sqrt(math.log(2.0 * comparisons / 0.05) / (2.0 * size))
+    expected = math.sqrt(math.log(2.0 * len(distances) / 0.05) / (2.0 * size))
     return ChainDistance(
-        between_chains=largest, expected=min(1.0, expected), r_hat=draws.r_hat, effective=draws.effective
+        between_chains=max(distances), expected=min(1.0, expected), r_hat=draws.r_hat, effective=draws.effective
     )
 
 
@@ -290,8 +288,17 @@ class CensoredPosterior(ModelPosterior):
             For add/remove under partial synthesis, which publishes one row per record, and without a ``size``.
         """
         relation = relation or Relation()
-        if relation.name == "add-remove":
-            self._require_public_size(relation)
+        if relation.name == "add-remove" and self.synthesiser.given:
+            raise RelationNotSupported(
+                "censored-posterior", relation.name, "a partially synthetic table shows how many records there are"
+            )
+        if relation.name == "add-remove" and self.size is None:
+            raise RelationNotSupported(
+                "censored-posterior",
+                relation.name,
+                "without a size the tables have as many records as the confidential one. Write size=..., a public "
+                "number",
+            )
         chains, no_codes = self.grid is None, ()
         return self._promise(
             relation,
@@ -309,18 +316,6 @@ class CensoredPosterior(ModelPosterior):
             units=("unit-sizes",) * (self.size is None),
         )
 
-    def _require_public_size(self, relation: Relation) -> None:
-        if self.synthesiser.given:
-            raise RelationNotSupported(
-                "censored-posterior", relation.name, "a partially synthetic table shows how many records there are"
-            )
-        if self.size is None:
-            raise RelationNotSupported(
-                "censored-posterior", relation.name,
-                "without a size the tables have as many records as the confidential one. Write size=..., a public "
-                "number",
-            )  # fmt: skip
-
     def _blanks(self, columns: Columns) -> tuple[dict[str, npt.NDArray[Any]], ...]:
         """Return tables of one record, two and what is to be drawn if the number held is confidential; else none."""
         return () if self.size is None else tuple(self.synthesiser.blank(columns, count) for count in (1, 2, self.size))
@@ -329,23 +324,21 @@ class CensoredPosterior(ModelPosterior):
         """Return one weight per record, from that record alone; the whole table is used only to check this."""
         if self.record_weights is None:
             return np.ones(count)
-        each = [self._weight(rows(data, slice(i, i + 1))) for i in range(count)]
-        whole = np.asarray(self.record_weights(rows(data, np.arange(count))), dtype=np.float64)
-        if whole.shape != (count,) or not np.allclose(whole, each, rtol=1e-6, atol=1e-9):
+        weights = np.empty(count)
+        for i in range(count):
+            weight = np.asarray(self.record_weights(rows(data, slice(i, i + 1))), dtype=np.float64)
+            if weight.shape != (1,) or not 0 <= weight[0] <= 1:
+                raise ParameterError(
+                    "record_weights must give one weight in [0, 1] per record, also for one record by itself"
+                )
+            weights[i] = weight[0]
+        of_table = np.asarray(self.record_weights(rows(data, np.arange(count))), dtype=np.float64)
+        if of_table.shape != (count,) or not np.allclose(of_table, weights, rtol=1e-6, atol=1e-9):
             raise ParameterError(
                 "record_weights must give one weight per record, each from its own record alone, or the bound does "
                 "not hold. PseudoPosterior takes other weights, with an asymptotic guarantee"
             )
-        return np.asarray(each)
-
-    def _weight(self, record: Mapping[str, Any]) -> float:
-        assert self.record_weights is not None
-        weight = np.asarray(self.record_weights(record), dtype=np.float64)
-        if weight.shape != (1,) or not 0 <= weight[0] <= 1:
-            raise ParameterError(
-                "record_weights must give one weight in [0, 1] per record, also for one record by itself"
-            )
-        return float(weight[0])
+        return weights
 
 
 class CensoredPosteriorMechanism(ModelMechanism):
