@@ -20,6 +20,9 @@ from discreet._core.text import counted
 from discreet.domain import Domain, Records
 from discreet.domain.metric import ground_diameter, ground_embedding, refuse_open_labels
 
+METRICS = {1.0: "cityblock", 2.0: "euclidean", math.inf: "chebyshev"}
+"""SciPy's name of each norm of a difference."""
+
 
 class API(ABC):
     r"""A generator of records that never sees the confidential table, and the metric in which records are compared.
@@ -131,13 +134,13 @@ class API(ABC):
         ParameterError
             When a parameter is missing, unknown or out of range.
         """
-        known = [item.name for item in fields(cast("Any", cls)) if item.init and item.name != "domain"]
-        if unknown := sorted(set(parameters) - set(known)):
+        arguments = [item for item in fields(cast("Any", cls)) if item.init and item.name != "domain"]
+        names = [item.name for item in arguments]
+        if unknown := sorted(set(parameters) - set(names)):
             raise ParameterError(
-                f"unknown parameter {unknown[0]!r}. Parameters of the API {cls.name}: {', '.join(known)}"
+                f"unknown parameter {unknown[0]!r}. Parameters of the API {cls.name}: {', '.join(names)}"
             )
-        needed = {item.name for item in fields(cast("Any", cls)) if item.init and item.default is item.default_factory}
-        if needed - {"domain", *parameters}:
+        if {item.name for item in arguments if item.default is item.default_factory} - set(parameters):
             raise ParameterError(
                 f"the API {cls.name} cannot be rebuilt from these parameters alone. Build it with what it was made of"
             )
@@ -272,8 +275,6 @@ def to_records(frame: Any, domain: Domain, *, source: str, rows: int | None = No
 
 def refuse_wide_cells(domain: Domain, api: str) -> None:
     """Refuse cells that hold several values: what a function is shown would be drawn, not the record's own."""
-    import numpy as np
-
     for name, column in domain.columns.items():
         if column.finite and column.interval(np.zeros(1, dtype=np.int64)) is not None:
             raise ParameterError(
