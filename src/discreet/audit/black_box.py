@@ -207,7 +207,7 @@ def _power(likely: float, unlikely: float, highest: int, lowest: int, runs: int)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogRatio:
+class LikelihoodRatio:
     """Log-ratios of two laws, estimated: of a value where it is common, of the range that it is in where it is not."""
 
     common: dict[Hashable, float]
@@ -215,7 +215,7 @@ class LogRatio:
     ranges: list[float]
 
     @classmethod
-    def from_samples(cls, likely: Sequence[Any], unlikely: Sequence[Any]) -> LogRatio:
+    def from_samples(cls, likely: Sequence[Any], unlikely: Sequence[Any]) -> LikelihoodRatio:
         """Estimate the ratios."""
         n, m = Counter(likely), Counter(unlikely)
         values = {v for v in n.keys() | m.keys() if not _is_number(v) or n[v] + m[v] >= _COMMON}
@@ -261,7 +261,7 @@ def _feature_scores(name: str, feature: Callable[[Any], Any], *sides: Sequence[A
     if shortest < 2:
         return
     columns = [[[elements[place] for elements in side] for place in range(shortest)] for side in flat]
-    ratios = [LogRatio.from_samples(*pair) for pair in zip(*columns[:2], strict=True)]
+    ratios = [LikelihoodRatio.from_samples(*pair) for pair in zip(*columns[:2], strict=True)]
 
     def joint_ratio(elements: tuple[Any, ...]) -> float:
         return sum(ratio(element) for ratio, element in zip(ratios, elements, strict=False))
@@ -276,7 +276,7 @@ def _feature_scores(name: str, feature: Callable[[Any], Any], *sides: Sequence[A
 
 def _value_scores(name: str, feature: Callable[[Any], Any], *sides: Sequence[Any]) -> Iterator[_Score]:
     """Yield the score by the ratio of values, and where there are many numbers the two by their size."""
-    ratio = LogRatio.from_samples(*sides[:2])
+    ratio = LikelihoodRatio.from_samples(*sides[:2])
     scores: list[Callable[[Any], float]] = [ratio]
     if ratio.edges:
         scores += [partial(_size, 1.0), partial(_size, -1.0)]

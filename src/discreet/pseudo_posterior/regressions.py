@@ -13,7 +13,7 @@ from discreet._core.arrays import Floats
 from discreet._core.checks import choice, integer
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import dist, jnp, numpyro
-from discreet.pseudo_posterior.design import OnDesign, Regression, Response
+from discreet.pseudo_posterior.design import OnDesign, Response, ResponseRegression
 from discreet.pseudo_posterior.likelihood import Columns
 from discreet.pseudo_posterior.synthesiser import Synthesiser
 
@@ -114,7 +114,7 @@ _GROUP = "group of the record"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinearRegression(Regression):
+class LinearRegression(ResponseRegression):
     r"""A numeric column given others: :math:`y_i=x_i^\top\beta+u_{g(i)}+\sigma e_i` with normal or Student errors.
 
     :math:`\beta_r\sim N(0,s^2)` and :math:`\sigma\sim\sigma_0+|t_3|` in the unit of the response. Where a column of
