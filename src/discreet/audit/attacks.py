@@ -97,29 +97,21 @@ def _surplus(scene: Scene, resolution: str, columns: tuple[int, ...]) -> tuple[F
 
 def _by_neighbours(scene: Scene) -> Iterator[Floats]:
     """Yield scores by the distance to released records, by itself and beside that to records known not to be in."""
-    released = _distances(scene, scene.released)
-    others = _distances(scene, scene.others) if len(scene.others.points) else None
-    for place in range(released[0].shape[1]):
-        first, second = _log_distances(scene, released, place)
-        yield second - first
-        if others is not None:
-            near, far = _log_distances(scene, others, 0)
-            yield second - first - (far - near)
+    known = _log_ratios(scene, scene.others)[0] if len(scene.others.points) else None
+    for ratio in _log_ratios(scene, scene.released):
+        yield ratio
+        if known is not None:
+            yield ratio - known
 
 
-def _log_distances(scene: Scene, distances: tuple[Floats, Floats], place: int) -> tuple[Floats, Floats]:
-    """Return the mean logarithm of the distances of both units of each pair."""
-    first, second = (np.log(side[:, place] + 1e-9) for side in distances)
-    return scene.first.means(first), scene.second.means(second)
-
-
-def _distances(scene: Scene, among: CodedUnits) -> tuple[Floats, Floats]:
-    """Return the distances of both records of each pair to the nearest and the fifth of other records."""
+def _log_ratios(scene: Scene, records: CodedUnits) -> list[Floats]:
+    """Return log-ratios of the distances of second and first units to the nearest and to the fifth of some records."""
     from scipy.spatial import cKDTree
 
-    points = among.points[:: -(-len(among.points) // _MOST_NEIGHBOURS)]
+    points = records.points[:: -(-len(records.points) // _MOST_NEIGHBOURS)]
     tree, ranks = cKDTree(points), [1, min(5, len(points))]
-    return tree.query(scene.first.points, k=ranks)[0], tree.query(scene.second.points, k=ranks)[0]
+    logs = [np.log(tree.query(units.points, k=ranks)[0] + 1e-9).T for units in (scene.first, scene.second)]
+    return [scene.second.means(b) - scene.first.means(a) for a, b in zip(*logs, strict=True)]
 
 
 # -- classifier -------------------------------------------------------------------------------------------------------

@@ -151,15 +151,6 @@ def compared(
     """Test whether two samplers agree with a claim, with either of the two tables as the likely one.
 
     The probability that either finding is a false alarm is at most ``error``.
-
-    Examples
-    --------
-    >>> from discreet._core.random import seeded
-    >>> coin = lambda rng, runs: (rng.random(runs) < 0.5).tolist()
-    >>> biased = lambda rng, runs: (rng.random(runs) < 0.75).tolist()
-    >>> found = compared(biased, coin, lambda epsilon: 0.0 if epsilon >= 0.5 else 1.0, rng=seeded(1))
-    >>> [one.caught for one in found]  # the odds of false are 2, and 2 > e^0.5
-    [False, True]
     """
     runs = integer("runs", runs, least=100, most=10**8)
     error = real("error", error, above=0, below=1)

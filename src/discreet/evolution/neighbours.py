@@ -41,6 +41,9 @@ that is less than :math:`1.2 (d + 6) w B (\alpha + B)`. What has to be kept thus
 
 of the best S: twice that error, the error of :math:`R`, and underflow. This holds for any library whose products are
 sums of d + 1 ordinary products in the precision of its arguments, and not for one set to round them to 16 bits.
+
+Sources: "Private Evolution Converges", Algorithm 4, before its division by the number of points; Higham (2002),
+*Accuracy and Stability of Numerical Algorithms*, section 3.1, for the errors of inner products.
 """
 
 from __future__ import annotations
@@ -94,19 +97,11 @@ class Voters(NamedTuple):
 
 
 class NearestCandidates:
-    """Candidates ready to be searched for the one nearest to each point.
+    """Public candidates, shape (V, d), ready to be searched for the one nearest to each point, as the module defines.
 
-    The answer for a point is the smallest index among the candidates at the least distance, in the arithmetic that the
-    module states: the same by every method. Candidates are public, shape (V, d), with coordinates of at most
-    :math:`10^{150}`; repeated ones are searched once, and the first gets the votes. ``tree`` is a k-d tree; ``blocks``
-    takes every distance, a block at a time; ``auto`` goes by d, V and the norm, as measured by the benchmark of nearest
-    neighbours. A tree is also nearly twice as fast where candidates of many coordinates lie near a surface of few
-    dimensions: name it then.
-
-    References
-    ----------
-    Private Evolution's nearest-neighbour histogram ("Private Evolution Converges", Algorithm 4). Higham (2002),
-    *Accuracy and Stability of Numerical Algorithms*, section 3.1, for the errors of inner products.
+    Repeated candidates are searched once, and the first gets the votes. ``tree`` is a k-d tree; ``blocks`` takes every
+    distance, a block at a time; ``auto`` goes by d, V and the norm. A tree is also nearly twice as fast where
+    candidates of many coordinates lie near a surface of few dimensions: name it then.
 
     Examples
     --------
@@ -146,20 +141,14 @@ class NearestCandidates:
         return self._count
 
     def nearest(self, points: Floats) -> Integers:
-        """Return the index of the candidate nearest to each confidential point, (q, d), the smallest where several are.
-
-        The indices, shape (q,), are of the candidates as they were given; confidential.
-        """
+        """Return the index of the candidate nearest to each point, the smallest where several are; confidential."""
         points = self._checked_points(points)
         if len(self._candidates) == 1:
             return np.zeros(len(points), dtype=np.int64)
         return self._first[self._by_tree(points) if self.method == "tree" else self._by_blocks(points)]
 
     def several(self, points: Floats, count: int) -> Integers:
-        """Return the ``count`` candidates nearest to each confidential point, nearest first, ties by their index.
-
-        Of candidates at one place the first stands for all. Of shape (q, min(count, places)); confidential.
-        """
+        """Return the ``count`` candidates nearest to each point, nearest first, ties by their index; confidential."""
         count = min(count, len(self._candidates))
         if count == 1:
             return self.nearest(points)[:, None]
@@ -294,11 +283,7 @@ def votes(chunks: Iterable[Voters], candidates: NearestCandidates, *, nearest: i
 
     so that one record replaced moves one vote for each of them. Where ``of_unit`` is above 0 it is units that vote:
     each gives one vote to each of the ``of_unit`` candidates that most of its records would vote for, the smaller index
-    first where several are as many. The chunks are confidential, and a unit lies within one of them.
-
-    References
-    ----------
-    "Private Evolution Converges", Algorithm 4, before its division by the number of points, for one vote per record.
+    first where several are as many. A unit lies within one chunk.
 
     Examples
     --------

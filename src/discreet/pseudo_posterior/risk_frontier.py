@@ -39,22 +39,18 @@ def barycentre(samples: Sequence[npt.ArrayLike], *, size: int = 1000) -> Floats:
     r"""Return the Wasserstein-2 barycentre of distributions on the line: the average of their quantiles.
 
     :math:`\bar F^{-1}(u)=\frac1m\sum_jF_j^{-1}(u)` (PP22, section 5.2; Srivastava, Cevher, Dinh and Dunson, 2015).
-    Raises ParameterError when there is no sample, or an empty one.
-
-    ``samples``: one sample per distribution.
-    ``size``: how many quantiles, at levels ``(i + 1/2) / size``.
-    Returns, shape (size,): the barycentre's quantiles, increasing.
+    The quantiles returned are at levels ``(i + 1/2) / size``.
 
     Examples
     --------
     >>> barycentre([[0.0, 1.0], [10.0, 13.0]], size=2).tolist()
     [5.0, 7.0]
     """
-    parts = [np.asarray(sample, dtype=np.float64).ravel() for sample in samples]
-    if not parts or min(map(len, parts)) == 0 or size < 1:
+    if not len(samples) or min(map(np.size, samples)) == 0 or size < 1:
         raise ParameterError("a barycentre needs at least one sample, none of them empty, and a size of at least 1")
     levels = (np.arange(size) + 0.5) / size
-    return np.asarray(np.mean([np.quantile(part, levels, method="inverted_cdf") for part in parts], axis=0))
+    quantiles = [np.quantile(np.asarray(x, dtype=np.float64), levels, method="inverted_cdf") for x in samples]
+    return np.asarray(np.mean(quantiles, axis=0))
 
 
 def resampled(
