@@ -37,8 +37,8 @@ class Scene:
     first: CodedUnits
     second: CodedUnits
     unknown: CodedUnits
-    held: CodedUnits
-    others: CodedUnits
+    inside: CodedUnits
+    outside: CodedUnits
     released: CodedUnits
 
 
@@ -77,12 +77,12 @@ def _by_frequencies(scene: Scene) -> Iterator[Floats]:
 
 def _surplus(scene: Scene, resolution: str, columns: tuple[int, ...]) -> tuple[Floats, Floats]:
     """Return the scores by one table of frequencies: with an even standard deviation, and one that grows."""
-    parts = (scene.first, scene.second, scene.unknown, scene.held, scene.released)
+    parts = (scene.first, scene.second, scene.unknown, scene.inside, scene.released)
     cells = row_numbers(np.concatenate([part.codes[resolution][:, columns] for part in parts]))
-    first, second, unknown, known, released = np.split(cells, np.cumsum([len(part.points) for part in parts])[:-1])
+    first, second, unknown, inside, released = np.split(cells, np.cumsum([len(part.points) for part in parts])[:-1])
     size = int(cells.max()) + 1
     coins = np.bincount(np.concatenate((first, second, unknown)), minlength=size)
-    expected = np.bincount(known, minlength=size) + 0.5 * coins
+    expected = np.bincount(inside, minlength=size) + 0.5 * coins
     counts = scene.released.counts
     rate = expected.sum() / len(released) if counts is None else 1.0
     surplus = np.bincount(released, weights=counts, minlength=size) * rate - expected
@@ -97,11 +97,11 @@ def _surplus(scene: Scene, resolution: str, columns: tuple[int, ...]) -> tuple[F
 
 def _by_neighbours(scene: Scene) -> Iterator[Floats]:
     """Yield scores by the distance to released records, by itself and beside that to records known not to be in."""
-    known = _log_ratios(scene, scene.others)[0] if len(scene.others.points) else None
+    outside = _log_ratios(scene, scene.outside)[0] if len(scene.outside.points) else None
     for ratio in _log_ratios(scene, scene.released):
         yield ratio
-        if known is not None:
-            yield ratio - known
+        if outside is not None:
+            yield ratio - outside
 
 
 def _log_ratios(scene: Scene, records: CodedUnits) -> list[Floats]:
@@ -204,23 +204,23 @@ def attack_results(
     Numbers of guesses that could not reject at ``level``, that of each attack, are not tried.
     """
     pairs, unpaired = random_pairs(table, control, rng)
-    scored, tuning, known = divided_pairs(pairs)
-    names, tuned = _scores(tuning, scored, known, unpaired, released)
-    _, final = _scores(scored, scored.take(np.arange(0)), _joined_pairs(tuning, known), unpaired, released)
+    scored, tuning, revealed = divided_pairs(pairs)
+    names, tuned = _scores(tuning, scored, revealed, unpaired, released)
+    _, final = _scores(scored, scored.take(np.arange(0)), _joined_pairs(tuning, revealed), unpaired, released)
     tails = {share: null.tail(max(1, round(share * len(scored))), len(scored)) for share in _SHARES}
     shares = [share for share in _SHARES if tails[share][-1] <= level] or [1.0]
     results = []
     for name in ATTACKS:
         if name not in names and name != CLASSIFIER:
             continue
-        scores = _attack_scores(name, names, tuned, final, tuning.first_is_in)
+        choices = _attack_scores(name, names, tuned, final, tuning.first_is_in)
         _, share, place = min(
             (_quality(trial, tuning.first_is_in, share, tails[share], rng), share, place)
-            for place, (trial, _) in enumerate(scores)
+            for place, (trial, _) in enumerate(choices)
             for share in shares
         )
         guesses = len(tails[share]) - 1
-        right = guessed_right(scores[place][1], scored.first_is_in, guesses, rng)
+        right = guessed_right(choices[place][1], scored.first_is_in, guesses, rng)
         results.append(AttackResult(name=name, pairs=len(scored), guesses=guesses, right=right, tail=tails[share]))
     return tuple(results)
 
@@ -266,19 +266,19 @@ def divided_pairs(pairs: UnitPairs) -> tuple[UnitPairs, UnitPairs, UnitPairs]:
     numbers, starts = row_numbers(units.codes[resolution]), _starts(units)
 
     def cells(pair: int) -> set[int]:
-        both = (pair, pair + len(pairs))
-        return {cell for unit in both for cell in numbers[starts[unit] : starts[unit + 1]].tolist()}
+        bounds = ((starts[unit], starts[unit + 1]) for unit in (pair, pair + len(pairs)))
+        return {cell for start, end in bounds for cell in numbers[start:end].tolist()}
 
     maximum = min(_MOST, 3 * len(pairs) // 4)
     shared = 1
-    while len(apart := _pairs_apart(map(cells, range(len(pairs))), shared, maximum)) < min(_FEWEST, maximum):
+    while len(selected := _spread_pairs(map(cells, range(len(pairs))), shared, maximum)) < min(_FEWEST, maximum):
         shared *= 2
-    tuning = np.arange(len(apart)) % 3 == 2
-    known = np.setdiff1d(np.arange(len(pairs)), apart)
-    return pairs.take(apart[~tuning]), pairs.take(apart[tuning]), pairs.take(known)
+    tuning = np.arange(len(selected)) % 3 == 2
+    revealed = np.setdiff1d(np.arange(len(pairs)), selected)
+    return pairs.take(selected[~tuning]), pairs.take(selected[tuning]), pairs.take(revealed)
 
 
-def _pairs_apart(cells: Iterable[set[int]], shared: int, maximum: int) -> Integers:
+def _spread_pairs(cells: Iterable[set[int]], shared: int, maximum: int) -> Integers:
     """Return the first pairs of which no more than so many have a record in the same cell."""
     counts: Counter[int] = Counter()
     pairs: list[int] = []
@@ -301,7 +301,7 @@ def _joined_pairs(*parts: UnitPairs) -> UnitPairs:
 
 
 def _scores(
-    pairs: UnitPairs, unknown: UnitPairs, known: UnitPairs, unpaired: CodedUnits, released: CodedUnits
+    pairs: UnitPairs, unknown: UnitPairs, revealed: UnitPairs, unpaired: CodedUnits, released: CodedUnits
 ) -> tuple[list[str], Floats]:
     first, second = pairs.sides
     return differences(
@@ -309,8 +309,8 @@ def _scores(
             first=first,
             second=second,
             unknown=joined(*unknown.sides),
-            held=joined(unpaired, known.table),
-            others=known.control,
+            inside=joined(unpaired, revealed.table),
+            outside=revealed.control,
             released=released,
         )
     )

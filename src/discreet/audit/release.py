@@ -37,7 +37,7 @@ LEVEL = 0.001
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What is tested: a profile between tables of which one record, or one unit, is exchanged.
+    """A claim to test: a profile between tables of which one record, or one unit, is exchanged.
 
     ``steps``: how many steps of its relation that is: 2 under add-remove, else 1.
     """

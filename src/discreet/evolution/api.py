@@ -187,41 +187,22 @@ class NamedAPI(API):
     stated: str
     each: int | None = None
 
-    @property
-    def norm(self) -> float:
-        """Not available."""
-        self._refuse()
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise ParameterError(
+            f"the API {self.name!r} is known by its parameters only, and cannot run. Build it again with the "
+            "functions, model or public table it was made of"
+        )
 
-    @property
-    def diameter(self) -> float:
-        """Not available."""
-        self._refuse()
+    norm = diameter = property(_refuse)
+    random = variation = embed = _refuse
 
     def variations_each(self) -> int:
         """Return the number as it was recorded."""
         return self._refuse() if self.each is None else self.each
 
-    def random(self, count: int, *, rng: np.random.Generator) -> Records:
-        """Refuse: not available."""
-        self._refuse()
-
-    def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
-        """Refuse: not available."""
-        self._refuse()
-
-    def embed(self, records: Records) -> Floats:
-        """Refuse: not available."""
-        self._refuse()
-
     def parameters(self) -> dict[str, Any]:
         """Return the parameters as they were recorded."""
         return dict(json.loads(self.stated))
-
-    def _refuse(self) -> NoReturn:
-        raise ParameterError(
-            f"the API {self.name!r} is known by its parameters only, and cannot run. Build it again with the "
-            "functions, model or public table it was made of"
-        )
 
 
 def in_blocks(records: Records, varied: Sequence[npt.NDArray[Any]]) -> Records:

@@ -118,8 +118,8 @@ def measured_property(
     smallest p with :math:`N \, \mathrm{kl}(\bar g, p) \le \log(16 / (1 - \mathrm{confidence}))`. All bands hold
     together.
 
-    What is bounded is the expectation over the pairs met, not the worst pair, of which no measurement can speak;
-    the recursion of the convergence theorem averages over pairs as well.
+    The bound is on the expectation over the pairs met, not on the worst pair, of which no measurement can speak; the
+    recursion of the convergence theorem averages over pairs as well.
 
     Parameters
     ----------

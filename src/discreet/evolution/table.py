@@ -137,8 +137,8 @@ class Resampling(GroundAPI):
     ``r`` nearest to it (the largest scale is a draw from all of them), so that the evolution may move by small and by
     large steps. Of equally near records it is undetermined which count.
 
-    What is released is then a table of public records, in numbers that follow the confidential table. That is as good
-    as the public table is rich: a confidential record unlike any public one has no near candidate.
+    The release is then a table of public records, in numbers that follow the confidential table. That is as good as the
+    public table is rich: a confidential record unlike any public one has no near candidate.
 
     Parameters
     ----------

@@ -170,24 +170,29 @@ def check_model(
     def run(values: Any, data: Any, records: Any) -> Any:
         return jax.vmap(lambda point: (_densities(model, point, data, records), alone(model, point, data)))(values)
 
-    def densities(data: Any, source: Any) -> Any:
+    def run_on(data: Any, source: Any) -> Any:
         """Return the log-densities of a run on one table whose observed sites return the records of another."""
         return jax.tree.map(np.asarray, run(values, data, {name: source[name] for name in sensitive}))
 
     table = {name: jnp.asarray(value) for name, value in data.items()}
     blank = without(table, sensitive)
-    alternating = {name: _alternating(value) if name in sensitive else value for name, value in blank.items()}
-    for source in (alternating, table):  # the former shows what is wrong without the confidential table
-        (prior, likelihood), _ = densities(blank, source)
-        for other in (alternating, table):
-            (other_prior, other_likelihood), single = densities(other, source)
-            _check_equal(other_prior, prior, "changes with the sensitive columns. A prior or a factor must be fixed "
-                                             "without looking at them, and what depends on a record belongs in an "
-                                             "observed site, obs=data[...]")  # fmt: skip
-            if other is source:
-                _check_alone(sum(other_likelihood.values()), single)
-            _check_equal(other_likelihood, likelihood, "has a law that changes with the sensitive columns. Where one "
-                         "of them depends on another, use what numpyro.sample returns for it")  # fmt: skip
+    turns = {name: _zeros_and_ones(value) if name in sensitive else value for name, value in blank.items()}
+    for source in (turns, table):  # the former shows what is wrong without the confidential table
+        (prior, likelihood), _ = run_on(blank, source)
+        for read in (turns, table):
+            (read_prior, read_likelihood), single = run_on(read, source)
+            if site := _changed_site(read_prior, prior):
+                raise ParameterError(
+                    f"site {site!r} changes with the sensitive columns. A prior or a factor must be fixed without "
+                    "looking at them, and what depends on a record belongs in an observed site, obs=data[...]"
+                )
+            if read is source:
+                _check_alone(sum(read_likelihood.values()), single)
+            if site := _changed_site(read_likelihood, likelihood):
+                raise ParameterError(
+                    f"site {site!r} has a law that changes with the sensitive columns. Where one of them depends on "
+                    "another, use what numpyro.sample returns for it"
+                )
 
 
 def _check_any_number(synthesiser: Synthesiser, blanks: Sequence[Mapping[str, Any]], values: Mapping[str, Any]) -> None:
@@ -230,16 +235,15 @@ def _densities(
     return prior, likelihood
 
 
-def _alternating(value: Any) -> Any:
+def _zeros_and_ones(value: Any) -> Any:
     """Return zeros and ones in turn, in the shape and type of a column."""
     turns = (jnp.arange(len(value)) % 2).reshape(-1, *(1,) * (value.ndim - 1))
     return jnp.broadcast_to(turns, value.shape).astype(value.dtype)
 
 
-def _check_equal(logs: Mapping[str, Any], expected: Mapping[str, Any], problem: str) -> None:
-    for name, log in logs.items():
-        if not np.array_equal(log, expected[name], equal_nan=True):
-            raise ParameterError(f"site {name!r} {problem}")
+def _changed_site(logs: Mapping[str, Any], expected: Mapping[str, Any]) -> str | None:
+    """Return the name of a site whose log-density is not as expected."""
+    return next((name for name in logs if not np.array_equal(logs[name], expected[name], equal_nan=True)), None)
 
 
 def _check_alone(total: npt.NDArray[Any], single: npt.NDArray[Any]) -> None:

@@ -33,7 +33,7 @@ from discreet.pseudo_posterior.synthesiser import FromModel, Synthesiser
 
 # Tables of synthetic records from posterior draws.
 
-_AGAIN = 30
+_REDRAWS = 30
 
 
 def synthetic_tables(
@@ -48,30 +48,27 @@ def synthetic_tables(
 ) -> list[dict[str, npt.NDArray[Any]]]:
     """Draw tables, each from one posterior draw; the draws used are spread evenly over all, from a random first one.
 
-    A record with a value outside its bounds is drawn again, so that records follow the model's law within them. What is
-    still outside after 30 times goes to the bounds.
-
-    ``columns``: the confidential table. What draws the records is handed its given columns, and of the others types
-    alone.
-    ``within``: public bounds of sensitive columns, in the unit of the table, in place of the synthesiser's own.
+    A record with a value outside its bounds is drawn again, so that records follow the model's law within them. Values
+    that are still outside after 30 times go to the bounds. The model is handed the given columns of the confidential
+    table, and types alone of the others. ``within``: public bounds in place of the synthesiser's own.
     """
     limits = {**synthesiser.bounds, **(within or {})}
     check_draws(tables, len(draws))
     n_held = len(columns[synthesiser.sensitive[0]])
     if synthesiser.given and size not in (None, n_held):
         raise ParameterError("a partially synthetic table must have as many records as the confidential one")
-    given = {name: np.asarray(columns[name]) for name in synthesiser.given}
+    exact = {name: np.asarray(columns[name]) for name in synthesiser.given}
     step = len(draws) // tables
     start = int(rng.integers(step))
     with quiet():
         data = synthesiser.blank(columns, n_held if size is None else size)
         return [
-            {**given, **_records_within(synthesiser, draws.one(index), data, limits, rng)}
+            {**exact, **_records_in_bounds(synthesiser, draws.one(index), data, limits, rng)}
             for index in range(start, start + step * tables, step)
         ]
 
 
-def _records_within(
+def _records_in_bounds(
     synthesiser: Synthesiser,
     parameters: Mapping[str, Any],
     data: Mapping[str, Any],
@@ -79,22 +76,22 @@ def _records_within(
     rng: np.random.Generator,
 ) -> dict[str, npt.NDArray[Any]]:
     """Return records of which those with a value outside its bounds, or none, were drawn again."""
-    records = _records(synthesiser, parameters, data, rng)
-    for _ in range(_AGAIN):
+    records = _drawn_records(synthesiser, parameters, data, rng)
+    for _ in range(_REDRAWS):
         inside = np.ones(len(next(iter(records.values()))), dtype=np.bool_)
         for name, (low, high) in limits.items():
             inside &= (records[name] >= low) & (records[name] <= high)
         if inside.all():
             break
-        again = _records(synthesiser, parameters, data, rng)
+        redraws = _drawn_records(synthesiser, parameters, data, rng)
         for name, values in records.items():
-            records[name] = np.where(inside.reshape(-1, *(1,) * (values.ndim - 1)), values, again[name])
+            records[name] = np.where(inside.reshape(-1, *(1,) * (values.ndim - 1)), values, redraws[name])
     for name, (low, high) in limits.items():
         records[name] = np.clip(np.nan_to_num(records[name]), low, high)
     return records
 
 
-def _records(
+def _drawn_records(
     synthesiser: Synthesiser, parameters: Mapping[str, Any], data: Mapping[str, Any], rng: np.random.Generator
 ) -> dict[str, npt.NDArray[Any]]:
     """Return records, one value of each sensitive column for each row of the data, in the unit of the table."""
@@ -156,8 +153,8 @@ class ModelMechanism(Mechanism):
         codes = dict(zip(self.domain.names, rows, strict=True))
         columns = {name: numbers_of(self.domain.columns[name], column) for name, column in codes.items()}
         posterior, draws = self.posterior, self.posterior_draws(columns, rng=rng)
-        bounds = {name: _bounds(self.domain.columns[name]) for name in posterior.synthesiser.sensitive}
-        within = {name: ends for name, ends in bounds.items() if ends is not None}
+        sensitive = {name: self.domain.columns[name] for name in posterior.synthesiser.sensitive}
+        within = {name: _value_bounds(column) for name, column in sensitive.items() if column.labels is None}
         tables = synthetic_tables(
             posterior.synthesiser, draws, columns, tables=posterior.tables, size=posterior.size, rng=rng, within=within
         )
@@ -315,10 +312,8 @@ def numbers_of(column: Column, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.asarray(column.positions(codes), dtype=np.float64)
 
 
-def _bounds(column: Column) -> tuple[float, float] | None:
-    """Return the bounds of the numbers that are released as values of a column; None for categories."""
-    if column.labels is not None or column.open:
-        return None
+def _value_bounds(column: Column) -> tuple[float, float]:
+    """Return the bounds of the numbers that are released as values of a column."""
     lower, upper = bounds_of(column)
     half = 0.5 if isinstance(column, Integer) else 0.0  # an integer stands for all numbers that are nearest to it
     return lower - half, upper + half

@@ -23,7 +23,7 @@ class Chain(NamedTuple):
 
     ``begin`` maps a key, values of the latent sites (or None) and data with weights to where the chain starts.
     ``advance`` maps where it is, and data with weights, to where it is some draws later and these draws: values of the
-    latent sites, and which of them are divergent. What is random comes from the key: where the chain is includes it.
+    latent sites, and which of them are divergent. All randomness comes from the key: where the chain is includes it.
     ``double`` says whether it needs double precision.
     """
 
@@ -97,8 +97,8 @@ class Synthesiser(ABC):
     def encoded_alike(self, columns: Columns) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays of :meth:`encoded` for full synthesis, made so that only the rows show how many there are.
 
-        What is public is made for one record, and the same for every record. Of no records a blank one stands for the
-        table: it has to count for nothing.
+        Public arrays are made for one record, and repeated. A blank record stands for a table of none: it has to count
+        for nothing.
         """
         row, count = self.blank(columns, 1), max(len(columns[name]) for name in self.sensitive)
         if not count:
