@@ -18,6 +18,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import integer, real
+from discreet._core.numeric import least_integer
 from discreet.audit.guesses import POWER, clopper_pearson
 
 Sampler = Callable[[np.random.Generator, int], Sequence[Hashable]]
@@ -76,7 +77,7 @@ class Finding:
     @property
     def caught(self) -> bool:
         """Whether the claim is refuted."""
-        return _refutes(self.likely, self.unlikely, self.runs, self.event, self.error)
+        return self._refutes(self.likely, self.unlikely)
 
     @property
     def power(self) -> float:
@@ -84,8 +85,7 @@ class Finding:
 
         It is a lower bound: both probabilities of the event are taken from where they are with 99 % confidence each.
         """
-        low = clopper_pearson(self.likely, self.runs, confidence=2.0 * _SURE - 1.0).lower
-        high = clopper_pearson(self.unlikely, self.runs, confidence=2.0 * _SURE - 1.0).upper
+        low, high = self._bounds(self.likely, self.unlikely, confidence=2.0 * _SURE - 1.0)
         return max((_power(low, high, *limits) for limits in self._limits(high)), default=0.0)
 
     @property
@@ -103,9 +103,18 @@ class Finding:
     @property
     def epsilon(self) -> float:
         """A lower bound on epsilon at the event's delta: above the true one with probability ``error`` at most."""
-        low = clopper_pearson(self.likely, self.runs, confidence=1.0 - self.error / 2.0).lower
-        high = clopper_pearson(self.unlikely, self.runs, confidence=1.0 - self.error / 2.0).upper
+        low, high = self._bounds(self.likely, self.unlikely, confidence=1.0 - self.error / 2.0)
         return max(0.0, math.log((low - self.event.delta) / high)) if low > self.event.delta else 0.0
+
+    def _bounds(self, likely: int, unlikely: int, *, confidence: float) -> tuple[float, float]:
+        """Return a lower bound on the event's probability of the likely table, and an upper one of the unlikely."""
+        low = clopper_pearson(likely, self.runs, confidence=confidence).lower
+        return low, clopper_pearson(unlikely, self.runs, confidence=confidence).upper
+
+    def _refutes(self, likely: int, unlikely: int) -> bool:
+        """Return whether exact bounds on both probabilities, each with a quarter of the error, contradict the claim."""
+        low, high = self._bounds(likely, unlikely, confidence=1.0 - self.error / 2.0)
+        return low > math.exp(self.event.epsilon) * high + self.event.delta
 
     def _limits(self, rare: float) -> Iterator[tuple[int, int, int]]:
         """Yield counts that refute: at most so many of the unlikely table, at least so many of the likely, and runs."""
@@ -115,7 +124,7 @@ class Finding:
             highest = 0  # where the event is so rare that bdtrik is not a number
             if bdtr(0.0, self.runs, rare) < share:
                 highest = min(self.runs, math.ceil(bdtrik(share, self.runs, rare)))
-            lowest = _fewest(highest, self.runs, self.event, self.error)
+            lowest = least_integer(partial(self._refutes, unlikely=highest), 0, self.runs)
             if lowest is not None:
                 yield highest, lowest, self.runs
 
@@ -164,27 +173,6 @@ def compared(
         return Finding(event=event, likely=event.seen(test[x]), unlikely=event.seen(test[y]), runs=runs, error=error)
 
     return finding(0, 1), finding(1, 0)
-
-
-# -- the test ---------------------------------------------------------------------------------------------------------
-
-
-def _refutes(likely: int, unlikely: int, runs: int, event: Event, error: float) -> bool:
-    """Return whether exact bounds on both probabilities, each with a quarter of the error, contradict the claim."""
-    low = clopper_pearson(likely, runs, confidence=1.0 - error / 2.0).lower
-    high = clopper_pearson(unlikely, runs, confidence=1.0 - error / 2.0).upper
-    return low > math.exp(event.epsilon) * high + event.delta
-
-
-def _fewest(unlikely: int, runs: int, event: Event, error: float) -> int | None:
-    """Return how often the event must occur under the likely table for the claim to be refuted."""
-    if not _refutes(runs, unlikely, runs, event, error):
-        return None
-    low, high = -1, runs
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _refutes(middle, unlikely, runs, event, error) else (middle, high)
-    return high
 
 
 def _power(likely: float, unlikely: float, highest: int, lowest: int, runs: int) -> float:

@@ -177,8 +177,8 @@ def measured_property(
     gammas = list(accumulate((band.lower for band in bands), min))
     count = len(bands)
     if alpha is None:  # the bands down to the one with the least alpha / gamma
-        sure = [place + 1 for place, gamma in enumerate(gammas) if gamma > 0]
-        count = min(sure, key=lambda count: bands[count - 1].beyond / gammas[count - 1], default=0)
+        positive = [place + 1 for place, gamma in enumerate(gammas) if gamma > 0]
+        count = min(positive, key=lambda count: bands[count - 1].beyond / gammas[count - 1], default=0)
         minimum = bands[count - 1].beyond if count else api.diameter
     return MeasuredProperty(
         gamma=gammas[count - 1] if count else 0.0,
