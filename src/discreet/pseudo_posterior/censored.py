@@ -26,31 +26,6 @@ from discreet.pseudo_posterior.posterior import ModelPosterior, least_product
 from discreet.pseudo_posterior.sampler import Convergence, PosteriorDraws, Progress, Sampler
 
 
-def censored_law(
-    log_likelihoods: npt.ArrayLike, *, bound: float, log_prior: npt.ArrayLike, weights: npt.ArrayLike = 1.0
-) -> Floats:
-    r"""Return the exact censored posterior on finitely many parameters.
-
-    ``log_likelihoods``, shape (parameters, n): Nats; what is not finite counts as ``-bound``.
-    ``bound``: M, nats.
-    ``log_prior``, shape (parameters,): up to a constant.
-    ``weights``, shape (n,) or (): in [0, 1].
-    Returns, shape (parameters,): probabilities.
-
-    Examples
-    --------
-    >>> censored_law([[-1.0], [-9.0]], bound=2.0, log_prior=[0.0, 0.0]).round(6).tolist()
-    [0.731059, 0.268941]
-    """
-    if np.ndim(log_likelihoods) != 2 or np.shape(log_prior) != np.shape(log_likelihoods)[:1]:
-        raise ParameterError("log_likelihoods must have one row, and log_prior one number, per parameter")
-    given = np.asarray(log_likelihoods, dtype=np.float64)
-    clipped = np.where(np.isfinite(given), np.clip(given, -bound, 0.0), -bound)
-    logs = (clipped * np.asarray(weights, dtype=np.float64)).sum(axis=1) + np.asarray(log_prior, dtype=np.float64)
-    masses = np.exp(logs - logs.max())
-    return np.asarray(masses / masses.sum())
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainDistance:
     """How far Markov chains may be from the posterior that the theorem speaks of. Confidential.
