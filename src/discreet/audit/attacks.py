@@ -246,14 +246,8 @@ def _are_unequal(pairs: UnitPairs) -> Booleans:
     numbers = row_numbers(units.codes["values"])
     marks = seeded(0).integers(1 << 63, size=int(numbers.max()) + 1, dtype=np.uint64)
     # The sum of random marks, modulo 2^64: of two units that are not equal it is the same with probability 2^-63.
-    sums = np.add.reduceat(marks[numbers], _starts(units)[:-1])
+    sums = np.add.reduceat(marks[numbers], units.starts[:-1])
     return np.asarray(sums[: len(pairs)] != sums[len(pairs) :])
-
-
-def _starts(units: CodedUnits) -> Integers:
-    """Return where the rows of each unit begin, and where they all end."""
-    sizes = np.ones(len(units), dtype=np.int64) if units.sizes is None else units.sizes
-    return np.concatenate(([0], np.cumsum(sizes)))
 
 
 def divided_pairs(pairs: UnitPairs) -> tuple[UnitPairs, UnitPairs, UnitPairs]:
@@ -263,7 +257,7 @@ def divided_pairs(pairs: UnitPairs) -> tuple[UnitPairs, UnitPairs, UnitPairs]:
     """
     resolution = "cells" if "cells" in pairs.table.codes else "ranges"
     units = joined(*pairs.sides)
-    numbers, starts = row_numbers(units.codes[resolution]), _starts(units)
+    numbers, starts = row_numbers(units.codes[resolution]), units.starts
 
     def cells(pair: int) -> set[int]:
         bounds = ((starts[unit], starts[unit + 1]) for unit in (pair, pair + len(pairs)))

@@ -232,11 +232,11 @@ def _feature_scores(name: str, feature: Callable[[Any], Any], *sides: Sequence[A
     yield from _value_scores(name, feature, *values)
     if not all(isinstance(value, tuple) for side in values for value in side):
         return
-    flat = [[_elements(value) for value in side] for side in values]
+    flat = [[_leaves(value) for value in side] for side in values]
     lengths = [[len(elements) for elements in side] for side in flat]
     shortest, longest = min(map(min, lengths)), max(map(max, lengths))
     if shortest < longest:
-        yield from _value_scores(f"the length of {name}", lambda output: len(_elements(feature(output))), *lengths)
+        yield from _value_scores(f"the length of {name}", lambda output: len(_leaves(feature(output))), *lengths)
     if shortest < 2:
         return
     columns = [[[elements[place] for elements in side] for place in range(shortest)] for side in flat]
@@ -246,10 +246,10 @@ def _feature_scores(name: str, feature: Callable[[Any], Any], *sides: Sequence[A
         return sum(ratio(element) for ratio, element in zip(ratios, elements, strict=False))
 
     likely, unlikely = (np.sort([joint_ratio(elements) for elements in side]) for side in flat[2:])
-    yield _Score(name=f"the elements of {name}", score=lambda output: joint_ratio(_elements(feature(output))),
+    yield _Score(name=f"the elements of {name}", score=lambda output: joint_ratio(_leaves(feature(output))),
                  likely=likely, unlikely=unlikely)  # fmt: skip
     for place in range(min(shortest, _ELEMENTS)):
-        element = partial(_element, feature, place)
+        element = partial(_leaf, feature, place)
         yield from _value_scores(f"element {place} of {name}", element, *(side[place] for side in columns))
 
 
@@ -268,18 +268,18 @@ def _output_score(feature: Callable[[Any], Any], score: Callable[[Any], float], 
     return score(feature(output))
 
 
-def _element(feature: Callable[[Any], Any], place: int, output: Any) -> Any:
-    elements = _elements(feature(output))
+def _leaf(feature: Callable[[Any], Any], place: int, output: Any) -> Any:
+    elements = _leaves(feature(output))
     return elements[place] if len(elements) > place else None
 
 
-def _elements(value: Any) -> tuple[Any, ...]:
+def _leaves(value: Any) -> tuple[Any, ...]:
     """Return what stands in a tuple, and in the tuples in it."""
     if not isinstance(value, tuple):
         return (value,)
     if not any(isinstance(part, tuple) for part in value):
         return value
-    return tuple(leaf for part in value for leaf in _elements(part))
+    return tuple(leaf for part in value for leaf in _leaves(part))
 
 
 def _size(sign: float, value: Any) -> float:

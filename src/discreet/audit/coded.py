@@ -39,6 +39,11 @@ class CodedUnits:
         """The unit of each row."""
         return np.repeat(np.arange(len(self)), 1 if self.sizes is None else self.sizes)
 
+    @property
+    def starts(self) -> Integers:
+        """Where the rows of each unit begin, and where they all end."""
+        return np.searchsorted(self.owners, np.arange(len(self) + 1)).astype(np.int64)
+
     def sums(self, values: Floats) -> Floats:
         """Return the sum of a value of each record, unit by unit."""
         if self.sizes is None:
@@ -79,7 +84,7 @@ def coded_tables(tables: Sequence[pl.DataFrame], domain: Domain | None) -> list[
     values, ranges, cells = [], [], []
     for name in tables[0].columns:
         columns = [table[name] for table in tables]
-        numbers = _numbers(columns)
+        numbers = _numbers_of(columns)
         if numbers is None:
             labels = pl.concat([column.cast(pl.String) for column in columns]).to_numpy().astype(str)
             codes = np.unique(labels, return_inverse=True)[1].reshape(-1)
@@ -111,7 +116,7 @@ def coded_counts(counts: Floats, domain: Domain) -> CodedUnits:
     return CodedUnits(codes={"cells": codes}, points=np.empty((len(cells), 0)), counts=counts[cells])
 
 
-def _numbers(columns: Sequence[pl.Series]) -> Floats | None:
+def _numbers_of(columns: Sequence[pl.Series]) -> Floats | None:
     """Return the values of a column of numbers or dates, nulls before all others; None where it holds labels."""
     parts = []
     moments: Any = next((column.dtype for column in columns if column.dtype in (pl.Date, pl.Datetime)), None)

@@ -123,12 +123,12 @@ def split(
     facts: dict[str, Any] = {"records": len(kept), "control_records": len(out)}
     if unit is not None:
         facts |= {"unit": unit, "units": count - control, "control_units": control}
-    split_record = _record(parts, facts)
-    document = (json.dumps(split_record.facts, indent=2) + "\n").encode()
+    draw = _draw_record(parts, facts)
+    document = (json.dumps(draw.facts, indent=2) + "\n").encode()
     with together(*paths, inputs=[data], private=True) as files:
         for file, content in zip(files, [*parts, document], strict=True):
             file.write(content)
-    return split_record
+    return draw
 
 
 def random_parts(count: int, control: int) -> tuple[Integers, Integers]:
@@ -151,7 +151,7 @@ def rows_of_units(numbers: Integers, units: Integers) -> Integers:
     return secure().permutation(np.flatnonzero(np.isin(numbers, units)))
 
 
-def _record(parts: list[bytes], numbers: dict[str, Any]) -> Split:
+def _draw_record(parts: list[bytes], numbers: dict[str, Any]) -> Split:
     nonce = secrets.token_hex(32)
     facts = {
         _KEY: OF_UNITS if "unit" in numbers else VERSION,

@@ -188,11 +188,9 @@ class NearestCandidates:
         nearest = np.empty(len(points), dtype=np.int64)
         rows = np.arange(len(points))
         for count in (2, 16):
-            blocks = _blocks(len(rows), _PAIRS // count)
-            open_rows = [
-                self._undecided(points, rows[block], min(count, len(self._candidates)), nearest) for block in blocks
-            ]
-            rows = np.concatenate([rows[:0], *open_rows])
+            known = min(count, len(self._candidates))
+            parts = [rows[block] for block in _blocks(len(rows), _PAIRS // count)]
+            rows = np.concatenate([rows[:0], *(self._undecided(points, part, known, nearest) for part in parts)])
         nearest[rows] = self._by_blocks(points[rows])
         return nearest
 
@@ -230,8 +228,8 @@ class NearestCandidates:
         halves = (shifted * shifted).sum(axis=1, keepdims=True) / 2
         self._largest = float(np.sqrt(2 * halves.max()))
         self._terms = np.hstack((-shifted, halves))
-        blocks = _blocks(len(shifted), _COLUMNS)
-        self._tiles = [np.ascontiguousarray(self._terms[block].T, dtype=np.float32) for block in blocks]
+        columns = _blocks(len(shifted), _COLUMNS)
+        self._tiles = [np.ascontiguousarray(self._terms[tile].T, dtype=np.float32) for tile in columns]
 
     def _factors(self, points: Floats, unit: float) -> tuple[Floats, Floats]:
         """Return the points' side of the product, and the margin of each in S: beyond every S for points far away."""

@@ -235,7 +235,7 @@ def frontier(
         if workers > 1:
             pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_enter, initargs=(task,))
             stack.callback(pool.shutdown, cancel_futures=True)  # only what is being fitted is waited for
-            results = pool.map(_point, weightings, weightings.values())
+            results = pool.map(_point_of_worker, weightings, weightings.values())
         for point in results:
             points.append(point)
             kept = [{"weighting": repr(weightings[point.label]), **asdict(point)} for point in points]
@@ -305,7 +305,7 @@ def _enter(task: _Task) -> None:
     _worker.append(partial(task.point, task.mechanism.sampler(task.columns)))
 
 
-def _point(label: str, weighting: Weighting) -> FrontierPoint:
+def _point_of_worker(label: str, weighting: Weighting) -> FrontierPoint:
     return _worker[0](label, weighting)
 
 
