@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -46,9 +46,13 @@ def differences(scene: Scene) -> tuple[list[str], Floats]:
     """Return the attack of each score, and by how much it speaks for the first of each pair, shape (pairs, scores)."""
     scores = list(_by_frequencies(scene))
     names = [FREQUENCIES] * len(scores)
-    if scene.released.counts is None:
-        scores += _by_neighbours(scene)
-        names += [NEIGHBOURS] * (len(scores) - len(names))
+    if scene.released.counts is None:  # ratios by themselves, and beside those to records known not to be in
+        ratios = _log_ratios(scene, scene.released)
+        if len(scene.outside.points):
+            outside = _log_ratios(scene, scene.outside)[0]
+            ratios = [score for ratio in ratios for score in (ratio, ratio - outside)]
+        scores += ratios
+        names += [NEIGHBOURS] * len(ratios)
     return names, np.nan_to_num(np.column_stack(scores), nan=0.0, posinf=1e6, neginf=-1e6)
 
 
@@ -93,15 +97,6 @@ def _surplus(scene: Scene, resolution: str, columns: tuple[int, ...]) -> tuple[F
 
 
 # -- nearest neighbours -----------------------------------------------------------------------------------------------
-
-
-def _by_neighbours(scene: Scene) -> Iterator[Floats]:
-    """Yield scores by the distance to released records, by itself and beside that to records known not to be in."""
-    outside = _log_ratios(scene, scene.outside)[0] if len(scene.outside.points) else None
-    for ratio in _log_ratios(scene, scene.released):
-        yield ratio
-        if outside is not None:
-            yield ratio - outside
 
 
 def _log_ratios(scene: Scene, records: CodedUnits) -> list[Floats]:
@@ -205,8 +200,10 @@ def attack_results(
     """
     pairs, unpaired = random_pairs(table, control, rng)
     scored, tuning, revealed = divided_pairs(pairs)
-    names, tuned = _scores(tuning, scored, revealed, unpaired, released)
-    _, final = _scores(scored, scored.take(np.arange(0)), _joined_pairs(tuning, revealed), unpaired, released)
+    inside, outside = joined(unpaired, revealed.table), revealed.control
+    names, tuned = _scores(tuning, scored, inside, outside, released)
+    inside, outside = joined(unpaired, tuning.table, revealed.table), joined(tuning.control, revealed.control)
+    _, final = _scores(scored, scored.take(np.arange(0)), inside, outside, released)
     tails = {share: null.tail(max(1, round(share * len(scored))), len(scored)) for share in _SHARES}
     shares = [share for share in _SHARES if tails[share][-1] <= level] or [1.0]
     results = []
@@ -214,11 +211,13 @@ def attack_results(
         if name not in names and name != CLASSIFIER:
             continue
         choices = _attack_scores(name, names, tuned, final, tuning.first_is_in)
-        _, share, place = min(
-            (_quality(trial, tuning.first_is_in, share, tails[share], rng), share, place)
-            for place, (trial, _) in enumerate(choices)
-            for share in shares
-        )
+        qualities = []  # the best first: the p-value to expect, then by how much guesses beat a coin
+        for (place, (trial, _)), share in product(enumerate(choices), shares):
+            guesses = max(1, round(share * len(tuning)))
+            right = guessed_right(trial, tuning.first_is_in, guesses, rng)
+            expected = float(tails[share][(len(tails[share]) - 1) * right // guesses])
+            qualities.append((expected, (0.5 * guesses - right) / np.sqrt(guesses), share, place))
+        *_, share, place = min(qualities)
         guesses = len(tails[share]) - 1
         right = guessed_right(choices[place][1], scored.first_is_in, guesses, rng)
         results.append(AttackResult(name=name, pairs=len(scored), guesses=guesses, right=right, tail=tails[share]))
@@ -285,17 +284,8 @@ def _spread_pairs(cells: Iterable[set[int]], shared: int, maximum: int) -> Integ
     return np.array(pairs, dtype=np.int64)
 
 
-def _joined_pairs(*parts: UnitPairs) -> UnitPairs:
-    """Return several sets of pairs as one."""
-    return UnitPairs(
-        table=joined(*(part.table for part in parts)),
-        control=joined(*(part.control for part in parts)),
-        first_is_in=np.concatenate([part.first_is_in for part in parts]),
-    )
-
-
 def _scores(
-    pairs: UnitPairs, unknown: UnitPairs, revealed: UnitPairs, unpaired: CodedUnits, released: CodedUnits
+    pairs: UnitPairs, unknown: UnitPairs, inside: CodedUnits, outside: CodedUnits, released: CodedUnits
 ) -> tuple[list[str], Floats]:
     first, second = pairs.sides
     return differences(
@@ -303,8 +293,8 @@ def _scores(
             first=first,
             second=second,
             unknown=joined(*unknown.sides),
-            inside=joined(unpaired, revealed.table),
-            outside=revealed.control,
+            inside=inside,
+            outside=outside,
             released=released,
         )
     )
@@ -320,15 +310,6 @@ def _attack_scores(
     for fold in (half, ~half):
         trial[fold] = tuned[fold] @ learned_weights(tuned[~fold], coins[~fold])
     return [(trial, final @ learned_weights(tuned, coins))]
-
-
-def _quality(
-    score: Floats, coins: Booleans, share: float, tail: Floats, rng: np.random.Generator
-) -> tuple[float, float]:
-    """Return how good guesses by a score are, the best first: the p-value to expect, then how far they beat a coin."""
-    guesses = max(1, round(share * len(coins)))
-    right = guessed_right(score, coins, guesses, rng)
-    return float(tail[(len(tail) - 1) * right // guesses]), (0.5 * guesses - right) / np.sqrt(guesses)
 
 
 def guessed_right(score: Floats, coins: Booleans, guesses: int, rng: np.random.Generator) -> int:

@@ -249,8 +249,11 @@ def _feature_scores(name: str, feature: Callable[[Any], Any], *sides: Sequence[A
     yield _Score(name=f"the elements of {name}", score=lambda output: joint_ratio(_leaves(feature(output))),
                  likely=likely, unlikely=unlikely)  # fmt: skip
     for place in range(min(shortest, _ELEMENTS)):
-        element = partial(_leaf, feature, place)
-        yield from _value_scores(f"element {place} of {name}", element, *(side[place] for side in columns))
+        yield from _value_scores(
+            f"element {place} of {name}",
+            lambda output, place=place: next(iter(_leaves(feature(output))[place : place + 1]), None),  # type: ignore[misc]
+            *(side[place] for side in columns),
+        )
 
 
 def _value_scores(name: str, feature: Callable[[Any], Any], *sides: Sequence[Any]) -> Iterator[_Score]:
@@ -261,16 +264,12 @@ def _value_scores(name: str, feature: Callable[[Any], Any], *sides: Sequence[Any
         scores += [partial(_size, 1.0), partial(_size, -1.0)]
     for score in scores:
         likely, unlikely = (np.sort([score(value) for value in side]) for side in sides[2:])
-        yield _Score(name=name, score=partial(_output_score, feature, score), likely=likely, unlikely=unlikely)
-
-
-def _output_score(feature: Callable[[Any], Any], score: Callable[[Any], float], output: Any) -> float:
-    return score(feature(output))
-
-
-def _leaf(feature: Callable[[Any], Any], place: int, output: Any) -> Any:
-    elements = _leaves(feature(output))
-    return elements[place] if len(elements) > place else None
+        yield _Score(
+            name=name,
+            score=lambda output, score=score: score(feature(output)),  # type: ignore[misc]
+            likely=likely,
+            unlikely=unlikely,
+        )
 
 
 def _leaves(value: Any) -> tuple[Any, ...]:

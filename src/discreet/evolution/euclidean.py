@@ -275,8 +275,12 @@ class Ball(_GaussianVariations):
             offsets = np.where(
                 lengths > self.radius, offsets * (self.radius / np.maximum(lengths, self.radius)), offsets
             )
-        elif self.norm == 1:
-            offsets = np.sign(offsets) * _shrunk(np.abs(offsets), self.radius)
+        elif self.norm == 1:  # Duchi, Shalev-Shwartz, Singer and Chandra (2008)
+            ordered = -np.sort(-np.abs(offsets), axis=-1)
+            excess = (np.cumsum(ordered, axis=-1) - self.radius) / np.arange(1, offsets.shape[-1] + 1)
+            last = np.count_nonzero(ordered > excess, axis=-1)[..., None] - 1
+            shift = np.maximum(np.take_along_axis(excess, np.maximum(last, 0), axis=-1), 0.0)
+            offsets = np.sign(offsets) * np.maximum(np.abs(offsets) - shift, 0.0)
         else:
             offsets = np.clip(offsets, -self.radius, self.radius)
         return np.asarray(centre + offsets)
@@ -284,12 +288,3 @@ class Ball(_GaussianVariations):
     def _codes(self, points: Floats) -> list[Any]:
         parts = zip(self.domain.columns.values(), np.moveaxis(points, -1, 0), strict=True)
         return [nearest_codes(column, line) for column, line in parts]
-
-
-def _shrunk(lengths: Floats, total: float) -> Floats:
-    """Project lengths onto those of sum ``total`` at most (Duchi, Shalev-Shwartz, Singer and Chandra, 2008)."""
-    ordered = -np.sort(-lengths, axis=-1)
-    excess = (np.cumsum(ordered, axis=-1) - total) / np.arange(1, lengths.shape[-1] + 1)
-    last = np.count_nonzero(ordered > excess, axis=-1)[..., None] - 1
-    shift = np.take_along_axis(excess, np.maximum(last, 0), axis=-1)
-    return np.maximum(lengths - np.maximum(shift, 0.0), 0.0)

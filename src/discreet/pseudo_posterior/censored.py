@@ -19,7 +19,7 @@ from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError, RelationNotSupported
 from discreet.domain import Domain
 from discreet.privacy import Code, Guarantee, Relation
-from discreet.pseudo_posterior.grid import check_grid_bound, drawn_on_grid
+from discreet.pseudo_posterior.grid import LARGEST_BOUND, LEAST_BOUND, drawn_on_grid
 from discreet.pseudo_posterior.likelihood import Columns, quiet, records_of, rows
 from discreet.pseudo_posterior.mechanism import ModelMechanism, synthetic_tables
 from discreet.pseudo_posterior.posterior import ModelPosterior, least_product
@@ -156,7 +156,7 @@ class CensoredPosterior(ModelPosterior):
                     "confidential one. Leave size out"
                 )
         if self.grid is not None:
-            check_grid_bound(self.bound)
+            real("on a grid the bound M", self.bound, least=LEAST_BOUND, most=LARGEST_BOUND)
 
     def fit(
         self, columns: Columns, *, rng: np.random.Generator, check: bool = True, progress: Progress | None = None

@@ -176,7 +176,10 @@ def check_model(
 
     table = {name: jnp.asarray(value) for name, value in data.items()}
     blank = without(table, sensitive)
-    turns = {name: _zeros_and_ones(value) if name in sensitive else value for name, value in blank.items()}
+    turns = dict(blank)  # with zeros and ones in turn
+    for name in sensitive:
+        bits = (jnp.arange(len(blank[name])) % 2).reshape(-1, *(1,) * (blank[name].ndim - 1))
+        turns[name] = jnp.broadcast_to(bits, blank[name].shape).astype(blank[name].dtype)
     for source in (turns, table):  # the former shows what is wrong without the confidential table
         (prior, likelihood), _ = run_on(blank, source)
         for read in (turns, table):
@@ -233,12 +236,6 @@ def _densities(
         if site["type"] == "sample":
             (likelihood if is_likelihood(site) else prior)[name] = log_density(site)
     return prior, likelihood
-
-
-def _zeros_and_ones(value: Any) -> Any:
-    """Return zeros and ones in turn, in the shape and type of a column."""
-    turns = (jnp.arange(len(value)) % 2).reshape(-1, *(1,) * (value.ndim - 1))
-    return jnp.broadcast_to(turns, value.shape).astype(value.dtype)
 
 
 def _changed_site(logs: Mapping[str, Any], expected: Mapping[str, Any]) -> str | None:

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats, Integers
-from discreet._core.checks import real
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import handlers, jax, jnp
 from discreet._core.random import draw_weighted
@@ -27,14 +26,11 @@ from discreet.pseudo_posterior.synthesiser import Synthesiser
 _UNITS = 2**36
 _RECORDS = 2**26
 _POINTS = 2**23
-_LEAST_BOUND, _LARGEST_BOUND = 2.0**-24, 2.0**10
+LEAST_BOUND, LARGEST_BOUND = 2.0**-24, 2.0**10
+"""Of a bound M that leaves room for rounding."""
+
 _PRIOR_SPREAD = 2.0**14
 _BLOCK = 512
-
-
-def check_grid_bound(bound: float) -> None:
-    """Check that a bound M leaves room for rounding: that it is between ``2^-24`` and 1,024."""
-    real("on a grid the bound M", bound, least=_LEAST_BOUND, most=_LARGEST_BOUND)
 
 
 def margin(bound: float) -> float:

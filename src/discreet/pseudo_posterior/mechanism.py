@@ -153,10 +153,15 @@ class ModelMechanism(Mechanism):
         codes = dict(zip(self.domain.names, rows, strict=True))
         columns = {name: numbers_of(self.domain.columns[name], column) for name, column in codes.items()}
         posterior, draws = self.posterior, self.posterior_draws(columns, rng=rng)
-        sensitive = {name: self.domain.columns[name] for name in posterior.synthesiser.sensitive}
-        within = {name: _value_bounds(column) for name, column in sensitive.items() if column.labels is None}
+        bounds = {}
+        for name in posterior.synthesiser.sensitive:
+            column = self.domain.columns[name]
+            if column.labels is None:
+                lower, upper = bounds_of(column)
+                half = 0.5 if isinstance(column, Integer) else 0.0  # an integer stands for all that are nearest to it
+                bounds[name] = (lower - half, upper + half)
         tables = synthetic_tables(
-            posterior.synthesiser, draws, columns, tables=posterior.tables, size=posterior.size, rng=rng, within=within
+            posterior.synthesiser, draws, columns, tables=posterior.tables, size=posterior.size, rng=rng, within=bounds
         )
         return [{**table, **{name: codes[name] for name in posterior.published_exactly}} for table in tables]
 
@@ -310,13 +315,6 @@ def numbers_of(column: Column, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if column.labels is not None:
         return np.asarray(codes)
     return np.asarray(column.positions(codes), dtype=np.float64)
-
-
-def _value_bounds(column: Column) -> tuple[float, float]:
-    """Return the bounds of the numbers that are released as values of a column."""
-    lower, upper = bounds_of(column)
-    half = 0.5 if isinstance(column, Integer) else 0.0  # an integer stands for all numbers that are nearest to it
-    return lower - half, upper + half
 
 
 def codes_of(column: Column, values: npt.NDArray[Any], name: str, *, rng: np.random.Generator) -> npt.NDArray[Any]:

@@ -211,15 +211,15 @@ def mixture_chain(
             facts = _without_missing(facts)
         powers = jnp.asarray(_POWERS, jnp.float32)
 
-        def sweep_at_power(chain: Any) -> Any:
-            key, state, power, log_step = chain
-            return target.sweep(key, state, facts._replace(weights=power * facts.weights), jnp.exp(log_step))
-
         def sweep(key: Any, carry: Any, gain: Any) -> Any:
             states, log_steps, divergent = carry
             *moves, swap = jax.random.split(key, len(_POWERS) + 1)
-            chains = (jnp.stack(moves), states, powers, log_steps)
-            states, logs, accepted, diverged = jax.lax.map(sweep_at_power, chains)
+            states, logs, accepted, diverged = jax.lax.map(
+                lambda chain: target.sweep(
+                    chain[0], chain[1], facts._replace(weights=chain[2] * facts.weights), jnp.exp(chain[3])
+                ),
+                (jnp.stack(moves), states, powers, log_steps),
+            )
             order = _exchanged(swap, logs / powers, powers)
             states = jax.tree.map(lambda part: part[order], states)
             return states, log_steps + gain * (accepted - _ACCEPT), divergent + diverged[0]

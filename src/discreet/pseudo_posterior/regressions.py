@@ -235,7 +235,11 @@ class SequentialRegression(OnDesign):
         design = data["design"]
         for step in self.steps:
             value = self._step(step, design, data[step.column])
-            design = jnp.concatenate((design, _as_predictor(step, value)), axis=1)
+            if step.kind == "category":
+                predictor = value[:, None] == jnp.arange(1, step.categories)[None, :]
+            else:
+                predictor = (jnp.log1p(value) if step.kind == "count" else value / 10.0)[:, None]
+            design = jnp.concatenate((design, predictor.astype(jnp.float32)), axis=1)
 
     def _step(self, step: Step, design: Any, value: Any) -> Any:
         shape = (design.shape[1], step.width) if step.kind == "category" else (design.shape[1],)
@@ -249,10 +253,3 @@ class SequentialRegression(OnDesign):
         assert step.response is not None
         excess = numpyro.sample(f"{step.column}: excess scale", dist.FoldedDistribution(dist.StudentT(3.0, 0.0, 1.0)))
         return numpyro.sample(step.column, dist.Normal(line, step.response.least_scale + excess), obs=value)
-
-
-def _as_predictor(step: Step, value: Any) -> Any:
-    """Return a synthesised column as columns of the design of those after it."""
-    if step.kind == "category":
-        return (value[:, None] == jnp.arange(1, step.categories)[None, :]).astype(jnp.float32)
-    return (jnp.log1p(value) if step.kind == "count" else value / 10.0).astype(jnp.float32)[:, None]

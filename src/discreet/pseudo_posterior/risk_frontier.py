@@ -208,7 +208,10 @@ def frontier(
         intruder = Intruder.from_tables(
             mechanism.synthesiser, columns, domain, column=column, known=known, holdout=holdout, rng=seeded(seed)
         )
-    path = _empty_folder(folder) / "points.json"
+    where = Path(folder)
+    own_folder(where, private=True)
+    if any(not path.name.startswith(".") for path in where.iterdir()):
+        raise FileProblem(where, "it holds other files", "name an empty folder, or one that does not exist")
     rng, sampler = seeded(seed), mechanism.sampler(columns)
     unweighted = sampler.draw(np.ones(sampler.count), rng=rng)
     data = {
@@ -239,7 +242,7 @@ def frontier(
         for point in results:
             points.append(point)
             kept = [{"weighting": repr(weightings[point.label]), **asdict(point)} for point in points]
-            with together(path, private=True) as (file,):
+            with together(where / "points.json", private=True) as (file,):
                 file.write((json.dumps({**settings, "points": kept}, indent=2, allow_nan=False) + "\n").encode())
             if progress is not None:
                 progress(len(points))
@@ -317,15 +320,6 @@ def _require_picklable(parts: object) -> None:
             "what several processes share must be picklable. Define models, maps and statistics as functions of a "
             "module, not as lambdas or nested functions, or take workers=1"
         ) from None
-
-
-def _empty_folder(folder: str | os.PathLike[str]) -> Path:
-    """Return a folder for its owner alone, made where there is none, and refused where it holds files."""
-    path = Path(folder)
-    own_folder(path, private=True)
-    if any(not content.name.startswith(".") for content in path.iterdir()):
-        raise FileProblem(path, "it holds other files", "name an empty folder, or one that does not exist")
-    return path
 
 
 def _quantiles(values: Floats) -> tuple[float, ...]:

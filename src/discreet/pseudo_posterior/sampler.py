@@ -423,7 +423,6 @@ def _deterministic(model: Callable[..., None], *, bound: float | None) -> Any:
         deterministic = {name: site["value"] for name, site in sites.items() if site["type"] == "deterministic"}
         return deterministic | {"log_pseudo_likelihood": jnp.dot(weights, logs)}
 
-    def by_chain(values: Any, facts: Any) -> Any:
-        return jax.lax.map(lambda chain: jax.lax.map(lambda draw: monitored(draw, facts), chain), values)
-
-    return jax.jit(by_chain)
+    return jax.jit(
+        lambda values, facts: jax.lax.map(lambda chain: jax.lax.map(lambda draw: monitored(draw, facts), chain), values)
+    )

@@ -231,12 +231,6 @@ def nuts_chain(
     initial, step = hmc(potential_fn_gen=lambda *facts: lambda z: potential_energy(target, facts, {}, z), algo="NUTS")
 
     @jax.jit  # type: ignore[untyped-decorator]
-    def initial_state(key: Any, z: Any, facts: Any) -> Any:
-        return initial(
-            z, warm_up, target_accept_prob=_ACCEPT, max_tree_depth=depth, model_args=facts, model_kwargs={}, rng_key=key
-        )
-
-    @jax.jit  # type: ignore[untyped-decorator]
     def best_point(key: Any, facts: Any) -> dict[str, Any]:
         """Return the best of some points that are uniform on [-2, 2]."""
         keys = jax.random.split(key, len(shapes))
@@ -247,6 +241,8 @@ def nuts_chain(
         return {name: value[best] for name, value in points.items()}
 
     unconstrained = jax.jit(lambda values, facts: unconstrain_fn(seeded_model(target), facts, {}, values))
+    settings = {"target_accept_prob": _ACCEPT, "max_tree_depth": depth, "model_kwargs": {}}
+    initial_state = jax.jit(lambda key, z, facts: initial(z, warm_up, model_args=facts, rng_key=key, **settings))
 
     def begin(key: Any, values: Mapping[str, Any] | None, facts: Any) -> Any:
         start_key, chain_key = jax.random.split(key)
