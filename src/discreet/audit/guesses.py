@@ -56,7 +56,7 @@ class Null:
     deltas: Floats
 
     @classmethod
-    def of(cls, profile: Profile) -> Null:
+    def from_profile(cls, profile: Profile) -> Null:
         """Return the bounds that follow from a profile."""
         last = profile.pure if np.isfinite(profile.pure) else profile.epsilon(_NEGLIGIBLE)
         last = min(last, _FURTHEST)

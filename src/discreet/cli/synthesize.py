@@ -159,7 +159,7 @@ def _settings(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ladder(data: str, domain: Any, mechanism: Any, attack: dict[str, Any], *, seed: int, as_json: bool) -> None:
-    """Fit and show the frontier. With the same seed, the default too, a run that was stopped goes on."""
+    """Fit and show the frontier."""
     from discreet.confidential.source import require_there
     from discreet.pseudo_posterior.ladder import LADDER, PAGE, ladder, ladder_text
 

@@ -7,7 +7,7 @@ from discreet.pseudo_posterior.design import Design, Predictor, Response
 from discreet.pseudo_posterior.from_domain import synthesiser_for
 from discreet.pseudo_posterior.ladder import frontier_page
 from discreet.pseudo_posterior.mixture import MixtureRegression
-from discreet.pseudo_posterior.pseudo import PseudoFit, PseudoPosterior, PseudoPosteriorMechanism, Risks
+from discreet.pseudo_posterior.pseudo import PseudoFit, PseudoPosterior, PseudoPosteriorMechanism
 from discreet.pseudo_posterior.regressions import (
     CategoricalShares,
     LinearRegression,
@@ -23,6 +23,7 @@ from discreet.pseudo_posterior.weights import (
     ExponentialWeights,
     LinearWeights,
     MappedWeights,
+    Risks,
     Scaled,
     Truncated,
     Unweighted,
