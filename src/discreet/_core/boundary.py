@@ -18,7 +18,6 @@ import functools
 import inspect
 import os
 import re
-import sys
 import sysconfig
 import traceback
 import types
@@ -50,26 +49,10 @@ _LOOKED_AT = 1000  # elements of an argument, to say what is wrong with it
 _PASSING = (DiscreetError, Warning, ImportError, StopIteration)
 
 
-def seal(namespace: dict[str, Any], *results: type[Any]) -> None:
-    """Put the boundary around every function and class in the ``__all__`` of a package.
-
-    ``namespace``: the package's ``globals()``, once everything is imported.
-    ``*results``: Classes that are not exported: what the exported functions return.
-    """
-    for kind in results:
-        _seal_class(kind)
-    for name in namespace["__all__"]:
-        if name in namespace:  # others are loaded, and sealed, when they are first used
-            namespace[name] = sealed(namespace[name])
-
-
-def sealed(found: Any) -> Any:
+def sealed(found: _T) -> _T:
     """Return a public function with the boundary around it, or a class with its methods within; else what it is."""
     if inspect.isfunction(found):
-        bounded, home, name = total(found), vars(sys.modules[found.__module__]), found.__name__
-        if home.get(name) is found:  # where a reference to it is looked up again, as in a pickle
-            home[name] = bounded
-        return bounded
+        return total(found)
     if inspect.isclass(found) and _is_ours(found):
         _seal_class(found)
     return found

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.errors import FileProblem, MissingExtra, ParameterError
 from discreet._core.files import together
 from discreet._core.page import NOTICE, OWN, FilePath, require_own
@@ -334,6 +335,7 @@ def release_figure(
     return _save(figure, out, title=title, description=description, confidential=confidential is not None, dpi=120)
 
 
+@sealed
 def violins(
     samples: Mapping[str, npt.ArrayLike], out: FilePath, *, label: str, confidential: bool = True, log: bool = False
 ) -> Path:
@@ -363,6 +365,7 @@ def violins(
     return _save(figure, out, title=label, description=", ".join(samples), confidential=confidential)
 
 
+@sealed
 def weight_picture(risks: npt.ArrayLike, weights: npt.ArrayLike, out: FilePath) -> Path:
     """Draw the weight of each record against its risk, and the distribution of the weights. Confidential.
 

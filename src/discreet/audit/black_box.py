@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
+from discreet._core.boundary import sealed
 from discreet._core.checks import integer, real
 from discreet._core.numeric import least_integer
 from discreet.audit.guesses import POWER, clopper_pearson
@@ -37,6 +38,7 @@ _FURTHEST = 40.0
 _LARGEST = 2**1023  # whole numbers from here on are no doubles: values without a size
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """What tells two tables apart: outputs with a score of at least a threshold.
@@ -58,6 +60,7 @@ class Event:
         return sum(self.score(output) >= self.least for output in outputs)
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """How one table compares with the other.

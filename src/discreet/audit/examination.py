@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet._core.boundary import sealed
 from discreet._core.checks import real
 from discreet._core.errors import BudgetError, ParameterError
 from discreet._core.random import seeded
@@ -18,6 +19,7 @@ from discreet.audit.black_box import ERROR, Finding, Sampler, compared
 from discreet.audit.guesses import POWER, StatedProfile
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:
     """A claim of epsilon and delta beside samples of two neighbouring tables.
@@ -94,6 +96,7 @@ class Examination:
         return "\n".join(lines)
 
 
+@sealed
 def examine(
     sample: Callable[[Any], Any],
     one: Any,

@@ -12,10 +12,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from discreet._core.arrays import Booleans, Floats, Integers
+from discreet._core.boundary import sealed
 from discreet._core.checks import integer, real
-from discreet.privacy import Profile, UrnPair
-from discreet.privacy.instance import HeldTable, InstanceDelta
-from discreet.privacy.pitman_yor import OpeningPair
+from discreet.privacy import HeldTable, InstanceDelta, OpeningPair, Profile, UrnPair
 
 POWER = 0.95
 """Of the epsilon that a test says it would have detected."""
@@ -106,6 +105,7 @@ def detectable(rejecting: Integers, guesses: int, *, power: float = POWER) -> fl
 _MOST_STEPS = 100_000_000  # openings followed, over all iterations
 
 
+@sealed
 class MonteCarlo(NamedTuple):
     """A proportion estimated by simulation.
 

@@ -7,18 +7,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet._core.boundary import sealed
 from discreet._core.checks import integer
 from discreet._core.errors import ParameterError
 from discreet._core.random import public, secure
 from discreet._core.text import about, as_written, counted, rounded_down, rounded_up
 from discreet.audit.guesses import MonteCarlo, simulate
-from discreet.confidential import Confidential
-from discreet.confidential.opening import open_confidential
+from discreet.confidential import Confidential, open_confidential
 from discreet.domain import Counts
-from discreet.mechanisms import Mechanism
-from discreet.mechanisms.drawn import HeldMechanism
+from discreet.mechanisms import HeldMechanism, Mechanism
 from discreet.papers.bnp24 import dirichlet_multinomial_thesis, empirical_bayes_strength
-from discreet.privacy.instance import HeldTable, InstanceDelta, instance_readings
+from discreet.privacy import HeldTable, InstanceDelta, instance_readings
 
 BANNER = "CONFIDENTIAL: computed from the data. Do not publish"
 """How the text of every result of this package begins."""
@@ -26,6 +25,7 @@ BANNER = "CONFIDENTIAL: computed from the data. Do not publish"
 _ITERATIONS = 10_000
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceGuarantee:
     """What a mechanism promises at one table only. Confidential.
@@ -93,6 +93,7 @@ class InstanceGuarantee:
         return "\n".join(lines)
 
 
+@sealed
 def instance_guarantee(
     confidential: Confidential[Counts],
     mechanism: Mechanism,

@@ -24,8 +24,7 @@ from discreet.audit.guesses import POWER
 from discreet.domain import Counts, Records
 from discreet.mechanisms import Mechanism, solved
 from discreet.privacy import Guarantee
-from discreet.testing import brute_force_profile
-from discreet.testing.enumeration import outcome_of
+from discreet.testing import brute_force_profile, outcome_of
 
 FACTORS = (1.1, 1.3, 1.6, 2.0, 4.0, 10.0)
 """By how much the budgets of twins are too large, epsilon and delta alike."""

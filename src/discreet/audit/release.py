@@ -17,19 +17,13 @@ from discreet._core.random import seeded
 from discreet._core.text import as_written, counted, percent, rounded_up
 from discreet.audit.attacks import ATTACKS, AttackResult, attack_results
 from discreet.audit.coded import CodedUnits, coded_counts, coded_tables
+from discreet.audit.data_split import Split, unit_labels
 from discreet.audit.guesses import POWER, Null, StatedProfile, detectable
 from discreet.audit.instance import BANNER
-from discreet.audit.split import Split, unit_labels
-from discreet.confidential import Confidential
-from discreet.confidential.opening import open_confidential
-from discreet.confidential.values import raw_rows
+from discreet.confidential import Confidential, open_confidential, raw_rows
 from discreet.domain import Domain
-from discreet.privacy import Budget, Profile, Relation
-from discreet.privacy.profile import ChainProfile
-from discreet.releases import Certificate
-from discreet.releases.reading import read
-from discreet.releases.table import released_counts, scanned, unreadable
-from discreet.releases.verification import guarantee_of
+from discreet.privacy import Budget, ChainProfile, Profile, Relation
+from discreet.releases import Certificate, guarantee_of, read, released_counts, scanned, unreadable
 
 LEVEL = 0.001
 """Probability at most of rejecting a claim that holds."""

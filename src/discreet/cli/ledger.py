@@ -69,7 +69,7 @@ def declare(file: str, plan: str, dataset: str | None, as_json: bool) -> None:
     Each is then made once, with release --part NAME, its own epsilon, delta, domain and size.
     """
     from discreet.ledger import Ledger
-    from discreet.planner.study import Together
+    from discreet.planner import Together
 
     parts = Together.read(plan)
     with Ledger(file, dataset) as book:
@@ -138,7 +138,7 @@ def report(file: str, certificates: tuple[str, ...], out: str | None, dataset: s
     That it was rolled back shows only with the CERTIFICATES of releases. The exit status is 1 where anything is wrong.
     """
     from discreet.ledger import Ledger
-    from discreet.report.ledger_page import write_ledger_report
+    from discreet.report import write_ledger_report
 
     with Ledger(file, dataset) as book:
         name = "".join(c if c.isalnum() or c in "-_" else "-" for c in book.dataset)
@@ -159,7 +159,7 @@ def export(file: str, out: str, dataset: str | None, as_json: bool) -> None:
 
     It is public: it holds names of files and no folders, and neither machines nor processes.
     """
-    from discreet.ledger.export import TO_FILL_IN, write_registry
+    from discreet.ledger import TO_FILL_IN, write_registry
 
     entries = write_registry(file, out, dataset=dataset)
     answer(

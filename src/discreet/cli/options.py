@@ -144,7 +144,7 @@ def located(data: str, options: dict[str, Any]) -> str | PathLike[str]:
     table, query = options.pop("table"), options.pop("query")
     separator, encoding, comma = (options.pop(name) for name in ("separator", "encoding", "decimal_comma"))
     if table is not None or query is not None:
-        from discreet.confidential.database import addressed
+        from discreet.confidential import addressed
 
         data = addressed(data, table=table, query=query)
     if separator is None and encoding is None and not comma:
@@ -207,7 +207,7 @@ def output_of(options: dict[str, Any]) -> Output:
 
 def ledger_of(options: dict[str, Any], domain_file: str | None) -> Any:
     """Return the ledger that pays, or its part of a plan; None where nothing is paid."""
-    from discreet.ledger.outlook import ledger_for
+    from discreet.ledger import ledger_for
 
     ledger = ledger_for(options.pop("ledger"), domain_file, dataset=options.pop("dataset"))
     part = options.pop("part", None)

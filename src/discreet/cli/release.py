@@ -61,7 +61,7 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
     """Release a synthetic table from the confidential table DATA."""
     from discreet import Watch
     from discreet._release import release as run
-    from discreet.confidential.public import refuse_same
+    from discreet.confidential import refuse_same
 
     source = located(data, options)
     refuse_same(source, domain_file)  # before it is read for its ledger
@@ -131,8 +131,8 @@ def plan(
 ) -> None:
     """Compare the mechanisms for a budget. Only public facts are used: no data is read."""
     from discreet import Unit
+    from discreet.planner import UNIT
     from discreet.planner import plan as run
-    from discreet.planner.options import UNIT
 
     page = {name: options.pop(name) for name in ("html", "ledger", "dataset")}
     if together is not None:
@@ -163,7 +163,7 @@ def plan(
 def _plan_together(study: str, out: str | None, as_json: bool, options: dict[str, Any]) -> None:
     """Plan several releases, print them, and write them where a file is named."""
     from discreet._core.files import together
-    from discreet.planner.study import plan_together, read_study, written
+    from discreet.planner import plan_together, read_study, written
 
     budget = budget_of(options)
     for name, value in options.items():
@@ -182,7 +182,7 @@ def _plan_together(study: str, out: str | None, as_json: bool, options: dict[str
 
 def _tell_plan(verdict: list[str], text: str, file: str | None) -> None:
     """Print a plan, what has to be seen first before it, and the file that it went to."""
-    from discreet.planner.options import wrapped
+    from discreet.planner import wrapped
 
     for line in wrapped([in_options(sentence, release) for sentence in verdict]):
         alarm(line)
@@ -245,11 +245,8 @@ def _instance(
     mechanism: str, data: str, epsilon: float | None, sizes: dict[str, Any], options: dict[str, Any], as_json: bool
 ) -> tuple[Any, ...]:
     """Return a mechanism's guarantee and, marked as confidential, what its release of a table reveals of that table."""
-    from discreet.audit import instance_guarantee
-    from discreet.audit.instance import paper_choices
-    from discreet.confidential import confidential
-    from discreet.confidential.custodian import reveal_to_custodian
-    from discreet.confidential.public import public_domain, refuse_same
+    from discreet.audit import instance_guarantee, paper_choices
+    from discreet.confidential import confidential, public_domain, refuse_same, reveal_to_custodian
     from discreet.mechanisms import stated
 
     source, domain_file = located(data, options), options["domain_file"]
@@ -341,7 +338,7 @@ domain = Commands("domain", help="Declare the public facts about a table.")
 def init(data: str, out: str | None, as_json: bool, **reading: Any) -> None:
     """Write a template for DATA from its column names and types alone. It says what you must fill in."""
     from discreet._core.formats import format_of
-    from discreet.confidential.values import table_schema
+    from discreet.confidential import table_schema
     from discreet.domain import Domain
 
     form, source = format_of(data), located(data, reading)
@@ -371,8 +368,7 @@ def check(data: str, domain_file: str, as_json: bool, **options: Any) -> int:
 
     The result is CONFIDENTIAL: it shows values. The exit status is 1 where anything does not fit.
     """
-    from discreet.confidential import check_table, reveal_to_custodian
-    from discreet.confidential.public import public_domain
+    from discreet.confidential import check_table, public_domain, reveal_to_custodian
 
     source = located(data, options)
     facts = {"unit": unit_of(options), "accept": accepted(options), **options}

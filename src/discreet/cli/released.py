@@ -61,8 +61,7 @@ def compare(
     data: str, released: str, domain_file: str, measures: str | None, known: str | None, as_json: bool, **options: Any
 ) -> None:
     """Compare a RELEASED table with the confidential DATA. The result is confidential."""
-    from discreet.confidential.custodian import reveal_to_custodian
-    from discreet.confidential.public import public_domain
+    from discreet.confidential import public_domain, reveal_to_custodian
     from discreet.utility import compare as run
 
     source = located(data, options)
@@ -124,8 +123,8 @@ def describe(
 
     It holds nothing but public facts, and is written only if all claims of the certificate are confirmed.
     """
-    from discreet.report.catalogue import as_text, write_description
-    from discreet.report.catalogue import describe as run
+    from discreet.report import as_text, write_description
+    from discreet.report import describe as run
 
     document = run(released, standard, certificate=certificate, **facts)
     if out is not None:
@@ -157,8 +156,8 @@ def estimate(
     released: str, functionals: tuple[str, ...], certificate: str | None, as_json: bool, **options: Any
 ) -> None:
     """Estimate numbers of the population, with credible intervals, from a RELEASED table alone."""
-    from discreet.inference.functionals import groups_of, known_functionals
-    from discreet.releases.reading import read
+    from discreet.inference import groups_of, known_functionals
+    from discreet.releases import read
 
     names = [part.strip() for text in functionals for part in re.split(r",(?![^(]*\))", text)]
     numbers = {name: options.pop(name) for name in ("column", "by", "level")}
@@ -186,7 +185,7 @@ def unseen(released: str, level: float, certificate: str | None, as_json: bool) 
     has a value that nobody has (missing mass), the probability that the next released record is of a new value
     (discovery probability), and the strength and discount of the process that the population comes from.
     """
-    from discreet.inference.missing_mass import all_unseen
+    from discreet.inference import all_unseen
 
     estimates, notes = all_unseen(released, certificate, level=level)
     if as_json:
@@ -205,7 +204,7 @@ def unseen(released: str, level: float, certificate: str | None, as_json: bool) 
 @option("--out", PATH, "Folder to write into.", default="discreet-demo")
 def demo(out: str, as_json: bool) -> None:
     """Release, estimate, verify and report on real data: ten columns of the RAND health insurance experiment."""
-    from discreet.report.demo import demo as run
+    from discreet.report import demo as run
 
     result = run(Path(out), say=lambda text: echo(text, err=as_json))
     if as_json:
@@ -227,7 +226,7 @@ def split(data: str, as_json: bool, **options: Any) -> None:
     All three files are CONFIDENTIAL. The commitment that is printed may be told to anybody: it holds the custodian to
     this draw and tells nothing about it.
     """
-    from discreet.audit.split import split as run
+    from discreet.audit import split as run
 
     control = run(data, **options)
     numbers = {name: control.facts[name] for name in ("records", "control_records", "commitment")}
@@ -263,8 +262,8 @@ def release(
     more guesses are right than the claim allows. Where audit split drew whole units, it guesses about these. The exit
     status is 1 where the claim is rejected. A control that audit split did not draw is looked at without a verdict.
     """
-    from discreet.audit.release import audit_release, claimed
-    from discreet.confidential.custodian import reveal_to_custodian
+    from discreet.audit import audit_release, claimed
+    from discreet.confidential import reveal_to_custodian
 
     result = reveal_to_custodian(
         audit_release(released, data, control, claimed(released, **claim), record=record, level=level)
@@ -292,7 +291,7 @@ def mechanism(mechanism: str, as_json: bool, **options: Any) -> int:
     Beside it stand broken twins, calibrated for larger epsilons and held to the same claim: the answer says which of
     them would have been caught. The exit status is 1 where the claim is refuted. No table of yours is read.
     """
-    from discreet.audit.mechanism import examined
+    from discreet.audit import examined
 
     result = examined(mechanism, **parameters(options), **options)
     answer(as_json, result.to_dict(), str(result))
@@ -310,8 +309,8 @@ def pipeline(first: str, second: str, command: tuple[str, ...], work: str, runs:
     paths for what it writes. The exit status is 1 where anything tells the two files apart. The result is
     CONFIDENTIAL.
     """
-    from discreet.audit.pipeline import audit_pipeline
-    from discreet.confidential.custodian import reveal_to_custodian
+    from discreet.audit import audit_pipeline
+    from discreet.confidential import reveal_to_custodian
 
     result = reveal_to_custodian(audit_pipeline(first, second, command, work=work, runs=runs))
     answer(as_json, result.to_dict(), str(result))

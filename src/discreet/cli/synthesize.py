@@ -70,7 +70,7 @@ def synthesize(
     """
     from discreet import Budget, Watch, release
     from discreet._core.numeric import written
-    from discreet.confidential.public import public_domain
+    from discreet.confidential import public_domain
     from discreet.pseudo_posterior import CensoredPosterior, PseudoPosterior, synthesiser_for
 
     attack = {
@@ -160,8 +160,8 @@ def _settings(options: dict[str, Any]) -> dict[str, Any]:
 
 def _ladder(data: str, domain: Any, mechanism: Any, attack: dict[str, Any], *, seed: int, as_json: bool) -> None:
     """Fit and show the frontier."""
-    from discreet.confidential.source import require_there
-    from discreet.pseudo_posterior.ladder import LADDER, PAGE, ladder, ladder_text
+    from discreet.confidential import require_there
+    from discreet.pseudo_posterior import LADDER, PAGE, ladder, ladder_text
 
     require_there(data)
     with progress_bar(len(LADDER), as_json, "weightings") as progress:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from discreet._core.arrays import Booleans
-from discreet._core.boundary import enclosed, quietly
+from discreet._core.boundary import enclosed, quietly, sealed
 from discreet._core.checks import integer
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
@@ -27,9 +27,7 @@ from discreet.confidential.closed import Confidential
 from discreet.confidential.count import OTHER_COLUMNS, require_unit, wrong_names
 from discreet.confidential.source import FREQUENCY, RESERVED, Source, open_source, parsed_column
 from discreet.confidential.units import NO_UNIT, Holdings
-from discreet.domain import Domain
-from discreet.domain.column import Column, Misfit, missing_in
-from discreet.domain.domain import require_domain
+from discreet.domain import Column, Domain, Misfit, missing_in, require_domain
 from discreet.privacy import Unit
 
 BANNER = (
@@ -43,6 +41,7 @@ _CONTRADICTION = "contradicts what is declared under impossible or implies"
 _AS_THEY_ARE = "correct the rows if they are wrong: a release counts them as they are"
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
     """A value that does not fit. Confidential.
@@ -60,6 +59,7 @@ class Example:
         return harmless(f"{', '.join(said)} ({self.rows:,})")
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One thing that does not fit. Confidential.
@@ -79,6 +79,7 @@ class Finding:
     examples: tuple[Example, ...] = ()
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitRows:
     """How many rows privacy units have. Confidential.
@@ -100,6 +101,7 @@ class UnitRows:
         return f"{held}: {cut}. Choose max_records from public knowledge, not from these numbers"
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCheck:
     """What of a confidential table does not fit its declaration. Confidential.
@@ -147,6 +149,7 @@ class TableCheck:
         return "\n".join([*lines, "", f"A release of this table would {'' if self.refused else 'not '}be refused."])
 
 
+@sealed
 def check_table(
     data: Any,
     domain: Domain,

@@ -17,8 +17,7 @@ import numpy as np
 from discreet._core import arrow
 from discreet._core.lazy import nw, pl
 from discreet.confidential.duckdb_rows import quoted, sql_text
-from discreet.domain import Domain
-from discreet.domain.column import Column
+from discreet.domain import Column, Domain
 
 Returned: TypeAlias = "Callable[[pl.DataFrame, Domain], Any]"
 """Makes a released Polars frame on a domain a table of the kind that came in."""

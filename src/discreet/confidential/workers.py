@@ -13,8 +13,7 @@ from typing import Any, TypeAlias
 
 from discreet._core.lazy import nw, pl
 from discreet.confidential.cells import MISFIT, Cells, coded_frame
-from discreet.domain import Integer, Numeric
-from discreet.domain.column import Column
+from discreet.domain import Column, Integer, Numeric
 
 # Columns as expressions of Spark that give the codes of their values, the very ones that encoding gives.
 #

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.boundary import quietly
+from discreet._core.boundary import quietly, sealed
 from discreet._core.checks import choice, integer, shown
 from discreet._core.errors import DataError, DomainError, MissingPublicFact
 from discreet._core.lazy import pl
@@ -42,6 +42,7 @@ class Misfit(NamedTuple):
     where: npt.NDArray[np.bool_]
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column(ABC):
     """A column's public facts; the base class of every kind of column.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.boundary import sealed
 from discreet._core.checks import real, unfit
 from discreet._core.errors import DomainError
 from discreet._core.lazy import pl
@@ -44,6 +45,7 @@ class _Frozen(dict[str, Any]):
         return (_Frozen, (dict(self),))
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Domain:
     """Named columns in order: everything that is declared public about a table besides its size.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.boundary import sealed
 from discreet._core.checks import as_float, real, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
@@ -30,6 +31,7 @@ _LARGEST = 1.0 - 2.0**-53  # that a uniform draw from [0, 1) can be
 _BLOCK = 1 << 15  # values whose cells are found together: what that takes stays near the processor
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numeric(Column):
     r"""A number between public bounds.

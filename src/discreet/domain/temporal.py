@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.boundary import sealed
 from discreet._core.checks import plain, unfit
 from discreet._core.lazy import pl
 from discreet.domain.column import Misfit
@@ -32,6 +33,7 @@ _PART = re.compile(r"(\d+)(ms|us|[wdhms])")
 _WHOLE = re.compile(r"-?(?:\d+(?:ms|us|[wdhms]))+")
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Date(LatticeColumn):
     """A calendar day between public bounds, both included.
@@ -102,6 +104,7 @@ class Date(LatticeColumn):
         return pl.Series(units).cast(pl.Int32).cast(pl.Date)
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Datetime(LatticeColumn):
     """A moment between public bounds, rounded to the nearest point of a public step.
@@ -208,6 +211,7 @@ class Datetime(LatticeColumn):
         return moments.dt.replace_time_zone("UTC").dt.convert_time_zone(self.time_zone)
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duration(LatticeColumn):
     """A length of time between public bounds, rounded to the nearest point of a public step.

@@ -13,17 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import unfit
 from discreet._core.errors import DataError, ParameterError
 from discreet._core.lazy import pl
 from discreet._core.text import counted
-from discreet.domain import Domain, Records
-from discreet.domain.metric import ground_diameter, ground_embedding, refuse_open_labels
+from discreet.domain import Domain, Records, ground_diameter, ground_embedding, refuse_open_labels
 
 METRICS = {1.0: "cityblock", 2.0: "euclidean", math.inf: "chebyshev"}
 """SciPy's name of each norm of a difference."""
 
 
+@sealed
 class API(ABC):
     r"""A generator of records that never sees the confidential table, and the metric in which records are compared.
 

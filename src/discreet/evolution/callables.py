@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import integer, real, unfit
 from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.lazy import Lazy, pl, torch
@@ -60,6 +61,7 @@ def settled_embedding(given: Any, domain: Domain) -> Callable[[Any], npt.ArrayLi
 _CHECKED_RECORDS = 4
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Callables(API):
     """An API made of three functions on frames.

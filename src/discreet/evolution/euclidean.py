@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import flag, real
 from discreet._core.errors import ParameterError
-from discreet.domain import Domain, Numeric, Records
-from discreet.domain.metric import first_and_last, nearest_codes
+from discreet.domain import Domain, Numeric, Records, first_and_last, nearest_codes
 from discreet.evolution.api import API, in_blocks, plain_norm, settled_norm
 
 _SCALES = 64
@@ -75,6 +75,7 @@ class _GaussianVariations(API):
         """Return the codes of points, one array of shape (...) a column."""
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box(_GaussianVariations):
     r"""Every ordered column is a coordinate; records are points of a box.
@@ -175,6 +176,7 @@ class Box(_GaussianVariations):
         return [nearest_codes(column, low + unit * position) for column, (low, _, unit), position in parts]
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ball(_GaussianVariations):
     r"""Points of a ball, in the columns' own units.

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import integer, real
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import torch
@@ -20,6 +21,7 @@ from discreet.evolution.callables import ModelAPI, checked_points, degrees_at, i
 from discreet.evolution.euclidean import Box
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DiffusionImages(ModelAPI):
     r"""Images of an unconditional diffusion model of the library diffusers (extra ``evolution``).

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
+from discreet._core.boundary import sealed
 from discreet._core.checks import integer, positive_size, real
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import pl
@@ -23,6 +24,7 @@ _BANDS = 16
 _FEWEST = 20
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contraction:
     """How much nearer the nearest variation is, for records at distances in one band.
@@ -40,6 +42,7 @@ class Contraction:
     lower: float
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredProperty:
     """What was measured of an API; ``print`` it for plain words.
@@ -94,6 +97,7 @@ class MeasuredProperty:
         return "\n".join(lines)
 
 
+@sealed
 def measured_property(
     api: API,
     records: Records,
@@ -316,6 +320,7 @@ def _among(points: Floats, others: Floats, neighbours: int, norm: float) -> Floa
 # One step of an evolution, as it is shown on the way: what it released, and how near that is to a public table.
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EvolvedStep:
     """What one step of Private Evolution released: public under the guarantee of the release.

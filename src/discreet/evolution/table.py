@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import integer, probability
 from discreet._core.errors import ParameterError
-from discreet.domain import Domain, Records
-from discreet.domain.column import Column
-from discreet.domain.metric import ground_embedding, nearest_codes
+from discreet.domain import Column, Domain, Records, ground_embedding, nearest_codes
 from discreet.evolution.api import API, GroundAPI, NamedAPI, in_blocks, to_records
 from discreet.evolution.euclidean import Ball, Box
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table(GroundAPI):
     r"""Records of a domain with columns of every kind but open labels; the distance is the domain's ground distance.
@@ -128,6 +128,7 @@ class Table(GroundAPI):
 _PAIRS = 2**24
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Resampling(GroundAPI):
     r"""Records of a public table: every candidate is one of them, as it is.

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import integer, real
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import torch
@@ -122,6 +123,7 @@ class _Texts(ModelAPI):
         return torch.tensor(ids, device=device), torch.tensor(mask, device=device)
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MaskedTexts(_Texts):
     """Texts of a masked language model of the library transformers (extra ``evolution``).
@@ -197,6 +199,7 @@ class MaskedTexts(_Texts):
         return [row[1 : 1 + len(text)].tolist() for row, text in zip(ids, texts, strict=True)]
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ContinuedTexts(_Texts):
     """Texts of a causal language model of the library transformers (extra ``evolution``).

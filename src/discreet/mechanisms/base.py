@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats, Integers
+from discreet._core.boundary import sealed
 from discreet._core.errors import LawNotAvailable, ParameterError, RelationNotSupported
 from discreet._core.text import counted
 from discreet.domain import Commonness, Counts, Domain, Parts, Records
@@ -122,6 +123,7 @@ def listed(*ranges: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
     return product(*ranges)
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class Mechanism(ABC):
     """A private step, its law and its guarantee; and a public reading of what it gives.

@@ -13,8 +13,7 @@ from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import least_integer, least_real, written
 from discreet._core.text import as_written, rounded_up
 from discreet.mechanisms.noise import LAPLACE, LAWS, NoiseLaw, law_named
-from discreet.privacy import Budget, Guarantee, Relation
-from discreet.privacy.noise import ThresholdedLaplace
+from discreet.privacy import Budget, Guarantee, Relation, ThresholdedLaplace
 
 if TYPE_CHECKING:
     from discreet.domain import Domain

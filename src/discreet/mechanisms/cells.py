@@ -11,12 +11,11 @@ import numpy as np
 
 from discreet._core.arrays import Floats
 from discreet._core.errors import DomainError
-from discreet.domain import Domain, Records
-from discreet.domain.metric import ground_diameter, ground_embedding
+from discreet.domain import Domain, Records, ground_diameter, ground_embedding
 from discreet.mechanisms.base import CellCounts, numbered_cells
 
 if TYPE_CHECKING:
-    from discreet.evolution.neighbours import NearestCandidates
+    from discreet.evolution import NearestCandidates
 
 
 class Cells(ABC):
@@ -109,6 +108,6 @@ class OwnCells(Cells):
 
 def nearest_of(candidates: Floats, *, norm: float = 1.0) -> NearestCandidates:
     """Return the exact search for the nearest of some points; it loads SciPy."""
-    from discreet.evolution.neighbours import NearestCandidates
+    from discreet.evolution import NearestCandidates
 
     return NearestCandidates(candidates, norm=norm)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import GuaranteeKindError
 from discreet.domain import Commonness, Counts, Domain, Records
@@ -23,14 +24,14 @@ from discreet.mechanisms.drawn import DrawnMechanism
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import ExactLaw
 from discreet.mechanisms.mixture import UNIT, draw_mixture, mixture_log_prob
-from discreet.privacy import Code, ConstantProfile, Guarantee, Profile, Relation
-from discreet.privacy.mixtures import MinimumPairs
+from discreet.privacy import Code, ConstantProfile, Guarantee, MinimumPairs, Profile, Relation
 
 Schedule = Literal["optimal", "published"]
 
 _LEAST, _MOST = 1e-6, 50.0
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class DataSpecificRevealOrObscure(DrawnMechanism):
     r"""Release ``size`` independent draws from ``(1 - q_i) * empirical + q_i * uniform``, ``i`` the smallest count.

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError
 from discreet._core.numeric import log_rising
@@ -25,10 +26,18 @@ from discreet.mechanisms.drawn import HeldMechanism, held_cells
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import DrawnFromCounts
 from discreet.mechanisms.urn import draw_blocks, records_of
-from discreet.privacy import Code, ConstantProfile, Guarantee, Profile, Relation, UrnPair
-from discreet.privacy.group_urn import GroupUrn
-from discreet.privacy.instance import HeldTable
-from discreet.privacy.profile import ChainProfile, LargestProfile
+from discreet.privacy import (
+    ChainProfile,
+    Code,
+    ConstantProfile,
+    GroupUrn,
+    Guarantee,
+    HeldTable,
+    LargestProfile,
+    Profile,
+    Relation,
+    UrnPair,
+)
 
 _UNIT = 1 << 20  # prior masses are multiples of 2^-20 of a record
 _DENSE = 1 << 20  # cells held one by one; beyond, prior draws come from the base measure
@@ -36,6 +45,7 @@ _TWO_CELL_EXACT = 256
 _TWO_CELL_DRAWS = 1 << 20
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class DirichletMultinomial(HeldMechanism):
     r"""Release ``size`` draws from the posterior predictive of a Dirichlet prior with mean mass ``prior`` per cell.

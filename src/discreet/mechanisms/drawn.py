@@ -14,7 +14,7 @@ from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.reading import Contents, Reading
-from discreet.privacy.instance import HeldTable
+from discreet.privacy import HeldTable
 
 _MOST_HELD = 1 << 20
 

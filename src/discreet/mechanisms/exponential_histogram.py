@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import ParameterError
 from discreet._core.numeric import up
@@ -24,8 +25,7 @@ from discreet.mechanisms.calibration import Free, Search, one_solution
 from discreet.mechanisms.drawn import DrawnMechanism
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import ExactLaw, compositions
-from discreet.privacy import Code, ConstantProfile, Guarantee, Profile, Relation
-from discreet.privacy.profile import BoundedRangeProfile
+from discreet.privacy import BoundedRangeProfile, Code, ConstantProfile, Guarantee, Profile, Relation
 
 _MOST_TERMS = 1 << 28  # of the sums over cells and sizes, about a second
 _MOST_COUNTS = 1 << 23  # numbers in the list of all count vectors
@@ -34,6 +34,7 @@ _LARGEST = 1000.0
 _UNIT = 2.0**-53  # rounding of one operation
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class ExponentialHistogram(DrawnMechanism):
     r"""Draw the counts ``c`` of ``size`` records with probability proportional to ``exp(-pure_epsilon d / (2 Delta))``.

@@ -6,10 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from discreet._core.boundary import sealed
 from discreet.domain import Domain
-from discreet.privacy.guarantee import RelationName
+from discreet.privacy import RelationName
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class Traits:
     """Facts of a class, whatever its parameters. A subclass may write ``replace(Base.traits, random_size=True)``.
@@ -66,6 +68,7 @@ class Traits:
     randomness: str = "operating-system"
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
     """The numbers and codes that are known of a release of ``n`` records before anything is drawn.

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from discreet._core.arrays import Integers
+from discreet._core.boundary import sealed
 from discreet._core.checks import plain
 from discreet._core.errors import Infeasible, ParameterError
 from discreet.domain import Commonness, Counts, Domain, Records
@@ -33,6 +34,7 @@ _MOST_DIVIDED = 1 << 22
 _MOST_SPREAD = 1 << 16
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class HierarchicalHistogram(NoisyCounts):
     r"""Add independent discrete noise to the counts of the nodes of a tree, and draw records from what fits them best.

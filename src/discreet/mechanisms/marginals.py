@@ -14,13 +14,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice, integer, positive_size
 from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError
 from discreet._core.numeric import log_ratio
 from discreet._core.random import seeded
 from discreet._core.text import as_written
-from discreet.domain import Counts, Domain, Records
-from discreet.domain.records import Commonness, Parts, inner_half
+from discreet.domain import Commonness, Counts, Domain, Parts, Records, inner_half
 from discreet.mechanisms.base import (
     NEIGHBOURS,
     CellCounts,
@@ -73,14 +73,23 @@ from discreet.mechanisms.wide_facts import (
     worked_on,
     worth_measuring,
 )
-from discreet.privacy import Budget, Code, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
-from discreet.privacy.noise import ThresholdedGaussian
+from discreet.privacy import (
+    Budget,
+    Code,
+    ConstantProfile,
+    DiscreteGaussianPair,
+    Guarantee,
+    Profile,
+    Relation,
+    ThresholdedGaussian,
+)
 
 _LEAST_SCALE = 9.0  # below, sums of noise are not noise of a larger scale to within 1e-300
 _UNITS_EACH = 40  # units per table that may be measured
 _INVENTED = 128  # labels drawn for an invented table, of which not all are held
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class Marginals(WideFacts, PartsMechanism):
     r"""Measure all one-way tables and the two-way tables worth their noise, fit a graphical model, draw any number.

@@ -11,9 +11,7 @@ import numpy as np
 
 from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.random import seeded
-from discreet.domain import Domain
-from discreet.domain.column import Column
-from discreet.domain.constraints import PublishedTotals
+from discreet.domain import Column, Domain, PublishedTotals
 from discreet.mechanisms.base import CellCounts
 from discreet.mechanisms.latent_classes import Block, LatentClasses, Pair, Table, Within, denoised, fitted
 from discreet.mechanisms.projections import nearest_probabilities

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice
 from discreet._core.errors import ParameterError
 from discreet.mechanisms.calibration import Search, least_scale
@@ -18,6 +19,7 @@ from discreet.mechanisms.projections import PROJECTIONS, W1, Projection
 from discreet.mechanisms.reading import READING_ONLY
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class PerturbedHistogram(NoisyCounts):
     r"""Add independent discrete noise to the count of every cell, and draw any number of records from the result.

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from discreet._core.arrays import Integers
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import LawNotAvailable, ParameterError
 from discreet._core.numeric import log_rising
@@ -22,12 +23,10 @@ from discreet.mechanisms.drawn import held_cells
 from discreet.mechanisms.forecast import Forecast, helpful
 from discreet.mechanisms.likelihood import ContinuedUrn
 from discreet.mechanisms.urn import BLOCK, UNIT, PitmanYorUrn, draw_blocks, moved_mass, records_of
-from discreet.privacy import Code, ConstantProfile, Guarantee, Profile, Relation
-from discreet.privacy.guarantee import Kind
-from discreet.privacy.instance import HeldTable
-from discreet.privacy.pitman_yor import PitmanYorPairs
+from discreet.privacy import Code, ConstantProfile, Guarantee, HeldTable, Kind, PitmanYorPairs, Profile, Relation
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class PitmanYor(PitmanYorUrn):
     r"""Release ``size`` draws from the posterior predictive of a Pitman-Yor process prior.

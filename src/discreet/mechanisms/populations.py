@@ -19,16 +19,13 @@ from discreet._core.checks import real, unfit
 from discreet._core.errors import DiscreetError, ParameterError
 from discreet._core.random import approximate, seeded
 from discreet._core.text import counted
-from discreet.domain import Counts, Domain, Records
-from discreet.domain.records import Parts, Units, invented_records
-from discreet.evolution import API
-from discreet.evolution.api import NamedAPI
-from discreet.evolution.table import api_from
+from discreet.domain import Counts, Domain, Parts, Records, Units, invented_records
+from discreet.evolution import API, NamedAPI, api_from
 from discreet.mechanisms.calibration import Search, least_scale, least_threshold
 from discreet.papers import pe25
 
 if TYPE_CHECKING:
-    from discreet.evolution.neighbours import Voters
+    from discreet.evolution import Voters
 
 
 _ROUNDS = 4  # of draws until each label has its members; those still missing get their label written over
@@ -149,7 +146,7 @@ class Embedded:
         self._kept: list[Voters] | None = None
 
     def __iter__(self) -> Iterator[Voters]:
-        from discreet.evolution.neighbours import Voters
+        from discreet.evolution import Voters
 
         if self._kept is not None:
             yield from self._kept

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 import numpy as np
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice, flag, integer, positive_size
 from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.random import public, seeded
 from discreet.domain import Commonness, Counts, Domain, Parts, Records
-from discreet.evolution import API
-from discreet.evolution.measured import EvolvedStep
+from discreet.evolution import API, EvolvedStep
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, KernelOutput, Votes
 from discreet.mechanisms.bounded_lipschitz import bounded_lipschitz_projection
 from discreet.mechanisms.calibration import Search
@@ -49,12 +49,19 @@ from discreet.mechanisms.reading import (
 )
 from discreet.mechanisms.sparse_transport import transport_available
 from discreet.mechanisms.steps import SteppedMechanism
-from discreet.privacy import Code, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
-from discreet.privacy.noise import ThresholdedLaplace
-from discreet.privacy.profile import power
+from discreet.privacy import (
+    Code,
+    ConstantProfile,
+    DiscreteGaussianPair,
+    Guarantee,
+    Profile,
+    Relation,
+    ThresholdedLaplace,
+    power,
+)
 
 if TYPE_CHECKING:
-    from discreet.evolution.neighbours import Voters
+    from discreet.evolution import Voters
 
 Variant = Literal["projection", "practical", "theoretical"]
 
@@ -67,6 +74,7 @@ _BASE_DRAWS = 4096  # records that an invented table of continuous columns holds
 _MOST_WORK = 1 << 31  # distances of a prediction's step, times columns
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class PrivateEvolution(SteppedMechanism):
     r"""Let every confidential record vote for its nearest candidate, release noisy votes, vary the winners, repeat.
@@ -290,7 +298,7 @@ class PrivateEvolution(SteppedMechanism):
 
     def _votes(self, table: Iterable[Voters], candidates: Records, step: int) -> CellCounts:
         """Return how many votes each candidate gets. Confidential."""
-        from discreet.evolution.neighbours import votes
+        from discreet.evolution import votes
 
         points = self._ahead(candidates, step) if self.lookahead else self._api.embed(candidates)
         groups = list(self._populations.groups(self._populations.labels(candidates)))

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats, Integers
+from discreet._core.boundary import sealed
 from discreet.domain import Domain, Records
 from discreet.privacy import Code
 
@@ -162,6 +163,7 @@ READING_ONLY: Mapping[str, bool] = MappingProxyType({"reading only": True})
 """Metadata of a mechanism's field on which its private step does not depend, only what is made of the output."""
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class Contents:
     """What a release holds: public, and known before there is an output.
@@ -212,6 +214,7 @@ class Outcome(NamedTuple):
     pairs: Sequence[tuple[int, int]] | None = None
 
 
+@sealed
 class Reading(ABC):
     """All that may be made of a kernel's output: it holds the output and the public ``n``, never a table."""
 

@@ -17,11 +17,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.lazy import pl
 from discreet._core.text import as_written, counted
-from discreet.domain import Commonness, Counts, Domain, Records
-from discreet.domain.metric import ground_embedding
+from discreet.domain import Commonness, Counts, Domain, Records, ground_embedding
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts
 from discreet.mechanisms.calibration import Search
 from discreet.mechanisms.cells import Cells, nearest_of
@@ -191,6 +191,7 @@ def _blocks(records: Records) -> Iterator[Records]:
         yield records.take(slice(start, start + BLOCK))
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class SignedMeasure(NoisyCounts):
     r"""Add independent discrete noise to the count of every cell, and draw records from the nearest distribution.

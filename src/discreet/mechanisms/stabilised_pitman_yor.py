@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import positive_size, real
 from discreet.domain import Commonness, Counts, Records
 from discreet.mechanisms.base import numbered_cells, require_made_for
@@ -24,6 +25,7 @@ from discreet.mechanisms.urn import UNIT, discount_units, draw_blocks, records_o
 _MOST_FOLLOWED = 10**6  # records times cells: intervals take some ten seconds
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class StabilisedPitmanYor(StableCounts):
     r"""Draw any number of records from a Pitman-Yor urn that holds the noisy counts of a stability histogram.

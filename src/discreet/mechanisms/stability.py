@@ -19,8 +19,7 @@ from discreet.mechanisms.calibration import Search, least_threshold
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.reading import Estimates, Outcome, Reading
-from discreet.privacy import Code, ConstantProfile, Guarantee, Profile, Relation
-from discreet.privacy.noise import ThresholdedLaplace
+from discreet.privacy import Code, ConstantProfile, Guarantee, Profile, Relation, ThresholdedLaplace
 
 _MOST = 1 << 40
 

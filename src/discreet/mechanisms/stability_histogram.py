@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet._core.arrays import Integers
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.forecast import Forecast
@@ -32,6 +33,7 @@ from discreet.mechanisms.reading import (
 from discreet.mechanisms.stability import LabelReading, StableCounts
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class StabilityHistogram(StableCounts):
     r"""Add discrete Laplace noise to the labels that are held, keep those that reach a threshold, draw any number.

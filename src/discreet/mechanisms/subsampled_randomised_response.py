@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet._core.boundary import sealed
 from discreet._core.checks import positive_size, real
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.text import counted
@@ -22,13 +23,12 @@ from discreet.mechanisms.calibration import SIZE, Search, one_solution
 from discreet.mechanisms.forecast import Traits
 from discreet.mechanisms.likelihood import ExactLaw
 from discreet.mechanisms.mixture import MIXING, Mixture, mixing_units, obscure
-from discreet.privacy import Guarantee, Profile, Relation
-from discreet.privacy.mixtures import SubsampledPair
-from discreet.privacy.profile import ChainProfile
+from discreet.privacy import ChainProfile, Guarantee, Profile, Relation, SubsampledPair
 
 _BLOCK = 1 << 17
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class SubsampledRandomisedResponse(Mixture):
     r"""Release ``size`` distinct records, each replaced by a uniform cell with probability ``mixing``.

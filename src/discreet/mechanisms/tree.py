@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import DomainError
-from discreet.domain import Domain, Records
-from discreet.domain.column import Column
+from discreet.domain import Column, Domain, Records
 from discreet.mechanisms.noise import NoiseLaw
 
 DEEPEST = 22

@@ -30,7 +30,7 @@ from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.calibration import SIZE, Free, Search, one_solution
 from discreet.mechanisms.drawn import HeldMechanism
 from discreet.mechanisms.forecast import Traits
-from discreet.privacy.instance import HeldTable
+from discreet.privacy import HeldTable
 
 BLOCK = 1 << 17
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
-from discreet.domain import Category, Counts, Domain, OpenLabels, Parts, Records
-from discreet.domain.column import Column
+from discreet.domain import Category, Column, Counts, Domain, OpenLabels, Parts, Records
 from discreet.mechanisms.base import KeptLabels
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.projections import nearest_probabilities

@@ -16,9 +16,7 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import integer, positive_size, unfit
 from discreet._core.errors import DomainError, ParameterError
 from discreet._core.reading import parsed_toml
-from discreet.domain import Domain
-from discreet.domain.constraints import CellReader, PublishedTotals, refuse_large
-from discreet.domain.declaration import plain_condition
+from discreet.domain import CellReader, Domain, PublishedTotals, plain_condition, refuse_large
 from discreet.mechanisms.latent_classes import Pair
 from discreet.mechanisms.reading import READING_ONLY
 from discreet.mechanisms.wide_columns import Nodes, nodes_of, open_columns

@@ -18,16 +18,13 @@ from discreet import wording
 from discreet._core.errors import ParameterError
 from discreet._core.page import rendered, require_page, write_own
 from discreet._core.text import about, as_written, counted, counted_up, full_sentence, rounded_up
-from discreet.domain import Domain
-from discreet.domain.column import Column
-from discreet.ledger import Ledger
-from discreet.ledger.outlook import ledger_for, left_after
+from discreet.domain import Column, Domain
+from discreet.ledger import Ledger, ledger_for, left_after
 from discreet.planner.cells import chosen_cells
 from discreet.planner.plans import Plan, planned
 from discreet.planner.rehearsal import PairErrors, Rehearsal
-from discreet.privacy import Budget, Guarantee
-from discreet.privacy.guarantee import TradeOff, against_guessing
-from discreet.releases.content import delta_caveats
+from discreet.privacy import Budget, Guarantee, TradeOff, against_guessing
+from discreet.releases import delta_caveats
 
 FALSE_ALARMS = (1, 2, 5, 10, 20)
 """Of 100 false suspicions, how many an attacker may confirm."""

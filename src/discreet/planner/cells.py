@@ -14,11 +14,10 @@ from discreet._core.errors import DiscreetError
 from discreet._core.text import about
 from discreet.domain import Domain, Numeric
 from discreet.ledger import Request
-from discreet.mechanisms import Mechanism, named
-from discreet.mechanisms.steps import SteppedMechanism
+from discreet.mechanisms import Mechanism, SteppedMechanism, named
 from discreet.planner.predicted import Reference, predicted_w1, width_error
 from discreet.privacy import Budget
-from discreet.releases.content import POOR_UTILITY
+from discreet.releases import POOR_UTILITY
 
 _LOG_RATIO = 100.0
 _FIRST = 64  # cells in all that a search begins with

@@ -9,14 +9,20 @@ from typing import Any
 from discreet._core.checks import choice, integer
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import pl
-from discreet.confidential.public import public_table
-from discreet.domain import Domain
-from discreet.domain.records import Commonness
-from discreet.ledger import Request
-from discreet.ledger.request import Replacement
-from discreet.mechanisms import REGISTRY, Mechanism, first_names, named, require_kept
-from discreet.mechanisms.base import parameter_names, require_relation
-from discreet.mechanisms.reading import MOST_TABLES, SAMPLINGS
+from discreet.confidential import public_table
+from discreet.domain import Commonness, Domain
+from discreet.ledger import Replacement, Request
+from discreet.mechanisms import (
+    MOST_TABLES,
+    REGISTRY,
+    SAMPLINGS,
+    Mechanism,
+    first_names,
+    named,
+    parameter_names,
+    require_kept,
+    require_relation,
+)
 from discreet.planner.cells import with_cells
 from discreet.planner.options import Comparison, required, with_sampling
 from discreet.planner.plans import planned

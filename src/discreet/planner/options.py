@@ -12,21 +12,29 @@ from operator import itemgetter
 from typing import Any, TypeVar
 
 from discreet import wording
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice
 from discreet._core.errors import DiscreetError, Fault, MissingExtra, ParameterError, Refused
 from discreet._core.numeric import least_integer
 from discreet._core.text import about, aligned, counted, percent
 from discreet.domain import Domain
 from discreet.ledger import Request
-from discreet.mechanisms import Forecast, Mechanism, named, require_kept
-from discreet.mechanisms.calibration import scale_solution
-from discreet.mechanisms.noise import LAWS, NoiseLaw
-from discreet.mechanisms.noisy_counts import projection_error
-from discreet.mechanisms.reading import READING_ONLY, SAMPLINGS
+from discreet.mechanisms import (
+    LAWS,
+    READING_ONLY,
+    SAMPLINGS,
+    Forecast,
+    Mechanism,
+    NoiseLaw,
+    named,
+    projection_error,
+    require_kept,
+    scale_solution,
+)
 from discreet.planner.cells import with_cells
 from discreet.planner.predicted import Reference, predicted_errors, sampling_errors, summed
 from discreet.privacy import Budget, Guarantee, Relation
-from discreet.releases.content import POOR_UTILITY
+from discreet.releases import POOR_UTILITY
 
 _HOPELESS = 0.9  # share that is not from the data, from which on the error is not predicted where that takes long
 _MANY_CELLS = 1 << 20
@@ -115,6 +123,7 @@ def _there(fact: _Fact | None, name: str) -> _Fact:
     return fact
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class Option:
     """One mechanism calibrated to the budget, or why it cannot be.
@@ -168,7 +177,7 @@ class Option:
     @property
     def analysed(self) -> bool:
         """Whether :func:`discreet.inference.posterior` knows how its releases depend on the table."""
-        from discreet.mechanisms.likelihood import no_posterior
+        from discreet.mechanisms import no_posterior
 
         return self.mechanism is not None and not no_posterior(self.mechanism, self.comparison.n)
 

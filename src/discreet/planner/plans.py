@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from discreet import wording
+from discreet._core.boundary import sealed
 from discreet._core.errors import Infeasible
 from discreet._core.text import about, alarm, counted, listing, percent, rounded_up, sentence, table
 from discreet.domain import Domain
-from discreet.ledger import Ledger, Request
-from discreet.ledger.request import Replacement
-from discreet.mechanisms import Mechanism, first_names, named
-from discreet.mechanisms.base import shown_cells
+from discreet.ledger import Ledger, Replacement, Request
+from discreet.mechanisms import Mechanism, first_names, named, shown_cells
 from discreet.planner.cells import chosen_cells
 from discreet.planner.options import (
     Comparison,
@@ -33,7 +32,7 @@ from discreet.planner.options import (
 )
 from discreet.planner.predicted import Reference
 from discreet.privacy import Budget, Unit
-from discreet.releases.content import poor_utility
+from discreet.releases import poor_utility
 
 _HEADER = ("mechanism", "delta", "not from data", "predicted W1", "times a sample's", "largest size", "parameters")
 _NOT_TRIED = "not tried out, which takes long for a wide table. Ask for it by name"
@@ -50,6 +49,7 @@ _MOVED = {
 """Arguments of earlier versions, and where they are now."""
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """Every mechanism for one request, best predicted utility first.
@@ -281,6 +281,7 @@ class Plan:
         return "".join(map(alarm, self.verdict)) + table(_HEADER, self.rows()) + listing(self.notes)
 
 
+@sealed
 def plan(
     domain: Domain | str | os.PathLike[str],
     budget: Budget | None = None,

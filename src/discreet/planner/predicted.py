@@ -19,9 +19,7 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import DomainError
 from discreet._core.lazy import pl
 from discreet._core.random import approximate, seeded
-from discreet.domain import Counts, Domain, Records
-from discreet.domain.column import Column
-from discreet.domain.records import Commonness, inner_half, invented_records
+from discreet.domain import Column, Commonness, Counts, Domain, Records, inner_half, invented_records
 from discreet.mechanisms import Forecast, Mechanism
 
 _MOST_CELLS = 1 << 22
@@ -48,7 +46,7 @@ class Reference:
         """
         if data is None or isinstance(data, Reference):
             return data or cls()
-        from discreet.confidential.public import public_table
+        from discreet.confidential import public_table
 
         return cls(public_table(data if not isinstance(data, os.PathLike) else os.fspath(data), domain))
 

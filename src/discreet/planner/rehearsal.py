@@ -22,7 +22,7 @@ from discreet.domain import Counts
 from discreet.mechanisms import Mechanism
 from discreet.planner.options import Comparison, Option
 from discreet.planner.predicted import places
-from discreet.utility.rows import DistinctRows, tables
+from discreet.utility import DistinctRows, tables
 
 _MOST_REHEARSALS = 3
 _WORK = 1 << 22  # records times pairs, up to which there are several

@@ -24,17 +24,14 @@ from discreet._core.reading import bounded_text, first_wrong, parsed_toml, read_
 from discreet._core.text import aligned, as_written, counted, rounded_down
 from discreet._core.version import __version__
 from discreet.domain import Domain
-from discreet.ledger import Request
-from discreet.ledger.request import Replacement
+from discreet.ledger import Replacement, Request
 from discreet.mechanisms import Mechanism, named, require_kept
 from discreet.planner.cells import with_cells
 from discreet.planner.options import UNIT, Comparison, required, with_sampling, wrapped
 from discreet.planner.plans import planned
 from discreet.planner.predicted import Reference
 from discreet.privacy import Budget, Guarantee, Profile, Unit, compose
-from discreet.releases.certificate import as_json
-from discreet.releases.content import POOR_UTILITY, poor_utility
-from discreet.releases.verification import SECONDS, within
+from discreet.releases import POOR_UTILITY, SECONDS, as_json, poor_utility, within
 
 SCHEMA = 1
 _STEP = 1.25  # of the factor, until it is too large

@@ -11,6 +11,7 @@ import numpy as np
 
 from discreet import wording
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice, integer, real, unfit
 from discreet._core.errors import BudgetError, GuaranteeKindError, ParameterError
 from discreet._core.numeric import log_ratio
@@ -22,6 +23,7 @@ RelationName = Literal["replacement", "add-remove"]
 _SHOWN = (0.1, 0.5, 1.0, 2.0, 4.0)  # epsilons, in a notebook
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """A privacy budget ``(epsilon, delta)``.
@@ -57,6 +59,7 @@ class Budget:
         return f"epsilon {as_written(self.epsilon)}" + (f", delta {as_written(self.delta)}" if self.delta else "")
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
     """Which tables count as neighbours.
@@ -77,6 +80,7 @@ class Relation:
         object.__setattr__(self, "group", integer("group", self.group, least=1, most=10_000))
 
 
+@sealed
 @dataclass(frozen=True, slots=True)
 class Unit:
     """The privacy unit behind the rows, such as a person: whom the guarantee is for.
@@ -103,6 +107,7 @@ class Unit:
         object.__setattr__(self, "max_records", integer("max_records", self.max_records, least=1, most=10_000))
 
 
+@sealed
 @dataclass(frozen=True, slots=True)
 class Code:
     """An assumption, a caveat or an outcome by name: its text is the sentence that :mod:`discreet.wording` has for it.
@@ -129,6 +134,7 @@ class Code:
 Codes = tuple[Code, ...]
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarantee:
     """What a mechanism promises for one release.

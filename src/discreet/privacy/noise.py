@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.boundary import sealed
 from discreet._core.numeric import above, up, written
 from discreet.privacy.profile import Profile
 
@@ -25,6 +26,7 @@ _NOTHING = 60.0  # standard deviations beyond which no noise is left in a float
 _FINEST = 64  # losses kept apart in one count, where more than two are convolved
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscreteLaplacePair(Profile):
     """Profile of counts with discrete Laplace noise, ``P(Z = z) = (1-r)/(1+r) r^|z|``, ``r = e^(-1/scale)``.
@@ -104,6 +106,7 @@ def laplace_losses(scale: float, shift: int) -> npt.NDArray[np.float64]:
     return one
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscreteGaussianPair(Profile):
     """Profile of counts with discrete Gaussian noise, ``P(Z = z)`` proportional to ``e^(-z^2 / (2 scale^2))``.
@@ -183,6 +186,7 @@ def _residues(scale: float, counts: int) -> npt.NDArray[np.float64]:
 # Theory: docs/theory/stability-histogram.md.
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdedLaplace(Profile):
     r"""Profile of labels whose noisy count is released where the label is held and the noisy count reaches a threshold.

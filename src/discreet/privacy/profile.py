@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import integer, real
 from discreet._core.errors import BudgetError, ParameterError
 from discreet._core.numeric import LogRatio, least_real, log_ratio, not_above, up, written
@@ -23,6 +24,7 @@ _PROBES = (0.0, 0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
 _RISES, _BENDS = 1e-9, 1e-3  # relative: how far a sum may lift a value above the one before, or above a line
 
 
+@sealed
 class Profile(ABC):
     """A privacy profile, ``delta(eps) = sup over neighbours x, y of sup over events E of Q_x(E) - e^eps Q_y(E)``.
 
@@ -124,6 +126,7 @@ class Profile(ABC):
         return self.pure if solution is None else solution
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstantProfile(Profile):
     """A profile that does not depend on epsilon: with probability ``1 - value`` nothing at all is revealed.
@@ -150,6 +153,7 @@ class ConstantProfile(Profile):
         return self.value
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LargestProfile(Profile):
     """The pointwise maximum of several profiles: a bound that holds for each of several kinds of neighbours.
@@ -210,6 +214,7 @@ _POINTS = 1500
 _NEGLIGIBLE = 1e-16
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ComposedProfile(Profile):
     """The profile of several releases together, as a labelled upper bound.
@@ -237,6 +242,7 @@ class ComposedProfile(Profile):
         return up(max(0.0, float(self.distribution.get_delta_for_epsilon(epsilon))) + self.releases * 1e-14)
 
 
+@sealed
 def compose(profiles: Sequence[Profile]) -> Profile:
     """Return an upper bound on the profile of several releases of the same data, whose profiles were fixed beforehand.
 
@@ -364,6 +370,7 @@ def _line(epsilon: Floats, delta: Floats, low: int, high: int, at: Any) -> Any:
 _SEARCHED = 16  # larger groups are split evenly
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainProfile(Profile):
     """An upper bound on the profile between tables that differ in ``group`` records.
@@ -436,6 +443,7 @@ class ChainProfile(Profile):
 # The profile of every mechanism whose privacy losses lie in an interval: the exponential mechanism's (T10).
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundedRangeProfile(Profile):
     r"""The largest profile that losses within an interval of a given length can have, wherever the interval lies.

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError
 from discreet._core.numeric import LogRatio, log_beta_binomial, log_binomial, log_error, not_above, up
 from discreet._core.text import as_written
@@ -208,6 +209,7 @@ class SamplingPair(Profile):
 _LEAST_MASS = 1e-150
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrnPair(SamplingPair):
     """Profile of ``DirMult(m; a+1, b, rest)`` against ``DirMult(m; a, b+1, rest)`` (theorem T4, one order).
@@ -312,6 +314,7 @@ class UrnPair(SamplingPair):
         return float(min(1.0, left - right + 1e-12 * left))
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixturePair(SamplingPair):
     """Profile of ``m`` independent draws from ``(b+s, b, rest)`` against ``(b, b+s, rest)`` (theorem T5).

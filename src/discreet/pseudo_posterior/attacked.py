@@ -10,14 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.lazy import pl
-from discreet.confidential.opening import open_confidential
-from discreet.confidential.values import row_values
+from discreet.confidential import open_confidential, row_values
 from discreet.domain import Domain, Records
 from discreet.pseudo_posterior.likelihood import Columns
 from discreet.pseudo_posterior.mechanism import codes_of, numbers_of
 from discreet.pseudo_posterior.synthesiser import Synthesiser
-from discreet.utility.disclosure import Disclosure, disclosures, mean_attacks
-from discreet.utility.rows import DistinctRows, tables
+from discreet.utility import Disclosure, DistinctRows, disclosures, mean_attacks, tables
 
 
 def held_rows(table: Any, domain: Domain) -> pl.DataFrame:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError, RelationNotSupported
 from discreet.domain import Domain
@@ -26,6 +27,7 @@ from discreet.pseudo_posterior.posterior import ModelPosterior, least_product
 from discreet.pseudo_posterior.sampler import Convergence, PosteriorDraws, Progress, Sampler
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainDistance:
     """How far Markov chains may be from the posterior that the theorem speaks of. Confidential.
@@ -76,6 +78,7 @@ def chain_distance(draws: PosteriorDraws) -> ChainDistance:
     )
 
 
+@sealed
 @dataclass(frozen=True, slots=True)
 class CensoredPosterior(ModelPosterior):
     r"""The censored posterior mechanism: ``2M`` per table for every pair of neighbours, given an exact posterior draw.
@@ -316,6 +319,7 @@ class CensoredPosterior(ModelPosterior):
         return weights
 
 
+@sealed
 class CensoredPosteriorMechanism(ModelMechanism):
     """The censored posterior on a domain."""
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice, real
 from discreet._core.errors import ParameterError
 from discreet.pseudo_posterior.likelihood import Columns
@@ -19,6 +20,7 @@ from discreet.pseudo_posterior.synthesiser import Synthesiser
 _PEAK = 1.0 / math.sqrt(2.0 * math.pi)
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
     r"""A numeric column on the scale of its model: :math:`y=(t(v)-\text{centre})/\text{unit}`.
@@ -107,6 +109,7 @@ class Response:
         return np.exp(t) if self.transform == "log" else self.scale * np.sinh(t)
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predictor:
     """One given column as columns of a design.
@@ -166,6 +169,7 @@ class Predictor:
         return np.asarray(codes[:, None] == np.arange(1, count)[None, :], dtype=np.float64)
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
     """An intercept and the given columns.

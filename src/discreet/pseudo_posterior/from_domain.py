@@ -6,11 +6,11 @@ from collections.abc import Collection
 
 import numpy as np
 
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice
 from discreet._core.errors import DomainError, ParameterError
 from discreet._core.text import with_article
-from discreet.domain import Date, Datetime, Domain, Integer, Numeric
-from discreet.domain.column import Column
+from discreet.domain import Column, Date, Datetime, Domain, Integer, Numeric
 from discreet.pseudo_posterior.design import Design, Predictor, Response
 from discreet.pseudo_posterior.mixture import MixtureRegression
 from discreet.pseudo_posterior.regressions import (
@@ -26,6 +26,7 @@ MODELS = ("mixture", "dirichlet-process", "linear", "robust", "hierarchical", "p
 """Names of the models that can be built from a domain."""
 
 
+@sealed
 def synthesiser_for(
     domain: Domain,
     sensitive: tuple[str, ...],

@@ -16,13 +16,8 @@ import numpy.typing as npt
 
 from discreet._core.errors import DomainError, LawNotAvailable, ParameterError
 from discreet._core.lazy import jnp, pl
-from discreet.domain import Commonness, Counts, Domain, Integer, Numeric, Records
-from discreet.domain.column import Column
-from discreet.domain.metric import nearest_codes
-from discreet.mechanisms import Mechanism
-from discreet.mechanisms.base import NEIGHBOURS, DrawnTable
-from discreet.mechanisms.forecast import Forecast, Traits
-from discreet.mechanisms.reading import Contents, Outcome, Reading
+from discreet.domain import Column, Commonness, Counts, Domain, Integer, Numeric, Records, nearest_codes
+from discreet.mechanisms import NEIGHBOURS, Contents, DrawnTable, Forecast, Mechanism, Outcome, Reading, Traits
 from discreet.privacy import Code, Guarantee, Relation
 from discreet.pseudo_posterior.from_domain import bounds_of, sensitive_nulls
 from discreet.pseudo_posterior.likelihood import Columns, quiet, redrawn

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice, integer
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import dist, jax, jnp, numpyro
@@ -33,6 +34,7 @@ _MAP = f"{SHARED}map"
 _HALF_LOG_TAU = 0.9189385332046727  # log(2 pi) / 2
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixtureRegression(ResponseRegression):
     r"""A numeric column given others, by a mixture of up to K normal regressions.

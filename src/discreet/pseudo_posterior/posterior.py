@@ -15,12 +15,11 @@ from discreet._core.arrays import Floats
 from discreet._core.checks import integer, plain, real
 from discreet._core.errors import DomainError, ParameterError
 from discreet.domain import Decimal, Domain, Integer, Numeric
-from discreet.privacy import Code, Guarantee, Relation
-from discreet.privacy.profile import BoundedRangeProfile, power
+from discreet.privacy import BoundedRangeProfile, Code, Guarantee, Relation, power
 from discreet.pseudo_posterior.likelihood import Columns
 from discreet.pseudo_posterior.sampler import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Sampler
 from discreet.pseudo_posterior.synthesiser import FromModel, Synthesiser
-from discreet.releases.content import MechanismFamily
+from discreet.releases import MechanismFamily
 
 _MOST_RECORDS = 2**14
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import real
 from discreet._core.errors import ParameterError, Refused, RelationNotSupported
 from discreet._core.numeric import least_real
@@ -30,6 +31,7 @@ from discreet.pseudo_posterior.weights import ExponentialWeights, LinearWeights,
 _REFITS = 6
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PseudoFit:
     """A fitted pseudo-posterior. Confidential, but for tables drawn from it once and published.
@@ -76,6 +78,7 @@ def safety_factor(n: int) -> float:
     return 1.05 if n > 1000 else 1.10
 
 
+@sealed
 @dataclass(frozen=True, slots=True)
 class PseudoPosterior(ModelPosterior):
     r"""The risk-weighted pseudo-posterior mechanism over any synthesiser.
@@ -432,6 +435,7 @@ class PseudoPosterior(ModelPosterior):
         )
 
 
+@sealed
 class PseudoPosteriorMechanism(ModelMechanism):
     """The pseudo-posterior on a domain."""
 

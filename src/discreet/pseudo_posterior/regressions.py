@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice, integer
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import dist, jnp, numpyro
@@ -32,6 +33,7 @@ class _OneColumn(Synthesiser):
         return (self.column,)
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoissonMean(_OneColumn):
     r"""Counts with one mean: :math:`x_i\sim\mathrm{Poisson}(\mu)`, :math:`\mu\sim\mathrm{Gamma}(a,b)`.
@@ -76,6 +78,7 @@ class PoissonMean(_OneColumn):
         return {"mean": rng.gamma(shape, 1.0 / rate, size=draws)}
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CategoricalShares(_OneColumn):
     r"""One categorical column: :math:`x_i\sim p`, :math:`p\sim\mathrm{Dirichlet}(a,\dots,a)`.
@@ -113,6 +116,7 @@ class CategoricalShares(_OneColumn):
 _GROUP = "group of the record"
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearRegression(ResponseRegression):
     r"""A numeric column given others: :math:`y_i=x_i^\top\beta+u_{g(i)}+\sigma e_i` with normal or Student errors.
@@ -164,6 +168,7 @@ class LinearRegression(ResponseRegression):
         numpyro.sample(self.response.column, errors, obs=data[self.response.column])
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One column of a sequential regression.
@@ -192,6 +197,7 @@ class Step:
         return self.categories - 1 if self.kind == "category" else 1
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequentialRegression(OnDesign):
     """Several columns of mixed type, each by a regression on the ones before it and on the given columns.

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice, integer
 from discreet._core.errors import FileProblem, ParameterError, Refused
 from discreet._core.files import own_folder, together
@@ -31,7 +32,7 @@ from discreet.pseudo_posterior.likelihood import Columns
 from discreet.pseudo_posterior.pseudo import PseudoFit, PseudoPosterior
 from discreet.pseudo_posterior.sampler import PosteriorDraws, Sampler
 from discreet.pseudo_posterior.weights import Risks, Weighting
-from discreet.utility.disclosure import Disclosure
+from discreet.utility import Disclosure
 
 # Statistics across several synthetic tables: resampling distributions and their Wasserstein barycentre.
 
@@ -62,6 +63,7 @@ def resampled(
     return np.array([float(statistic(x[rng.integers(len(x), size=len(x))])) for _ in range(resamples)])
 
 
+@sealed
 def across_tables(
     tables: Sequence[npt.ArrayLike],
     statistic: Callable[[Floats], float],
@@ -87,6 +89,7 @@ def across_tables(
 Statistic = Callable[[Floats], float]
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class FrontierPoint:
     """One weighting, its local bound, and what its tables keep. Confidential.
@@ -129,6 +132,7 @@ class FrontierPoint:
         return abs(self.statistics[statistic][2] - self.data[statistic][2])
 
 
+@sealed
 def frontier(
     mechanism: PseudoPosterior,
     columns: Columns,

@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Booleans, Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import integer, real
 from discreet._core.errors import ParameterError, Refused
 from discreet._core.lazy import handlers, jax, jnp
-from discreet.inference.summary import effective_sample_size, r_hat
+from discreet.inference import effective_sample_size, r_hat
 from discreet.pseudo_posterior.checks import check_model, latent_sites, typical_values
 from discreet.pseudo_posterior.likelihood import (
     SURVEY,
@@ -35,6 +36,7 @@ Progress = Callable[[int, int], None]
 _Draws = tuple[dict[str, npt.NDArray[Any]], Booleans]
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convergence:
     """When Markov chains are relied on.
@@ -78,6 +80,7 @@ class Convergence:
 AS_LONG_AS_ASKED = Convergence(doublings=0)
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PosteriorDraws:
     """Draws from a weighted posterior. Confidential: a draw is covered by the guarantee, the diagnostics are not.
@@ -146,6 +149,7 @@ class PosteriorDraws:
             )
 
 
+@sealed
 class Sampler:
     r"""Draws from :math:`\xi^\alpha(\theta\mid x)\propto\prod_ip(x_i\mid\theta)^{\alpha_iv_i}\,\xi(\theta)`.
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError, Refused
 from discreet._core.lazy import jax, jnp
 from discreet.pseudo_posterior.likelihood import SHARED, Columns, Model, repeated, seeded_model
@@ -32,6 +33,7 @@ class Chain(NamedTuple):
     double: bool = False
 
 
+@sealed
 class Synthesiser(ABC):
     """A Bayesian model of some columns of a table, given others or by themselves.
 
@@ -166,6 +168,7 @@ class Synthesiser(ABC):
         return None
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FromModel(Synthesiser):
     """Any NumPyro model as a synthesiser.

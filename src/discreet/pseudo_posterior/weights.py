@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import real
 from discreet._core.errors import ParameterError
 from discreet.pseudo_posterior.likelihood import rows
@@ -24,6 +25,7 @@ from discreet.pseudo_posterior.sampler import PosteriorDraws, Sampler
 Data = Mapping[str, npt.NDArray[Any]]
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Risks:
     r"""What each record can contribute to the log-likelihood, over posterior draws. Confidential.
@@ -66,6 +68,7 @@ class Risks:
         return 2.0 * (max(0.0, high) - min(0.0, low))
 
 
+@sealed
 class Weighting(ABC):
     """How risks become weights."""
 
@@ -108,6 +111,7 @@ class Weighting(ABC):
         return weights
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unweighted(Weighting):
     """Every record counts in full: the synthesiser without protection, to compare with."""
@@ -116,6 +120,7 @@ class Unweighted(Weighting):
         return np.ones(len(risks))
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearWeights(Weighting):
     r"""The linear map of PP22, equation (10): :math:`\alpha_i=c(1-\tilde f_i)+g`, clipped to [0, 1].
@@ -152,6 +157,7 @@ class LinearWeights(Weighting):
         return replace(self, c=self.c * factor, g=self.g * factor)
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedWeights(Weighting):
     """A map of each risk by itself, falling from 1 at 0 to 0 at infinity (PP22, assumption 2).
@@ -173,6 +179,7 @@ class MappedWeights(Weighting):
         return np.asarray(self.function(risks), dtype=np.float64)
 
 
+@sealed
 def reciprocal(risks: Floats) -> Floats:
     """Return ``1 / (1 + z)``."""
     return np.asarray(1.0 / (1.0 + risks))
@@ -195,6 +202,7 @@ class threshold:  # noqa: N801  # used as a function with one parameter
         return np.asarray(risks < self.at, dtype=np.float64)
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExponentialWeights(Weighting):
     r"""The exponential mechanism with the log-likelihood as utility: one weight :math:`\varepsilon/(2\Delta)` for all.
@@ -213,6 +221,7 @@ class ExponentialWeights(Weighting):
         return np.full(len(risks), self.epsilon / max(2.0 * float(risks.max()), self.epsilon))
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountWeights(Weighting):
     """Weights from isolation (Hu, Savitsky and Williams): one minus the share of records outside a radius.
@@ -258,6 +267,7 @@ class CountWeights(Weighting):
         return self.c * inside + self.g
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncated(Weighting):
     r"""Another weighting with the weights of records dropped whose weighted risk exceeds a bound (PP22, section 4.4).
@@ -292,6 +302,7 @@ class Truncated(Weighting):
         return replace(self, most=self.most * factor)
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaled(Weighting):
     """Another weighting times one factor, as calibration leaves it.

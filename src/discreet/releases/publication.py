@@ -12,17 +12,20 @@ from discreet._core.errors import DiscreetWarning, Refused, RelationNotSupported
 from discreet._core.formats import DelimitedFile
 from discreet._core.lazy import pl
 from discreet._core.random import SecureGenerator, public
-from discreet.confidential import Confidential
-from discreet.confidential.closed import Provenance
-from discreet.domain import Domain
-from discreet.domain.records import Commonness
+from discreet.confidential import Confidential, Provenance
+from discreet.domain import Commonness, Domain
 from discreet.ledger import Request, Run
-from discreet.mechanisms import Forecast, Mechanism, Reading
-from discreet.mechanisms.base import declared, require_made_for, twin_of
-from discreet.mechanisms.calibration import require_budget
-from discreet.mechanisms.reading import Contents
-from discreet.privacy import Budget, Code, Guarantee
-from discreet.privacy.guarantee import require_kind
+from discreet.mechanisms import (
+    Contents,
+    Forecast,
+    Mechanism,
+    Reading,
+    declared,
+    require_budget,
+    require_made_for,
+    twin_of,
+)
+from discreet.privacy import Budget, Code, Guarantee, require_kind
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import (
     Frames,

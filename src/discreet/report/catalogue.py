@@ -19,11 +19,15 @@ from discreet._core.page import OWN, write_own
 from discreet._core.reading import file_sha256
 from discreet._core.text import harmless, sentence
 from discreet._core.version import __version__
-from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, certificate_in
-from discreet.releases.content import no_rows
-from discreet.releases.manifest import MANIFEST
-from discreet.releases.release import taken_for_sample
-from discreet.releases.writing import certificate_path
+from discreet.releases import (
+    FOLDER_CERTIFICATE,
+    MANIFEST,
+    PARTS_CERTIFICATE,
+    certificate_in,
+    certificate_path,
+    no_rows,
+    taken_for_sample,
+)
 from discreet.report.promise import Promise
 from discreet.report.released import declared
 

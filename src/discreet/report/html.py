@@ -10,24 +10,25 @@ from pathlib import Path
 from typing import Any
 
 from discreet import wording
+from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError
 from discreet._core.files import check_outputs
 from discreet._core.page import FilePath, rendered, require_page, write_own
 from discreet._core.text import about, full_sentence
-from discreet.confidential.custodian import reveal_to_custodian
-from discreet.confidential.public import public_domain
+from discreet.confidential import public_domain, reveal_to_custodian
 from discreet.domain import Domain
-from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, certificate_in
-from discreet.releases.content import utility_facts
-from discreet.releases.verification import Check
-from discreet.releases.writing import certificate_path
+from discreet.releases import (
+    FOLDER_CERTIFICATE,
+    PARTS_CERTIFICATE,
+    Check,
+    certificate_in,
+    certificate_path,
+    utility_facts,
+)
 from discreet.report.ledger_page import place_in_ledger
 from discreet.report.promise import Promise, curves, joint
 from discreet.report.released import MOST_COLUMNS, Estimates, declared, fact, pictures, released_columns
-from discreet.utility import compare
-from discreet.utility.columns import confidential_shares, shown
-from discreet.utility.comparison import disclosure_cells
-from discreet.utility.measures import Measured
+from discreet.utility import Measured, compare, confidential_shares, disclosure_cells, shown
 
 CONFIDENTIAL = "Confidential: contains numbers computed from the private data"
 """The banner of a report that shows the confidential table."""
@@ -46,6 +47,7 @@ _MEANINGS = {
 }
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """What :func:`write_report` wrote.
@@ -70,6 +72,7 @@ class Report:
         return all(check.agrees for check in self.checks)
 
 
+@sealed
 def write_report(
     release: FilePath,
     out: FilePath,

@@ -11,9 +11,7 @@ from typing import Any
 from discreet._core.charts import Chart, Points, spending_chart
 from discreet._core.page import FilePath, rendered, require_page, write_own
 from discreet._core.text import about, as_written, counted, rounded_down, rounded_up
-from discreet.ledger import Ledger
-from discreet.ledger.export import Entry, entries
-from discreet.ledger.status import power
+from discreet.ledger import Entry, Ledger, entries, power
 
 MOST_ENTRIES = 500
 """Rows of a table of entries."""

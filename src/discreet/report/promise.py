@@ -14,11 +14,8 @@ from discreet._core.charts import attack_chart, profile_chart
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.text import about, full_sentence, rounded_down, rounded_up
 from discreet.mechanisms import Contents, Mechanism
-from discreet.privacy import Guarantee, Profile, compose
-from discreet.privacy.guarantee import LEVELS, TradeOff, against_guessing, furthest
-from discreet.releases import Certificate, verify
-from discreet.releases.content import certified_release
-from discreet.releases.verification import SECONDS, Check, promised_now, within
+from discreet.privacy import LEVELS, Guarantee, Profile, TradeOff, against_guessing, compose, furthest
+from discreet.releases import SECONDS, Certificate, Check, certified_release, promised_now, verify, within
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

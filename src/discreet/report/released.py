@@ -11,22 +11,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.boundary import sealed
 from discreet._core.charts import Chart, band_chart, column_chart, forest_chart, release_figure
 from discreet._core.errors import DiscreetError, FileProblem
 from discreet._core.lazy import pl
 from discreet._core.text import about, as_written, counted, full_sentence, percent_as_written, rounded_up
-from discreet.confidential.source import Source, open_source
-from discreet.domain import Domain
-from discreet.domain.temporal import moment_text
-from discreet.inference import posterior
-from discreet.inference.population import Posterior
-from discreet.inference.summary import Estimate, bounded, jumps, points
-from discreet.mechanisms.likelihood import no_posterior
-from discreet.privacy.guarantee import TradeOff
-from discreet.releases import Certificate
-from discreet.releases.verification import guarantee_of
+from discreet.confidential import Source, open_source
+from discreet.domain import Domain, moment_text
+from discreet.inference import Estimate, Posterior, bounded, jumps, points, posterior
+from discreet.mechanisms import no_posterior
+from discreet.privacy import TradeOff
+from discreet.releases import Certificate, guarantee_of
 from discreet.report.promise import Promise
-from discreet.utility.columns import Bins, Shares, bins_of
+from discreet.utility import Bins, Shares, bins_of
 
 MOST_COLUMNS = 40
 """Columns that a report draws."""
@@ -142,6 +139,7 @@ def fact(value: Any) -> str:
     return str(value)
 
 
+@sealed
 def picture(released: Any, certificate: Certificate, out: str | os.PathLike[str], *, confidential: Any = None) -> Path:
     """Draw the released values of the first column beside the trade-off of the best attacker, as PNG, SVG or PDF.
 

@@ -23,15 +23,10 @@ from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.confidential import Confidential, confidential
 from discreet.domain import Counts, Domain, Numeric, Records
-from discreet.ledger import Request, Run
-from discreet.ledger.request import Watch
-from discreet.mechanisms import Mechanism
-from discreet.mechanisms.base import twin_of
-from discreet.mechanisms.reading import Estimates
-from discreet.mechanisms.state import kept_state
+from discreet.ledger import Request, Run, Watch
+from discreet.mechanisms import Estimates, Mechanism, kept_state, twin_of
 from discreet.privacy import Budget
-from discreet.releases.publication import carry_out, offer_of
-from discreet.releases.release import Release
+from discreet.releases import Release, carry_out, offer_of
 from discreet.testing.enumeration import table_of
 from discreet.testing.facts import BUDGET, RECORDS, SIZE, small_domain, small_mechanism
 from discreet.testing.statistics import RATE

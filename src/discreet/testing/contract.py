@@ -19,8 +19,7 @@ from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.domain import Counts, Records
 from discreet.mechanisms import Mechanism
-from discreet.privacy import Profile, Relation
-from discreet.privacy.profile import keeps_shape
+from discreet.privacy import Profile, Relation, keeps_shape
 from discreet.testing.behaviour import (
     check_declared,
     check_estimates,

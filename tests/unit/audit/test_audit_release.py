@@ -16,9 +16,9 @@ from scipy.stats import binom
 from discreet._core.random import seeded
 from discreet.audit.attacks import ATTACKS, attack_results, divided_pairs, random_pairs
 from discreet.audit.coded import CodedUnits, coded_counts, coded_tables
+from discreet.audit.data_split import Split, random_parts
 from discreet.audit.guesses import Null, StatedProfile
 from discreet.audit.release import LEVEL, audit_release, claimed
-from discreet.audit.split import Split, random_parts
 from discreet.cli.entry import run
 from discreet.confidential import Confidential, reveal_to_custodian
 from discreet.domain import Counts, Domain, Integer, Records

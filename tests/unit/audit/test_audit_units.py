@@ -14,9 +14,9 @@ from scipy.stats import binom
 from discreet._core.random import seeded
 from discreet.audit.attacks import ATTACKS, attack_results, differences, divided_pairs, joined, random_pairs
 from discreet.audit.coded import CodedUnits, coded_tables
+from discreet.audit.data_split import Split
 from discreet.audit.guesses import Null, StatedProfile
 from discreet.audit.release import LEVEL
-from discreet.audit.split import Split
 from discreet.cli.entry import run
 from discreet.domain import Counts, Domain, Integer, Records
 from discreet.errors import DataError
@@ -180,7 +180,7 @@ def test_no_unit_is_parted(place: Path) -> None:
 
 def test_every_unit_is_as_likely_in_the_control() -> None:
     """Whatever the number of its records: 600 draws of one of three units, each within 1e-6 of a third."""
-    from discreet.audit.split import random_parts, rows_of_units
+    from discreet.audit.data_split import random_parts, rows_of_units
 
     numbers = np.array([0, 1, 1, 2, 2, 2])
     seen = np.zeros(3)

@@ -13,7 +13,7 @@ from discreet import Budget
 from discreet.domain import Domain, Integer
 from discreet.releases import Certificate, verify
 from discreet.report import picture
-from discreet.report.demo import demo
+from discreet.report.demonstration import demo
 
 pytest.importorskip("matplotlib")
 

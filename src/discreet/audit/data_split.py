@@ -26,10 +26,8 @@ from discreet._core.lazy import pl
 from discreet._core.random import secure
 from discreet._core.reading import MOST_BYTES, read_json
 from discreet.audit.instance import BANNER
-from discreet.confidential.opening import open_confidential
-from discreet.confidential.units import NO_UNIT
-from discreet.confidential.values import raw_rows
-from discreet.domain.column import missing_in
+from discreet.confidential import NO_UNIT, open_confidential, raw_rows
+from discreet.domain import missing_in
 
 VERSION, OF_UNITS = 1, 2
 """Of records of a split: record by record, and by whole units, which earlier releases of this program cannot read."""

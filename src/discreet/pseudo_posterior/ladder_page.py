@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError, Refused
 from discreet._core.page import NOTICE, OWN, write_own
 from discreet._core.text import about, aligned, rounded_up
-from discreet.domain import Domain
-from discreet.domain.column import Column
+from discreet.domain import Column, Domain
 from discreet.pseudo_posterior.attacked import held_columns, held_rows
 from discreet.pseudo_posterior.pseudo import PseudoPosterior
 from discreet.pseudo_posterior.risk_frontier import FrontierPoint, Statistic, frontier
 from discreet.pseudo_posterior.weights import LinearWeights, Unweighted, Weighting
-from discreet.utility.comparison import disclosure_cells
+from discreet.utility import disclosure_cells
 
 LADDER: Mapping[str, Weighting] = {
     "unweighted": Unweighted(),
@@ -35,6 +35,7 @@ PAGE = "frontier.html"
 _MOST_SHARES = 8
 
 
+@sealed
 def frontier_page(points: Sequence[FrontierPoint], out: str | os.PathLike[str]) -> Path:
     """Write a frontier as one HTML page without any other file: choose a statistic and an epsilon. Confidential.
 
