@@ -106,6 +106,9 @@ def laplace_losses(scale: float, shift: int) -> npt.NDArray[np.float64]:
     return one
 
 
+_SMOOTH = 2.0  # the least scale from which on a sum of discrete Gaussians has no residues
+
+
 @sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscreteGaussianPair(Profile):
@@ -148,7 +151,8 @@ class DiscreteGaussianPair(Profile):
         while True:
             back = np.arange(done, done + chunk, dtype=np.float64)
             w = top - back
-            mass = np.exp(-(w * w) / (2.0 * counts * s2)) * theta[w.astype(np.int64) % counts]
+            weight = theta[0] if self.scale >= _SMOOTH else theta[w.astype(np.int64) % counts]
+            mass = np.exp(-(w * w) / (2.0 * counts * s2)) * weight
             part = mass * -np.expm1(-(gap + back * (g / s2)))
             value += float(part.sum())
             done += chunk
@@ -165,7 +169,7 @@ def _residues(scale: float, counts: int) -> npt.NDArray[np.float64]:
     below, the law is convolved, whose terms are all positive.
     """
     variance = counts * scale * scale
-    if scale >= 2.0:
+    if scale >= _SMOOTH:
         return np.full(counts, 1.0 / math.sqrt(2.0 * math.pi * variance))
     reach = max(math.ceil(13.0 * scale), counts) + 1  # leaves out a relative 1e-36
     z = np.arange(-reach, reach + 1, dtype=np.float64)
