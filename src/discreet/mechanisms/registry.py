@@ -16,41 +16,43 @@ from discreet.domain import DECLARED, Domain, Integer, Numeric
 from discreet.mechanisms.base import Mechanism, require_relation
 from discreet.privacy import Budget, Guarantee, Relation, RelationName
 
-_NAMES = {
-    "dirichlet-process": "PitmanYor",
-    "pitman-yor": "PitmanYor",
-    "dirichlet-multinomial": "DirichletMultinomial",
-    "smoothed-histogram": "SmoothedHistogram",
-    "reveal-or-obscure": "RevealOrObscure",
-    "data-specific-reveal-or-obscure": "DataSpecificRevealOrObscure",
-    "subsampled-randomised-response": "SubsampledRandomisedResponse",
-    "perturbed-histogram": "PerturbedHistogram",
-    "hierarchical-histogram": "HierarchicalHistogram",
-    "signed-measure": "SignedMeasure",
-    "gaussian-smoothed-histogram": "GaussianSmoothedHistogram",
-    "laplace-projection-sampler": "LaplaceProjectionSampler",
-    "exponential-histogram": "ExponentialHistogram",
-    "stability-histogram": "StabilityHistogram",
-    "stabilised-pitman-yor": "StabilisedPitmanYor",
-    "urn-histogram": "UrnHistogram",
-    "marginals": "Marginals",
-    "private-evolution": "PrivateEvolution",
-}
+_NAMES = (
+    "dirichlet-process",
+    "pitman-yor",
+    "dirichlet-multinomial",
+    "smoothed-histogram",
+    "reveal-or-obscure",
+    "data-specific-reveal-or-obscure",
+    "subsampled-randomised-response",
+    "perturbed-histogram",
+    "hierarchical-histogram",
+    "signed-measure",
+    "gaussian-smoothed-histogram",
+    "laplace-projection-sampler",
+    "exponential-histogram",
+    "stability-histogram",
+    "stabilised-pitman-yor",
+    "urn-histogram",
+    "marginals",
+    "private-evolution",
+)
+"""``my-mechanism`` is the class ``MyMechanism`` in the file ``my_mechanism.py``."""
+_ALIASES: Mapping[str, tuple[str, dict[str, Any]]] = {"dirichlet-process": ("pitman-yor", {"discount": 0.0})}
+"""Names of mechanisms at a parameter that is fixed."""
 MODELS = {
     "pseudo-posterior": "discreet.pseudo_posterior.pseudo.PseudoPosteriorMechanism",
     "censored-posterior": "discreet.pseudo_posterior.censored.CensoredPosteriorMechanism",
 }
 """Mechanisms of a package above this one, which certificates name and nobody can ask for by name."""
-_ALIASES: dict[str, dict[str, Any]] = {"dirichlet-process": {"discount": 0.0}}
-_FILES = {kind: name.replace("-", "_") for name, kind in _NAMES.items()}
 
 
 class _Registry(Mapping[str, type[Mechanism]]):
     """Mechanisms by name; each is loaded when it is looked up."""
 
     def __getitem__(self, name: str) -> type[Mechanism]:
-        kind: type[Mechanism] = _loaded(_NAMES[name])
-        return kind
+        if name not in _NAMES:
+            raise KeyError(name)
+        return _loaded(_ALIASES.get(name, (name, {}))[0])
 
     def __iter__(self) -> Iterator[str]:
         return iter(_NAMES)
@@ -74,8 +76,7 @@ def named(name: str) -> type[Mechanism]:
     """
     if name not in _NAMES:
         raise ParameterError(f"there is no mechanism {name!r}. The mechanisms are: {', '.join(REGISTRY)}")
-    kind: type[Mechanism] = _loaded(_NAMES[name])
-    return kind
+    return REGISTRY[name]
 
 
 def certified_type(name: str) -> type[Mechanism]:
@@ -89,12 +90,12 @@ def certified_type(name: str) -> type[Mechanism]:
 
 def alias_of(name: str) -> dict[str, Any]:
     """Return the parameters that a registry name fixes, where it is another name of a mechanism; else nothing."""
-    return dict(_ALIASES.get(name, {}))
+    return dict(_ALIASES.get(name, (name, {}))[1])
 
 
 def first_names() -> list[str]:
     """Return one registry name a mechanism, the first: every mechanism once, under its alias where it has one."""
-    return list({kind: name for name, kind in reversed(_NAMES.items())}.values())[::-1]
+    return list({_ALIASES.get(name, (name, {}))[0]: name for name in reversed(_NAMES)}.values())[::-1]
 
 
 def require_kept(name: str, domain: Domain, *, keeps: bool) -> None:
@@ -117,8 +118,10 @@ def require_kept(name: str, domain: Domain, *, keeps: bool) -> None:
 
 
 @cache
-def _loaded(kind: str) -> Any:
-    return getattr(import_module(f"discreet.mechanisms.{_FILES[kind]}"), kind)
+def _loaded(name: str) -> type[Mechanism]:
+    module = import_module(f"discreet.mechanisms.{name.replace('-', '_')}")
+    mechanism_type: type[Mechanism] = getattr(module, name.title().replace("-", ""))
+    return mechanism_type
 
 
 # Guarantees and calibration by name, from public parameters: on a domain, or from plain numbers. No table.
