@@ -15,7 +15,6 @@ from discreet._core.text import about
 from discreet.domain import Domain, Numeric
 from discreet.ledger import Request
 from discreet.mechanisms import Mechanism, SteppedMechanism, named
-from discreet.planner.predicted import Reference, predicted_w1, width_error
 from discreet.privacy import Budget
 from discreet.releases import POOR_UTILITY
 
@@ -117,6 +116,8 @@ class _Search:
 
     def _error(self, exponent: int) -> float:
         """Return the predicted error of this many cells, infinite where the mechanism cannot have them."""
+        from discreet.planner.predicted import width_error
+
         try:
             mechanism = self.calibrated(1 << exponent)
             moved = self.moved(min(exponent, self.predicted))
@@ -132,6 +133,8 @@ class _Search:
 
     def _moved(self, exponent: int) -> float:
         """Return the predicted error but for the width of cells."""
+        from discreet.planner.predicted import predicted_w1, width_error
+
         mechanism = self.calibrated(1 << exponent)
         size = self.n if self.size is None else self.size
         draws = max(2, mechanism.forecast(self.n).draws // 4)
@@ -159,6 +162,8 @@ def _spacing(column: Numeric) -> str:
 
 def said_before(mechanism: Mechanism, request: Request, *, n: int, reference: Any = None) -> list[str]:
     """Say what a mechanism's steps will do, and compare them with no step at all and with a histogram."""
+    from discreet.planner.predicted import Reference, predicted_w1
+
     if not isinstance(mechanism, SteppedMechanism):
         return []
     drawn, like = request.size or n, Reference.of(reference, mechanism.domain)

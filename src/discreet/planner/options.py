@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from operator import itemgetter
@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 from discreet import wording
 from discreet._core.boundary import sealed
-from discreet._core.checks import choice
-from discreet._core.errors import DiscreetError, Fault, MissingExtra, ParameterError, Refused
+from discreet._core.errors import DiscreetError, Fault, MissingExtra, Refused
 from discreet._core.numeric import least_integer
 from discreet._core.text import about, aligned, counted, percent
 from discreet.domain import Domain
@@ -22,7 +21,6 @@ from discreet.ledger import Request
 from discreet.mechanisms import (
     LAWS,
     READING_ONLY,
-    SAMPLINGS,
     Forecast,
     Mechanism,
     NoiseLaw,
@@ -32,6 +30,7 @@ from discreet.mechanisms import (
     scale_solution,
 )
 from discreet.planner.cells import with_cells
+from discreet.planner.choice import required
 from discreet.planner.predicted import Reference, predicted_errors, sampling_errors, summed
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.releases import POOR_UTILITY
@@ -97,20 +96,6 @@ class Comparison:
     def errors_without_privacy(self) -> dict[str, float]:
         """The same of each column, in its own unit."""
         return sampling_errors(self.domain, self.size, self.reference)
-
-
-def require_current(given: Iterable[str], moved: Mapping[str, str]) -> None:
-    """Refuse an argument of earlier versions, with what is written now."""
-    for name in given:
-        if name in moved:
-            raise ParameterError(f"{name}=... is an argument of earlier versions. Write {moved[name]}")
-
-
-def required(budget: Budget | None) -> Budget:
-    """Return a budget. Raises ParameterError where there is none."""
-    if budget is None:
-        raise ParameterError("the budget is what the release may spend. Write Budget(epsilon=..., delta=...)")
-    return budget
 
 
 _Fact = TypeVar("_Fact")
@@ -244,17 +229,6 @@ def private_step(mechanism: Mechanism) -> tuple[Any, ...]:
     names = [item.name for item in fields(mechanism) if item.compare and item.metadata != READING_ONLY]
     values = {name: getattr(mechanism, name) for name in names}
     return type(mechanism).log_prob, {name: value for name, value in values.items() if value is not None}
-
-
-def with_sampling(kind: type[Mechanism], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that are given, with the sampling where the mechanism has one: the default if not given.
-
-    Raises ParameterError when there is no such sampling.
-    """
-    sampling = given.get("sampling") or SAMPLINGS[0]
-    choice("sampling", sampling, SAMPLINGS)
-    others = {name: value for name, value in given.items() if name != "sampling"}
-    return {"sampling": sampling, **others} if "sampling" in kind.__dataclass_fields__ else others
 
 
 def considered(name: str, comparison: Comparison, fixed: dict[str, Any], *, sized: bool) -> Option:

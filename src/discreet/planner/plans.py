@@ -17,6 +17,7 @@ from discreet.domain import Domain
 from discreet.ledger import Ledger, Replacement, Request
 from discreet.mechanisms import Mechanism, first_names, named, shown_cells
 from discreet.planner.cells import chosen_cells
+from discreet.planner.choice import require_current, required, with_sampling
 from discreet.planner.options import (
     Comparison,
     Option,
@@ -24,10 +25,7 @@ from discreet.planner.options import (
     fewer_cells,
     predicted,
     private_step,
-    require_current,
-    required,
     shown_options,
-    with_sampling,
     wrapped,
 )
 from discreet.planner.predicted import Reference

@@ -27,7 +27,8 @@ from discreet.domain import Domain
 from discreet.ledger import Replacement, Request
 from discreet.mechanisms import Mechanism, named, require_kept
 from discreet.planner.cells import with_cells
-from discreet.planner.options import UNIT, Comparison, required, with_sampling, wrapped
+from discreet.planner.choice import required, with_sampling
+from discreet.planner.options import UNIT, Comparison, wrapped
 from discreet.planner.plans import planned
 from discreet.planner.predicted import Reference
 from discreet.privacy import Budget, Guarantee, Profile, Unit, compose
