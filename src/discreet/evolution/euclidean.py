@@ -14,7 +14,7 @@ from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.checks import flag, real
 from discreet._core.errors import ParameterError
-from discreet.domain import Domain, Numeric, Records, first_and_last, nearest_codes
+from discreet.domain import Domain, Records, first_and_last, nearest_codes
 from discreet.evolution.api import API, in_blocks, plain_norm, settled_norm
 
 _SCALES = 64
@@ -226,7 +226,7 @@ class Ball(_GaussianVariations):
 
     def __post_init__(self) -> None:
         for name, column in self.domain.columns.items():
-            if not isinstance(column, Numeric) or column.finite or column.nullable:
+            if column.finite or column.open or column.nullable:
                 raise ParameterError(
                     f"column {name!r}: a ball needs continuous numeric columns without nulls. Use the API Box"
                 )

@@ -93,11 +93,10 @@ class Coded:
         for part in self.x.parts():
             columns = list(part.records.columns)
             for i in self.columns:
-                column = closed[i]
-                assert isinstance(column, Category)  # made of open labels
-                place: dict[str | None, int] = {label: code for code, label in enumerate(column.categories)}
+                labels = closed[i].labels or ()
+                place: dict[str | None, int] = {label: code for code, label in enumerate(labels)}
                 other = len(place) - 1
-                place[None] = len(column.categories)
+                place[None] = len(labels)
                 codes = [place.get(label, other) for label in columns[i].tolist()]
                 columns[i] = np.array(codes, dtype=np.int64)
             yield Counts(records=Records(columns=tuple(columns)), frequencies=part.frequencies)
@@ -136,10 +135,9 @@ def labelled(
     for chunk in chunks:
         columns = list(chunk.columns)
         for i in places:
-            category = narrow[i]
-            assert isinstance(category, Category)
-            labels = np.array([*category.categories, None], dtype=object)[columns[i].astype(np.int64)]
-            others = np.flatnonzero(columns[i] == len(category.categories) - 1)
+            known = narrow[i].labels or ()
+            labels = np.array([*known, None], dtype=object)[columns[i].astype(np.int64)]
+            others = np.flatnonzero(columns[i] == len(known) - 1)
             labels[others] = wide[i].draw(len(others), rng, first=first[i])
             first[i] += len(others)
             columns[i] = labels

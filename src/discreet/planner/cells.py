@@ -54,7 +54,7 @@ def with_cells(
     their own keep it and stay continuous. Where noise is added to tables of few columns, each column gets the number of
     cells that the mechanism says.
     """
-    columns = [name for name, c in domain.columns.items() if isinstance(c, Numeric) and not c.finite and c.base is None]
+    columns = [name for name, c in domain.columns.items() if not c.finite and not c.open and c.base is None]
     if not columns or not kind.traits.needs_cells:
         return domain
 
@@ -79,10 +79,10 @@ def _cut(domain: Domain, names: list[str], cells: int, *, judged: bool = False) 
 
     Log-spaced cells are judged as linear ones of the logarithm.
     """
+    columns = {name: cast("Numeric", domain.columns[name]) for name in names}
     cut = {
         name: _linear(column, cells) if judged else replace(column, cells=cells, spacing=_spacing(column))
-        for name, column in domain.columns.items()
-        if isinstance(column, Numeric) and name in names
+        for name, column in columns.items()
     }
     return Domain(columns={**domain.columns, **cut}, metric_weights=domain.metric_weights)
 
@@ -148,8 +148,8 @@ def chosen_cells(declared: Domain, used: Domain) -> list[str]:
         f"{about(np.diff(column.edges).max(), 4)} wide, chosen from its bounds, the number of records, the budget "
         "and the size. Where in its cell a released value lies is not from the data. If this is too coarse, declare "
         "cells"
-        for name, column in used.columns.items()
-        if isinstance(column, Numeric) and column != declared.columns[name]
+        for name, column in cast("dict[str, Numeric]", used.columns).items()
+        if column != declared.columns[name]
     ]
 
 

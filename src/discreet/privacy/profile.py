@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Decimal as Exact
 from fractions import Fraction
 from functools import reduce
 from itertools import pairwise
@@ -66,7 +66,7 @@ class Profile(ABC):
     def _delta(self, epsilon: float) -> float:
         """Return delta at ``0 <= epsilon <= furthest``, below the pure epsilon, on the safe side."""
 
-    def delta(self, epsilon: float | Fraction | Decimal) -> float:
+    def delta(self, epsilon: float | Fraction | Exact) -> float:
         """Return the delta of the guarantee at ``epsilon``.
 
         Parameters
@@ -194,13 +194,13 @@ def keeps_shape(profile: Profile, epsilons: Sequence[float] | None = None) -> bo
     return falls and all(delta[i] <= _line(x, delta, i - 1, i + 1, i) * (1.0 + _BENDS) for i in inner)
 
 
-def _as_float(value: float | Fraction | Decimal) -> float:
+def _as_float(value: float | Fraction | Exact) -> float:
     """Return a number as a float whose written decimal is not above it."""
     try:
         number = float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
-    if isinstance(value, (Fraction, Decimal)) and math.isfinite(number) and written(number) > Fraction(value):
+    if isinstance(value, (Fraction, Exact)) and math.isfinite(number) and written(number) > Fraction(value):
         return math.nextafter(number, -math.inf)
     return number
 
