@@ -114,8 +114,8 @@ def returned(kind: Any) -> typing.Iterator[type[Any]]:
 )
 def test_what_is_returned_is_in_the_reference(namespace: str) -> None:
     module = importlib.import_module(namespace)
-    public = {item for other in NAMESPACES for item in vars(importlib.import_module(other)).values()
-              if inspect.isclass(item) and item.__name__ in exported(other)}  # fmt: skip
+    members = [getattr(importlib.import_module(other), name) for other in NAMESPACES for name in exported(other)]
+    public = {member for member in members if inspect.isclass(member)}
     pages = "\n".join(path.read_text(encoding="utf-8") for path in REFERENCE.glob("*.md"))
     for name in module.__all__:
         for kind in returned(getattr(module, name)):

@@ -308,10 +308,14 @@ class Column(ABC):
 
     def coordinates(self, values: pl.Series) -> npt.NDArray[np.float64]:
         """Return values without nulls as numbers in the unit of :meth:`positions`, clipped where that is declared."""
-        numbers = _numbers(values, self.kind)
+        numbers = self._numbers(values)
         if self._clipped_to is not None:
-            numbers = np.clip(numbers, *_numbers(pl.Series(self._clipped_to), self.kind))
+            numbers = np.clip(numbers, *self._numbers(pl.Series(self._clipped_to)))
         return numbers
+
+    def _numbers(self, values: pl.Series) -> npt.NDArray[np.float64]:
+        """Return values without nulls as numbers in the unit of :meth:`positions`."""
+        return values.cast(pl.Float64).to_numpy()
 
     @property
     def _clipped_to(self) -> tuple[Any, Any] | None:
@@ -459,16 +463,6 @@ def outside(below: npt.NDArray[np.bool_], above: npt.NDArray[np.bool_]) -> Itera
     """Yield the values below and above the bounds of a column."""
     yield Misfit("a value lies below the declared lower bound", WIDEN, below)
     yield Misfit("a value lies above the declared upper bound", WIDEN, above)
-
-
-def _numbers(values: pl.Series, kind: str) -> npt.NDArray[np.float64]:
-    """Return days since 1970-01-01 for dates, seconds for datetimes (since then) and durations, else the numbers."""
-    if kind == "date":
-        return values.cast(pl.Date).to_physical().cast(pl.Float64).to_numpy()
-    if kind in ("datetime", "duration"):
-        exact = values.cast(pl.Datetime("us")) if values.dtype == pl.Date else values.dt.cast_time_unit("us")
-        return exact.to_physical().cast(pl.Float64).to_numpy() / 1e6
-    return values.cast(pl.Float64).to_numpy()
 
 
 def _type_name(dtype: pl.DataType) -> str:

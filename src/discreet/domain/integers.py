@@ -181,6 +181,9 @@ class LatticeColumn(Column):
     def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
         """Return values of the declared type."""
 
+    def _numbers(self, values: pl.Series) -> npt.NDArray[np.float64]:
+        return self._to_units(values) / round(1.0 / self._unit)
+
     def _codes(self, series: pl.Series, name: str | None) -> Codes:
         for stray in self._strays(series):
             if stray.where.any():
@@ -297,6 +300,8 @@ class Integer(LatticeColumn):
     def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
         return pl.Series(units.astype(self.dtype))
 
+    _numbers = Column._numbers
+
 
 # Exact decimal numbers with a fixed number of digits after the point.
 
@@ -401,3 +406,5 @@ class Decimal(LatticeColumn):
         kind = pl.Decimal(38, self.digits)
         shifted: pl.Series = pl.Series(units).cast(kind) / 10**self.digits
         return shifted.cast(kind)
+
+    _numbers = Column._numbers

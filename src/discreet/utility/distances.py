@@ -148,8 +148,12 @@ def total_variation(
     x_labels, y_labels = np.asarray(x), np.asarray(y)
     x_weight, y_weight = require_weights("x", x_labels, x_weights), require_weights("y", y_labels, y_weights)
     signed, top = signed_masses(x_weight, len(x_labels), y_weight, len(y_labels))
-    labels, places = np.unique(np.concatenate((x_labels, y_labels)), return_inverse=True)
-    difference = np.zeros(len(labels), dtype=signed.dtype)
+    labels = np.concatenate((x_labels, y_labels))
+    if labels.dtype == object:  # of several kinds, which have no order
+        first: dict[object, int] = {}
+        labels = np.array([first.setdefault(label, len(first)) for label in labels.tolist()])
+    _, places = np.unique(labels, return_inverse=True)
+    difference = np.zeros(places.max() + 1, dtype=signed.dtype)
     np.add.at(difference, places, signed)
     return float(np.abs(difference).sum(dtype=np.float64) / (2.0 * top))
 
