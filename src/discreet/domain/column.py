@@ -57,6 +57,8 @@ class Column(ABC):
     """
 
     kind: ClassVar[str]
+    position_unit: ClassVar[str] = ""
+    """What positions and distances are counted in; empty where it is the column's own unit."""
     nulls: str = "error"
     base: Any = field(default=None, hash=False)
     _weights: ExactWeights | None = field(init=False, repr=False, compare=False, default=None)

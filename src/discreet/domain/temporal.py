@@ -66,6 +66,7 @@ class Date(LatticeColumn):
 
     kind: ClassVar[str] = "date"
     _unit: ClassVar[float] = 1.0
+    position_unit: ClassVar[str] = "days"
 
     def __post_init__(self) -> None:
         self._need("lower", "its first day", "lower = 1900-01-01")
@@ -140,6 +141,7 @@ class Datetime(LatticeColumn):
 
     kind: ClassVar[str] = "datetime"
     _unit: ClassVar[float] = 1e-6
+    position_unit: ClassVar[str] = "seconds"
     step: Any = None
     time_zone: str | None = None
 
@@ -244,6 +246,7 @@ class Duration(LatticeColumn):
 
     kind: ClassVar[str] = "duration"
     _unit: ClassVar[float] = 1e-6
+    position_unit: ClassVar[str] = "seconds"
     step: Any = None
 
     def __post_init__(self) -> None:

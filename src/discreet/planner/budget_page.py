@@ -32,7 +32,6 @@ FALSE_ALARMS = (1, 2, 5, 10, 20)
 _EACH_WAY, _PER_DECADE, _LARGEST = 8, 6, 100.0
 _SHOWN_PAIRS = 10
 _OPTION = "--"
-_UNITS = {"date": "days", "datetime": "seconds", "duration": "seconds"}
 
 Plans = Sequence[tuple[Plan, PairErrors | None]]
 
@@ -249,7 +248,7 @@ def measured_in(column: Column) -> str:
         return "% of records with another value"
     if column.labels is not None:
         return "% of the way from the first category to the last"
-    return _UNITS.get(column.kind, "")
+    return column.position_unit
 
 
 def _risks(plan: Plan, before: Sequence[dict[str, Any]]) -> Iterator[list[str]]:

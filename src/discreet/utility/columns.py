@@ -106,9 +106,6 @@ def _compare_labels(column: Column, x: _Sample, y: _Sample, **fields: Any) -> Co
     return ColumnComparison(**fields, metric="0 or 1 (total variation)", shares=_label_shares(column, x, y))
 
 
-_UNITS = {"date": "days", "datetime": "seconds", "duration": "seconds"}
-
-
 def _compare_on_the_line(column: Column, x: _Sample, y: _Sample, **fields: Any) -> ColumnComparison:
     distance: float | None = None
     scaled: float | None = None
@@ -122,7 +119,7 @@ def _compare_on_the_line(column: Column, x: _Sample, y: _Sample, **fields: Any) 
     if column.labels is not None:
         fields["wasserstein"] = scaled
         return ColumnComparison(**fields, metric="rank / (K - 1)", shares=_label_shares(column, x, y))
-    metric = _UNITS.get(column.kind, "the column's unit")
+    metric = column.position_unit or "the column's unit"
     return ColumnComparison(**fields, metric=metric, data=x.summary(), release=y.summary())
 
 
