@@ -9,7 +9,6 @@ from typing import Any
 
 from discreet._core.text import as_written, counted, harmless, listing, paragraph, rounded_down, rounded_up, table
 from discreet.ledger.events import Book, Event
-from discreet.ledger.filters import Cost
 
 _FALSE_ALARMS = 0.05
 
@@ -86,10 +85,10 @@ class LedgerStatus:
 
     @property
     def _attacker(self) -> str:
-        now, whole = (rounded_up(100.0 * power(_FALSE_ALARMS, **pair)) for pair in (self.spent, self.budget))
+        now, total = (rounded_up(100.0 * power(_FALSE_ALARMS, **pair)) for pair in (self.spent, self.budget))
         return (
             "What is promised is the whole budget: the best attacker who sees all releases in the ledger, and raises a "
-            f"false alarm about one record in 20, detects at most {whole} % of true ones. Without any release it is 5 "
+            f"false alarm about one record in 20, detects at most {total} % of true ones. Without any release it is 5 "
             f"%. If the amount spent so far had been the whole budget, it would be {now} %"
         )
 
@@ -114,7 +113,10 @@ class LedgerStatus:
 
 def status_of(book: Book, first: Event, last: Event) -> LedgerStatus:
     """Return where a ledger stands after its last event."""
-    spent, left = (_pair(of(last.spent, book.whole)) for of in (book.currency.worth, book.currency.left))
+    spent, left = (
+        dict(zip(("epsilon", "delta"), convert(last.spent, book.budget), strict=True))
+        for convert in (book.currency.worth, book.currency.left)
+    )
     return LedgerStatus(
         dataset=book.dataset,
         currency=book.currency.name,
@@ -128,12 +130,6 @@ def status_of(book: Book, first: Event, last: Event) -> LedgerStatus:
     )
 
 
-def in_words(book: Book, cost: Cost) -> str:
-    """Return a cost in the words of its currency."""
-    loss = "epsilon" if book.currency.name == "sums" else "rho"
-    return f"{loss} {rounded_up(float(cost.loss))} and delta {rounded_up(float(cost.delta))}"
-
-
 def power(false_alarms: float, *, epsilon: float, delta: float) -> float:
     """Return the greatest power of a test between two neighbours under an (epsilon, delta) promise."""
     if not math.isfinite(epsilon):
@@ -141,7 +137,3 @@ def power(false_alarms: float, *, epsilon: float, delta: float) -> float:
     alone = math.exp(min(epsilon, 700.0)) * false_alarms + delta
     missed = math.exp(-epsilon) * (1.0 - delta - false_alarms)
     return min(1.0, alone, 1.0 - max(0.0, missed))
-
-
-def _pair(values: tuple[float, float]) -> dict[str, float]:
-    return {"epsilon": values[0], "delta": values[1]}

@@ -69,7 +69,7 @@ def write_parts(
     shares, folders = reading.cell_shares(rng=rng), {}
     if asked.partition_by is not None:
         folders = folders_of(contents.domain, asked.partition_by)
-    with new_folder(folder, keeper=run.keeper(lambda: written.paid_for), folders=folders.values()) as place:
+    with new_folder(folder, keeper=run.on_commit(lambda: written.paid_for), folders=folders.values()) as place:
         writer = PartWriter(place, asked.partition_by, folders, dict(no_rows(contents).schema), dict(carried))
         attempts: Iterator[list[Part]]
         if shares is None:
@@ -99,7 +99,7 @@ def write_parts(
         )
         with together(place / PARTS_CERTIFICATE) as (file,):
             file.write(written.to_json().encode())
-    run.delivered()
+    run.deliver()
     return written
 
 

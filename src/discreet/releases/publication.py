@@ -127,7 +127,7 @@ def carry_out(
     if not files:
         records, document = _in_memory(tables, document, facts, twin.domain)
         run.commit(document.paid_for)
-        run.delivered()
+        run.deliver()
         return Release(records=records, certificate=document, info=info or {})
     if out.partitions is not None:
         paths = (files[0], files[0] / PARTS_CERTIFICATE)

@@ -363,7 +363,7 @@ def write(
         return _write_folder(tables, schema, document, paths[0], run)
     written = document
 
-    keeper = None if run is None else run.keeper(lambda: written.paid_for)
+    keeper = None if run is None else run.on_commit(lambda: written.paid_for)
     check = partial(require_whole_pair, *paths)
     hashes: dict[Path, str] = {}
     with together(*paths, inputs=inputs, check=check, keeper=keeper, hashes=hashes) as (table, certificate):
@@ -374,7 +374,7 @@ def write(
         written = document.releasing(tables=[listed])
         certificate.write(written.to_json().encode())
     if run is not None:
-        run.delivered()
+        run.deliver()
     return written
 
 
@@ -384,7 +384,7 @@ def _write_folder(
     listed, said = [], carried(document, folder / FOLDER_CERTIFICATE)
     written = document
 
-    keeper = None if run is None else run.keeper(lambda: written.paid_for)
+    keeper = None if run is None else run.on_commit(lambda: written.paid_for)
     with new_folder(folder, keeper=keeper) as part:
         for number, frames in enumerate(tables, start=1):
             path = part / f"table-{number:02}.parquet"
@@ -397,7 +397,7 @@ def _write_folder(
         with together(part / FOLDER_CERTIFICATE) as (file,):
             file.write(written.to_json().encode())
     if run is not None:
-        run.delivered()
+        run.deliver()
     return written
 
 
