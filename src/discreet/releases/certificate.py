@@ -68,7 +68,7 @@ class Certificate:
     forecast: Mapping[str, Any] | None = field(default=None, compare=False)
 
     @classmethod
-    def of(
+    def from_mechanism(
         cls,
         mechanism: Mechanism,
         contents: Contents,
@@ -79,6 +79,7 @@ class Certificate:
         seeded: bool,
         seeded_cut: bool,
         public_inputs: Mapping[str, str],
+        stamp: Mapping[str, str] | None = None,
     ) -> Self:
         """Write the certificate of a release; ``released`` is completed by what is released."""
         size, relation = contents.size, guarantee.relation
@@ -97,17 +98,13 @@ class Certificate:
             guarantee=promise(mechanism, guarantee, headline(guarantee, budget), unit=unit),
             randomness="seeded" if seeded else "seeded-cut" if seeded_cut else mechanism.traits.randomness,
             released=ReleasedFacts(columns=list(contents.columns), tables=[]),
+            ledger=None if stamp is None else LedgerFacts(**stamp),
         )
         return cls(facts=facts, forecast=utility_facts(mechanism, guarantee.n))
 
     def releasing(self, **values: Any) -> Certificate:
         """Return the certificate with something told in ``released``."""
         return replace(self, facts=replace(self.facts, released=replace(self.facts.released, **values)))
-
-    def paid(self, stamp: Mapping[str, str]) -> Certificate:
-        """Return the certificate with where it stands in the ledger of the data set."""
-        ledger = LedgerFacts(dataset=stamp["dataset"], entry=stamp["entry"], head=stamp["head"])
-        return replace(self, facts=replace(self.facts, ledger=ledger))
 
     @property
     def several(self) -> bool:
@@ -189,11 +186,11 @@ class Certificate:
         if (from_data := share(self.facts.released.share_from_data)) is not None:
             return f"Poor utility: {self.outcome}." if from_data < 1.0 - POOR_UTILITY else None
         try:
-            before = self.forecast or utility_facts(certified_mechanism(self.facts), self.facts.records)
+            forecast = self.forecast or utility_facts(certified_mechanism(self.facts), self.facts.records)
         except (DiscreetError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError):
             return None
-        poor = (before["share_not_from_data"] or 0.0) > POOR_UTILITY
-        return f"Poor utility: {before['share_in_words']}." if poor else None
+        poor = (forecast["share_not_from_data"] or 0.0) > POOR_UTILITY
+        return f"Poor utility: {forecast['share_in_words']}." if poor else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document as JSON values; that of an earlier version as it was read."""
@@ -257,9 +254,9 @@ class Certificate:
         return f"<Certificate: {harmless(self.summary)}>"
 
     def _repr_html_(self) -> str:
-        first = alarm(self.poor) if self.poor else ""
-        said = f"{paragraph(self.statement, strong=True)}{paragraph(self.summary)}{listing(self._said())}"
-        return f"{first}{said}{paragraph(wording.SHOWS)}"
+        warning = alarm(self.poor) if self.poor else ""
+        body = f"{paragraph(self.statement, strong=True)}{paragraph(self.summary)}{listing(self._said())}"
+        return f"{warning}{body}{paragraph(wording.SHOWS)}"
 
     def __str__(self) -> str:
         return self.text if self.poor is None else f"{harmless(self.poor)}\n{self.text}"
@@ -273,9 +270,9 @@ class Certificate:
     def _said(self) -> list[str]:
         """Return what an unproved promise assumes, the caveats, and what the output told where it is not said first."""
         outcome, promised = self.outcome, self.facts.guarantee
-        told = [] if not outcome or outcome in (self.poor or "") else [outcome]
+        notes = [] if not outcome or outcome in (self.poor or "") else [outcome]
         assumed = [] if promised.kind == "unconditional" else promised.assumptions
-        return [*(f"it assumes: {one}" for one in assumed), *map(str, promised.caveats), *told]
+        return [*(f"it assumes: {assumption}" for assumption in assumed), *map(str, promised.caveats), *notes]
 
 
 def certificate_in(folder: Path) -> Path:

@@ -32,7 +32,7 @@ from discreet.releases.content import SEEDED, certified_release, promise, utilit
 from discreet.releases.errata import erratum_of
 from discreet.releases.facts import CertificateFacts, FileFacts
 from discreet.releases.manifest import MANIFEST, parts_of, problems, scanned_parts
-from discreet.releases.table import told, unreadable
+from discreet.releases.table import file_text, unreadable
 from discreet.releases.writing import IDENTITY_KEY
 from discreet.wording import SENTENCES
 
@@ -48,21 +48,20 @@ class _Late(BaseException):
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Stop what is done in the block after some time.
+    """Stop what is done in the block after some time. Raises Refused when time is up.
 
-    Nothing is stopped outside of the main thread, on systems without interval timers (Windows), and where a timer of
-    the caller's is running already. Raises Refused when time is up.
-
-    ``seconds``: positive; infinity sets no limit.
+    Nothing is stopped outside of the main thread, without interval timers (Windows), or where one is running already.
     """
-    if real("seconds", seconds, above=0, infinite=True) > 1e6 or not _can_stop():
+    main_thread = threading.current_thread() is threading.main_thread()
+    can_stop = main_thread and hasattr(signal, "setitimer") and signal.getitimer(signal.ITIMER_REAL)[0] == 0.0
+    if real("seconds", seconds, above=0, infinite=True) > 1e6 or not can_stop:
         yield
         return
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         raise _Late
 
-    before = signal.signal(signal.SIGALRM, stop)
+    handler = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     late = False
     try:
@@ -71,14 +70,9 @@ def within(seconds: float) -> Iterator[None]:
         late = True
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, handler)
     if late:
         raise Refused(f"recomputing the claims takes longer than {as_written(seconds)} s. Allow more seconds")
-
-
-def _can_stop() -> bool:
-    here = threading.current_thread() is threading.main_thread()
-    return here and hasattr(signal, "setitimer") and signal.getitimer(signal.ITIMER_REAL)[0] == 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +142,7 @@ def verify(
         except ParameterError as problem:
             return [_not_recomputed(str(problem))]
     with within(seconds):
-        checks = _recomputed(certificate)
+        checks = _certificate_checks(certificate)
     if data is not None and checks[-1].what != "certificate":
         if certificate.in_parts:
             checks += _check_parts(certificate, Path(data))
@@ -156,7 +150,9 @@ def verify(
             checks += _check_folder(certificate, Path(data))
         else:
             checks += _check_file(certificate, certificate.tables[0], data)
-    return [one if one.agrees else replace(one, erratum=erratum_of(one.what, certificate.facts)) for one in checks]
+    return [
+        check if check.agrees else replace(check, erratum=erratum_of(check.what, certificate.facts)) for check in checks
+    ]
 
 
 def guarantee_of(certificate: Certificate) -> Guarantee:
@@ -164,23 +160,23 @@ def guarantee_of(certificate: Certificate) -> Guarantee:
     return certified_release(certificate.facts)[-1]
 
 
-def _recomputed(certificate: Certificate) -> list[Check]:
+def _certificate_checks(certificate: Certificate) -> list[Check]:
     """Compare what a certificate claims with what follows from its public facts; the last check is that it can be."""
     checks: list[Check] = []
     facts = certificate.facts
     try:
         mechanism, contents, guarantee = certified_release(facts)
-        checks += _promised(certificate, mechanism, guarantee)
+        checks += _guarantee_checks(certificate, mechanism, guarantee)
         # Earlier versions wrote them before they were rounded to the kernel's grid.
         checks.append(_compare("mechanism.parameters", facts.mechanism.parameters, mechanism.parameters(), rel=1e-4))
         checks.append(_compare("released.columns", facts.released.columns, list(contents.columns)))
-        checks += _rows(certificate, contents)
-        checks += _told(facts)
+        checks += _row_checks(certificate, contents)
+        checks += _form_checks(facts)
         if facts.earlier is None or "public_inputs" in facts.earlier:
-            checks.append(_public_inputs(facts.public_inputs, list(public_inputs(mechanism))))
-        fresh = mechanism.traits.randomness
-        agrees = facts.randomness in (fresh, *SEEDED)
-        checks.append(Check(what="randomness", claimed=facts.randomness, found=fresh, agrees=agrees))
+            checks.append(_public_input_check(facts.public_inputs, list(public_inputs(mechanism))))
+        randomness = mechanism.traits.randomness
+        agrees = facts.randomness in (randomness, *SEEDED)
+        checks.append(Check(what="randomness", claimed=facts.randomness, found=randomness, agrees=agrees))
     except (DiscreetError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as error:
         problem = str(error) if isinstance(error, DiscreetError) else "a field is missing or of the wrong kind"
         checks.append(_not_recomputed(problem))
@@ -191,7 +187,7 @@ def _not_recomputed(problem: str) -> Check:
     return Check(what="certificate", claimed="can be recomputed", found=problem, agrees=False)
 
 
-def _promised(certificate: Certificate, mechanism: Mechanism, guarantee: Guarantee) -> Iterator[Check]:
+def _guarantee_checks(certificate: Certificate, mechanism: Mechanism, guarantee: Guarantee) -> Iterator[Check]:
     """Compare a promise with the one computed now; the words of schema 1 as far as they can be."""
     stated = promised_now(certificate, mechanism, guarantee)
     facts, found = certificate.facts, stated.facts
@@ -230,7 +226,7 @@ def _compare(what: str, claimed: Any, found: Any, *, rel: float = 1e-6) -> Check
     return Check(what=what, claimed=claimed, found=found, agrees=_alike(claimed, found, rel))
 
 
-def _rows(certificate: Certificate, contents: Contents) -> list[Check]:
+def _row_checks(certificate: Certificate, contents: Contents) -> list[Check]:
     """Compare the number of tables, and of the rows of each, with what was asked for."""
     tables, several = certificate.tables, certificate.several
     checks = [
@@ -246,7 +242,7 @@ def _rows(certificate: Certificate, contents: Contents) -> list[Check]:
     return [*checks, _compare("size", certificate.facts.size, contents.size)]
 
 
-def _public_inputs(claimed: Any, names: Collection[str]) -> Check:
+def _public_input_check(claimed: Any, names: Collection[str]) -> Check:
     """Check that every public table the mechanism was made of has a hash, and that all are hashes."""
     wanted = "a SHA-256 of each: " + (", ".join(names) or "what was declared public")
     hashes = [isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) for value in claimed.values()]
@@ -254,7 +250,7 @@ def _public_inputs(claimed: Any, names: Collection[str]) -> Check:
     return Check(what="public_inputs", claimed=claimed, found=wanted, agrees=agrees)
 
 
-def _told(facts: CertificateFacts) -> Iterator[Check]:
+def _form_checks(facts: CertificateFacts) -> Iterator[Check]:
     """Check the form of what cannot be recomputed: what came out, and whether there is an identity."""
     released = facts.released
     fits = released.share_from_data is None or share(released.share_from_data) is not None
@@ -327,7 +323,7 @@ def _check_file(certificate: Certificate, stated: FileFacts, data: str | os.Path
     rows = quietly(counted, FileProblem(data, "it is not a readable table", "give the released file"))
     checks.append(_compare(f"{what}.columns (in the file)", certificate.facts.released.columns, columns))
     checks.append(_compare(f"{what}.rows (in the file)", stated.rows, rows))
-    identity = told(data, IDENTITY_KEY)
+    identity = file_text(data, IDENTITY_KEY)
     if not form.texts and (identity, certificate.identity) != (None, None):
         checks.append(_compare(f"{what}.identity (in the file)", certificate.identity, identity))
     return checks
