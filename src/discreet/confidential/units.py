@@ -33,14 +33,9 @@ _UNIT, _HELD, _ORDER = (f"{RESERVED}{word}" for word in ("unit", "held", "order"
 
 
 def _units_of(batches: Iterable[pl.DataFrame], *, unit: str, names: tuple[str, ...]) -> pl.DataFrame:
-    """Return the rows of all batches with their unit.
+    """Return some columns of all rows, their unit and frequencies; these columns where there is no row, too.
 
     Raises DataError if a row has no unit, or units cannot be told apart.
-
-    ``batches``: with the domain's columns and the unit's.
-    ``unit``: column that names the unit.
-    ``names``: the domain's columns.
-    Returns: the domain's columns, the unit and frequencies; it has these columns where there is no row, too.
     """
 
     def keyed(batch: pl.DataFrame) -> pl.DataFrame:
@@ -59,19 +54,7 @@ def _units_of(batches: Iterable[pl.DataFrame], *, unit: str, names: tuple[str, .
 
 
 class Slots:
-    """The rows that stay, as records come in batch by batch.
-
-    Each row gets a fresh random number, and those with a unit's smallest numbers stay: a uniform choice among its rows.
-
-    Parameters
-    ----------
-    unit : str
-        Column that names the unit, for error messages.
-    max_records : int
-        Slots a unit has.
-    rng : numpy.random.Generator
-        Source of the cut.
-    """
+    """The rows that stay, as records come in batch by batch: those with the smallest random numbers of each unit."""
 
     def __init__(self, unit: str, max_records: int, rng: np.random.Generator) -> None:
         self.unit, self.max_records, self._rng = unit, max_records, rng
@@ -79,23 +62,22 @@ class Slots:
         self._pending = self._settled = 0
 
     def add(self, units: pl.Series, records: pl.DataFrame) -> None:
-        """Add rows of encoded records, and their frequencies if they are grouped.
-
-        Raises DataError if a row has no unit, or units cannot be told apart.
-        """
+        """Add rows of encoded records, with frequencies if they are grouped. Raises DataError if one has no unit."""
         rows = _units_of([records.with_columns(units.alias(self.unit))], unit=self.unit, names=tuple(_places(records)))
         times = rows[FREQUENCY].to_numpy()
-        first, ends = 0, np.cumsum(times)
-        while first < rows.height:  # equal rows are told apart a part at a time
-            last = max(first + 1, int(np.searchsorted(ends, ends[first] + _ROWS, side="right")))
-            each = np.repeat(np.arange(first, last), times[first:last])
-            part = rows.drop(FREQUENCY)[each] if FREQUENCY in records.columns else rows[first:last].drop(FREQUENCY)
+        start, ends = 0, np.cumsum(times)
+        while start < rows.height:  # equal rows are told apart a part at a time
+            last = max(start + 1, int(np.searchsorted(ends, ends[start] + _ROWS, side="right")))
+            row_numbers = np.repeat(np.arange(start, last), times[start:last])
+            part = (
+                rows.drop(FREQUENCY)[row_numbers] if FREQUENCY in records.columns else rows[start:last].drop(FREQUENCY)
+            )
             order = pl.Series(_ORDER, self._rng.integers(0, 2**64, size=part.height, dtype=np.uint64))
             self._parts.append(self._first(part.with_columns(order)))
             self._pending += self._parts[-1].height
             if self._pending > max(_PENDING, self._settled):
                 self._merge()
-            first = last
+            start = last
 
     def kept(self) -> tuple[pl.DataFrame | None, pl.Series]:
         """Return the records that stay, None where there was no row, and their units."""
@@ -114,14 +96,14 @@ class Slots:
         """Return the rows with the smallest numbers of each unit; those of units with few rows are not ranked."""
         most, place = self.max_records, pl.col(_ORDER).rank("ordinal").over(_UNIT)
 
-        def first() -> pl.DataFrame:
+        def rows_kept() -> pl.DataFrame:
             keys = rows.select(_UNIT, _ORDER)
             full = keys.select(pl.len().over(_UNIT) > most).to_series().to_numpy()
             stays = ~full
             stays[full] = keys.filter(full).select(place <= most).to_series().to_numpy()
             return rows.filter(stays)
 
-        return quietly(first, _unreadable(self.unit))
+        return quietly(rows_kept, _unreadable(self.unit))
 
 
 def _places(records: pl.DataFrame) -> list[str]:
@@ -134,13 +116,7 @@ def held_by(rows: pl.DataFrame, *, unit: str) -> pl.DataFrame:
 
 
 class Holdings:
-    """How many rows each unit has, batch by batch: memory holds one row a unit, not the table.
-
-    Parameters
-    ----------
-    unit : str
-        Column that names the unit.
-    """
+    """How many rows each unit has, batch by batch: memory holds one row per unit, not the table."""
 
     def __init__(self, unit: str) -> None:
         self.unit = unit
@@ -149,9 +125,9 @@ class Holdings:
 
     def add(self, batch: pl.DataFrame) -> None:
         """Count one batch. Raises DataError if a row has no unit, or units cannot be told apart."""
-        held = held_by(_units_of([batch], unit=self.unit, names=()), unit=self.unit)
-        self._parts.append(held.rename({_HELD: FREQUENCY}))
-        self._pending += held.height
+        totals = held_by(_units_of([batch], unit=self.unit, names=()), unit=self.unit)
+        self._parts.append(totals.rename({_HELD: FREQUENCY}))
+        self._pending += totals.height
         if self._pending > max(_PENDING, self._settled):
             self._parts = [self._merged().rename({_HELD: FREQUENCY})]
             self._settled, self._pending = self._parts[0].height, 0
