@@ -211,13 +211,6 @@ def public_size(counts: Confidential[Any]) -> int:
     """Return the number of records, with a privacy unit units times slots: public under replacement, by definition.
 
     Filtering the table beforehand by a confidential value makes the number a confidential statistic.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from discreet.domain import Boolean, Domain
-    >>> public_size(confidential(pl.DataFrame({"a": [True, False]}), Domain(columns={"a": Boolean()})))
-    2
     """
     return int(open_confidential(counts, caller=__name__).n)
 

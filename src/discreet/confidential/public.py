@@ -73,17 +73,6 @@ def with_public(closed: Closed, tables: Mapping[str, Any], *, domain: Domain) ->
 
     Two tables are equal where they hold the same encoded rows equally often, in any order; those before the cut of
     units. Public points are a set. Raises NotPublic where one equals the table, or DataError.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from discreet.confidential import confidential
-    >>> from discreet.domain import Integer
-    >>> domain = Domain(columns={"age": Integer(lower=0, upper=120)})
-    >>> ages = confidential(pl.DataFrame({"age": [31, 45, 31]}), domain)
-    >>> last_year = pl.DataFrame({"age": [30, 44, 30]})
-    >>> with_public(ages, {"reference": last_year}, domain=domain).provenance.public[0][0]
-    'reference'
     """
     if not tables:
         return closed

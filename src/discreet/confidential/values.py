@@ -31,13 +31,6 @@ def column_values(data: Any, name: str, column: Column) -> Confidential[tuple[pl
     """Count the distinct values of one column where the table is, a null among them; return them and their frequencies.
 
     Raises DataError or FileProblem if the column cannot be read, or has no rows. No message holds a value.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from discreet.domain import Integer
-    >>> column_values(pl.DataFrame({"age": [31, 45, 31]}), "age", Integer(lower=0, upper=120))
-    <confidential tuple>
     """
     table, frequencies, provenance = _counted(data, {name: column})
     return Confidential((table[name], frequencies), provenance=provenance)
@@ -47,14 +40,6 @@ def row_values(data: Any, columns: Mapping[str, Column]) -> Confidential[tuple[p
     """Count the distinct rows of several columns; return them, in the order of their values, and their frequencies.
 
     Raises DataError, FileProblem as :func:`column_values`.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from discreet.domain import Boolean, Integer
-    >>> table = pl.DataFrame({"age": [31, 45, 31], "ill": [True, False, True]})
-    >>> row_values(table, {"age": Integer(lower=0, upper=120), "ill": Boolean()})
-    <confidential tuple>
     """
     table, frequencies, provenance = _counted(data, columns)
     return Confidential((table, frequencies), provenance=provenance)
@@ -120,12 +105,6 @@ def table_schema(table: Any) -> dict[str, str]:
     """Return the kinds of column that usually declare the types of a table, by name; no row is read.
 
     Raises DataError, FileProblem if the table cannot be read, or is a CSV file whose first line is a record.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> table_schema(pl.DataFrame({"age": [31], "sex": ["f"]}))
-    {'age': 'integer', 'sex': 'string'}
     """
     source = open_source(table)
     if source.kind == "csv" and looks_like_a_record(source.names):

@@ -55,29 +55,18 @@ BEGINNING = "0" * 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One row of a ledger.
-
-    ``number``: 0 for the first.
-    ``at``: when, by the machine's clock, in ISO form: for people. Nothing is decided by it.
-    ``entry``: what it is about; None for what concerns the whole ledger.
-    ``state``: see above.
-    ``cost``: what the entry costs from now on.
-    ``spent``: the sum over all entries that count, after this event.
-    ``counts``: how many entries are in each state, after this event.
-    ``facts``: public facts as JSON values.
-    ``previous``: the hash of the event before.
-    """
+    """One row of a ledger: public facts as JSON values, and sums over all entries after it."""
 
     number: int
-    at: str
+    at: str  # in ISO form, by the machine's clock: for people. Nothing is decided by it
     dataset: str
-    entry: str | None
+    entry: str | None  # None for what concerns the whole ledger
     state: str
-    cost: Cost
-    spent: Cost
-    counts: Mapping[str, int]
+    cost: Cost  # of the entry, from now on
+    spent: Cost  # over all entries that count
+    counts: Mapping[str, int]  # of entries in each state
     facts: Mapping[str, Any]
-    previous: str
+    previous: str  # the hash of the event before
 
     @property
     def body(self) -> str:

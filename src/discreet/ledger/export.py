@@ -32,42 +32,26 @@ from discreet.ledger.ledger import Ledger
 
 @dataclass(slots=True, kw_only=True)
 class Entry:
-    """One entry, as its events say: public facts alone, and of files their names and hashes.
-
-    ``name``: of the entry.
-    ``what``: what asked for it, such as release.
-    ``state``: its last one.
-    ``reserved``, ``committed``: when, in ISO form; None where it was not.
-    ``cost``: loss and delta, as exact decimals.
-    ``asked``: the epsilon and delta that were asked for.
-    ``relation``, ``unit``, ``group``, ``domain``: what the guarantee is about; the domain's SHA-256.
-    ``parts``: the names of the releases that were declared together, where the entry is a plan.
-    ``part``: its name in the plan that paid for it; None where it pays for itself.
-    ``continues``: the entry whose run it goes on with, and which paid for it; None for most.
-    ``fate``: DELIVERED or LOST, once that is known.
-    ``released``: mechanism, guarantee, records, size and identity; empty before it is committed.
-    ``files``: name and SHA-256 of each file of the release.
-    ``out``: the names of the files that were asked for.
-    """
+    """One entry, as its events say: public facts alone, and of files their names and hashes."""
 
     name: str
     what: str = "release"
     state: str = "RESERVED"
-    reserved: str | None = None
+    reserved: str | None = None  # when, in ISO form
     committed: str | None = None
-    cost: Mapping[str, str] = field(default_factory=dict)
-    asked: Mapping[str, float] = field(default_factory=dict)
+    cost: Mapping[str, str] = field(default_factory=dict)  # as exact decimals
+    asked: Mapping[str, float] = field(default_factory=dict)  # epsilon and delta
     relation: str | None = None
     unit: str | None = None
     group: int = 1
-    domain: str | None = None
-    parts: tuple[str, ...] = ()
-    part: str | None = None
-    continues: str | None = None
-    fate: str | None = None
-    released: Mapping[str, Any] = field(default_factory=dict)
-    files: tuple[tuple[str, str], ...] = ()
-    out: tuple[str, ...] = ()
+    domain: str | None = None  # its SHA-256
+    parts: tuple[str, ...] = ()  # the names of the releases of a plan
+    part: str | None = None  # its name in the plan that paid for it
+    continues: str | None = None  # the entry whose run it goes on with, and which paid for it
+    fate: str | None = None  # DELIVERED or LOST, once that is known
+    released: Mapping[str, Any] = field(default_factory=dict)  # empty before it is committed
+    files: tuple[tuple[str, str], ...] = ()  # names and SHA-256
+    out: tuple[str, ...] = ()  # the names of the files that were asked for
 
     @property
     def names(self) -> tuple[str, ...]:

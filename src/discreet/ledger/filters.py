@@ -48,13 +48,7 @@ class Cost:
         return self.loss <= limit.loss and self.delta <= limit.delta
 
     def to_dict(self) -> dict[str, str]:
-        """Return both as exact decimals, in text.
-
-        Examples
-        --------
-        >>> (Cost(Fraction(1, 10), Fraction(1, 10**9)) + Cost(Fraction(1, 5))).to_dict()
-        {'loss': '0.3', 'delta': '1E-9'}
-        """
+        """Return both as exact decimals, in text, such as 0.3 and 1E-9."""
         return {"loss": _text(self.loss), "delta": _text(self.delta)}
 
     @classmethod

@@ -82,7 +82,9 @@ class Certificate:
         stamp: Mapping[str, str] | None = None,
     ) -> Self:
         """Write the certificate of a release; ``released`` is completed by what is released."""
-        size, relation = contents.size, guarantee.relation
+        relation, randomness = guarantee.relation, mechanism.traits.randomness
+        if seeded or seeded_cut:
+            randomness = "seeded" if seeded else "seeded-cut"
         facts = CertificateFacts(
             discreet_certificate=SCHEMA,
             library=LibraryFacts(name="discreet", version=__version__),
@@ -91,12 +93,12 @@ class Certificate:
             mechanism=MechanismFacts(name=mechanism.name, parameters=mechanism.parameters()),
             domain=as_json(mechanism.domain),
             records=guarantee.n,
-            size=size,
+            size=contents.size,
             relation=RelationFacts(name=relation.name, group=relation.group),
             unit=UnitFacts(column=unit, max_records=relation.group) if unit else None,
             public_inputs=dict(public_inputs),
             guarantee=promise(mechanism, guarantee, headline(guarantee, budget), unit=unit),
-            randomness="seeded" if seeded else "seeded-cut" if seeded_cut else mechanism.traits.randomness,
+            randomness=randomness,
             released=ReleasedFacts(columns=list(contents.columns), tables=[]),
             ledger=None if stamp is None else LedgerFacts(**stamp),
         )

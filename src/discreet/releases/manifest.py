@@ -91,18 +91,6 @@ def escaped(text: str) -> str:
     return "".join(f"%{ord(character):02X}" if character in _SPECIAL else character for character in text)
 
 
-def values_of(file: str) -> list[tuple[str, str | None]]:
-    """Return the columns and values that the folders of a file name, as texts.
-
-    Examples
-    --------
-    >>> values_of("sex=f/part-00000.parquet")
-    [('sex', 'f')]
-    """
-    parts = [folder.partition("=") for folder in file.split("/")[:-1]]
-    return [(unquote(key), None if value == _NULL else unquote(value)) for key, _, value in parts]
-
-
 MANIFEST = "_manifest.json"
 _VERSION = 1
 _PART: dict[str, Any] = {"file": (str,), "rows": (int,), "sha256": (str,)}
@@ -207,5 +195,8 @@ def scanned_parts(folder: Path) -> pl.LazyFrame:
     scans = []
     for part in parts_of(folder, certificate):
         scan = quietly(lambda file=folder / part.file: parquet.scanned(file), broken)  # type: ignore[misc]
-        scans.append(scan.with_columns(pl.lit(value, pl.String).alias(key) for key, value in values_of(part.file)))
+        for key, _, value in (folder.partition("=") for folder in part.file.split("/")[:-1]):
+            text = None if value == _NULL else unquote(value)
+            scan = scan.with_columns(pl.lit(text, pl.String).alias(unquote(key)))
+        scans.append(scan)
     return pl.concat(scans).select(certificate.facts.released.columns)

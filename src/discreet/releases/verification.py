@@ -150,9 +150,8 @@ def verify(
             checks += _check_folder(certificate, Path(data))
         else:
             checks += _check_file(certificate, certificate.tables[0], data)
-    return [
-        check if check.agrees else replace(check, erratum=erratum_of(check.what, certificate.facts)) for check in checks
-    ]
+    facts = certificate.facts
+    return [check if check.agrees else replace(check, erratum=erratum_of(check.what, facts)) for check in checks]
 
 
 def guarantee_of(certificate: Certificate) -> Guarantee:
@@ -189,24 +188,23 @@ def _not_recomputed(problem: str) -> Check:
 
 def _guarantee_checks(certificate: Certificate, mechanism: Mechanism, guarantee: Guarantee) -> Iterator[Check]:
     """Compare a promise with the one computed now; the words of schema 1 as far as they can be."""
-    stated = promised_now(certificate, mechanism, guarantee)
-    facts, found = certificate.facts, stated.facts
-    claimed, now = facts.guarantee.to_dict(), found.guarantee.to_dict()
-    in_words = {"assumptions", "caveats"} if facts.earlier else set()
-    for key in sorted((set(claimed) | set(now)) - in_words):
-        check = _compare(f"guarantee.{key}", claimed.get(key), now.get(key))
-        oldest = certificate_v1.is_oldest(facts)
-        holds = check.agrees or (oldest and certificate_v1.still_holds(key, check.claimed, check.found))
-        yield replace(check, agrees=holds)
-    if facts.earlier is not None:
-        for what, said, told_now, holds in certificate_v1.sentences(facts, found, stated.statement):
-            yield Check(what=what, claimed=said, found=told_now, agrees=holds)
-        forecast = utility_facts(mechanism, guarantee.n)
-        claims = certificate_v1.claims_of(facts)
-        for key in sorted(set(forecast) & set(claims)):
-            what, said = f"guarantee.{key}", claims[key]
-            holds = _alike(said, forecast[key], 1e-6) or erratum_of(what, facts) is None
-            yield Check(what=what, claimed=said, found="a forecast, not checked", agrees=holds)
+    today = promised_now(certificate, mechanism, guarantee)
+    facts, oldest = certificate.facts, certificate_v1.is_oldest(certificate.facts)
+    claims, values = facts.guarantee.to_dict(), today.facts.guarantee.to_dict()
+    texts = {"assumptions", "caveats"} if facts.earlier else set()
+    for key in sorted((set(claims) | set(values)) - texts):
+        check = _compare(f"guarantee.{key}", claims.get(key), values.get(key))
+        agrees = check.agrees or (oldest and certificate_v1.still_holds(key, check.claimed, check.found))
+        yield replace(check, agrees=agrees)
+    if facts.earlier is None:
+        return
+    for place, text, text_today, agrees in certificate_v1.sentences(facts, today.facts, today.statement):
+        yield Check(what=place, claimed=text, found=text_today, agrees=agrees)
+    forecast, earlier_claims = utility_facts(mechanism, guarantee.n), certificate_v1.claims_of(facts)
+    for key in sorted(set(forecast) & set(earlier_claims)):
+        place, claim = f"guarantee.{key}", earlier_claims[key]
+        agrees = _alike(claim, forecast[key], 1e-6) or erratum_of(place, facts) is None
+        yield Check(what=place, claimed=claim, found="a forecast, not checked", agrees=agrees)
 
 
 def promised_now(certificate: Certificate, mechanism: Mechanism, guarantee: Guarantee) -> Certificate:
@@ -222,59 +220,51 @@ def promised_now(certificate: Certificate, mechanism: Mechanism, guarantee: Guar
     return replace(certificate, facts=replace(facts, guarantee=promised))
 
 
-def _compare(what: str, claimed: Any, found: Any, *, rel: float = 1e-6) -> Check:
-    return Check(what=what, claimed=claimed, found=found, agrees=_alike(claimed, found, rel))
+def _compare(place: str, claimed: Any, value: Any, *, rel: float = 1e-6) -> Check:
+    return Check(what=place, claimed=claimed, found=value, agrees=_alike(claimed, value, rel))
 
 
-def _row_checks(certificate: Certificate, contents: Contents) -> list[Check]:
+def _row_checks(certificate: Certificate, contents: Contents) -> Iterator[Check]:
     """Compare the number of tables, and of the rows of each, with what was asked for."""
-    tables, several = certificate.tables, certificate.several
-    checks = [
-        Check(
-            what=f"{table.file if several else 'released'}.rows",
-            claimed=table.rows,
-            found=contents.rows[-1],
-            agrees=table.rows in contents.rows,
-        )
-        for table in tables
-    ]
-    checks.append(_compare("released.tables", len(tables), contents.tables or 1))
-    return [*checks, _compare("size", certificate.facts.size, contents.size)]
+    for table in certificate.tables:
+        name, agrees = table.file if certificate.several else "released", table.rows in contents.rows
+        yield Check(what=f"{name}.rows", claimed=table.rows, found=contents.rows[-1], agrees=agrees)
+    yield _compare("released.tables", len(certificate.tables), contents.tables or 1)
+    yield _compare("size", certificate.facts.size, contents.size)
 
 
 def _public_input_check(claimed: Any, names: Collection[str]) -> Check:
     """Check that every public table the mechanism was made of has a hash, and that all are hashes."""
-    wanted = "a SHA-256 of each: " + (", ".join(names) or "what was declared public")
+    form = "a SHA-256 of each: " + (", ".join(names) or "what was declared public")
     hashes = [isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) for value in claimed.values()]
-    agrees = all(hashes) and set(names) <= set(claimed)
-    return Check(what="public_inputs", claimed=claimed, found=wanted, agrees=agrees)
+    return Check(what="public_inputs", claimed=claimed, found=form, agrees=all(hashes) and set(names) <= set(claimed))
 
 
 def _form_checks(facts: CertificateFacts) -> Iterator[Check]:
     """Check the form of what cannot be recomputed: what came out, and whether there is an identity."""
-    released = facts.released
-    fits = released.share_from_data is None or share(released.share_from_data) is not None
-    yield Check(what="released.share_from_data", claimed=released.share_from_data, found="a share or null", agrees=fits)
+    number = facts.released.share_from_data
+    agrees = number is None or share(number) is not None
+    yield Check(what="released.share_from_data", claimed=number, found="a share or null", agrees=agrees)
     if facts.earlier is None:
-        names = [code.name for code in released.outcome]
-        fits = set(names) <= SENTENCES.keys()
-        yield Check(what="released.outcome", claimed=names, found="codes that are known", agrees=fits)
-        wanted = "none" if facts.randomness == "seeded" else "128 random bits"
-        fits = (facts.identity is None) == (wanted == "none")
-        yield Check(what="identity", claimed=facts.identity, found=wanted, agrees=fits)
+        codes = [code.name for code in facts.released.outcome]
+        agrees = set(codes) <= SENTENCES.keys()
+        yield Check(what="released.outcome", claimed=codes, found="codes that are known", agrees=agrees)
+        form = "none" if facts.randomness == "seeded" else "128 random bits"
+        agrees = (facts.identity is None) == (form == "none")
+        yield Check(what="identity", claimed=facts.identity, found=form, agrees=agrees)
 
 
-def _alike(claimed: Any, found: Any, rel: float) -> bool:
+def _alike(claimed: Any, value: Any, rel: float) -> bool:
     """Compare values; numbers to a part, so that another machine's rounding is no disagreement."""
-    if isinstance(claimed, bool) or isinstance(found, bool):
-        return claimed is found
-    if isinstance(claimed, (int, float)) and isinstance(found, (int, float)):
-        return math.isclose(claimed, found, rel_tol=rel, abs_tol=0.0)
-    if isinstance(claimed, list) and isinstance(found, list):
-        return len(claimed) == len(found) and all(_alike(a, b, rel) for a, b in zip(claimed, found, strict=True))
-    if isinstance(claimed, dict) and isinstance(found, dict):
-        return claimed.keys() == found.keys() and all(_alike(claimed[k], found[k], rel) for k in claimed)
-    return bool(claimed == found)
+    if isinstance(claimed, bool) or isinstance(value, bool):
+        return claimed is value
+    if isinstance(claimed, (int, float)) and isinstance(value, (int, float)):
+        return math.isclose(claimed, value, rel_tol=rel, abs_tol=0.0)
+    if isinstance(claimed, list) and isinstance(value, list):
+        return len(claimed) == len(value) and all(_alike(a, b, rel) for a, b in zip(claimed, value, strict=True))
+    if isinstance(claimed, dict) and isinstance(value, dict):
+        return claimed.keys() == value.keys() and all(_alike(claimed[k], value[k], rel) for k in claimed)
+    return bool(claimed == value)
 
 
 def _check_parts(certificate: Certificate, folder: Path) -> list[Check]:
@@ -286,8 +276,10 @@ def _check_parts(certificate: Certificate, folder: Path) -> list[Check]:
         parts = parts_of(folder, certificate)
     except FileProblem as problem:
         return [Check(what=MANIFEST, claimed=written, found=problem.problem, agrees=False)]
-    found = [(name, written if wrong is None else wrong) for name, wrong in problems(folder, parts, certificate)]
-    checks = [Check(what=name, claimed=written, found=told, agrees=told == written) for name, told in found]
+    checks = [
+        Check(what=name, claimed=written, found=problem or written, agrees=problem is None)
+        for name, problem in problems(folder, parts, certificate)
+    ]
     checks.append(_compare("released.partitions", released.partitions, len(parts)))
     if all(check.agrees for check in checks):
         scan = scanned_parts(folder)
@@ -308,11 +300,11 @@ def _check_folder(certificate: Certificate, folder: Path) -> list[Check]:
     return checks
 
 
-def _check_file(certificate: Certificate, stated: FileFacts, data: str | os.PathLike[str]) -> list[Check]:
+def _check_file(certificate: Certificate, facts: FileFacts, data: str | os.PathLike[str]) -> list[Check]:
     """Compare a file with what is stated of it; one of several that was changed is not read."""
     require_settled(data)
-    what = str(stated.file) if certificate.several else "released"
-    checks = [_compare(f"{what}.sha256", stated.sha256, file_sha256(data))]
+    name = str(facts.file) if certificate.several else "released"
+    checks = [_compare(f"{name}.sha256", facts.sha256, file_sha256(data))]
     if certificate.several and not checks[0].agrees:
         return checks
     columns, form = list(open_source(data).names), formats.format_of(data) or formats.PARQUET
@@ -321,9 +313,9 @@ def _check_file(certificate: Certificate, stated: FileFacts, data: str | os.Path
         return int(formats.scanned(data, form).select(pl.len()).collect().item())
 
     rows = quietly(counted, FileProblem(data, "it is not a readable table", "give the released file"))
-    checks.append(_compare(f"{what}.columns (in the file)", certificate.facts.released.columns, columns))
-    checks.append(_compare(f"{what}.rows (in the file)", stated.rows, rows))
+    checks.append(_compare(f"{name}.columns (in the file)", certificate.facts.released.columns, columns))
+    checks.append(_compare(f"{name}.rows (in the file)", facts.rows, rows))
     identity = file_text(data, IDENTITY_KEY)
     if not form.texts and (identity, certificate.identity) != (None, None):
-        checks.append(_compare(f"{what}.identity (in the file)", certificate.identity, identity))
+        checks.append(_compare(f"{name}.identity (in the file)", certificate.identity, identity))
     return checks
