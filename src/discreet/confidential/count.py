@@ -110,13 +110,14 @@ def confidential(
     source = open_source(data)
     check_names(source, domain, unit=unit, other_columns=OTHER_COLUMNS in accept)
     counts: Counts | Units
+    rows, seeded = None, False
     if unit is None:
-        counts, rows, weak = counted(source, domain), None, False
+        counts = counted(source, domain)
     else:
-        draws = secure() if rng is None else rng
-        counting = _units if by_unit else _slotted_counts
-        counts, rows = counting(source, domain, unit=unit, rng=draws)
-        weak = not isinstance(draws, SecureGenerator)
+        rng = secure() if rng is None else rng
+        count = _units if by_unit else _slotted_counts
+        counts, row_counts = count(source, domain, unit=unit, rng=rng)
+        rows, seeded = Confidential(row_counts), not isinstance(rng, SecureGenerator)
     if counts.n == 0 and not empty:
         raise DataError(None, "has no rows", "a release needs at least one record")
     provenance = Provenance(
@@ -125,8 +126,8 @@ def confidential(
         domain=domain,
         unit=unit,
         path=source.path,
-        seeded=weak,
-        rows=None if rows is None else Confidential(rows),
+        seeded=seeded,
+        rows=rows,
         returned=source.returned,
     )
     return Confidential(counts, provenance=provenance)

@@ -51,9 +51,10 @@ def source_of(frame: Any, unsupported: DiscreetError) -> Source:
     schema = quietly(frame.collect_schema, unsupported)
     kind = frame.implementation.name.lower()
     broken = DataError(None, "could not be read", f"check that {kind} can read it, and the types of its columns")
-    metadata = arrow.told(frame.to_native().schema).get("pandas") if kind == "pyarrow" else None
-    index = quietly(lambda: stored_index(schema.names(), metadata), broken) if kind == "pyarrow" else frozenset()
-
+    index: frozenset[str] = frozenset()
+    if kind == "pyarrow":
+        metadata = arrow.told(frame.to_native().schema).get("pandas")
+        index = quietly(lambda: stored_index(schema.names(), metadata), broken)
     return Source(
         kind=kind,
         path=None,
@@ -158,7 +159,7 @@ def _of_batches(schema: Any, batches: arrow.Batches) -> Source:
 def _sliced(frame: Any, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
     """Take an in-memory frame in slices, column by column so that an error names the culprit."""
     for start in range(0, len(frame), BATCH):
-        yield pl.DataFrame({name: _part(frame, name, start) for name in columns})
+        yield pl.DataFrame({name: _part(frame, name, start, BATCH) for name in columns})
 
 
 def _whole(frame: Any, columns: Sequence[str]) -> pl.DataFrame:
@@ -166,9 +167,9 @@ def _whole(frame: Any, columns: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame({name: _part(frame, name, 0, len(frame)) for name in columns})
 
 
-def _part(frame: Any, name: str, start: int, length: int | None = None) -> pl.Series:
+def _part(frame: Any, name: str, start: int, length: int) -> pl.Series:
     mixed = DataError(name, "its values have no common type", "cast the column to the declared type")
-    part = frame[start : start + (BATCH if length is None else length)].select(name)
+    part = frame[start : start + length].select(name)
     values: pl.Series = quietly(lambda: part.to_polars().to_series(), mixed)
     objects = quietly(lambda: str(getattr(part[name].to_native(), "dtype", "")) == "object", mixed)
     if objects and values.null_count() == len(values):  # no value says of which type these pandas objects are

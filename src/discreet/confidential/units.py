@@ -43,10 +43,8 @@ def _units_of(batches: Iterable[pl.DataFrame], *, unit: str, names: tuple[str, .
             raise _unreadable(unit)
         if missing_in(batch[unit]).any():
             raise DataError(unit, *NO_UNIT)
-        rows = batch.select(*names, pl.col(unit).alias(_UNIT), *([FREQUENCY] if FREQUENCY in batch.columns else []))
-        if FREQUENCY not in rows.columns:
-            rows = rows.with_columns(pl.lit(1, dtype=pl.Int64).alias(FREQUENCY))
-        return rows.with_columns(pl.col(FREQUENCY).cast(pl.Int64))
+        frequency = pl.col(FREQUENCY) if FREQUENCY in batch.columns else pl.lit(1)
+        return batch.select(*names, pl.col(unit).alias(_UNIT), frequency.cast(pl.Int64).alias(FREQUENCY))
 
     nothing = pl.DataFrame(schema={**dict.fromkeys((*names, _UNIT), pl.String), FREQUENCY: pl.Int64})
     parts = quietly(lambda: [keyed(batch) for batch in batches], _unreadable(unit))

@@ -151,8 +151,6 @@ def next_event(
 
 # The book: the events of one data set, read and appended to within transactions of a store.
 
-_COVERS = ("relation", "unit", "max_records", "kinds")
-
 
 class Page:
     """The events of a data set within one transaction."""
@@ -232,7 +230,7 @@ class Book:
             self.currency: Currency = CURRENCIES[facts["currency"]]
             self.budget = Budget(**facts["budget"])
             self.limit = Cost.from_dict(facts["limit"])
-            self.facts = {**facts, "covers": {key: facts["covers"][key] for key in _COVERS}}
+            self.covers = {key: facts["covers"][key] for key in ("relation", "unit", "max_records", "kinds")}
         except (KeyError, TypeError):
             raise ParameterError("the first event of the ledger was changed. Restore it from a copy") from None
 

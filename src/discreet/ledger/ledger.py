@@ -319,7 +319,7 @@ class Ledger:
         book = self._book
         for part in parts:
             relation = Relation(name=document["relation"], group=part["group"])
-            require_covered(book, relation, unit=book.facts["covers"]["unit"], kind="unconditional")
+            require_covered(book, relation, unit=book.covers["unit"], kind="unconditional")
         cost = book.currency.of_profile(plan.profile, budget=plan.budget, total=book.budget)
         budget = {"epsilon": plan.budget.epsilon, "delta": plan.budget.delta}
         facts = {"what": "plan", "budget": budget, "parts": parts, "out": [], "lease": lease()}

@@ -86,7 +86,7 @@ def require_unseeded(seeded: bool) -> None:
 
 def require_covered(book: Book, relation: Relation, *, unit: str | None, kind: str | None) -> None:
     """Refuse what a ledger does not add up. Raises Refused."""
-    covers = book.facts["covers"]
+    covers = book.covers
     for term, request_value, ledger_value in (
         ("the relation", relation.name, covers["relation"]),
         ("the privacy unit", unit or "a record", covers["unit"] or "a record"),

@@ -235,12 +235,12 @@ class Run:
             )
         return cost
 
-    def _note(self, step: int, of: int) -> None:
+    def _note(self, step: int, steps: int) -> None:
         """Note a step of a mechanism that works in steps, before its checkpoint holds it or anybody sees it."""
         if self._book is not None and self._reservation is not None:
             with self._book.appending() as page:
                 require_step(page, self._reservation, step)
-                page.append(self._reservation.entry, "NOTED", facts={"step": step, "of": of})
+                page.append(self._reservation.entry, "NOTED", facts={"step": step, "of": steps})
 
     def _append(self, state: str, facts: Mapping[str, Any]) -> None:
         """Say something of the entry, durably; nothing where no ledger pays."""

@@ -63,7 +63,7 @@ class LedgerStatus:
         }
 
     def __str__(self) -> str:
-        return "\n".join(map(harmless, self._said()))
+        return "\n".join(map(harmless, self._lines()))
 
     def __repr__(self) -> str:
         return f"<LedgerStatus of {harmless(self.dataset)!r}: epsilon {self.left['epsilon']} left>"
@@ -96,7 +96,7 @@ class LedgerStatus:
     def _states(self) -> list[str]:
         return [f"{state}: {counted(number, 'entry', 'entries')}" for state, number in self.counts.items() if number]
 
-    def _said(self) -> list[str]:
+    def _lines(self) -> list[str]:
         covers = self.covers
         most = counted(covers["max_records"], "record")
         unit = "a record" if covers["unit"] is None else f"column {covers['unit']!r}, {most} each"
@@ -124,7 +124,7 @@ def status_of(book: Book, first: Event, last: Event) -> LedgerStatus:
         spent=spent,
         left=left,
         counts=dict(last.counts),
-        covers=dict(first.facts["covers"]),
+        covers=dict(book.covers),
         head=last.hash,
         created=first.at,
     )

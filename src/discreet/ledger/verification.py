@@ -219,7 +219,7 @@ def _release_problems(entry: _Entry, *, has_purposes: bool) -> Iterator[str]:
 
 def _relation_problems(entry: _Entry, book: Book) -> Iterator[str]:
     """Compare between which tables an entry was promised with what the ledger adds up."""
-    covers = book.facts["covers"]
+    covers = book.covers
     promised = tuple(entry.facts.get(key) or None for key in ("relation", "unit", "group"))
     if "relation" in entry.facts and promised != (covers["relation"], covers["unit"] or None, covers["max_records"]):
         yield "it has another relation or unit than the ledger adds up"
@@ -277,7 +277,7 @@ def _cost_again(releases: Sequence[Mapping[str, Any]], entry: _Entry, paying: _E
     """Return the cost of releases that are paid for together; None where they do not meet their budget."""
     budget = paying.facts["budget"]
     rounded = Budget(epsilon=min(100.0, budget["epsilon"] * (1 + 1e-9)), delta=budget["delta"] * (1 + 1e-6))
-    name, guarantees = entry.facts.get("relation", book.facts["covers"]["relation"]), []
+    name, guarantees = entry.facts.get("relation", book.covers["relation"]), []
     try:
         for release in releases:
             mechanism = certified_type(release["mechanism"]["name"]).from_parameters(

@@ -257,7 +257,7 @@ class Certificate:
 
     def _repr_html_(self) -> str:
         warning = alarm(self.poor) if self.poor else ""
-        body = f"{paragraph(self.statement, strong=True)}{paragraph(self.summary)}{listing(self._said())}"
+        body = f"{paragraph(self.statement, strong=True)}{paragraph(self.summary)}{listing(self._notes())}"
         return f"{warning}{body}{paragraph(wording.SHOWS)}"
 
     def __str__(self) -> str:
@@ -266,15 +266,18 @@ class Certificate:
     @property
     def text(self) -> str:
         """The promise, what else is to be known, and what a certificate shows: without what :attr:`poor` says first."""
-        lines = [self.statement, *(f"- {line}" for line in self._said()), wording.SHOWS]
+        lines = [self.statement, *(f"- {line}" for line in self._notes()), wording.SHOWS]
         return "\n".join(map(harmless, lines))
 
-    def _said(self) -> list[str]:
+    def _notes(self) -> list[str]:
         """Return what an unproved promise assumes, the caveats, and what the output told where it is not said first."""
-        outcome, promised = self.outcome, self.facts.guarantee
-        notes = [] if not outcome or outcome in (self.poor or "") else [outcome]
-        assumed = [] if promised.kind == "unconditional" else promised.assumptions
-        return [*(f"it assumes: {assumption}" for assumption in assumed), *map(str, promised.caveats), *notes]
+        outcome, guarantee = self.outcome, self.facts.guarantee
+        notes = list(map(str, guarantee.caveats))
+        if guarantee.kind != "unconditional":
+            notes = [*(f"it assumes: {assumption}" for assumption in guarantee.assumptions), *notes]
+        if outcome and outcome not in (self.poor or ""):
+            notes.append(outcome)
+        return notes
 
 
 def certificate_in(folder: Path) -> Path:

@@ -65,8 +65,10 @@ def read(release: Any, certificate: Certificate | str | os.PathLike[str] | None 
     path = Path(release)
     if path.is_dir():
         return _folder(path, certificate)
-    where = None if isinstance(certificate, Certificate) else _beside(path, certificate)
-    document = read_certificate(path, certificate if where is None else where)
+    where = None
+    if not isinstance(certificate, Certificate):
+        certificate = where = _beside(path, certificate)
+    document = read_certificate(path, certificate)
     if document.several or document.in_parts:
         folder = "release in parts" if document.in_parts else "folder of tables"
         raise FileProblem(path, f"its certificate is that of a {folder}", "give the folder")

@@ -284,11 +284,12 @@ class Release:
     def _repr_html_(self) -> str:
         records = self.records[0] if isinstance(self.records, list) else self.records
         table = getattr(records, "_repr_html_", lambda: "")() or ""
-        where = [] if self.path is None else [f"In {self.path}."]
-        why = [self.info["why"]] if "why" in self.info else []
-        sample = taken_for_sample(self.certificate)
-        notes = [] if sample is None else [sentence(f"{sample}.")]
-        return f"{self.certificate._repr_html_()}{paragraph(*where, *why, *notes)}{table}"
+        notes = [f"In {self.path}."] if self.path else []
+        if "why" in self.info:
+            notes.append(self.info["why"])
+        if (warning := taken_for_sample(self.certificate)) is not None:
+            notes.append(sentence(f"{warning}."))
+        return f"{self.certificate._repr_html_()}{paragraph(*notes)}{table}"
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
