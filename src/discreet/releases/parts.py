@@ -7,7 +7,7 @@ step is over before the first part is begun.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -30,7 +30,7 @@ from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import Frames, decoded, no_rows, released_frames
 from discreet.releases.facts import FileFacts
 from discreet.releases.manifest import MANIFEST, Part, folders_of, manifest
-from discreet.releases.writing import write_part
+from discreet.releases.writing import metadata_of, write_part
 
 
 def require_parts(output: Output, domain: Domain | None, *, records: bool) -> None:
@@ -56,22 +56,21 @@ def write_parts(
     contents: Contents,
     reading: Reading,
     document: Certificate,
-    folder: Path,
-    output: Output,
     *,
     rng: np.random.Generator,
-    metadata: Mapping[str, str],
     run: Run,
     progress: Callable[..., None] | None,
 ) -> Certificate:
     """Write a release into a folder that appears whole, or not at all; return the certificate that is in it."""
+    folder, output = run.request.out[0], run.request.output
     size, count = contents.size or 0, output.partitions or 1
     shares, folders = reading.cell_shares(rng=rng), {}
     if output.partition_by is not None:
         folders = folders_of(contents.domain, output.partition_by)
     on_commit = run.on_commit(lambda: document.paid_for)
     with new_folder(folder, keeper=on_commit, folders=folders.values()) as draft:
-        writer = PartWriter(draft, output.partition_by, folders, dict(no_rows(contents).schema), dict(metadata))
+        metadata = metadata_of(document, folder / PARTS_CERTIFICATE)
+        writer = PartWriter(draft, output.partition_by, folders, dict(no_rows(contents).schema), metadata)
         attempts: Iterator[list[Part]]
         if shares is None:
             frames = next(released_frames(mechanism, contents, reading, rng=rng))

@@ -33,7 +33,7 @@ from discreet.releases.content import (
 )
 from discreet.releases.facts import FileFacts
 from discreet.releases.parts import require_parts, write_parts
-from discreet.releases.release import Release, metadata_of, write
+from discreet.releases.release import Release, write
 
 
 class Offer(NamedTuple):
@@ -111,24 +111,21 @@ def carry_out(
     document = document.releasing(**_outcome(reading, request))
     draws = public(rng)
     tables = released_frames(twin, contents, reading, rng=draws, progress=progress)
-    out, files = request.output, request.out
-    if not files:
+    if not request.out:
         records, document = _in_memory(tables, document, facts, twin.domain)
         run.commit(document.paid_for)
         run.deliver()
         return Release(records=records, certificate=document, info=info or {})
+    path, out = request.out[0], request.output
     if out.partitions is not None:
-        paths = (files[0], files[0] / PARTS_CERTIFICATE)
-        document = write_parts(
-            twin, contents, reading, document, paths[0], out,
-            rng=draws, metadata=metadata_of(document, paths[1]), run=run, progress=progress,
-        )  # fmt: skip
+        file = path / PARTS_CERTIFICATE
+        document = write_parts(twin, contents, reading, document, rng=draws, run=run, progress=progress)
     else:
-        paths = (files[0], files[0] / FOLDER_CERTIFICATE if document.several else files[1])
+        file = path / FOLDER_CERTIFICATE if document.several else request.out[1]
         separator = out.path.separator if isinstance(out.path, DelimitedFile) else None
         schema = dict(no_rows(contents).schema)
-        document = write(tables, schema, document, paths, inputs=(facts.path,), run=run, separator=separator)
-    return Release(records=None, certificate=document, info=info or {}, path=paths[0], certificate_path=paths[1])
+        document = write(tables, schema, document, (path, file), inputs=(facts.path,), run=run, separator=separator)
+    return Release(records=None, certificate=document, info=info or {}, path=path, certificate_path=file)
 
 
 def _outcome(reading: Reading, request: Request) -> dict[str, Any]:

@@ -24,11 +24,9 @@ from discreet.releases.content import Frames, certified_mechanism
 from discreet.releases.facts import FileFacts
 from discreet.releases.table import as_polars, typed
 from discreet.releases.writing import (
-    CERTIFICATE_KEY,
-    IDENTITY_KEY,
-    PROMISE_KEY,
     check_folder,
     check_output,
+    metadata_of,
     write_frames,
 )
 
@@ -377,9 +375,3 @@ def _write_folder(
             file.write(document.to_json().encode())
     run.deliver()
     return document
-
-
-def metadata_of(document: Certificate, certificate: Path) -> dict[str, str]:
-    """Return what a file says of itself."""
-    identity = {} if document.identity is None else {IDENTITY_KEY: str(document.identity)}
-    return {CERTIFICATE_KEY: certificate.name, PROMISE_KEY: document.statement, **identity}

@@ -15,9 +15,18 @@ from discreet._core.files import check_outputs, check_writable, recover, writing
 from discreet._core.formats import ENDINGS, Format, format_of, with_ending
 from discreet._core.lazy import pl
 from discreet.domain.labels import escaped_frame
+from discreet.releases.certificate import Certificate
 
 CERTIFICATE_KEY, IDENTITY_KEY, PROMISE_KEY = "discreet.certificate", "discreet.identity", "discreet.promise"
 """What a Parquet or Arrow file of a release says of itself: its certificate, whose release it is, what was promised."""
+
+
+def metadata_of(document: Certificate, certificate: Path) -> dict[str, str]:
+    """Return what a file of a release says of itself."""
+    metadata = {CERTIFICATE_KEY: certificate.name, PROMISE_KEY: document.statement}
+    if document.identity is not None:
+        metadata[IDENTITY_KEY] = str(document.identity)
+    return metadata
 
 
 def check_output(
