@@ -183,8 +183,8 @@ def _grouped(frame: Any, columns: Sequence[str], broken: DiscreetError) -> Itera
     yield quietly(lambda: counted.collect().to_polars(), broken)
 
 
-def _streamed(read: Callable[[], Iterator[Any]], broken: DiscreetError) -> Iterator[pl.DataFrame]:
+def _streamed(reader: Callable[[], Iterator[Any]], broken: DiscreetError) -> Iterator[pl.DataFrame]:
     """Read record batches one by one."""
-    batches = quietly(read, broken)
+    batches = quietly(reader, broken)
     while (batch := quietly(partial(next, batches, None), broken)) is not None:
         yield quietly(partial(pl.DataFrame, batch), broken)

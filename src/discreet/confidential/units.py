@@ -12,7 +12,6 @@ batch, and those that stay are held: at most ``max_records`` for each unit.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -61,15 +60,15 @@ class Slots:
 
     def add(self, units: pl.Series, records: pl.DataFrame) -> None:
         """Add rows of encoded records, with frequencies if they are grouped. Raises DataError if one has no unit."""
-        rows = _units_of([records.with_columns(units.alias(self.unit))], unit=self.unit, names=tuple(_places(records)))
+        names = tuple(name for name in records.columns if name != FREQUENCY)
+        rows = _units_of([records.with_columns(units.alias(self.unit))], unit=self.unit, names=names)
         times = rows[FREQUENCY].to_numpy()
         start, ends = 0, np.cumsum(times)
         while start < rows.height:  # equal rows are told apart a part at a time
             last = max(start + 1, int(np.searchsorted(ends, ends[start] + _ROWS, side="right")))
-            row_numbers = np.repeat(np.arange(start, last), times[start:last])
-            part = (
-                rows.drop(FREQUENCY)[row_numbers] if FREQUENCY in records.columns else rows[start:last].drop(FREQUENCY)
-            )
+            part = rows[start:last].drop(FREQUENCY)
+            if FREQUENCY in records.columns:
+                part = part[np.repeat(np.arange(last - start), times[start:last])]
             order = pl.Series(_ORDER, self._rng.integers(0, 2**64, size=part.height, dtype=np.uint64))
             self._parts.append(self._first(part.with_columns(order)))
             self._pending += self._parts[-1].height
@@ -102,10 +101,6 @@ class Slots:
             return rows.filter(stays)
 
         return quietly(rows_kept, _unreadable(self.unit))
-
-
-def _places(records: pl.DataFrame) -> list[str]:
-    return [name for name in records.columns if name != FREQUENCY]
 
 
 def held_by(rows: pl.DataFrame, *, unit: str) -> pl.DataFrame:
@@ -145,10 +140,5 @@ def _unreadable(unit: str) -> DataError:
 
 def null_record(domain: Domain) -> Records:
     """Return the record whose every column is null."""
-    return Records(columns=tuple(_one(column) for column in domain.columns.values()))
-
-
-def _one(column: Any) -> Any:
-    code = np.empty(1, dtype=column._code_type)
-    code[0] = column.null_code
-    return code
+    columns = domain.columns.values()
+    return Records(columns=tuple(np.full(1, column.null_code, dtype=column._code_type) for column in columns))

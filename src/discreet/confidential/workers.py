@@ -287,8 +287,8 @@ def _numbered(columns: Mapping[str, Column]) -> list[str]:
     return [f"c{place}" for place in range(len(columns))]
 
 
-def _counted(part: Any, read: Read, columns: Mapping[str, Column], frequency: str) -> pl.DataFrame:
-    return _grouped(coded_frame(read(nw.from_native(part, eager_only=True), list(columns)), columns), frequency)
+def _counted(part: Any, reader: Read, columns: Mapping[str, Column], frequency: str) -> pl.DataFrame:
+    return _grouped(coded_frame(reader(nw.from_native(part, eager_only=True), list(columns)), columns), frequency)
 
 
 def _added(parts: list[pl.DataFrame], frequency: str) -> pl.DataFrame:
@@ -299,9 +299,9 @@ def _grouped(frame: pl.DataFrame, frequency: str) -> pl.DataFrame:
     return frame.group_by(pl.all()).agg(pl.len().cast(pl.Int64).alias(frequency))
 
 
-def _split(part: Any, read: Read, columns: Mapping[str, Column], unit: str, ways: int) -> list[pl.DataFrame]:
+def _split(part: Any, reader: Read, columns: Mapping[str, Column], unit: str, ways: int) -> list[pl.DataFrame]:
     """Divide the codes of a part by their unit, in a way that does not depend on the part."""
-    frame = read(nw.from_native(part, eager_only=True), list(dict.fromkeys([*columns, unit])))
+    frame = reader(nw.from_native(part, eager_only=True), list(dict.fromkeys([*columns, unit])))
     if not (frame[unit].dtype.is_integer() or frame[unit].dtype in (pl.String, pl.Null, pl.Date, pl.Boolean)):
         raise TypeError
     owner = frame[unit].cast(pl.String).alias(_UNIT)
@@ -332,8 +332,8 @@ def _cut(parts: list[pl.DataFrame], most: int, key: str) -> tuple[pl.DataFrame, 
     return _added([slots], _FREQUENCY), rows[_UNIT].n_unique(), int(missing[_FREQUENCY].sum())
 
 
-def _misfit(part: Any, read: Read, columns: Mapping[str, Column]) -> pl.DataFrame:
-    frame = read(nw.from_native(part, eager_only=True), list(columns))
+def _misfit(part: Any, reader: Read, columns: Mapping[str, Column]) -> pl.DataFrame:
+    frame = reader(nw.from_native(part, eager_only=True), list(columns))
     return frame.filter(_misfit_rows(frame, columns)).head(1)
 
 

@@ -199,7 +199,7 @@ class Ledger:
     def status(self) -> LedgerStatus:
         """Return what is spent, what is left, and how many entries are in each state."""
         with self._book.reading() as page:
-            return status_of(self._book, page.first, page.last)
+            return status_of(self._book, page)
 
     def log(self) -> list[dict[str, Any]]:
         """Return all events, the oldest first, as JSON values, each with its hash."""
@@ -382,7 +382,7 @@ class Ledger:
         if book.currency.allows(page.last.spent, cost, book.limit):
             return
         loss = "epsilon" if book.currency.name == "sums" else "rho"
-        status = status_of(book, page.first, page.last)
+        status = status_of(book, page)
         remainder, total = status.left, status.budget
         raise Refused(
             f"the ledger of {harmless(self.dataset)!r} does not allow this release, which costs {loss} "

@@ -68,7 +68,7 @@ def left_after(ledger: Ledger, releases: Sequence[tuple[Guarantee, Budget]]) -> 
     """
     book = ledger._book
     with book.reading() as page:
-        status, spent = status_of(book, page.first, page.last), page.last.spent
+        status, spent = status_of(book, page), page.last.spent
     remainders: list[Left] = []
     for guarantee, budget in releases:
         unit = status.covers["unit"]  # a plan has none: what the ledger's is, is up to the release

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet._core.text import as_written, counted, harmless, listing, paragraph, rounded_down, rounded_up, table
-from discreet.ledger.events import Book, Event
+from discreet.ledger.events import Book, Page
 
 _FALSE_ALARMS = 0.05
 
@@ -111,22 +111,23 @@ class LedgerStatus:
         ]
 
 
-def status_of(book: Book, first: Event, last: Event) -> LedgerStatus:
+def status_of(book: Book, page: Page) -> LedgerStatus:
     """Return where a ledger stands after its last event."""
+    creation, latest = page.first, page.last
     spent, left = (
-        dict(zip(("epsilon", "delta"), convert(last.spent, book.budget), strict=True))
+        dict(zip(("epsilon", "delta"), convert(latest.spent, book.budget), strict=True))
         for convert in (book.currency.worth, book.currency.left)
     )
     return LedgerStatus(
         dataset=book.dataset,
         currency=book.currency.name,
-        budget=dict(first.facts["budget"]),
+        budget=dict(creation.facts["budget"]),
         spent=spent,
         left=left,
-        counts=dict(last.counts),
+        counts=dict(latest.counts),
         covers=dict(book.covers),
-        head=last.hash,
-        created=first.at,
+        head=latest.hash,
+        created=creation.at,
     )
 
 

@@ -44,9 +44,9 @@ def problems_of(book: Book, certificates: Iterable[Path]) -> list[str]:
 def _events(rows: Sequence[Any]) -> list[Event]:
     """Read the rows; each has to be stored as what it says it is."""
     events = []
-    for number, entry, state, body, held in rows:
+    for number, entry, state, body, digest in rows:
         event = Event.parse(body)
-        if (event.number, event.entry, event.state, event.hash) != (number, entry, state, held) or event.body != body:
+        if (event.number, event.entry, event.state, event.hash) != (number, entry, state, digest) or event.body != body:
             raise ParameterError(f"event {number} was changed: it is not what its hash was computed from")
         events.append(event)
     return events
@@ -316,7 +316,11 @@ def _step_problems(entry: _Entry, entries: Mapping[str, _Entry]) -> Iterator[str
             yield f"it goes on from {counted(steps_held, 'step')}, and its mechanism takes one step"
         purposes = [member.purpose for member in earlier if member is origin or member.steps]
         used = steps or entry.released is not None  # else it was refused
-        if used and any(other["mechanism"] != purpose["mechanism"] for other in purposes if other is not None):
+        if used and any(
+            earlier_purpose["mechanism"] != purpose["mechanism"]
+            for earlier_purpose in purposes
+            if earlier_purpose is not None
+        ):
             yield "it goes on from a run of another mechanism"
     steps_taken = {step for member in earlier for step in member.steps}
     last_step = max(steps_taken, default=0)
