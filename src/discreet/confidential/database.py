@@ -35,21 +35,14 @@ _SIGNED_IN = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]*)://[^/]*@", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where a table is.
+    """Where a table, or a query, is."""
 
-    ``text``: as the caller gave it, without a password.
-    ``kind``: duckdb, sqlite or postgresql.
-    ``path``: the file.
-    ``table``, ``query``: one of them.
-    ``server``: the address of a server's database, with the password.
-    """
-
-    text: str
-    kind: str
+    text: str  # as the caller gave it, without a password
+    kind: str  # duckdb, sqlite or postgresql
     path: Path = Path()
     table: str = ""
     query: str = ""
-    server: str = field(default="", repr=False)
+    server: str = field(default="", repr=False)  # the address of a server's database, with the password
 
     @property
     def broken(self) -> FileProblem:

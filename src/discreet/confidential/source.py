@@ -36,12 +36,9 @@ BATCH = 2**18
 
 
 class Texts(frozenset[str]):
-    """Columns whose values are texts still to be parsed.
+    """Columns whose values are texts still to be parsed."""
 
-    ``decimal_comma``: whether numbers in them have a comma before their decimals.
-    """
-
-    decimal_comma = False
+    decimal_comma = False  # whether numbers in them have a comma before their decimals
 
 
 class CommaTexts(Texts):
@@ -55,34 +52,21 @@ _NO_TEXTS = Texts()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A confidential table.
+    """A confidential table: its public names and types, and what reads its rows."""
 
-    ``kind``: the dataframe library, or the format of a file: parquet, csv, arrow or database.
-    ``path``: the file, as the caller gave it.
-    ``names``: the table's columns, in order.
-    ``index``: columns of a file that are the index of the pandas table which was written there, and not among these.
-    ``texts``: columns whose values are texts still to be parsed: those of CSV, of SQLite, and of the names of folders.
-    ``types``: Gives the public type of each column; reads no row.
-    ``batches``: ``batches(columns)`` iterates over Polars frames with these columns; where the frames are grouped
-    already, the column :data:`FREQUENCY` says how often each row occurs.
-    ``cells``: finds cells where the table is, for an engine with workers; they are then used instead of ``batches``.
-    ``slots``: ``slots(columns, unit, most, key)`` cuts the rows of units where the table is, and gives those that stay,
-    grouped, with the numbers of units and of rows without one; None where it cannot.
-    ``stays``: whether the rows are elsewhere than in memory, and can be read as often as one likes.
-    ``returned``: makes a released table the kind of table that this is; None where it stays as it is.
-    """
-
-    kind: str
-    path: str | None
+    kind: str  # the dataframe library, or the format of a file: parquet, csv, arrow or database
+    path: str | None  # the file, as the caller gave it
     names: tuple[str, ...]
-    types: Callable[[], dict[str, str]]
+    types: Callable[[], dict[str, str]]  # the public type of each column; reads no row
+    # Frames of some columns; where they are grouped already, FREQUENCY says how often each row occurs.
     batches: Callable[[Sequence[str]], Iterator[pl.DataFrame]]
-    texts: Texts = _NO_TEXTS
-    index: frozenset[str] = frozenset()
-    cells: Callable[[Mapping[str, Column]], Cells] | None = None
+    texts: Texts = _NO_TEXTS  # columns still to be parsed: those of CSV, of SQLite, and of the names of folders
+    index: frozenset[str] = frozenset()  # columns of a file that pandas wrote as an index, and not among the names
+    cells: Callable[[Mapping[str, Column]], Cells] | None = None  # of an engine with workers, instead of batches
+    # Cuts some columns by unit, most and key where the table is, as Cells.slots does.
     slots: Callable[[Sequence[str], str, int, str], tuple[pl.DataFrame, int, int] | None] | None = None
-    stays: bool = False
-    returned: Returned | None = None
+    stays: bool = False  # whether the rows are elsewhere than in memory, and can be read as often as one likes
+    returned: Returned | None = None  # makes a released table the kind of table that this is
 
 
 @enclosed

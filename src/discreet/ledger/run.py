@@ -181,7 +181,7 @@ class Run:
             require_unseeded(not isinstance(rng, SecureGenerator) or facts.seeded)
             # what is charged is the promise of this very object, as it is now
             self._cost = self._charge(self._book, self._reservation, mechanism.guarantee(self.request.between, n=n))
-        with self._no_trace():
+        with self._require_no_trace():
             output = self._output(open_confidential(closed, caller=__name__), rng)
         if isinstance(output, Iterator):  # drawn while it is written
             return self._parts(output)
@@ -255,7 +255,7 @@ class Run:
     # -- what must not change -----------------------------------------------------------------------------------------
 
     @contextmanager
-    def _no_trace(self) -> Iterator[None]:
+    def _require_no_trace(self) -> Iterator[None]:
         """Refuse a kernel that changes its class or its module, which others could read."""
         state = kept_state(type(self.mechanism))
         yield
@@ -270,7 +270,7 @@ class Run:
         ended = object()
         while True:
             self._require_purpose()
-            with self._no_trace():
+            with self._require_no_trace():
                 part = next(output, ended)
             if part is ended:
                 return
