@@ -336,7 +336,7 @@ def _with_files(request: Request, made: Mechanism | None, *, inputs: tuple[Any, 
         outputs = place(asked.path, asked.certificate, several=several, parts=parts, inputs=inputs)[:1]
     elif asked.path is not None:
         kept = None if checkpoint is None else checkpoint.path
-        outputs = check_output(asked.path, asked.certificate, inputs=inputs, others=(kept,))
+        outputs = check_output(asked.path, asked.certificate, inputs=inputs, outputs=(kept,))
         require_whole_pair(*outputs)
         if outputs[0].exists():
             replaced = f"{outputs[0]} exists and will be replaced. The earlier release spent privacy of its own"

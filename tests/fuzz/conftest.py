@@ -105,7 +105,7 @@ def _write_tables(folder: Path) -> None:
     mechanism = posterior.on(Domain(columns={"y": Numeric(lower=0.0, upper=9.0)}))
     public: dict[str, Any] = {"budget": None, "unit": None, "seeded": False, "seeded_cut": False, "public_inputs": {}}
     contents = contents_of(mechanism, 3, size=None)
-    made = Certificate.of(mechanism, contents, mechanism.guarantee(Relation(), n=3), **public)
+    made = Certificate.from_mechanism(mechanism, contents, mechanism.guarantee(Relation(), n=3), **public)
     document = made.releasing(tables=[FileFacts(file=path.name, rows=3, sha256=file_sha256(path))]).to_dict()
     (folder / "certificate.json").write_text(json.dumps(document))
 

@@ -93,7 +93,7 @@ class Move:
 
     def cost(self, currency: Currency, whole: Budget) -> Cost:
         asked = Budget(epsilon=self.epsilon, delta=self.delta)
-        return currency.of_profile(self.profile or Finite(self.law), asked=asked, whole=whole)
+        return currency.of_profile(self.profile or Finite(self.law), budget=asked, total=whole)
 
 
 def log(odds: Fraction) -> float:

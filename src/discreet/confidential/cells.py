@@ -36,16 +36,13 @@ class EngineFailed(DataError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells(ABC):
-    """A table in an engine that finds cells.
-
-    ``columns``: public; the declared columns.
-    """
+    """A table in an engine that finds the cells of declared columns."""
 
     columns: Mapping[str, Column]
 
-    @abstractmethod
     def coded(self, name: str) -> bool:
-        """Whether the engine finds the cells of a column; else it hands on its values."""
+        """Return whether the engine finds the cells of a column; else it hands on its values."""
+        return self.columns[name].finite
 
     @abstractmethod
     def counts(self) -> pl.DataFrame:
@@ -76,14 +73,14 @@ class Cells(ABC):
         """Return rows of codes as records. Raises DataError where a value does not fit."""
         return Records(columns=tuple(self._codes(frame[name], name, column) for name, column in self.columns.items()))
 
-    def _codes(self, found: pl.Series, name: str, column: Column) -> npt.NDArray[np.generic]:
+    def _codes(self, values: pl.Series, name: str, column: Column) -> npt.NDArray[np.generic]:
         if not self.coded(name):
-            return column.encode(found, name=name)
-        codes = found.cast(pl.Int64).to_numpy()
+            return column.encode(values, name=name)
+        codes = values.cast(pl.Int64).to_numpy()
         if len(codes) and codes.min() < 0:
             rows = attempted(self.misfits)
-            for each, declared in self.columns.items():
-                declared.encode(rows[each], name=each)
+            for column_name, declared in self.columns.items():
+                declared.encode(rows[column_name], name=column_name)
             raise column._unreadable(name)
         return codes
 
@@ -101,10 +98,7 @@ def attempted_parts(parts: Callable[[], Iterator[T]]) -> Iterator[T]:
 
 
 def coded_frame(frame: pl.DataFrame, columns: Mapping[str, Column]) -> pl.DataFrame:
-    """Return rows with codes in place of values, where a column has cells; no value makes this fail.
-
-    What has no cells is a text or a float, without a negative zero or NaN.
-    """
+    """Return rows with codes in place of values where a column has cells, else texts and floats; none makes it fail."""
     return pl.DataFrame([_coded(frame[name], column).alias(name) for name, column in columns.items()])
 
 

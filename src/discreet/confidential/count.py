@@ -109,13 +109,14 @@ def confidential(
     source = open_source(data)
     check_names(source, domain, unit=unit, other_columns=OTHER_COLUMNS in accept)
     counts: Counts | Units
+    rows, seeded = None, False
     if unit is None:
-        counts, rows, weak = counted(source, domain), None, False
+        counts = counted(source, domain)
     else:
-        draws = secure() if rng is None else rng
-        counting = _units if by_unit else _slotted_counts
-        counts, rows = counting(source, domain, unit=unit, rng=draws)
-        weak = not isinstance(draws, SecureGenerator)
+        rng = secure() if rng is None else rng
+        count = _units if by_unit else _slotted_counts
+        counts, row_counts = count(source, domain, unit=unit, rng=rng)
+        rows, seeded = Confidential(row_counts), not isinstance(rng, SecureGenerator)
     if counts.n == 0 and not empty:
         raise DataError(None, "has no rows", "a release needs at least one record")
     provenance = Provenance(
@@ -124,8 +125,8 @@ def confidential(
         domain=domain,
         unit=unit,
         path=source.path,
-        seeded=weak,
-        rows=None if rows is None else Confidential(rows),
+        seeded=seeded,
+        rows=rows,
         returned=source.returned,
     )
     return Confidential(counts, provenance=provenance)
@@ -153,37 +154,37 @@ def _slotted_counts(source: Source, domain: Domain, *, unit: Unit, rng: np.rando
 
     slots = Tally(domain)
     with suppress(EngineFailed):
-        kept, cells = None, cells_of(source, domain.columns)
+        slot_rows, cells = None, cells_of(source, domain.columns)
         if cells is not None:
-            kept = attempted(lambda: cells.slots(unit.column, unit.max_records, rng.bytes(32).hex()))
+            slot_rows = attempted(lambda: cells.slots(unit.column, unit.max_records, rng.bytes(32).hex()))
         elif (cut := source.slots) is not None:
-            kept = attempted(lambda: cut(domain.names, unit.column, unit.max_records, rng.bytes(32).hex()))
-        if kept is not None:
-            frame, units, without = kept
-            if without:
+            slot_rows = attempted(lambda: cut(domain.names, unit.column, unit.max_records, rng.bytes(32).hex()))
+        if slot_rows is not None:
+            frame, units, unnamed = slot_rows
+            if unnamed:
                 raise DataError(unit.column, *NO_UNIT)
             slots.add_cells(cells, frame)
             slots.add_records(null_record(domain), np.array([units * unit.max_records - frame[FREQUENCY].sum()]))
             return slots.counts(), counted(source, domain)
-    held, all_rows = _cut(source, domain, unit=unit, rng=rng)
-    found, owners = held.kept()
-    if found is not None:
+    slots_read, all_rows = _cut(source, domain, unit=unit, rng=rng)
+    records, owners = slots_read.kept()
+    if records is not None:
         units = owners.n_unique()
-        slots.add_records(_as_records(found, domain), None)
-        slots.add_records(null_record(domain), np.array([units * unit.max_records - found.height]))
+        slots.add_records(_as_records(records, domain), None)
+        slots.add_records(null_record(domain), np.array([units * unit.max_records - records.height]))
     return slots.counts(), all_rows
 
 
 @enclosed
 def _units(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Generator) -> tuple[Units, Counts]:
     """Keep the records of units apart, and count the rows as they came."""
-    held, all_rows = _cut(source, domain, unit=unit, rng=rng)
-    found, owners = held.kept()
-    if found is None:
+    slots, all_rows = _cut(source, domain, unit=unit, rng=rng)
+    records, owners = slots.kept()
+    if records is None:
         none = np.zeros(0, dtype=np.int64)
         return Units(records=_no_records(domain), frequencies=none, owners=none, n=0), all_rows
-    numbered = found.with_columns(owners.rank("dense").cast(pl.Int64).alias(_OWNER) - 1)
-    table = _group(numbered).sort(_OWNER, *found.columns)
+    numbered = records.with_columns(owners.rank("dense").cast(pl.Int64).alias(_OWNER) - 1)
+    table = _group(numbered).sort(_OWNER, *records.columns)
     numbers = table[_OWNER].to_numpy()
     return Units(
         records=_as_records(table, domain),
@@ -197,31 +198,19 @@ def _cut(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Generator
     """Read the rows, of which each unit keeps some, and count them as they came."""
     from discreet.confidential.units import Slots
 
-    all_rows, held = Tally(domain), Slots(unit.column, unit.max_records, rng)
+    all_rows, slots = Tally(domain), Slots(unit.column, unit.max_records, rng)
     for batch in declared_batches(source, domain.columns, unit.column):
         if batch.height:
             records, frequencies = encoded(batch, domain, texts=source.texts)
             all_rows.add_records(records, frequencies)
-            held.add(batch[unit.column], _as_frame(records, frequencies))
-    return held, all_rows.counts()
+            slots.add(batch[unit.column], _as_frame(records, frequencies))
+    return slots, all_rows.counts()
 
 
 def public_size(counts: Confidential[Any]) -> int:
-    """Return the number of records, which is public under the replacement relation.
+    """Return the number of records, with a privacy unit units times slots: public under replacement, by definition.
 
-    Under replacement, neighbouring tables have equally many records, so no mechanism has to hide their number. This is
-    a definition, not a proof that the number is harmless: filtering the table beforehand by a confidential value turns
-    the number into a confidential statistic. Under add/remove the number is not public: declare one instead.
-
-    ``counts``: what :func:`confidential` or :func:`confidential_rows` returned.
-    Returns: number of records n; with a privacy unit, units times slots.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from discreet.domain import Boolean, Domain
-    >>> public_size(confidential(pl.DataFrame({"a": [True, False]}), Domain(columns={"a": Boolean()})))
-    2
+    Filtering the table beforehand by a confidential value makes the number a confidential statistic.
     """
     return int(open_confidential(counts, caller=__name__).n)
 
@@ -248,29 +237,24 @@ def check_names(source: Source, domain: Domain, *, unit: Unit | None, other_colu
 def wrong_names(
     source: Source, domain: Domain, *, unit: Unit | None, other_columns: bool
 ) -> Iterator[tuple[DataError, int]]:
-    """Yield one error for each column that a table lacks, or that is undeclared, or whose name is reserved.
-
-    With it comes how many more undeclared columns there are.
-    """
-    wanted = list(dict.fromkeys([*domain.names, *([] if unit is None else [unit.column])]))
-    for name in wanted:
+    """Yield an error for each column that is missing, undeclared or reserved, and how many more undeclared follow."""
+    names = list(dict.fromkeys([*domain.names, *([] if unit is None else [unit.column])]))
+    for name in names:
         if name.startswith(RESERVED):
             problem = f"its name starts with {RESERVED!r}, which is reserved"
             yield DataError(name, problem, "rename the column"), 0
 
-    yield from ((refusal, 0) for refusal in missing_names(source, wanted))
-    extra = [] if other_columns else [name for name in source.names if name not in wanted]
+    yield from ((refusal, 0) for refusal in missing_names(source, names))
+    extra = [] if other_columns else [name for name in source.names if name not in names]
     for place, name in enumerate(extra, start=1):
         remedy = "declare it, or leave such columns aside with accept={'other-columns'}"
         yield DataError(name, "is in the table but not in the domain", remedy), len(extra) - place
 
 
 class Tally:
-    """Frequencies of encoded records, batch by batch.
+    """Frequencies of encoded records, batch by batch: by cell of a small finite domain, else of sortable keys or rows.
 
-    A small finite domain is tallied in one array of its cells. Else records are kept as one sortable number each (the
-    cell, or the value of a lone continuous column), or as the rows of a frame where no such number exists; either is
-    condensed whenever much has come in.
+    A key is a cell, or the value of a lone continuous column. Keys and rows are condensed whenever much has come in.
     """
 
     def __init__(self, domain: Domain) -> None:
@@ -307,8 +291,8 @@ class Tally:
         """Count encoded records, each once where there are no frequencies."""
         if self.dense is not None:
             # Float weights are exact: a batch's frequencies are far below 2**53.
-            found = np.bincount(self.domain.flat(records), weights=frequencies, minlength=len(self.dense))
-            self.dense += found.astype(np.int64, copy=False)
+            cells = np.bincount(self.domain.flat(records), weights=frequencies, minlength=len(self.dense))
+            self.dense += cells.astype(np.int64, copy=False)
             return
         if self.numbered or self.lone:
             keys = self.domain.flat(records) if self.numbered else records.columns[0]

@@ -35,21 +35,14 @@ _SIGNED_IN = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]*)://[^/]*@", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where a table is.
+    """Where a table, or a query, is."""
 
-    ``text``: as the caller gave it, without a password.
-    ``kind``: duckdb, sqlite or postgresql.
-    ``path``: the file.
-    ``table``, ``query``: one of them.
-    ``server``: the address of a server's database, with the password.
-    """
-
-    text: str
-    kind: str
+    text: str  # as the caller gave it, without a password
+    kind: str  # duckdb, sqlite or postgresql
     path: Path = Path()
     table: str = ""
     query: str = ""
-    server: str = field(default="", repr=False)
+    server: str = field(default="", repr=False)  # the address of a server's database, with the password
 
     @property
     def broken(self) -> FileProblem:
@@ -83,27 +76,24 @@ class Address:
 
 
 def address(data: Any) -> Address | None:
-    """Return the address that a text is, None where it is none.
-
-    Raises FileProblem when it does not name one table or query, or there is no such file.
-    """
+    """Return the address that a text is, None where it is none. Raises FileProblem where there is no such table."""
     if not isinstance(data, str):
         return None
     if data.startswith(_SERVERS):
         return _on_a_server(data)
-    found = _FILES.fullmatch(data)
-    if found is None:
+    match = _FILES.fullmatch(data)
+    if match is None:
         if signed_in := _SIGNED_IN.match(data):  # not told as a path that is not there: it may hold a password
             raise FileProblem(
                 f"{signed_in[1]}://...", "no table is read from there", "write postgresql://...?table=NAME"
             )
         return None
-    kind, where, asked = found.groups()
+    kind, where, query = match.groups()
     path = Path(unquote(where))
-    wanted = _wanted(parse_qs(asked or "", keep_blank_values=True), data, f"{kind}:///FILE")
+    target = _wanted(parse_qs(query or "", keep_blank_values=True), data, f"{kind}:///FILE")
     if not path.is_file():
         raise FileProblem(data, "there is no such file", "check the path")
-    return Address(text=data, kind=kind, path=path, **wanted)
+    return Address(text=data, kind=kind, path=path, **target)
 
 
 def _on_a_server(data: str) -> Address:
@@ -115,21 +105,21 @@ def _on_a_server(data: str) -> Address:
     parts = quietly(lambda: urlsplit(data), odd)
     named = parts.netloc.rpartition("@")
     user = named[0].partition(":")[0] + named[1]
-    given = parse_qsl(parts.query, keep_blank_values=True)
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
     # A password that was cut by one of its own signs would be told as a host, a database or an option.
     hosts = all(_HOST.fullmatch(host) for host in named[2].split(","))
-    if not hosts or "@" in parts.path or parts.fragment or any("@" in key for key, _ in given):
+    if not hosts or "@" in parts.path or parts.fragment or any("@" in key for key, _ in pairs):
         raise odd
-    told = [(key, value) for key, value in given if key not in ("password", "passfile", "sslpassword")]
-    text = _joined(f"{user}{named[2]}{parts.path}", urlencode(told, safe="/"))
-    asked: dict[str, list[str]] = {}
-    for key, value in given:
+    pairs_shown = [(key, value) for key, value in pairs if key not in ("password", "passfile", "sslpassword")]
+    text = _joined(f"{user}{named[2]}{parts.path}", urlencode(pairs_shown, safe="/"))
+    targets: dict[str, list[str]] = {}
+    for key, value in pairs:
         if key in ("table", "query"):
-            asked.setdefault(key, []).append(value)
-    options = [(key, value) for key, value in given if key not in asked]
+            targets.setdefault(key, []).append(value)
+    options = [(key, value) for key, value in pairs if key not in targets]
     server = _joined(f"{parts.netloc}{parts.path}", urlencode(options, quote_via=quote))
-    wanted = _wanted(asked, text, "postgresql://USER@HOST/DATABASE")
-    return Address(text=text, kind="postgresql", server=server, **wanted)
+    target = _wanted(targets, text, "postgresql://USER@HOST/DATABASE")
+    return Address(text=text, kind="postgresql", server=server, **target)
 
 
 def _joined(where: str, query: str) -> str:
@@ -137,28 +127,26 @@ def _joined(where: str, query: str) -> str:
     return f"postgresql://{where}{'?' if query else ''}{query}"
 
 
-def _wanted(asked: dict[str, list[str]], told: str, form: str) -> dict[str, Any]:
+def _wanted(targets: dict[str, list[str]], text: str, form: str) -> dict[str, Any]:
     """Return the one table or query of an address."""
-    if len(asked) != 1 or not set(asked) <= {"table", "query"} or len(next(iter(asked.values()))) != 1:
-        raise FileProblem(told, "it does not name one table or one query", f"write {form}?table=NAME")
-    ((kind, (name,)),) = asked.items()
+    if len(targets) != 1 or not set(targets) <= {"table", "query"} or len(next(iter(targets.values()))) != 1:
+        raise FileProblem(text, "it does not name one table or one query", f"write {form}?table=NAME")
+    ((kind, (name,)),) = targets.items()
     return {kind: name.strip().removesuffix(";") if kind == "query" else name}
 
 
 def addressed(data: str | PathLike[str], *, table: str | None, query: str | None) -> str:
-    """Return the address of a table or a query of a database.
+    """Return the address of a table or a query of a database, from that of the database or the path of its file.
 
     Raises ParameterError when both are given, or FileProblem when there is no such database.
-
-    ``data``: an address without either, or the path of a file.
     """
     if table is not None and query is not None:
         raise ParameterError("a table and a query are given. Leave one of them out")
     text = fspath(data)
-    asked = urlencode({"table": table} if query is None else {"query": query})
+    target = urlencode({"table": table} if query is None else {"query": query})
     if not text.startswith((*_SERVERS, "sqlite:///", "duckdb:///")):
         text = f"{_kind_of(text)}:///{quote(text)}"
-    return f"{text}{'&' if '?' in text else '?'}{asked}"
+    return f"{text}{'&' if '?' in text else '?'}{target}"
 
 
 def _kind_of(path: str) -> str:
@@ -167,10 +155,10 @@ def _kind_of(path: str) -> str:
     if not Path(path).is_file():
         raise missing
     with Path(path).open("rb") as file:
-        first = file.read(16)
-    if first == b"SQLite format 3\0":
+        head = file.read(16)
+    if head == b"SQLite format 3\0":
         return "sqlite"
-    if first[8:12] == b"DUCK":
+    if head[8:12] == b"DUCK":
         return "duckdb"
     raise FileProblem(path, "it is no file of SQLite or DuckDB", "leave the table or the query out, or give a database")
 
@@ -208,7 +196,7 @@ def sqlite_types(where: Address) -> dict[str, str]:
 
     def found() -> dict[str, str]:
         with closing(_connect(where)) as database:
-            names = [one[0] for one in database.execute(f"SELECT * FROM {where.source} LIMIT 0").description]  # noqa: S608
+            names = [column[0] for column in database.execute(f"SELECT * FROM {where.source} LIMIT 0").description]  # noqa: S608
             declared = dict(database.execute("SELECT name, type FROM pragma_table_xinfo(?)", [where.table]).fetchall())
         return {name: _kind(declared.get(name, "")) for name in names}
 
@@ -218,8 +206,8 @@ def sqlite_types(where: Address) -> dict[str, str]:
 def sqlite_batches(where: Address, columns: Sequence[str], types: dict[str, str]) -> Iterator[pl.DataFrame]:
     """Iterate over batches of texts. Raises DataError when a value is binary."""
     with closing(quietly(lambda: _connect(where), where.broken)) as database:
-        wanted = ", ".join(map(_quoted, columns))
-        select = f"SELECT {wanted} FROM {where.source}"  # noqa: S608  # names are quoted
+        expressions = ", ".join(map(_quoted, columns))
+        select = f"SELECT {expressions} FROM {where.source}"  # noqa: S608  # names are quoted
         cursor = quietly(lambda: database.execute(select), where.broken)
         while rows := quietly(lambda: cursor.fetchmany(_BATCH), where.broken):
             parts = zip(columns, zip(*rows, strict=True), strict=True)
@@ -288,8 +276,7 @@ def postgresql_table(
 ) -> tuple[dict[str, str], Callable[[Sequence[str]], Iterator[pl.DataFrame]]]:
     """Return the columns of a table of PostgreSQL with the kinds that usually declare them, and what reads batches.
 
-    All batches are of one moment, in a transaction that writes nothing. A query is one statement: a second one, which
-    could end the transaction, is refused by the server before anything runs.
+    All batches are of one moment, in a transaction that writes nothing. A query of two statements is refused.
     """
     connection, oids = _session(where)
 
@@ -297,8 +284,8 @@ def postgresql_table(
         for name in columns:
             if oids[name] == _BINARY:
                 raise DataError(name, "holds binary values", "cast it to a text or a number, by a query")
-        wanted = ", ".join(_expression(_quoted(name), oids[name]) for name in columns) or "NULL"
-        select = f"SELECT {wanted} FROM {where.source}"  # noqa: S608  # names are quoted
+        expressions = ", ".join(_expression(_quoted(name), oids[name]) for name in columns) or "NULL"
+        select = f"SELECT {expressions} FROM {where.source}"  # noqa: S608  # names are quoted
         with connection.cursor("discreet") as cursor:  # declared by the extended protocol, which takes one statement
             quietly(lambda: cursor.execute(select), where.broken)
             while part := quietly(lambda: cursor.fetchmany(_BATCH), where.broken):
@@ -339,12 +326,12 @@ def _session(where: Address) -> tuple[Any, dict[str, int]]:
 def _columns(connection: Any, where: Address) -> dict[str, int]:
     select = f"SELECT * FROM {where.source} LIMIT 0"  # noqa: S608  # names are quoted
     # What is prepared is one statement.
-    found = quietly(lambda: connection.execute(select, prepare=True).description, where.unlike_a_table)
-    names = [column.name for column in found]
+    description = quietly(lambda: connection.execute(select, prepare=True).description, where.unlike_a_table)
+    names = [column.name for column in description]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:
         raise DataError(repeated, "occurs twice in the table", "give every column its own name")
-    return {column.name: int(column.type_code) for column in found}
+    return {column.name: int(column.type_code) for column in description}
 
 
 def _expression(name: str, oid: int) -> str:

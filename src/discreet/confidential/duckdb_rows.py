@@ -37,36 +37,28 @@ def record_batches(relation: Any, columns: Iterable[str]) -> Any:
 def slots(
     relation: Any, columns: Iterable[str], *, unit: str, most: int, key: str, frequency: str
 ) -> tuple[pl.DataFrame, int, int] | None:
-    """Cut every unit to at most ``most`` rows; None where the type of its column names no units for sure.
-
-    A row stays by its place in the order of a keyed hash of its unit, its values, and its number among the unit's rows
-    with these values. So computing it again gives the same rows, other units have no part in it, and to who does not
-    know the key all of a unit's rows are alike.
-
-    ``key``: secret.
-    Returns: the distinct rows that stay, and their frequencies; the number of units; the number of rows without one.
-    """
+    """Cut every unit as :meth:`Cells.slots` does; None where the type of its column names no units for sure."""
     names = list(columns)
     schema = _fetched(relation.project(_listed(map(quoted, [*names, unit]))).limit(0)).schema
     if not (schema[unit].is_integer() or schema[unit] in _UNITS):
         return None
-    without = relation.filter(f"{quoted(unit)} IS NULL").aggregate("count(*)").fetchall()[0][0]
+    unnamed = relation.filter(f"{quoted(unit)} IS NULL").aggregate("count(*)").fetchall()[0][0]
     places = {f"c{place}": name for place, name in enumerate(names)}
     parts = [f"{_bytes(relation, name, schema[name])} AS {place}" for place, name in places.items()]
     rows = relation.project(_listed([f"{_bytes(relation, unit, schema[unit])} AS {_UNIT}", *parts]))
-    held = rows.aggregate(f"{_listed([_UNIT, *places])}, {_COUNT}", _listed([_UNIT, *places])).project(
+    totals = rows.aggregate(f"{_listed([_UNIT, *places])}, {_COUNT}", _listed([_UNIT, *places])).project(
         f"*, CAST(sum({_FREQUENCY}) OVER (PARTITION BY {_UNIT}) AS BIGINT) AS held"
     )
-    each = held.project(f"{_listed([_UNIT, *places])}, held, unnest(range({_FREQUENCY})) AS {_NUMBER}")
-    hashed = each.project(f"{_listed([_UNIT, *places, _NUMBER])}, {_order(places, schema, most=most, key=key)}")
-    by = _listed([_ORDER, *places, _NUMBER])
-    ranked = hashed.project(f"{_listed(places)}, row_number() OVER (PARTITION BY {_UNIT} ORDER BY {by}) AS {_PLACE}")
-    kept = ranked.filter(f"{_PLACE} <= {most}")
+    numbered = totals.project(f"{_listed([_UNIT, *places])}, held, unnest(range({_FREQUENCY})) AS {_NUMBER}")
+    hashed = numbered.project(f"{_listed([_UNIT, *places, _NUMBER])}, {_order(places, schema, most=most, key=key)}")
+    order = _listed([_ORDER, *places, _NUMBER])
+    ranked = hashed.project(f"{_listed(places)}, row_number() OVER (PARTITION BY {_UNIT} ORDER BY {order}) AS {_PLACE}")
+    slots = ranked.filter(f"{_PLACE} <= {most}")
     firsts = f"CAST(count(*) FILTER ({_PLACE} = 1) AS BIGINT) AS firsts"
-    found = _fetched(kept.aggregate(f"{_listed(places)}, {_COUNT}, {firsts}", _listed(places)))
-    texts = [pl.col(place).cast(pl.String) for place in places if found[place].dtype == pl.Binary]
-    named = found.with_columns(texts).rename({**places, _FREQUENCY: frequency}).drop("firsts")
-    return named, int(found["firsts"].sum()), int(without)
+    frame = _fetched(slots.aggregate(f"{_listed(places)}, {_COUNT}, {firsts}", _listed(places)))
+    texts = [pl.col(place).cast(pl.String) for place in places if frame[place].dtype == pl.Binary]
+    named = frame.with_columns(texts).rename({**places, _FREQUENCY: frequency}).drop("firsts")
+    return named, int(frame["firsts"].sum()), int(unnamed)
 
 
 def _order(places: Mapping[str, str], schema: pl.Schema, *, most: int, key: str) -> str:

@@ -22,50 +22,48 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 _LOGS = ("_delta_log", ".hoodie")
 
 
-def scanned_folder(path: Path, told: str) -> tuple[pl.LazyFrame, tuple[str, ...], Path]:
+def scanned_folder(path: Path, address: str) -> tuple[pl.LazyFrame, tuple[str, ...], Path]:
     """Scan all files; return the table, which of its columns are from the names of folders, and the first file.
 
-    Raises FileProblem when the folder has no Parquet files, or other files, or files of different columns.
-
-    ``told``: the folder, as the caller gave it.
+    Raises FileProblem, which names ``address``, when the folder does not hold one table of Parquet files.
     """
-    unread = FileProblem(told, "the folder cannot be read", "check its permissions")
-    files = quietly(lambda: _files(path, told), unread)
+    unread = FileProblem(address, "the folder cannot be read", "check its permissions")
+    files = quietly(lambda: _files(path, address), unread)
     if not files:
-        raise FileProblem(told, "it is a folder without Parquet files", "give one with them, or one file")
+        raise FileProblem(address, "it is a folder without Parquet files", "give one with them, or one file")
     parts = [_partition(file.relative_to(path)) for file in files]
     keys = tuple(key for key, _ in parts[0])
     if any(tuple(key for key, _ in part) != keys for part in parts) or len(set(keys)) < len(keys):
-        raise FileProblem(told, "its folders are not partitions by the same columns", "give one table")
-    broken = FileProblem(told, "it holds a file that is not readable Parquet", "give the complete files")
+        raise FileProblem(address, "its folders are not partitions by the same columns", "give one table")
+    broken = FileProblem(address, "it holds a file that is not readable Parquet", "give the complete files")
     schemas = [quietly(lambda file=file: parquet.scanned(file).collect_schema(), broken) for file in files]  # type: ignore[misc]
     if any(schema != schemas[0] for schema in schemas):
-        raise FileProblem(told, "its files have different columns or types", "give one table")
+        raise FileProblem(address, "its files have different columns or types", "give one table")
     if set(keys) & set(schemas[0]):
-        raise FileProblem(told, "a column is in its files and in the names of its folders", "give it one place")
+        raise FileProblem(address, "a column is in its files and in the names of its folders", "give it one place")
     if not keys:
         return pl.scan_parquet(files, glob=False, hive_partitioning=False), (), files[0]
     scan = pl.scan_parquet(files, glob=False, hive_partitioning=False, include_file_paths=_FILE)
     return _with_partitions(scan, files, parts), keys, files[0]
 
 
-def _files(path: Path, told: str) -> list[Path]:
+def _files(path: Path, address: str) -> list[Path]:
     """List the files of a table; names that start with a dot or an underscore are passed over, as by its writers."""
-    found = []
+    files_found = []
     for folder, folders, names in os.walk(path, onerror=_failed):
         if any(log in folders for log in _LOGS):
             problem = "it is a table with a log of changes, so some of its files no longer count"
-            raise FileProblem(told, problem, "read it with its own library, and give the dataframe")
+            raise FileProblem(address, problem, "read it with its own library, and give the dataframe")
         folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
         if any(Path(folder, name).is_symlink() for name in folders):
-            raise FileProblem(told, "it holds a link to a folder", "give the folder itself")
+            raise FileProblem(address, "it holds a link to a folder", "give the folder itself")
         files = [Path(folder, name) for name in sorted(names) if not name.startswith((".", "_"))]
         if any(format_of(file) != PARQUET or not file.is_file() for file in files):
             raise FileProblem(
-                told, "it holds a file that is not .parquet or .pq", "give a folder of Parquet files alone"
+                address, "it holds a file that is not .parquet or .pq", "give a folder of Parquet files alone"
             )
-        found += files
-    return found
+        files_found += files
+    return files_found
 
 
 def _failed(error: OSError) -> None:

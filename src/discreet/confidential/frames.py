@@ -51,9 +51,10 @@ def source_of(frame: Any, unsupported: DiscreetError) -> Source:
     schema = quietly(frame.collect_schema, unsupported)
     kind = frame.implementation.name.lower()
     broken = DataError(None, "could not be read", f"check that {kind} can read it, and the types of its columns")
-    told = arrow.told(frame.to_native().schema).get("pandas") if kind == "pyarrow" else None
-    index = quietly(lambda: stored_index(schema.names(), told), broken) if kind == "pyarrow" else frozenset()
-
+    index: frozenset[str] = frozenset()
+    if kind == "pyarrow":
+        metadata = arrow.told(frame.to_native().schema).get("pandas")
+        index = quietly(lambda: stored_index(schema.names(), metadata), broken)
     return Source(
         kind=kind,
         path=None,
@@ -129,12 +130,12 @@ def _of_stream(data: Any, unsupported: DataError) -> Source:
     def opened() -> Any:
         return data if isinstance(data, readers) else readers.from_stream(data)
 
-    first = [quietly(opened, unsupported)]
+    readers_unread = [quietly(opened, unsupported)]
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
-        return (batch.select(list(columns)) for batch in (first.pop() if first else opened()))
+        return (batch.select(list(columns)) for batch in (readers_unread.pop() if readers_unread else opened()))
 
-    return _of_batches(first[0].schema, batches)
+    return _of_batches(readers_unread[0].schema, batches)
 
 
 def _of_batches(schema: Any, batches: arrow.Batches) -> Source:
@@ -158,7 +159,7 @@ def _of_batches(schema: Any, batches: arrow.Batches) -> Source:
 def _sliced(frame: Any, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
     """Take an in-memory frame in slices, column by column so that an error names the culprit."""
     for start in range(0, len(frame), BATCH):
-        yield pl.DataFrame({name: _part(frame, name, start) for name in columns})
+        yield pl.DataFrame({name: _part(frame, name, start, BATCH) for name in columns})
 
 
 def _whole(frame: Any, columns: Sequence[str]) -> pl.DataFrame:
@@ -166,14 +167,14 @@ def _whole(frame: Any, columns: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame({name: _part(frame, name, 0, len(frame)) for name in columns})
 
 
-def _part(frame: Any, name: str, start: int, length: int | None = None) -> pl.Series:
+def _part(frame: Any, name: str, start: int, length: int) -> pl.Series:
     mixed = DataError(name, "its values have no common type", "cast the column to the declared type")
-    part = frame[start : start + (BATCH if length is None else length)].select(name)
-    taken: pl.Series = quietly(lambda: part.to_polars().to_series(), mixed)
+    part = frame[start : start + length].select(name)
+    values: pl.Series = quietly(lambda: part.to_polars().to_series(), mixed)
     objects = quietly(lambda: str(getattr(part[name].to_native(), "dtype", "")) == "object", mixed)
-    if objects and taken.null_count() == len(taken):  # no value says of which type these pandas objects are
-        return pl.repeat(None, len(taken), dtype=pl.Null(), eager=True).alias(name)
-    return taken
+    if objects and values.null_count() == len(values):  # no value says of which type these pandas objects are
+        return pl.repeat(None, len(values), dtype=pl.Null(), eager=True).alias(name)
+    return values
 
 
 def _grouped(frame: Any, columns: Sequence[str], broken: DiscreetError) -> Iterator[pl.DataFrame]:
@@ -182,8 +183,8 @@ def _grouped(frame: Any, columns: Sequence[str], broken: DiscreetError) -> Itera
     yield quietly(lambda: counted.collect().to_polars(), broken)
 
 
-def _streamed(read: Callable[[], Iterator[Any]], broken: DiscreetError) -> Iterator[pl.DataFrame]:
+def _streamed(reader: Callable[[], Iterator[Any]], broken: DiscreetError) -> Iterator[pl.DataFrame]:
     """Read record batches one by one."""
-    batches = quietly(read, broken)
+    batches = quietly(reader, broken)
     while (batch := quietly(partial(next, batches, None), broken)) is not None:
         yield quietly(partial(pl.DataFrame, batch), broken)

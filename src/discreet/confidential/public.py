@@ -32,45 +32,31 @@ from discreet.domain import Counts, Domain, Parts, Records
 Closed = TypeVar("Closed", bound=Confidential[Any])
 
 
-def refuse_same(data: Any, *given: Any) -> None:
-    """Refuse public inputs that are the confidential table: the same object, or the same file. Nothing is opened.
+def refuse_same(data: Any, *inputs: Any) -> None:
+    """Refuse public inputs that are the confidential table: the same object, or the same file, through links too.
 
-    Raises NotPublic when one of them is ``data``, through links too.
-
-    ``data``: confidential.
-    ``*given``: what is declared public; whatever is neither ``data`` nor a path is passed over.
+    Raises NotPublic. Nothing is opened.
     """
-    for one in given:
-        if one is None:
-            continue
-        paths = isinstance(one, (str, os.PathLike)) and isinstance(data, (str, os.PathLike))
-        if one is data or (paths and same_file(Path(one), Path(data))):
+    for public in inputs:
+        paths = isinstance(public, (str, os.PathLike)) and isinstance(data, (str, os.PathLike))
+        if public is not None and (public is data or (paths and same_file(Path(public), Path(data)))):
             raise NotPublic
 
 
-def public_domain(given: Domain | str | os.PathLike[str], *, data: Any) -> Domain:
+def public_domain(domain: Domain | str | os.PathLike[str], *, data: Any) -> Domain:
     """Return the declared domain of a confidential table, read from its TOML file where it is a path.
-
-    ``given``: public.
-    ``data``: confidential: the domain's file is not this one.
 
     Raises NotPublic when the file is the confidential table, or ParameterError when it is neither.
     """
-    if not isinstance(given, (Domain, str, os.PathLike)):
-        raise ParameterError(f"domain must be a Domain or the path of its TOML file, got {type(given).__name__}")
-    refuse_same(data, given)
-    return given if isinstance(given, Domain) else Domain.read(given)
+    if not isinstance(domain, (Domain, str, os.PathLike)):
+        raise ParameterError(f"domain must be a Domain or the path of its TOML file, got {type(domain).__name__}")
+    refuse_same(data, domain)
+    return domain if isinstance(domain, Domain) else Domain.read(domain)
 
 
 @enclosed
 def public_table(data: Any, domain: Domain) -> pl.DataFrame:
-    """Return the declared columns of a table that is public, as a Polars frame.
-
-    ``data``: public; what :func:`~discreet.confidential.confidential` takes.
-    ``domain``: the columns wanted; others are left aside.
-
-    Raises DataError when a column is missing or its texts cannot be read, or FileProblem when a file cannot be read.
-    """
+    """Return the declared columns of a public table. Raises DataError or FileProblem where it cannot be read."""
     source = open_source(data)
     require_names(source, domain.names, table="public table")
     batches = list(source.batches(list(domain.names)))
@@ -82,72 +68,42 @@ def public_table(data: Any, domain: Domain) -> pl.DataFrame:
     return parsed(frame, domain.columns, source.texts)
 
 
-def with_public(closed: Closed, given: Mapping[str, Any], *, domain: Domain) -> Closed:
+def with_public(closed: Closed, tables: Mapping[str, Any], *, domain: Domain) -> Closed:
     """Return a confidential table together with the hashes of what was declared public beside it.
 
-    Two tables are equal where they hold the same rows equally often: their order, index and physical types do not
-    count. Rows are compared as the domain encodes them. Where units were cut, it is the rows before the cut. Public
-    points are a set: those of a table are its distinct rows.
-
-    ``closed``: confidential.
-    ``given``: public tables by name.
-    ``domain``: the one that ``closed`` was encoded with.
-    Returns: the same value; ``provenance.public`` holds the name and the SHA-256 of each.
-
-    Raises NotPublic when one of them is the confidential table, or DataError when one does not fit the domain.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from discreet.confidential import confidential
-    >>> from discreet.domain import Integer
-    >>> domain = Domain(columns={"age": Integer(lower=0, upper=120)})
-    >>> ages = confidential(pl.DataFrame({"age": [31, 45, 31]}), domain)
-    >>> last_year = pl.DataFrame({"age": [30, 44, 30]})
-    >>> with_public(ages, {"reference": last_year}, domain=domain).provenance.public[0][0]
-    'reference'
+    Two tables are equal where they hold the same encoded rows equally often, in any order; those before the cut of
+    units. Public points are a set. Raises NotPublic where one equals the table, or DataError.
     """
-    if not given:
+    if not tables:
         return closed
     facts = closed.provenance or Provenance(frame_kind="polars", columns=domain.names, domain=domain)
-    refuse_same(facts.path, *given.values())
+    refuse_same(facts.path, *tables.values())
     value = open_confidential(closed, caller=__name__)
-    held: Any = value if facts.rows is None else open_confidential(facts.rows, caller=__name__)
+    rows: Any = value if facts.rows is None else open_confidential(facts.rows, caller=__name__)
     hashes = dict(facts.public)
-    for name, table in given.items():
-        public = _public_counts(table, domain)
-        if _equal(held, public, domain, as_set=name == "points"):
+    for name, table in tables.items():
+        tally = Tally(domain)
+        tally.add_records(table if isinstance(table, Records) else domain.encode(public_table(table, domain)), None)
+        public = tally.counts()
+        if _equal(rows, public, domain, as_set=name == "points"):
             raise NotPublic
         hashes[name] = _sha256(public)
     return cast(Closed, Confidential(value, provenance=replace(facts, public=tuple(sorted(hashes.items())))))
 
 
-def _public_counts(table: Any, domain: Domain) -> Counts:
-    """Count a public table's rows."""
-    records = table if isinstance(table, Records) else domain.encode(public_table(table, domain))
-    tally = Tally(domain)
-    tally.add_records(records, None)
-    return tally.counts()
-
-
 @enclosed
-def _equal(held: Parts, public: Counts, domain: Domain, *, as_set: bool) -> bool:
+def _equal(table: Parts, public: Counts, domain: Domain, *, as_set: bool) -> bool:
     """Return whether a confidential table, whole or in parts, has the rows of a public one, as often unless a set."""
-    if not as_set and held.n != public.n:
+    if not as_set and table.n != public.n:
         return False
-    counts = _gathered(held, domain)
-    return (as_set or np.array_equal(counts.frequencies, public.frequencies)) and all(
-        np.array_equal(mine, theirs, equal_nan=mine.dtype.kind == "f")
-        for mine, theirs in zip(counts.records.columns, public.records.columns, strict=True)
-    )
-
-
-def _gathered(held: Parts, domain: Domain) -> Counts:
-    """Count a confidential table's rows in the order of a public one, which is in memory and as large."""
-    tally = Tally(domain)
-    for part in held.parts():
+    tally = Tally(domain)  # in the order of a public table, which is in memory and as large
+    for part in table.parts():
         tally.add_records(part.records, part.frequencies)
-    return tally.counts()
+    counts = tally.counts()
+    return (as_set or np.array_equal(counts.frequencies, public.frequencies)) and all(
+        np.array_equal(codes, theirs, equal_nan=codes.dtype.kind == "f")
+        for codes, theirs in zip(counts.records.columns, public.records.columns, strict=True)
+    )
 
 
 def _sha256(public: Counts) -> str:

@@ -52,14 +52,14 @@ class Rows:
 
         Raises DataError when the table has other rows than when it was read first.
         """
-        seen = 0
+        count = 0
         for records, frequencies in self._encoded():
             part = Counts(
                 records=records, frequencies=np.ones(len(records), np.int64) if frequencies is None else frequencies
             )
-            seen += part.n
+            count += part.n
             yield part
-        if self._n is not None and seen != self._n:
+        if self._n is not None and count != self._n:
             raise DataError(None, "changed while it was read", "keep the table as it is until the release is written")
 
     def _encoded(self) -> Iterator[tuple[Records, npt.NDArray[np.int64] | None]]:

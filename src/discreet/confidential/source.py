@@ -35,12 +35,9 @@ BATCH = 2**18
 
 
 class Texts(frozenset[str]):
-    """Columns whose values are texts still to be parsed.
+    """Columns whose values are texts still to be parsed."""
 
-    ``decimal_comma``: whether numbers in them have a comma before their decimals.
-    """
-
-    decimal_comma = False
+    decimal_comma = False  # whether numbers in them have a comma before their decimals
 
 
 class CommaTexts(Texts):
@@ -54,42 +51,28 @@ _NO_TEXTS = Texts()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A confidential table.
+    """A confidential table: its public names and types, and what reads its rows."""
 
-    ``kind``: the dataframe library, or the format of a file: parquet, csv, arrow or database.
-    ``path``: the file, as the caller gave it.
-    ``names``: the table's columns, in order.
-    ``index``: columns of a file that are the index of the pandas table which was written there, and not among these.
-    ``texts``: columns whose values are texts still to be parsed: those of CSV, of SQLite, and of the names of folders.
-    ``types``: Gives the public type of each column; reads no row.
-    ``batches``: ``batches(columns)`` iterates over Polars frames with these columns; where the frames are grouped
-    already, the column :data:`FREQUENCY` says how often each row occurs.
-    ``cells``: finds cells where the table is, for an engine with workers; they are then used instead of ``batches``.
-    ``slots``: ``slots(columns, unit, most, key)`` cuts the rows of units where the table is, and gives those that stay,
-    grouped, with the numbers of units and of rows without one; None where it cannot.
-    ``stays``: whether the rows are elsewhere than in memory, and can be read as often as one likes.
-    ``returned``: makes a released table the kind of table that this is; None where it stays as it is.
-    """
-
-    kind: str
-    path: str | None
+    kind: str  # the dataframe library, or the format of a file: parquet, csv, arrow or database
+    path: str | None  # the file, as the caller gave it
     names: tuple[str, ...]
-    types: Callable[[], dict[str, str]]
+    types: Callable[[], dict[str, str]]  # the public type of each column; reads no row
+    # Frames of some columns; where they are grouped already, FREQUENCY says how often each row occurs.
     batches: Callable[[Sequence[str]], Iterator[pl.DataFrame]]
-    texts: Texts = _NO_TEXTS
-    index: frozenset[str] = frozenset()
-    cells: Callable[[Mapping[str, Column]], Cells] | None = None
+    texts: Texts = _NO_TEXTS  # columns still to be parsed: those of CSV, of SQLite, and of the names of folders
+    index: frozenset[str] = frozenset()  # columns of a file that pandas wrote as an index, and not among the names
+    cells: Callable[[Mapping[str, Column]], Cells] | None = None  # of an engine with workers, instead of batches
+    # Cuts some columns by unit, most and key where the table is, as Cells.slots does.
     slots: Callable[[Sequence[str], str, int, str], tuple[pl.DataFrame, int, int] | None] | None = None
-    stays: bool = False
-    returned: Returned | None = None
+    stays: bool = False  # whether the rows are elsewhere than in memory, and can be read as often as one likes
+    returned: Returned | None = None  # makes a released table the kind of table that this is
 
 
 @enclosed
 def open_source(data: Any) -> Source:
     """Look at a table's names and types; no row is read. A source is returned as it is: some can be opened once only.
 
-    Raises FileProblem if the file cannot be read, or DataError if the value is no table, or has two columns of one
-    name.
+    Raises FileProblem if the file cannot be read, or DataError if the value is no table.
     """
     if isinstance(data, Source):
         return data
@@ -116,10 +99,7 @@ def _address(data: Any) -> Address | None:
 
 
 def require_there(data: Any) -> None:
-    """Refuse a path, or the address of a table, where there is no file; nothing is opened.
-
-    Raises FileProblem when there is none, it is being written, or the address names no table or no server.
-    """
+    """Refuse a path, or the address of a table, where there is no file; nothing is opened. Raises FileProblem."""
     if data is None or isinstance(data, (bool, int, float)):
         raise unfit("data", "a dataframe, or the path of a file", data)
     where = _address(data)
@@ -132,16 +112,15 @@ def require_there(data: Any) -> None:
         raise FileProblem(fspath(data), "there is no such file", "check the path")
 
 
-def declared_batches(source: Source, columns: Mapping[str, Column], *others: str) -> Iterator[pl.DataFrame]:
-    """Iterate over batches of declared columns, and others, whose types are known to be the declared ones.
+def declared_batches(source: Source, columns: Mapping[str, Column], *extra: str) -> Iterator[pl.DataFrame]:
+    """Iterate over batches of declared columns, and others, of the declared types. Raises DataError of another type.
 
-    Types that no declaration takes are refused before anything is computed from their values: a library that cannot
-    hash or compare them writes them to the terminal as it fails. Raises DataError naming the column.
+    A library that cannot hash or compare values of another type would write them to the terminal as it fails.
     """
-    known = None
-    for batch in source.batches(list(dict.fromkeys([*columns, *others]))):
-        if batch.schema != known:
-            known = batch.schema
+    schema = None
+    for batch in source.batches(list(dict.fromkeys([*columns, *extra]))):
+        if batch.schema != schema:
+            schema = batch.schema
             for name, column in columns.items():
                 if name not in source.texts:
                     column.encode(batch[name].clear(), name=name)
@@ -149,10 +128,7 @@ def declared_batches(source: Source, columns: Mapping[str, Column], *others: str
 
 
 def cells_of(source: Source, columns: Mapping[str, Column]) -> Cells | None:
-    """Return the cells of declared columns where the table is; None where raw values have to be read.
-
-    Raises DataError naming a column whose type is not the declared one.
-    """
+    """Return the cells of declared columns where the table is; None where raw values have to be read."""
     find = source.cells
     if find is None:
         return None
@@ -178,8 +154,7 @@ def parsed(frame: pl.DataFrame, columns: Mapping[str, Column], texts: Texts) -> 
 def parsed_column(texts: pl.Series, column: Column, *, decimal_comma: bool = False) -> tuple[pl.Series, Misfit]:
     """Return texts as the declared type, and which of them cannot be read.
 
-    ``decimal_comma``: whether decimals follow a comma. A point is then no part of a number, since it could stand
-    between thousands.
+    With ``decimal_comma`` a point is no part of a number, since it could stand between thousands.
     """
     numbers = decimal_comma and column.kind in ("numeric", "decimal")
     values = column.parse(texts.str.replace_many([".", ","], ["?", "."]) if numbers else texts)
@@ -190,56 +165,47 @@ def parsed_column(texts: pl.Series, column: Column, *, decimal_comma: bool = Fal
 
 def require_once(names: Sequence[str], kind: str) -> None:
     """Refuse two columns of one name. Raises DataError."""
-    first: dict[str, int] = {}
+    places: dict[str, int] = {}
     for place, name in enumerate(names, start=1):
-        if name not in first:
-            first[name] = place
+        if name not in places:
+            places[name] = place
         elif kind == "csv":  # a file without a header line has values there
-            problem = f"columns {first[name]} and {place} have the same name in its first line"
+            problem = f"columns {places[name]} and {place} have the same name in its first line"
             raise DataError(None, problem, "give the file a header line, and every column its own name")
         else:
             raise DataError(name, "occurs twice in the table", "give every column its own name")
 
 
-def require_names(source: Source, wanted: Collection[str], *, table: str = "table") -> None:
+def require_names(source: Source, columns: Collection[str], *, table: str = "table") -> None:
     """Refuse a table without one of the declared columns. Raises DataError naming the column."""
-    for refusal in missing_names(source, wanted, table=table):
+    for refusal in missing_names(source, columns, table=table):
         raise refusal
 
 
-def missing_names(source: Source, wanted: Collection[str], *, table: str = "table") -> list[DataError]:
+def missing_names(source: Source, columns: Collection[str], *, table: str = "table") -> list[DataError]:
     """Return one error for each declared column that a table lacks.
 
-    The names that the table has are not told unless one of them is declared: those of a file without a header line, or
-    of a frame read from one, are the values of its first record. Those of a CSV file never are.
+    Names of the table are told only if one of them is declared, and never of CSV: without a header line they are the
+    values of the first record.
     """
-    missing = [name for name in wanted if name not in source.names and name not in source.index]
+    missing = [name for name in columns if name not in source.names and name not in source.index]
     problem, remedy = "is the index of the table that pandas wrote, and no column of it", "write it after reset_index()"
-    stored = [DataError(name, problem, remedy) for name in wanted if name in source.index]
+    stored = [DataError(name, problem, remedy) for name in columns if name in source.index]
     if not missing:
         return stored
-    known = sum(found in wanted for found in source.names)
-    if source.kind != "csv" and known:
+    declared = sum(name in columns for name in source.names)
+    if source.kind != "csv" and declared:
         remedy = "its columns are: " + ", ".join(map(repr, source.names))
     else:
-        which = "none" if not known else f"{known}"
-        has = counted(len(source.names), "column")
-        remedy = f"it has {has}, of which {which} {'is' if known == 1 else 'are'} declared"
+        number, verb = declared or "none", "is" if declared == 1 else "are"
+        remedy = f"it has {counted(len(source.names), 'column')}, of which {number} {verb} declared"
         remedy += ". Check that its first line holds the names" if source.kind == "csv" else ". Check their names"
     return [*stored, *(DataError(name, f"is not in the {table}", remedy) for name in missing)]
 
 
 def looks_like_a_record(names: Sequence[str]) -> bool:
-    """Whether the first line of a CSV file cannot be a header: a field is empty, a number, a truth value or a date.
-
-    A line of words alone may still be a record: who writes its fields into a public file has to say where they are
-    from.
-    """
-    return any(_is_a_value(name.strip()) for name in names)
-
-
-def _is_a_value(text: str) -> bool:
-    return _VALUE.fullmatch(text) is not None
+    """Whether the first line of a CSV file cannot be a header: a field is empty, a number, a truth value or a date."""
+    return any(_VALUE.fullmatch(name.strip()) for name in names)
 
 
 _VALUE = re.compile(
@@ -268,32 +234,25 @@ def _open_path(data: str | PathLike[str]) -> Source:
         raise FileProblem(
             text, "the format is not known by this ending", f"give a file in {ENDINGS}, or pass a dataframe"
         )
-    return _open_csv(text, path, form) if form.texts else _open_typed(text, path, form)
-
-
-def _open_typed(text: str, path: Path, form: Format) -> Source:
-    what = {"parquet": "Parquet", "arrow": "Arrow"}[form.kind]
-    broken = FileProblem(text, f"is not a readable {what} file", "give the complete file, in this format")
-    scan = quietly(lambda: scanned(path, form), broken)
-    return _of_scan(scan, path, form, broken, text=text)
+    if form.texts:
+        return _open_csv(text, path, form)
+    label = {"parquet": "Parquet", "arrow": "Arrow"}[form.kind]
+    broken = FileProblem(text, f"is not a readable {label} file", "give the complete file, in this format")
+    return _of_scan(quietly(lambda: scanned(path, form), broken), path, form, broken, text=text)
 
 
 def _open_folder(text: str, path: Path) -> Source:
     from discreet.confidential.folder import scanned_folder
 
-    scan, keys, first = scanned_folder(path, text)
+    scan, keys, sample = scanned_folder(path, text)
     broken = FileProblem(text, "it holds a file that is not readable Parquet", "give the complete files")
-    return _of_scan(scan, first, PARQUET, broken, text=text, keys=keys)
+    return _of_scan(scan, sample, PARQUET, broken, text=text, keys=keys)
 
 
 def _of_scan(
     scan: pl.LazyFrame, path: Path, form: Format, broken: FileProblem, *, text: str, keys: tuple[str, ...] = ()
 ) -> Source:
-    """Return the source of a scan whose values have types, but for those of some columns.
-
-    ``path``: the file that says what is an index.
-    ``keys``: the columns of texts, which come last.
-    """
+    """Return the source of a scan of types, but for the ``keys``, which are texts; ``path`` says what is an index."""
     from discreet.confidential.returned import as_polars
 
     schema = quietly(scan.collect_schema, broken)
@@ -325,16 +284,16 @@ def _open_csv(text: str, path: Path, form: Format) -> Source:
     names = [unescaped(name) for name in quietly(partial(header, path, form), broken)]
     if not names:
         raise broken
-    if len(names) == 1 and any(other in names[0] for other in {",", ";", "\t"} - {form.separator}):
-        wanted = _SEPARATORS.get(form.separator, repr(form.separator))
+    if len(names) == 1 and any(sign in names[0] for sign in {",", ";", "\t"} - {form.separator}):
+        separators = _SEPARATORS.get(form.separator, repr(form.separator))
         raise FileProblem(
-            text, f"its fields are not separated by {wanted}", f"name its separator, or save it with {wanted}"
+            text, f"its fields are not separated by {separators}", f"name its separator, or save it with {separators}"
         )
 
     def read(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         scan = scanned(path, form)
-        found = quietly(scan.collect_schema, broken).names()
-        return scan_batches(scan.rename(dict(zip(found, names, strict=False))), columns, broken)
+        header_names = quietly(scan.collect_schema, broken).names()
+        return scan_batches(scan.rename(dict(zip(header_names, names, strict=False))), columns, broken)
 
     return Source(
         kind="csv",

@@ -12,7 +12,6 @@ batch, and those that stay are held: at most ``max_records`` for each unit.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,14 +31,9 @@ _UNIT, _HELD, _ORDER = (f"{RESERVED}{word}" for word in ("unit", "held", "order"
 
 
 def _units_of(batches: Iterable[pl.DataFrame], *, unit: str, names: tuple[str, ...]) -> pl.DataFrame:
-    """Return the rows of all batches with their unit.
+    """Return some columns of all rows, their unit and frequencies; these columns where there is no row, too.
 
     Raises DataError if a row has no unit, or units cannot be told apart.
-
-    ``batches``: with the domain's columns and the unit's.
-    ``unit``: column that names the unit.
-    ``names``: the domain's columns.
-    Returns: the domain's columns, the unit and frequencies; it has these columns where there is no row, too.
     """
 
     def keyed(batch: pl.DataFrame) -> pl.DataFrame:
@@ -47,10 +41,8 @@ def _units_of(batches: Iterable[pl.DataFrame], *, unit: str, names: tuple[str, .
             raise _unreadable(unit)
         if missing_in(batch[unit]).any():
             raise DataError(unit, *NO_UNIT)
-        rows = batch.select(*names, pl.col(unit).alias(_UNIT), *([FREQUENCY] if FREQUENCY in batch.columns else []))
-        if FREQUENCY not in rows.columns:
-            rows = rows.with_columns(pl.lit(1, dtype=pl.Int64).alias(FREQUENCY))
-        return rows.with_columns(pl.col(FREQUENCY).cast(pl.Int64))
+        frequency = pl.col(FREQUENCY) if FREQUENCY in batch.columns else pl.lit(1)
+        return batch.select(*names, pl.col(unit).alias(_UNIT), frequency.cast(pl.Int64).alias(FREQUENCY))
 
     nothing = pl.DataFrame(schema={**dict.fromkeys((*names, _UNIT), pl.String), FREQUENCY: pl.Int64})
     parts = quietly(lambda: [keyed(batch) for batch in batches], _unreadable(unit))
@@ -58,19 +50,7 @@ def _units_of(batches: Iterable[pl.DataFrame], *, unit: str, names: tuple[str, .
 
 
 class Slots:
-    """The rows that stay, as records come in batch by batch.
-
-    Each row gets a fresh random number, and those with a unit's smallest numbers stay: a uniform choice among its rows.
-
-    Parameters
-    ----------
-    unit : str
-        Column that names the unit, for error messages.
-    max_records : int
-        Slots a unit has.
-    rng : numpy.random.Generator
-        Source of the cut.
-    """
+    """The rows that stay, as records come in batch by batch: those with the smallest random numbers of each unit."""
 
     def __init__(self, unit: str, max_records: int, rng: np.random.Generator) -> None:
         self.unit, self.max_records, self._rng = unit, max_records, rng
@@ -78,23 +58,22 @@ class Slots:
         self._pending = self._settled = 0
 
     def add(self, units: pl.Series, records: pl.DataFrame) -> None:
-        """Add rows of encoded records, and their frequencies if they are grouped.
-
-        Raises DataError if a row has no unit, or units cannot be told apart.
-        """
-        rows = _units_of([records.with_columns(units.alias(self.unit))], unit=self.unit, names=tuple(_places(records)))
+        """Add rows of encoded records, with frequencies if they are grouped. Raises DataError if one has no unit."""
+        names = tuple(name for name in records.columns if name != FREQUENCY)
+        rows = _units_of([records.with_columns(units.alias(self.unit))], unit=self.unit, names=names)
         times = rows[FREQUENCY].to_numpy()
-        first, ends = 0, np.cumsum(times)
-        while first < rows.height:  # equal rows are told apart a part at a time
-            last = max(first + 1, int(np.searchsorted(ends, ends[first] + _ROWS, side="right")))
-            each = np.repeat(np.arange(first, last), times[first:last])
-            part = rows.drop(FREQUENCY)[each] if FREQUENCY in records.columns else rows[first:last].drop(FREQUENCY)
+        start, ends = 0, np.cumsum(times)
+        while start < rows.height:  # equal rows are told apart a part at a time
+            last = max(start + 1, int(np.searchsorted(ends, ends[start] + _ROWS, side="right")))
+            part = rows[start:last].drop(FREQUENCY)
+            if FREQUENCY in records.columns:
+                part = part[np.repeat(np.arange(last - start), times[start:last])]
             order = pl.Series(_ORDER, self._rng.integers(0, 2**64, size=part.height, dtype=np.uint64))
             self._parts.append(self._first(part.with_columns(order)))
             self._pending += self._parts[-1].height
             if self._pending > max(_PENDING, self._settled):
                 self._merge()
-            first = last
+            start = last
 
     def kept(self) -> tuple[pl.DataFrame | None, pl.Series]:
         """Return the records that stay, None where there was no row, and their units."""
@@ -113,18 +92,14 @@ class Slots:
         """Return the rows with the smallest numbers of each unit; those of units with few rows are not ranked."""
         most, place = self.max_records, pl.col(_ORDER).rank("ordinal").over(_UNIT)
 
-        def first() -> pl.DataFrame:
+        def rows_kept() -> pl.DataFrame:
             keys = rows.select(_UNIT, _ORDER)
             full = keys.select(pl.len().over(_UNIT) > most).to_series().to_numpy()
             stays = ~full
             stays[full] = keys.filter(full).select(place <= most).to_series().to_numpy()
             return rows.filter(stays)
 
-        return quietly(first, _unreadable(self.unit))
-
-
-def _places(records: pl.DataFrame) -> list[str]:
-    return [name for name in records.columns if name != FREQUENCY]
+        return quietly(rows_kept, _unreadable(self.unit))
 
 
 def held_by(rows: pl.DataFrame, *, unit: str) -> pl.DataFrame:
@@ -133,13 +108,7 @@ def held_by(rows: pl.DataFrame, *, unit: str) -> pl.DataFrame:
 
 
 class Holdings:
-    """How many rows each unit has, batch by batch: memory holds one row a unit, not the table.
-
-    Parameters
-    ----------
-    unit : str
-        Column that names the unit.
-    """
+    """How many rows each unit has, batch by batch: memory holds one row per unit, not the table."""
 
     def __init__(self, unit: str) -> None:
         self.unit = unit
@@ -148,9 +117,9 @@ class Holdings:
 
     def add(self, batch: pl.DataFrame) -> None:
         """Count one batch. Raises DataError if a row has no unit, or units cannot be told apart."""
-        held = held_by(_units_of([batch], unit=self.unit, names=()), unit=self.unit)
-        self._parts.append(held.rename({_HELD: FREQUENCY}))
-        self._pending += held.height
+        totals = held_by(_units_of([batch], unit=self.unit, names=()), unit=self.unit)
+        self._parts.append(totals.rename({_HELD: FREQUENCY}))
+        self._pending += totals.height
         if self._pending > max(_PENDING, self._settled):
             self._parts = [self._merged().rename({_HELD: FREQUENCY})]
             self._settled, self._pending = self._parts[0].height, 0
@@ -170,10 +139,5 @@ def _unreadable(unit: str) -> DataError:
 
 def null_record(domain: Domain) -> Records:
     """Return the record whose every column is null."""
-    return Records(columns=tuple(_one(column) for column in domain.columns.values()))
-
-
-def _one(column: Any) -> Any:
-    code = np.empty(1, dtype=column._code_type)
-    code[0] = column.null_code
-    return code
+    columns = domain.columns.values()
+    return Records(columns=tuple(np.full(1, column.null_code, dtype=column._code_type) for column in columns))

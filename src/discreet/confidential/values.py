@@ -28,43 +28,18 @@ _PENDING = 2**22
 
 
 def column_values(data: Any, name: str, column: Column) -> Confidential[tuple[pl.Series, npt.NDArray[np.int64]]]:
-    """Count the distinct values of one column where the table is.
+    """Count the distinct values of one column where the table is, a null among them; return them and their frequencies.
 
-    ``data``: confidential; what :func:`~discreet.confidential.confidential` takes.
-    ``name``: the column.
-    ``column``: its declaration, which says how the texts of a CSV file are read.
-    Returns: distinct values in no particular order, a null among them where there is one, and their frequencies.
-
-    Raises DataError if the table has no such column, no rows, or texts that cannot be read, or FileProblem if a file
-    cannot be read. No message holds a value.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from discreet.domain import Integer
-    >>> column_values(pl.DataFrame({"age": [31, 45, 31]}), "age", Integer(lower=0, upper=120))
-    <confidential tuple>
+    Raises DataError or FileProblem if the column cannot be read, or has no rows. No message holds a value.
     """
     table, frequencies, provenance = _counted(data, {name: column})
     return Confidential((table[name], frequencies), provenance=provenance)
 
 
 def row_values(data: Any, columns: Mapping[str, Column]) -> Confidential[tuple[pl.DataFrame, npt.NDArray[np.int64]]]:
-    """Count the distinct rows of several columns where the table is.
+    """Count the distinct rows of several columns; return them, in the order of their values, and their frequencies.
 
     Raises DataError, FileProblem as :func:`column_values`.
-
-    ``data``: confidential; what :func:`~discreet.confidential.confidential` takes.
-    ``columns``: the columns and their declarations.
-    Returns: distinct rows in the order of their values, which no order of reading changes, and their frequencies.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from discreet.domain import Boolean, Integer
-    >>> table = pl.DataFrame({"age": [31, 45, 31], "ill": [True, False, True]})
-    >>> row_values(table, {"age": Integer(lower=0, upper=120), "ill": Boolean()})
-    <confidential tuple>
     """
     table, frequencies, provenance = _counted(data, columns)
     return Confidential((table, frequencies), provenance=provenance)
@@ -103,12 +78,7 @@ def _merged(parts: list[pl.DataFrame], columns: Mapping[str, Column]) -> pl.Data
 def raw_rows(data: Any, columns: Collection[str] | None = None, *, what: str = "table") -> Confidential[pl.DataFrame]:
     """Read the rows of a table, with the types that it has; all columns of a CSV file are texts.
 
-    ``data``: confidential; what :func:`~discreet.confidential.confidential` takes.
-    ``columns``: which to read, all by default.
-    ``what``: what a message calls the table.
-
-    Raises DataError if the table has no such column or no rows, or FileProblem if a file cannot be read. No message
-    holds a value.
+    Raises DataError or FileProblem if they cannot be read, or there are none. No message holds a value.
 
     Examples
     --------
@@ -132,20 +102,9 @@ def raw_rows(data: Any, columns: Collection[str] | None = None, *, what: str = "
 
 
 def table_schema(table: Any) -> dict[str, str]:
-    """Return the names and types of a table's columns; no row is read.
+    """Return the kinds of column that usually declare the types of a table, by name; no row is read.
 
-    Raises DataError, FileProblem if the table cannot be read, or is a CSV file without a header line.
-
-    ``table``: what :func:`~discreet.confidential.confidential` takes. Of a CSV file only the first line is read, and
-    taken for its header, unless a field in it is empty, a number, a truth value or a date: a file without a header
-    would give the values of its first record as names.
-    Returns: numeric, integer, boolean, date, datetime, duration, decimal, string or unknown, by column name.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> table_schema(pl.DataFrame({"age": [31], "sex": ["f"]}))
-    {'age': 'integer', 'sex': 'string'}
+    Raises DataError, FileProblem if the table cannot be read, or is a CSV file whose first line is a record.
     """
     source = open_source(table)
     if source.kind == "csv" and looks_like_a_record(source.names):

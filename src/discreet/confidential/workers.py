@@ -69,10 +69,10 @@ def _bounded(column: Any, v: Any, bounds: tuple[Any, Any], inside: Any, *, missi
     from pyspark.sql import functions as f
 
     low, high = bounds
-    found = f.when(missing, _null(column)).when((v >= low) & (v <= high), inside)
+    expression = f.when(missing, _null(column)).when((v >= low) & (v <= high), inside)
     if column.out_of_bounds != "clip":
-        return found.otherwise(f.lit(MISFIT).cast("bigint"))
-    return found.when(v < low, f.lit(0).cast("bigint")).otherwise(f.lit(column.values - 1).cast("bigint"))
+        return expression.otherwise(f.lit(MISFIT).cast("bigint"))
+    return expression.when(v < low, f.lit(0).cast("bigint")).otherwise(f.lit(column.values - 1).cast("bigint"))
 
 
 def _of_labels(column: Column, x: Any, name: str) -> Any | None:
@@ -82,10 +82,10 @@ def _of_labels(column: Column, x: Any, name: str) -> Any | None:
     # A collation other than that of bytes is a part of the name.
     if name != _LABELS.get(type(labels[0])) or len(labels) > _MOST_LABELS:
         return None
-    found = f.when(x.isNull(), _null(column))
+    expression = f.when(x.isNull(), _null(column))
     for place, label in enumerate(labels):
-        found = found.when(x == f.lit(label), f.lit(place).cast("bigint"))
-    return found.otherwise(f.lit(MISFIT).cast("bigint"))
+        expression = expression.when(x == f.lit(label), f.lit(place).cast("bigint"))
+    return expression.otherwise(f.lit(MISFIT).cast("bigint"))
 
 
 def _null(column: Column) -> Any:
@@ -118,19 +118,15 @@ class DaskCells(Cells):
     frequency: str
     read: Read
 
-    def coded(self, name: str) -> bool:
-        """Whether a column has cells."""
-        return self.columns[name].finite
-
     def counts(self) -> pl.DataFrame:
         """Count part by part, and add up."""
         from dask import compute, delayed
 
-        found = [delayed(_counted)(part, self.read, self.columns, self.frequency) for part in self._parts()]
-        while len(found) > 1:
-            groups = range(0, len(found), _TOGETHER)
-            found = [delayed(_added)(found[start : start + _TOGETHER], self.frequency) for start in groups]
-        frame: pl.DataFrame = compute(*found)[0]
+        parts = [delayed(_counted)(part, self.read, self.columns, self.frequency) for part in self._parts()]
+        while len(parts) > 1:
+            groups = range(0, len(parts), _TOGETHER)
+            parts = [delayed(_added)(parts[start : start + _TOGETHER], self.frequency) for start in groups]
+        frame: pl.DataFrame = compute(*parts)[0]
         return frame
 
     def batches(self) -> Iterator[pl.DataFrame]:
@@ -144,8 +140,8 @@ class DaskCells(Cells):
         """Look for a row in each part."""
         from dask import compute, delayed
 
-        found = compute(*(delayed(_misfit)(part, self.read, self.columns) for part in self._parts()))
-        frame: pl.DataFrame = next(frame for frame in found if frame.height)
+        frames = compute(*(delayed(_misfit)(part, self.read, self.columns) for part in self._parts()))
+        frame: pl.DataFrame = next(frame for frame in frames if frame.height)
         return frame
 
     def slots(self, unit: str, most: int, key: str) -> tuple[pl.DataFrame, int, int] | None:
@@ -156,12 +152,11 @@ class DaskCells(Cells):
             return None
         rows = self.frame[list(dict.fromkeys([*self.columns, unit]))].to_delayed()
         split = [delayed(_split, nout=len(rows))(part, self.read, self.columns, unit, len(rows)) for part in rows]
-        cut = [delayed(_cut)([part[place] for part in split], most, key) for place in range(len(rows))]
-        found = compute(*cut)
-        kept = _added([frame for frame, _, _ in found], _FREQUENCY)
-        named = dict(zip(_numbered(self.columns), self.columns, strict=True))
-        kept = kept.rename({**named, _FREQUENCY: self.frequency})
-        return kept, sum(units for _, units, _ in found), sum(without for _, _, without in found)
+        groups = [[part[place] for part in split] for place in range(len(rows))]
+        frames, units, unnamed = zip(*compute(*(delayed(_cut)(group, most, key) for group in groups)), strict=True)
+        names = dict(zip(_numbered(self.columns), self.columns, strict=True))
+        slots = _added([*frames], _FREQUENCY).rename({**names, _FREQUENCY: self.frequency})
+        return slots, sum(units), sum(unnamed)
 
     def _parts(self) -> list[Any]:
         parts: list[Any] = self.frame[list(self.columns)].to_delayed()
@@ -178,10 +173,6 @@ class SparkCells(Cells):
     frame: Any
     frequency: str
 
-    def coded(self, name: str) -> bool:
-        """Whether a column has cells."""
-        return self.columns[name].finite
-
     def counts(self) -> pl.DataFrame:
         """Count in Spark, or batch by batch, and add up."""
         return self._named(pl.DataFrame(_summed(self._rows(), self._places).toArrow()))
@@ -194,13 +185,11 @@ class SparkCells(Cells):
         """Fetch one row."""
         columns, rows = self.columns, self.frame.select(*map(_quoted, self.columns))
 
-        def wrong(batches: Iterator[Any]) -> Iterator[Any]:
+        def misfits(batches: Iterator[Any]) -> Iterator[Any]:
             for batch in batches:
-                frame = pl.DataFrame(batch)
-                keep = _misfit_rows(frame, columns)
-                yield batch.filter(keep.to_arrow())
+                yield batch.filter(_misfit_rows(pl.DataFrame(batch), columns).to_arrow())
 
-        return pl.DataFrame(rows.mapInArrow(wrong, rows.schema).limit(1).toArrow())
+        return pl.DataFrame(rows.mapInArrow(misfits, rows.schema).limit(1).toArrow())
 
     def slots(self, unit: str, most: int, key: str) -> tuple[pl.DataFrame, int, int] | None:
         """Put the rows of each unit in the order of their hash."""
@@ -210,37 +199,37 @@ class SparkCells(Cells):
 
         if not isinstance(self.frame.schema[unit].dataType, (BooleanType, DateType, IntegralType, StringType)):
             return None
-        who, places = f.col(_quoted(unit)), self._places
-        without = self.frame.filter(who.isNull()).count()
-        rows = _summed(self._rows(who.cast("string").alias(_UNIT)), [_UNIT, *places])
-        held = rows.withColumn("held", f.sum(_FREQUENCY).over(Window.partitionBy(_UNIT)))
-        each = held.withColumn(_NUMBER, f.explode(f.sequence(f.lit(1), f.col(_FREQUENCY))))
+        owner, places = f.col(_quoted(unit)), self._places
+        unnamed = self.frame.filter(owner.isNull()).count()
+        rows = _summed(self._rows(owner.cast("string").alias(_UNIT)), [_UNIT, *places])
+        totals = rows.withColumn("held", f.sum(_FREQUENCY).over(Window.partitionBy(_UNIT)))
+        numbered = totals.withColumn(_NUMBER, f.explode(f.sequence(f.lit(1), f.col(_FREQUENCY))))
         values = [f.coalesce(f.hex(f.col(place).cast("string")), f.lit("null")) for place in places]
-        told = f.concat_ws("|", f.lit(key), f.col(_UNIT), *values, f.col(_NUMBER).cast("string"))
-        hashed = each.withColumn(_ORDER, f.when(f.col("held") > most, f.sha2(told, 256)))
-        by = Window.partitionBy(_UNIT).orderBy(_ORDER, *places, _NUMBER)
-        kept = hashed.withColumn(_PLACE, f.row_number().over(by)).filter(f.col(_PLACE) <= most)
+        text = f.concat_ws("|", f.lit(key), f.col(_UNIT), *values, f.col(_NUMBER).cast("string"))
+        hashed = numbered.withColumn(_ORDER, f.when(f.col("held") > most, f.sha2(text, 256)))
+        window = Window.partitionBy(_UNIT).orderBy(_ORDER, *places, _NUMBER)
+        slots = hashed.withColumn(_PLACE, f.row_number().over(window)).filter(f.col(_PLACE) <= most)
         firsts = f.sum((f.col(_PLACE) == 1).cast("bigint")).alias("firsts")
-        found = pl.DataFrame(kept.groupBy(*places).agg(f.count("*").alias(_FREQUENCY), firsts).toArrow())
-        return self._named(found.drop("firsts")), int(found["firsts"].sum()), int(without)
+        frame = pl.DataFrame(slots.groupBy(*places).agg(f.count("*").alias(_FREQUENCY), firsts).toArrow())
+        return self._named(frame.drop("firsts")), int(frame["firsts"].sum()), int(unnamed)
 
     @property
     def _places(self) -> list[str]:
         return _numbered(self.columns)
 
-    def _rows(self, *others: Any) -> Any:
+    def _rows(self, *keys: Any) -> Any:
         """Return codes and frequencies, by the other columns too, which are texts."""
         from pyspark.sql import functions as f
 
         codes: list[Any] = []
         for name, column in self.columns.items():
-            found = code(column, f.col(_quoted(name)), self.frame.schema[name].dataType)
-            if found is None:
-                return self._mapped(*others)
-            codes.append(found.alias(f"c{len(codes)}"))
-        return self.frame.select(*others, *codes, f.lit(1).cast("bigint").alias(_FREQUENCY))
+            expression = code(column, f.col(_quoted(name)), self.frame.schema[name].dataType)
+            if expression is None:
+                return self._mapped(*keys)
+            codes.append(expression.alias(f"c{len(codes)}"))
+        return self.frame.select(*keys, *codes, f.lit(1).cast("bigint").alias(_FREQUENCY))
 
-    def _mapped(self, *others: Any) -> Any:
+    def _mapped(self, *keys: Any) -> Any:
         """Return the codes and frequencies of batches, by the other columns too, which are texts."""
         from pyspark.sql import functions
 
@@ -249,19 +238,19 @@ class SparkCells(Cells):
             "bigint" if column.finite else "string" if column._code_type is object else "double"
             for column in columns.values()
         ]
-        named = [functions.col(_quoted(name)).alias(place) for name, place in zip(columns, places, strict=True)]
-        rows = self.frame.select(*others, *named)  # a column may be called what another one is here
-        by = rows.columns[: len(others)]
+        columns_named = [functions.col(_quoted(name)).alias(place) for name, place in zip(columns, places, strict=True)]
+        rows = self.frame.select(*keys, *columns_named)  # a column may be called what another one is here
+        key_names = rows.columns[: len(keys)]
 
         def counted(batches: Iterator[Any]) -> Iterator[Any]:
             for frame in _joined(batches):
                 values = pl.DataFrame([frame[place].alias(name) for name, place in zip(columns, places, strict=True)])
                 coded = coded_frame(values, columns).rename(dict(zip(columns, places, strict=True)))
-                found = _grouped(coded.with_columns(frame[name] for name in by), _FREQUENCY)
-                named = found.select(*by, *places, _FREQUENCY)
-                yield from named.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
+                groups = _grouped(coded.with_columns(frame[name] for name in key_names), _FREQUENCY)
+                table = groups.select(*key_names, *places, _FREQUENCY)
+                yield from table.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
 
-        schema = [*(f"{name} string" for name in by), *(map(" ".join, zip(places, kinds, strict=True)))]
+        schema = [*(f"{name} string" for name in key_names), *(map(" ".join, zip(places, kinds, strict=True)))]
         return rows.mapInArrow(counted, ", ".join([*schema, f"{_FREQUENCY} bigint"]))
 
     def _named(self, frame: pl.DataFrame) -> pl.DataFrame:
@@ -275,21 +264,21 @@ def none_of_spark(frame: Any, columns: Mapping[str, Column]) -> pl.DataFrame:
 
 def _joined(batches: Iterator[Any]) -> Iterator[pl.DataFrame]:
     """Join batches: Spark makes them of 10,000 rows, and counting a batch costs as much as counting many rows."""
-    held: list[pl.DataFrame] = []
+    frames: list[pl.DataFrame] = []
     for batch in batches:
-        held.append(pl.DataFrame(batch))
-        if sum(frame.height for frame in held) >= _ROWS:
-            yield pl.concat(held)
-            held = []
-    if held:
-        yield pl.concat(held)
+        frames.append(pl.DataFrame(batch))
+        if sum(frame.height for frame in frames) >= _ROWS:
+            yield pl.concat(frames)
+            frames = []
+    if frames:
+        yield pl.concat(frames)
 
 
-def _summed(frame: Any, by: list[str]) -> Any:
+def _summed(frame: Any, keys: list[str]) -> Any:
     """Add up the frequencies of equal rows in Spark."""
     from pyspark.sql import functions
 
-    return frame.groupBy(*by).agg(functions.sum(_FREQUENCY).cast("bigint").alias(_FREQUENCY))
+    return frame.groupBy(*keys).agg(functions.sum(_FREQUENCY).cast("bigint").alias(_FREQUENCY))
 
 
 def _quoted(name: str) -> str:
@@ -301,8 +290,8 @@ def _numbered(columns: Mapping[str, Column]) -> list[str]:
     return [f"c{place}" for place in range(len(columns))]
 
 
-def _counted(part: Any, read: Read, columns: Mapping[str, Column], frequency: str) -> pl.DataFrame:
-    return _grouped(coded_frame(read(nw.from_native(part, eager_only=True), list(columns)), columns), frequency)
+def _counted(part: Any, reader: Read, columns: Mapping[str, Column], frequency: str) -> pl.DataFrame:
+    return _grouped(coded_frame(reader(nw.from_native(part, eager_only=True), list(columns)), columns), frequency)
 
 
 def _added(parts: list[pl.DataFrame], frequency: str) -> pl.DataFrame:
@@ -313,40 +302,41 @@ def _grouped(frame: pl.DataFrame, frequency: str) -> pl.DataFrame:
     return frame.group_by(pl.all()).agg(pl.len().cast(pl.Int64).alias(frequency))
 
 
-def _split(part: Any, read: Read, columns: Mapping[str, Column], unit: str, ways: int) -> list[pl.DataFrame]:
+def _split(part: Any, reader: Read, columns: Mapping[str, Column], unit: str, ways: int) -> list[pl.DataFrame]:
     """Divide the codes of a part by their unit, in a way that does not depend on the part."""
-    frame = read(nw.from_native(part, eager_only=True), list(dict.fromkeys([*columns, unit])))
+    frame = reader(nw.from_native(part, eager_only=True), list(dict.fromkeys([*columns, unit])))
     if not (frame[unit].dtype.is_integer() or frame[unit].dtype in (pl.String, pl.Null, pl.Date, pl.Boolean)):
         raise TypeError
-    who = frame[unit].cast(pl.String).alias(_UNIT)
+    owner = frame[unit].cast(pl.String).alias(_UNIT)
     coded = coded_frame(frame, columns).rename(dict(zip(columns, _numbered(columns), strict=True)))
-    rows = _grouped(coded.with_columns(who), _FREQUENCY)
+    rows = _grouped(coded.with_columns(owner), _FREQUENCY)
     places = [0 if text is None else zlib.crc32(text.encode()) % ways for text in rows[_UNIT]]
     return [rows.filter(pl.Series(places, dtype=pl.Int64) == place) for place in range(ways)]
 
 
 def _cut(parts: list[pl.DataFrame], most: int, key: str) -> tuple[pl.DataFrame, int, int]:
-    """Keep the rows of each unit that come first in the order of their hash.
-
-    Returns: distinct rows that stay, and their frequencies; the number of units; the number of rows without one.
-    """
+    """Keep the rows of each unit that come first by their hash; return as :meth:`Cells.slots` does."""
     rows = _added(parts, _FREQUENCY)
     missing, rows = rows.filter(pl.col(_UNIT).is_null()), rows.filter(pl.col(_UNIT).is_not_null())
-    held = pl.col(_FREQUENCY).sum().over(_UNIT)
-    each = (
-        rows.filter(held > most).with_columns(pl.int_ranges(1, pl.col(_FREQUENCY) + 1).alias(_NUMBER)).explode(_NUMBER)
+    totals = pl.col(_FREQUENCY).sum().over(_UNIT)
+    numbered = (
+        rows.filter(totals > most)
+        .with_columns(pl.int_ranges(1, pl.col(_FREQUENCY) + 1).alias(_NUMBER))
+        .explode(_NUMBER)
     )
     codes = pl.exclude(_UNIT, _FREQUENCY, _NUMBER)
-    told = each.select(pl.col(_UNIT), pl.struct(codes).struct.json_encode(), pl.col(_NUMBER)).rows()
-    order = [hashlib.sha256(f"{key}|{unit}|{number}|{code}".encode()).digest() for unit, code, number in told]
-    hashed = each.with_columns(pl.Series(_ORDER, order, dtype=pl.Binary), pl.lit(1, dtype=pl.Int64).alias(_FREQUENCY))
-    first = hashed.sort(_ORDER).filter(pl.int_range(pl.len()).over(_UNIT) < most)
-    kept = pl.concat([rows.filter(held <= most), first.select(rows.columns)]).drop(_UNIT)
-    return _added([kept], _FREQUENCY), rows[_UNIT].n_unique(), int(missing[_FREQUENCY].sum())
+    texts = numbered.select(pl.col(_UNIT), pl.struct(codes).struct.json_encode(), pl.col(_NUMBER)).rows()
+    order = [hashlib.sha256(f"{key}|{unit}|{number}|{code}".encode()).digest() for unit, code, number in texts]
+    hashed = numbered.with_columns(
+        pl.Series(_ORDER, order, dtype=pl.Binary), pl.lit(1, dtype=pl.Int64).alias(_FREQUENCY)
+    )
+    winners = hashed.sort(_ORDER).filter(pl.int_range(pl.len()).over(_UNIT) < most)
+    slots = pl.concat([rows.filter(totals <= most), winners.select(rows.columns)]).drop(_UNIT)
+    return _added([slots], _FREQUENCY), rows[_UNIT].n_unique(), int(missing[_FREQUENCY].sum())
 
 
-def _misfit(part: Any, read: Read, columns: Mapping[str, Column]) -> pl.DataFrame:
-    frame = read(nw.from_native(part, eager_only=True), list(columns))
+def _misfit(part: Any, reader: Read, columns: Mapping[str, Column]) -> pl.DataFrame:
+    frame = reader(nw.from_native(part, eager_only=True), list(columns))
     return frame.filter(_misfit_rows(frame, columns)).head(1)
 
 

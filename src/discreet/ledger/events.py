@@ -55,29 +55,18 @@ BEGINNING = "0" * 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One row of a ledger.
-
-    ``number``: 0 for the first.
-    ``at``: when, by the machine's clock, in ISO form: for people. Nothing is decided by it.
-    ``entry``: what it is about; None for what concerns the whole ledger.
-    ``state``: see above.
-    ``cost``: what the entry costs from now on.
-    ``spent``: the sum over all entries that count, after this event.
-    ``counts``: how many entries are in each state, after this event.
-    ``facts``: public facts as JSON values.
-    ``previous``: the hash of the event before.
-    """
+    """One row of a ledger: public facts as JSON values, and sums over all entries after it."""
 
     number: int
-    at: str
+    at: str  # in ISO form, by the machine's clock: for people. Nothing is decided by it
     dataset: str
-    entry: str | None
+    entry: str | None  # None for what concerns the whole ledger
     state: str
-    cost: Cost
-    spent: Cost
-    counts: Mapping[str, int]
+    cost: Cost  # of the entry, from now on
+    spent: Cost  # over all entries that count
+    counts: Mapping[str, int]  # of entries in each state
     facts: Mapping[str, Any]
-    previous: str
+    previous: str  # the hash of the event before
 
     @property
     def body(self) -> str:
@@ -105,16 +94,14 @@ class Event:
         }
 
     @classmethod
-    def of(cls, body: str) -> Self:
-        """Read an event as it was stored.
-
-        Raises ParameterError when the text is none.
-        """
+    def parse(cls, body: str) -> Self:
+        """Read an event as it was stored. Raises ParameterError when the text is none."""
         with suppress(ValueError, KeyError, TypeError, RecursionError):
-            found = json.loads(body)
-            kinds = all(type(found[key]) in kinds for key, kinds in _KINDS.items())
-            if kinds and all(type(found["counts"].get(state)) is int for state in STATES):
-                return cls(**{**found, "cost": Cost.of(found["cost"]), "spent": Cost.of(found["spent"])})
+            document = json.loads(body)
+            kinds = all(type(document[key]) in kinds for key, kinds in _KINDS.items())
+            if kinds and all(type(document["counts"].get(state)) is int for state in STATES):
+                costs = {key: Cost.from_dict(document[key]) for key in ("cost", "spent")}
+                return cls(**{**document, **costs})
         raise ParameterError("a row of the ledger is not an event")
 
 
@@ -130,26 +117,22 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def following(
+def next_event(
     last: Event,
     *,
     at: str,
     entry: str | None,
     state: str,
-    before: Event | None,
+    current: Event | None,
     cost: Cost,
     facts: Mapping[str, Any],
 ) -> Event:
-    """Return the event that comes after the last one of a ledger.
-
-    ``before``: the last event of the entry that says its state; None where it is new.
-    ``cost``: what the entry costs from now on.
-    """
+    """Return the event after the last one of a ledger; ``current`` says the state of its entry, None of a new one."""
     spent, counts = last.spent, dict(last.counts)
     if state in STATES:
-        if before is not None:
-            counts[before.state] -= 1
-            spent = spent if before.state == FREE else spent - before.cost
+        if current is not None:
+            counts[current.state] -= 1
+            spent = spent if current.state == FREE else spent - current.cost
         counts[state] += 1
         spent = spent if state == FREE else spent + cost
     return Event(
@@ -168,15 +151,9 @@ def following(
 
 # The book: the events of one data set, read and appended to within transactions of a store.
 
-_COVERS = ("relation", "unit", "max_records", "kinds")
-
 
 class Page:
-    """The events of a data set within one transaction.
-
-    ``book``: whose.
-    ``run``: the transaction.
-    """
+    """The events of a data set within one transaction."""
 
     def __init__(self, book: Book, run: Transaction) -> None:
         self._book, self._run = book, run
@@ -207,36 +184,29 @@ class Page:
 
     def state(self, entry: str) -> Event | None:
         """Return the last event that says the state of an entry; None where there is no such entry."""
-        found = self._events(f"AND entry = :entry AND state IN {STATES} ORDER BY number DESC LIMIT 1", entry=entry)
-        return found[0] if found else None
+        events = self._events(f"AND entry = :entry AND state IN {STATES} ORDER BY number DESC LIMIT 1", entry=entry)
+        return events[0] if events else None
 
-    def of(self, entry: str) -> list[Event]:
+    def events(self, entry: str) -> list[Event]:
         """Return all events of an entry, the oldest first."""
         return self._events("AND entry = :entry ORDER BY number", entry=entry)
 
-    def about(self, state: str) -> list[Event]:
-        """Return all events that say one state, the oldest first."""
-        return self._events("AND state = :state ORDER BY number", state=state)
+    def reservations(self) -> list[Event]:
+        """Return the first events of all entries, the oldest first."""
+        return self._events("AND state = 'RESERVED' ORDER BY number")
 
     def append(self, entry: str | None, state: str, *, facts: Mapping[str, Any], cost: Cost | None = None) -> Event:
         """Append an event; the cost of an entry is what it was where none is given.
 
         Raises ParameterError when the entry cannot have this state now.
         """
-        before = None if entry is None else self.state(entry)
-        if state in STATES and state not in AFTER[None if before is None else before.state]:
-            found = "unknown" if before is None else before.state
-            raise ParameterError(f"the entry {entry} of the ledger is {found} and cannot become {state}")
-        kept = Cost() if before is None else before.cost
-        event = following(
-            self.last,
-            at=now(),
-            entry=entry,
-            state=state,
-            before=before,
-            cost=kept if cost is None else cost,
-            facts=facts,
-        )
+        current = None if entry is None else self.state(entry)
+        name = None if current is None else current.state
+        if state in STATES and state not in AFTER[name]:
+            raise ParameterError(f"the entry {entry} of the ledger is {name or 'unknown'} and cannot become {state}")
+        if cost is None:
+            cost = Cost() if current is None else current.cost
+        event = next_event(self.last, at=now(), entry=entry, state=state, current=current, cost=cost, facts=facts)
         insert(self._run, event)
         return event
 
@@ -246,17 +216,11 @@ class Page:
             dataset=self._book.dataset,
             **values,
         )
-        return [Event.of(body) for (body,) in rows]
+        return [Event.parse(body) for (body,) in rows]
 
 
 class Book:
-    """The events of one data set in a store.
-
-    ``store``: where.
-    ``dataset``: whose.
-
-    Raises ParameterError when the store has no such data set.
-    """
+    """The events of one data set in a store. Raises ParameterError when the store has no such data set."""
 
     def __init__(self, store: Store, dataset: str) -> None:
         self._store, self.dataset = store, dataset
@@ -264,9 +228,9 @@ class Book:
             facts = page.first.facts
         try:
             self.currency: Currency = CURRENCIES[facts["currency"]]
-            self.whole = Budget(**facts["budget"])
-            self.limit = Cost.of(facts["limit"])
-            self.facts = {**facts, "covers": {key: facts["covers"][key] for key in _COVERS}}
+            self.budget = Budget(**facts["budget"])
+            self.limit = Cost.from_dict(facts["limit"])
+            self.covers = {key: facts["covers"][key] for key in ("relation", "unit", "max_records", "kinds")}
         except (KeyError, TypeError):
             raise ParameterError("the first event of the ledger was changed. Restore it from a copy") from None
 
@@ -291,15 +255,14 @@ def datasets(store: Store) -> list[str]:
 
 def begin(store: Store, dataset: str, facts: Mapping[str, Any]) -> None:
     """Make the book of a data set. Raises ParameterError when there is one."""
-    nothing = Cost()
-    first = Event(
+    event = Event(
         number=0,
         at=now(),
         dataset=dataset,
         entry=None,
         state="CREATED",
-        cost=nothing,
-        spent=nothing,
+        cost=Cost(),
+        spent=Cost(),
         counts=dict.fromkeys(STATES, 0),
         facts={"ledger": fresh_identity(), **facts},
         previous=BEGINNING,
@@ -308,7 +271,7 @@ def begin(store: Store, dataset: str, facts: Mapping[str, Any]) -> None:
         if run("SELECT name FROM discreet_dataset WHERE name = :name", name=dataset):
             raise ParameterError(f"there is a ledger of the data set {dataset!r} already. Use it, or give another name")
         run("INSERT INTO discreet_dataset VALUES (:name)", name=dataset)
-        insert(run, first)
+        insert(run, event)
 
 
 def insert(run: Transaction, event: Event) -> None:

@@ -32,42 +32,26 @@ from discreet.ledger.ledger import Ledger
 
 @dataclass(slots=True, kw_only=True)
 class Entry:
-    """One entry, as its events say: public facts alone, and of files their names and hashes.
-
-    ``name``: of the entry.
-    ``what``: what asked for it, such as release.
-    ``state``: its last one.
-    ``reserved``, ``committed``: when, in ISO form; None where it was not.
-    ``cost``: loss and delta, as exact decimals.
-    ``asked``: the epsilon and delta that were asked for.
-    ``relation``, ``unit``, ``group``, ``domain``: what the guarantee is about; the domain's SHA-256.
-    ``parts``: the names of the releases that were declared together, where the entry is a plan.
-    ``part``: its name in the plan that paid for it; None where it pays for itself.
-    ``continues``: the entry whose run it goes on with, and which paid for it; None for most.
-    ``fate``: DELIVERED or LOST, once that is known.
-    ``released``: mechanism, guarantee, records, size and identity; empty before it is committed.
-    ``files``: name and SHA-256 of each file of the release.
-    ``out``: the names of the files that were asked for.
-    """
+    """One entry, as its events say: public facts alone, and of files their names and hashes."""
 
     name: str
     what: str = "release"
     state: str = "RESERVED"
-    reserved: str | None = None
+    reserved: str | None = None  # when, in ISO form
     committed: str | None = None
-    cost: Mapping[str, str] = field(default_factory=dict)
-    asked: Mapping[str, float] = field(default_factory=dict)
+    cost: Mapping[str, str] = field(default_factory=dict)  # as exact decimals
+    asked: Mapping[str, float] = field(default_factory=dict)  # epsilon and delta
     relation: str | None = None
     unit: str | None = None
     group: int = 1
-    domain: str | None = None
-    parts: tuple[str, ...] = ()
-    part: str | None = None
-    continues: str | None = None
-    fate: str | None = None
-    released: Mapping[str, Any] = field(default_factory=dict)
-    files: tuple[tuple[str, str], ...] = ()
-    out: tuple[str, ...] = ()
+    domain: str | None = None  # its SHA-256
+    parts: tuple[str, ...] = ()  # the names of the releases of a plan
+    part: str | None = None  # its name in the plan that paid for it
+    continues: str | None = None  # the entry whose run it goes on with, and which paid for it
+    fate: str | None = None  # DELIVERED or LOST, once that is known
+    released: Mapping[str, Any] = field(default_factory=dict)  # empty before it is committed
+    files: tuple[tuple[str, str], ...] = ()  # names and SHA-256
+    out: tuple[str, ...] = ()  # the names of the files that were asked for
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -77,8 +61,8 @@ class Entry:
     @property
     def mechanism(self) -> str | None:
         """The name of the mechanism; None before the entry is committed."""
-        found = self.released.get("mechanism")
-        return None if found is None else str(found["name"])
+        mechanism = self.released.get("mechanism")
+        return None if mechanism is None else str(mechanism["name"])
 
     @property
     def promised(self) -> Mapping[str, float]:
@@ -91,48 +75,35 @@ _RELEASED = ("mechanism", "guarantee", "records", "size", "identity")
 
 
 def entries(events: Iterable[Mapping[str, Any]]) -> list[Entry]:
-    """Return the entries of a ledger, in the order of their reservations.
-
-    ``events``: as :meth:`Ledger.log` gives them.
-    """
-    found: dict[str, Entry] = {}
+    """Return the entries of the events of :meth:`Ledger.log`, in the order of their reservations."""
+    by_name: dict[str, Entry] = {}
     for event in events:
-        name, state = event["entry"], event["state"]
-        if name is None:
-            continue
-        entry = found.setdefault(name, Entry(name=name))
-        if state in STATES:
-            entry.state, entry.cost = state, event["cost"]
-        if state in _READERS:
-            _READERS[state](entry, event)
-    return list(found.values())
+        if (name := event["entry"]) is not None:
+            _update(by_name.setdefault(name, Entry(name=name)), event["state"], event)
+    return list(by_name.values())
 
 
-def _reserved(entry: Entry, event: Mapping[str, Any]) -> None:
+def _update(entry: Entry, state: str, event: Mapping[str, Any]) -> None:
+    """Take in what an event says of an entry."""
     facts = event["facts"]
-    entry.reserved, entry.what, entry.asked = event["at"], facts.get("what", entry.what), facts["budget"]
-    entry.relation, entry.unit = facts.get("relation"), facts.get("unit")
-    entry.group, entry.domain, entry.continues = facts.get("group", 1), facts.get("domain"), facts.get("continues")
-    entry.parts = tuple(one["name"] for one in facts.get("parts", ()))
-    entry.part = facts.get("part", {}).get("name")
-    entry.out = tuple(PurePath(one).name for one in facts.get("out", ()))
-
-
-def _committed(entry: Entry, event: Mapping[str, Any]) -> None:
-    facts = event["facts"]
-    entry.committed = event["at"]
-    entry.released = {key: facts[key] for key in _RELEASED if key in facts}
-    held = facts.get("files", ())
-    if "folder" in facts:
-        held = [{"path": name, "sha256": one} for name, one in sorted(dict(facts["folder"]["files"]).items())]
-    entry.files = tuple((PurePath(one["path"]).name, one["sha256"]) for one in held)
-
-
-def _fated(entry: Entry, event: Mapping[str, Any]) -> None:
-    entry.fate = event["state"]
-
-
-_READERS = {"RESERVED": _reserved, "COMMITTED": _committed, "DELIVERED": _fated, "LOST": _fated}
+    if state in STATES:
+        entry.state, entry.cost = state, event["cost"]
+    if state == "RESERVED":
+        entry.reserved, entry.what, entry.asked = event["at"], facts.get("what", entry.what), facts["budget"]
+        entry.relation, entry.unit = facts.get("relation"), facts.get("unit")
+        entry.group, entry.domain, entry.continues = facts.get("group", 1), facts.get("domain"), facts.get("continues")
+        entry.parts = tuple(part["name"] for part in facts.get("parts", ()))
+        entry.part = facts.get("part", {}).get("name")
+        entry.out = tuple(PurePath(path).name for path in facts.get("out", ()))
+    elif state == "COMMITTED":
+        entry.committed = event["at"]
+        entry.released = {key: facts[key] for key in _RELEASED if key in facts}
+        entry.files = tuple((PurePath(file["path"]).name, file["sha256"]) for file in facts.get("files", ()))
+        if "folder" in facts:
+            hashes = sorted(dict(facts["folder"]["files"]).items())
+            entry.files = tuple((PurePath(path).name, sha256) for path, sha256 in hashes)
+    elif state in ("DELIVERED", "LOST"):
+        entry.fate = state
 
 
 Path_ = str | os.PathLike[str]
@@ -168,9 +139,6 @@ _BETWEEN = {
 def write_registry(place: Path_, out: Path_, *, dataset: str | None = None) -> int:
     """Write the export of a ledger to a JSON or CSV file; return how many entries it has.
 
-    ``place``, ``dataset``: of the ledger.
-    ``out``: ends in ``.json`` or ``.csv``.
-
     Raises FileProblem when the file cannot be written, or exists and was not written by this package.
     """
     path = Path(out)
@@ -187,21 +155,15 @@ def write_registry(place: Path_, out: Path_, *, dataset: str | None = None) -> i
 
 
 def registry(status: Mapping[str, Any], events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the export of a ledger as JSON values.
-
-    ``status``: of the ledger, as ``LedgerStatus.to_dict`` gives it.
-    ``events``: as :meth:`Ledger.log` gives them.
-    """
+    """Return the export of a ledger as JSON values, from its ``LedgerStatus.to_dict`` and its log."""
+    keys = ("dataset", "currency", "budget", "spent", "left", "counts", "covers", "created", "head")
     return {
         "written_by": f"{OWN} {__version__}",
         "schema": SCHEMA,
         "to_fill_in": list(TO_FILL_IN),
-        "ledger": {key: status[key] for key in _OF_LEDGER},
-        "entries": [{"entry": _facts(one), "record": _record(one, status)} for one in entries(events)],
+        "ledger": {key: status[key] for key in keys},
+        "entries": [{"entry": _facts(entry), "record": _record(entry, status)} for entry in entries(events)],
     }
-
-
-_OF_LEDGER = ("dataset", "currency", "budget", "spent", "left", "counts", "covers", "created", "head")
 
 
 def registry_json(document: Mapping[str, Any]) -> str:
@@ -214,16 +176,14 @@ def registry_csv(document: Mapping[str, Any]) -> str:
 
     Texts that a spreadsheet would run as formulas have an apostrophe before them.
     """
-    rows = [dict(_flat({**one, "written_by": document["written_by"]})) for one in document["entries"]]
-    header = list(dict.fromkeys([*_HEADER, *(key for row in rows for key in row)]))
+    rows = [dict(_flat({**entry, "written_by": document["written_by"]})) for entry in document["entries"]]
+    header = list(dict.fromkeys(["entry.name", "entry.state", *(key for row in rows for key in row)]))
     text = io.StringIO()
     writer = csv.DictWriter(text, header, restval="", lineterminator="\n")
     writer.writeheader()
-    writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
+    for row in rows:
+        writer.writerow({key: escaped(value) if isinstance(value, str) else value for key, value in row.items()})
     return text.getvalue()
-
-
-_HEADER = ("entry.name", "entry.state")
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -234,10 +194,6 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield name, "; ".join(" ".join(map(str, part.values())) for part in value)
     else:
         yield name, value
-
-
-def _cell(value: Any) -> Any:
-    return escaped(value) if isinstance(value, str) else "" if value is None else value
 
 
 def _facts(entry: Entry) -> dict[str, Any]:
@@ -259,7 +215,7 @@ def _facts(entry: Entry) -> dict[str, Any]:
 
 def _record(entry: Entry, status: Mapping[str, Any]) -> dict[str, Any]:
     """Return an entry as a record of the registry; what is not known is not in it."""
-    dataset = status["dataset"]
+    dataset, total = status["dataset"], status["budget"]
     return {
         "url_slug": re.sub(r"[^a-z0-9]+", "-", f"{dataset} {entry.name}".lower()).strip("-"),
         "status": "Draft",
@@ -271,7 +227,8 @@ def _record(entry: Entry, status: Mapping[str, Any]) -> dict[str, Any]:
             "deployment_model": {
                 "model_name": "Central",
                 "release_type": "One release",
-                "release_type_details": _others(status),
+                "release_type_details": f"All releases of {dataset} that are in the same ledger keep epsilon "
+                f"{total['epsilon']} and delta {total['delta']} together. Nothing more is released once that is spent.",
                 "access_type": "Non-interactive",
             },
             "accounting": {"composition": _COMPOSITION[status["currency"]]},
@@ -302,15 +259,15 @@ def _notes(entry: Entry, dataset: str) -> str:
 def _basic(entry: Entry, dataset: str) -> dict[str, Any]:
     if entry.parts:
         plan = f"plan of {', '.join(entry.parts)}"
-        said = "No data product: releases that were declared together, and satisfy together what is stated here."
-        return {"name": f"{dataset}: {plan}", "description": said, "data_product_type": "Synthetic data"}
+        description = "No data product: releases that were declared together, and satisfy together what is stated here."
+        return {"name": f"{dataset}: {plan}", "description": description, "data_product_type": "Synthetic data"}
     size, records = entry.released.get("size"), entry.released.get("records")
     counts = entry.released and size is None
-    made = "Counts with noise" if counts else "Synthetic records" if size is None else counted(size, "synthetic record")
-    held = "" if records is None else f", which has {counted(records, 'record')}"
+    product = "Synthetic records" if size is None else counted(size, "synthetic record")
+    number = "" if records is None else f", which has {counted(records, 'record')}"
     return {
         "name": f"{dataset}: {entry.names[0]}" if entry.names else f"{dataset}, entry {entry.name}",
-        "description": f"{made} from {dataset}{held}.",
+        "description": f"{'Counts with noise' if counts else product} from {dataset}{number}.",
         "data_product_type": "Summary statistics" if counts else "Synthetic data",
     }
 
@@ -318,36 +275,28 @@ def _basic(entry: Entry, dataset: str) -> dict[str, Any]:
 def _variant(entry: Entry) -> dict[str, Any]:
     kind = entry.released.get("guarantee", {}).get("kind", "unconditional")
     name = "Pure DP" if entry.promised.get("delta") == 0 else "Approximate DP"
-    found = {"variant_name": name if kind == "unconditional" else "Custom"}
+    fields = {"variant_name": name if kind == "unconditional" else "Custom"}
     if entry.domain is not None:
-        found["data_domain"] = f"Tables on the declared domain with SHA-256 {entry.domain}."
+        fields["data_domain"] = f"Tables on the declared domain with SHA-256 {entry.domain}."
     if entry.relation == "replacement":
-        found["unprotected_quantities"] = "The number of records."
-    return found
+        fields["unprotected_quantities"] = "The number of records."
+    return fields
 
 
 def _loss(entry: Entry) -> dict[str, Any]:
     unit = "One record" if entry.unit is None else f"One {entry.unit}, with at most {counted(entry.group, 'record')}"
     if entry.unit is None and entry.group > 1:
         unit = f"{counted(entry.group, 'record')} together"
-    found: dict[str, Any] = {"privacy_unit": unit}
+    fields: dict[str, Any] = {"privacy_unit": unit}
     if entry.relation in _BETWEEN:
-        found["privacy_unit_details"] = _BETWEEN[entry.relation]
-    found["privacy_parameters"] = {key: entry.promised[key] for key in ("epsilon", "delta") if key in entry.promised}
+        fields["privacy_unit_details"] = _BETWEEN[entry.relation]
+    fields["privacy_parameters"] = {key: entry.promised[key] for key in ("epsilon", "delta") if key in entry.promised}
     guarantee = entry.released.get("guarantee")
     if guarantee is not None:
-        found["privacy_parameters_details"] = (
+        fields["privacy_parameters_details"] = (
             f"{guarantee['statement']} Kind: {guarantee['kind']}. Theorem {guarantee['theorem']}."
         )
-    return found
-
-
-def _others(status: Mapping[str, Any]) -> str:
-    whole = status["budget"]
-    return (
-        f"All releases of {status['dataset']} that are in the same ledger keep epsilon {whole['epsilon']} and delta "
-        f"{whole['delta']} together. Nothing more is released once that is spent."
-    )
+    return fields
 
 
 def _mechanism(entry: Entry) -> str:

@@ -30,38 +30,28 @@ _CUT = Fraction(1, 10)
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one entry costs, or a sum of these.
-
-    ``loss``: epsilon in sums, rho in zcdp; a finite decimal of at least 0.
-    ``delta``: the same.
-    """
+    """The cost of an entry, or a sum of costs: finite decimals of at least 0. The loss is epsilon, or rho in zcdp."""
 
     loss: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
 
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(self.loss + other.loss, self.delta + other.delta)
+    def __add__(self, cost: Cost) -> Cost:
+        return Cost(self.loss + cost.loss, self.delta + cost.delta)
 
-    def __sub__(self, other: Cost) -> Cost:
+    def __sub__(self, cost: Cost) -> Cost:
         """Return what is left of a sum without one of its terms."""
-        return Cost(self.loss - other.loss, self.delta - other.delta)
+        return Cost(self.loss - cost.loss, self.delta - cost.delta)
 
-    def within(self, other: Cost) -> bool:
+    def within(self, limit: Cost) -> bool:
         """Return whether neither part is above that of another cost: exactly, and equality is allowed."""
-        return self.loss <= other.loss and self.delta <= other.delta
+        return self.loss <= limit.loss and self.delta <= limit.delta
 
     def to_dict(self) -> dict[str, str]:
-        """Return both as exact decimals, in text.
-
-        Examples
-        --------
-        >>> (Cost(Fraction(1, 10), Fraction(1, 10**9)) + Cost(Fraction(1, 5))).to_dict()
-        {'loss': '0.3', 'delta': '1E-9'}
-        """
+        """Return both as exact decimals, in text, such as 0.3 and 1E-9."""
         return {"loss": _text(self.loss), "delta": _text(self.delta)}
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Self:
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Return what was written by :meth:`to_dict`. Raises ParameterError when it is no such thing."""
         if set(values) != {"loss", "delta"}:
             raise ParameterError("a cost must have a loss and a delta, and nothing else")
@@ -70,11 +60,11 @@ class Cost:
 
 def _text(value: Fraction) -> str:
     """Write a finite decimal of at least 0 with all its digits."""
-    left, twos, fives = value.denominator, 0, 0
-    while left % 2 == 0:
-        left, twos = left // 2, twos + 1
-    while left % 5 == 0:
-        left, fives = left // 5, fives + 1
+    denominator, twos, fives = value.denominator, 0, 0
+    while denominator % 2 == 0:
+        denominator, twos = denominator // 2, twos + 1
+    while denominator % 5 == 0:
+        denominator, fives = denominator // 5, fives + 1
     places = max(twos, fives)
     digits = value.numerator * 10**places // value.denominator
     text = str(digits)
@@ -90,42 +80,29 @@ def _number(text: Any) -> Fraction:
     return Fraction(text)
 
 
-def _rounded(value: float, to: Context) -> Fraction:
+def _rounded(value: float, context: Context) -> Fraction:
     """Return a number that was computed as a decimal of at most twelve digits."""
-    return Fraction(to.create_decimal(repr(float(value))))
+    return Fraction(context.create_decimal(repr(float(value))))
 
 
 class Currency(ABC):
-    """In what a ledger counts: chosen when it is made, once and for all.
-
-    Attributes
-    ----------
-    name : str
-        As it is written in a ledger.
-    """
+    """In what a ledger counts: chosen when it is made, once and for all. ``total`` is the budget of the ledger."""
 
     name: ClassVar[str]
 
     @abstractmethod
-    def limit(self, whole: Budget) -> Cost:
-        """Return what all entries together may cost, rounded down, so that they keep the budget of the ledger.
-
-        Raises BudgetError when the currency cannot promise that budget.
-        """
+    def limit(self, total: Budget) -> Cost:
+        """Return what all entries may cost, rounded down. Raises BudgetError where the budget cannot be promised."""
 
     @abstractmethod
-    def of_budget(self, asked: Budget) -> Cost:
+    def of_budget(self, budget: Budget) -> Cost:
         """Return what anything that meets a budget costs at most: known before it is known how the budget is met."""
 
     @abstractmethod
-    def of_profile(self, profile: Profile, *, asked: Budget, whole: Budget) -> Cost:
-        """Return what a release costs, from its profile; never more than the budget that it was asked to meet.
+    def of_profile(self, profile: Profile, *, budget: Budget, total: Budget) -> Cost:
+        """Return the cost of a release, from the profile for both orders of each pair of neighbours.
 
-        ``profile``: of the guarantee, for both orders of each pair of neighbours.
-        ``asked``: the budget of the release, which the profile meets.
-        ``whole``: the budget of the ledger.
-
-        Raises Infeasible when the profile does not meet the budget.
+        It is never above that of its budget. Raises Infeasible when the profile does not meet the budget.
         """
 
     def allows(self, spent: Cost, cost: Cost, limit: Cost) -> bool:
@@ -133,11 +110,11 @@ class Currency(ABC):
         return (spent + cost).within(limit)
 
     @abstractmethod
-    def worth(self, spent: Cost, whole: Budget) -> tuple[float, float]:
+    def worth(self, spent: Cost, total: Budget) -> tuple[float, float]:
         """Return a sum of costs as ``(epsilon, delta)``, rounded up."""
 
     @abstractmethod
-    def left(self, spent: Cost, whole: Budget) -> tuple[float, float]:
+    def left(self, spent: Cost, total: Budget) -> tuple[float, float]:
         """Return what is left, as ``(epsilon, delta)``: of the whole budget where nothing is spent."""
 
 
@@ -146,84 +123,81 @@ class Sums(Currency):
 
     name = "sums"
 
-    def limit(self, whole: Budget) -> Cost:
+    def limit(self, total: Budget) -> Cost:
         """Return the budget itself."""
-        return self.of_budget(whole)
+        return self.of_budget(total)
 
-    def of_budget(self, asked: Budget) -> Cost:
+    def of_budget(self, budget: Budget) -> Cost:
         """Return the budget, as the decimals that it is written as."""
-        return Cost(written(asked.epsilon), written(asked.delta))
+        return Cost(written(budget.epsilon), written(budget.delta))
 
-    def of_profile(self, profile: Profile, *, asked: Budget, whole: Budget) -> Cost:
-        """Return the epsilon that was asked for, and the profile's delta there."""
-        _require_met(profile, asked)
-        most = self.of_budget(asked)
-        return Cost(most.loss, min(most.delta, _rounded(profile.delta(asked.epsilon), _UP)))
+    def of_profile(self, profile: Profile, *, budget: Budget, total: Budget) -> Cost:
+        """Return the epsilon of the budget, and the profile's delta there."""
+        _require_met(profile, budget)
+        maximum = self.of_budget(budget)
+        return Cost(maximum.loss, min(maximum.delta, _rounded(profile.delta(budget.epsilon), _UP)))
 
-    def worth(self, spent: Cost, whole: Budget) -> tuple[float, float]:
+    def worth(self, spent: Cost, total: Budget) -> tuple[float, float]:
         """Return the sums."""
         return above(spent.loss), above(spent.delta)
 
-    def left(self, spent: Cost, whole: Budget) -> tuple[float, float]:
+    def left(self, spent: Cost, total: Budget) -> tuple[float, float]:
         """Return the budget less the sums."""
-        rest = self.limit(whole) - spent
-        return below(max(Fraction(0), rest.loss)), below(max(Fraction(0), rest.delta))
+        remainder = self.limit(total) - spent
+        return below(max(Fraction(0), remainder.loss)), below(max(Fraction(0), remainder.delta))
 
 
 class ApproximateZCDP(Currency):
-    """Sums of rho, and of delta, in approximate zCDP (Whitehouse, Ramdas, Rogers and Wu 2023, Theorem 1).
-
-    What is spent or left is told in epsilon at the ledger's delta.
-    """
+    """Sums of rho, and of delta, in approximate zCDP (Whitehouse, Ramdas, Rogers and Wu 2023, Theorem 1)."""
 
     name = "zcdp"
 
-    def limit(self, whole: Budget) -> Cost:
+    def limit(self, total: Budget) -> Cost:
         """Return the rho and the delta that convert to the budget."""
-        rho, delta = zcdp_budget(whole.epsilon, whole.delta)
+        rho, delta = zcdp_budget(total.epsilon, total.delta)
         return Cost(_rounded(rho, _DOWN), written(delta))
 
-    def of_budget(self, asked: Budget) -> Cost:
+    def of_budget(self, budget: Budget) -> Cost:
         """Return what a bare (epsilon, delta) promise is worth: epsilon tanh(epsilon/2), and delta."""
-        rho, _ = pair_as_zcdp(asked.epsilon, asked.delta)
-        return Cost(_rounded(rho, _UP), written(asked.delta))
+        rho, _ = pair_as_zcdp(budget.epsilon, budget.delta)
+        return Cost(_rounded(rho, _UP), written(budget.delta))
 
-    def of_profile(self, profile: Profile, *, asked: Budget, whole: Budget) -> Cost:
+    def of_profile(self, profile: Profile, *, budget: Budget, total: Budget) -> Cost:
         """Return the rho of the profile's bulk and the delta of its tail.
 
         A release may lose as much delta as makes a tenth of the ledger's last as long as its rho would if both went
         with the square of epsilon, and never more than it was asked to meet.
         """
-        _require_met(profile, asked)
-        most = self.of_budget(asked)
-        share = min(Fraction(1), (written(asked.epsilon) / written(whole.epsilon)) ** 2)
-        room = most.delta - written(profile.delta(math.inf))
-        cut = below(max(Fraction(0), min(room, share * _CUT * self.limit(whole).delta)))
+        _require_met(profile, budget)
+        maximum = self.of_budget(budget)
+        share = min(Fraction(1), (written(budget.epsilon) / written(total.epsilon)) ** 2)
+        room = maximum.delta - written(profile.delta(math.inf))
+        cut = below(max(Fraction(0), min(room, share * _CUT * self.limit(total).delta)))
         rho, delta = approximate_zcdp(profile, cut=cut)
         if not rho < math.inf:
-            return most
-        found = Cost(_rounded(rho, _UP), _rounded(delta, _UP))
-        return found if found.within(most) else most
+            return maximum
+        cost = Cost(_rounded(rho, _UP), _rounded(delta, _UP))
+        return cost if cost.within(maximum) else maximum
 
-    def worth(self, spent: Cost, whole: Budget) -> tuple[float, float]:
+    def worth(self, spent: Cost, total: Budget) -> tuple[float, float]:
         """Return the epsilon of what is spent, at the ledger's delta."""
-        rest = written(whole.delta) - spent.delta
-        found = zcdp_epsilon(above(spent.loss), below(rest)) if rest > 0 else math.inf
-        return (min(found, whole.epsilon) if spent.within(self.limit(whole)) else found), whole.delta
+        delta = written(total.delta) - spent.delta
+        epsilon = zcdp_epsilon(above(spent.loss), below(delta)) if delta > 0 else math.inf
+        return (min(epsilon, total.epsilon) if spent.within(self.limit(total)) else epsilon), total.delta
 
-    def left(self, spent: Cost, whole: Budget) -> tuple[float, float]:
+    def left(self, spent: Cost, total: Budget) -> tuple[float, float]:
         """Return the epsilon of what is left, at the ledger's delta; nothing where either part is used up."""
-        limit = self.limit(whole)
-        rest = limit - spent
-        if rest.loss <= 0 or rest.delta < 0:
-            return 0.0, whole.delta
-        found = zcdp_epsilon(below(rest.loss), below(written(whole.delta) - limit.delta))
-        return min(whole.epsilon, found), whole.delta
+        limit = self.limit(total)
+        remainder = limit - spent
+        if remainder.loss <= 0 or remainder.delta < 0:
+            return 0.0, total.delta
+        epsilon = zcdp_epsilon(below(remainder.loss), below(written(total.delta) - limit.delta))
+        return min(total.epsilon, epsilon), total.delta
 
 
-def _require_met(profile: Profile, asked: Budget) -> None:
-    if profile.delta(asked.epsilon) > asked.delta:
-        raise Infeasible(str(asked), {})
+def _require_met(profile: Profile, budget: Budget) -> None:
+    if profile.delta(budget.epsilon) > budget.delta:
+        raise Infeasible(str(budget), {})
 
 
 CURRENCIES: Mapping[str, Currency] = {kind.name: kind() for kind in (Sums, ApproximateZCDP)}

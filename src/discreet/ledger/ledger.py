@@ -14,14 +14,14 @@ from discreet._core.checks import choice
 from discreet._core.errors import ParameterError, Refused
 from discreet._core.files import canonical
 from discreet._core.random import fresh_identity
-from discreet._core.text import as_written, harmless, rounded_down
+from discreet._core.text import as_written, harmless, rounded_down, rounded_up
 from discreet.domain import Domain
-from discreet.ledger.events import Book, Page, begin, datasets
+from discreet.ledger.events import Book, Event, Page, begin, datasets
 from discreet.ledger.filters import CURRENCIES, Cost
 from discreet.ledger.payment import (
     cost_of,
     hash_of,
-    paid_facts,
+    purpose_of,
     require_covered,
     require_planned,
     require_unseeded,
@@ -30,7 +30,7 @@ from discreet.ledger.payment import (
 from discreet.ledger.recovery import lease, recovered
 from discreet.ledger.request import Request
 from discreet.ledger.run import Run
-from discreet.ledger.status import LedgerStatus, in_words, status_of
+from discreet.ledger.status import LedgerStatus, status_of
 from discreet.ledger.store import shown, store_at
 from discreet.ledger.verification import problems_of
 from discreet.mechanisms import Mechanism, checkpoint_state
@@ -168,7 +168,7 @@ class Ledger:
         """
         budget = Budget(epsilon=epsilon, delta=delta)
         adds_up = CURRENCIES[choice("currency", currency, tuple(CURRENCIES))]
-        between = Relation(
+        neighbours = Relation(
             name=choice("relation", relation, ("replacement", "add-remove")),
             group=1 if unit is None else unit.max_records,
         )
@@ -182,9 +182,9 @@ class Ledger:
             "budget": {"epsilon": budget.epsilon, "delta": budget.delta},
             "limit": adds_up.limit(budget).to_dict(),
             "covers": {
-                "relation": between.name,
+                "relation": neighbours.name,
                 "unit": None if unit is None else unit.column,
-                "max_records": between.group,
+                "max_records": neighbours.group,
                 "kinds": [kind for kind in _KINDS if kind in kinds],
             },
         }
@@ -200,7 +200,7 @@ class Ledger:
     def status(self) -> LedgerStatus:
         """Return what is spent, what is left, and how many entries are in each state."""
         with self._book.reading() as page:
-            return status_of(self._book, page.first, page.last)
+            return status_of(self._book, page)
 
     def log(self) -> list[dict[str, Any]]:
         """Return all events, the oldest first, as JSON values, each with its hash."""
@@ -216,7 +216,7 @@ class Ledger:
             Certificates of releases of this data set. That the ledger was rolled back to before one of them, or another
             copy of it was used, is seen only so.
         """
-        return problems_of(self._book, [Path(one) for one in certificates])
+        return problems_of(self._book, [Path(path) for path in certificates])
 
     # -- what is spent --------------------------------------------------------------------------------------------
 
@@ -247,31 +247,31 @@ class Ledger:
             raise ParameterError(
                 "a ledger pays for a budget. Write Budget(epsilon=...), or relation=Replacement(records=...)"
             )
-        made, guarantee, currency = None, None, self._book.currency
-        if mechanism is not None:
-            n = request.declared
-            if n is None:
+        book, purpose = self._book, None
+        if mechanism is None:
+            require_covered(book, request.between, unit=request.column, kind=request.kind)
+            cost, facts = book.currency.of_budget(budget), _reservation(request, budget)
+        else:
+            if (n := request.declared) is None:
                 raise ParameterError(
                     "the cost depends on the number of records. Write relation=Replacement(records=...)"
                 )
             request.require_steps(type(mechanism))
             guarantee = mechanism.guarantee(request.between, n=n)
-            made = paid_facts(mechanism, request, n=n)
-        kind = request.kind if guarantee is None else guarantee.kind
-        require_covered(self._book, request.between, unit=request.column, kind=kind)
-        cost = currency.of_budget(budget) if guarantee is None else cost_of(self._book, guarantee, budget)
-        facts = _reserved(request, budget) | ({} if made is None else {"made": dict(made)})
-        with self._book.appending() as page:
-            before = _continued(page, facts)
-            if before is not None:
-                cost, facts = Cost(), {**facts, "continues": before, "free": True}
-                if "part" in (first := page.of(before)[0].facts):
-                    facts["part"] = first["part"]
+            purpose = purpose_of(mechanism, request, n=n)
+            require_covered(book, request.between, unit=request.column, kind=guarantee.kind)
+            cost = cost_of(book, guarantee, budget)
+            facts = _reservation(request, budget) | {"made": dict(purpose)}
+        with book.appending() as page:
+            if (origin := _origin(page, facts)) is not None:
+                cost, facts = Cost(), {**facts, "continues": origin, "free": True}
+                if "part" in (origin_facts := page.events(origin)[0].facts):
+                    facts["part"] = origin_facts["part"]
             elif request.part is not None:
-                cost, facts = Cost(), {**facts, "part": _declared(page, request, facts), "free": True}
+                cost, facts = Cost(), {**facts, "part": _planned_part(page, request, facts), "free": True}
             self._require_left(page, cost)
-            reserved = page.append(fresh_identity()[:12], "RESERVED", facts=facts, cost=cost)
-        return Run._sealed(request, self._book, reserved, mechanism, made)
+            reservation = page.append(fresh_identity()[:12], "RESERVED", facts=facts, cost=cost)
+        return Run._of_request(request, book, reservation, mechanism, purpose)
 
     def part(self, name: str) -> PlannedRelease:
         """Return the payment of one release of a plan that was declared here, for ``ledger=...`` of a release.
@@ -305,28 +305,27 @@ class Ledger:
         document = plan.to_dict()
         parts = [
             {
-                "name": one["name"],
-                "mechanism": one["mechanism"],
-                "domain": one["domain_sha256"],
-                "cells": hash_of(Domain.from_dict(one["domain"])),
-                "toml": Domain.from_dict(one["domain"]).to_toml(),
-                "records": one["records"],
-                "size": one["size"],
-                "group": one["max_records"],
-                "budget": {"epsilon": one["epsilon"], "delta": one["delta"]},
+                "name": release["name"],
+                "mechanism": release["mechanism"],
+                "domain": release["domain_sha256"],
+                "cells": hash_of(Domain.from_dict(release["domain"])),
+                "toml": Domain.from_dict(release["domain"]).to_toml(),
+                "records": release["records"],
+                "size": release["size"],
+                "group": release["max_records"],
+                "budget": {"epsilon": release["epsilon"], "delta": release["delta"]},
             }
-            for one in document["releases"]
+            for release in document["releases"]
         ]
-        covers = self._book.facts["covers"]
-        for one in parts:
-            between = Relation(name=document["relation"], group=one["group"])
-            require_covered(self._book, between, unit=covers["unit"], kind="unconditional")
-        cost = self._book.currency.of_profile(plan.profile, asked=plan.budget, whole=self._book.whole)
+        book = self._book
+        for part in parts:
+            relation = Relation(name=document["relation"], group=part["group"])
+            require_covered(book, relation, unit=book.covers["unit"], kind="unconditional")
+        cost = book.currency.of_profile(plan.profile, budget=plan.budget, total=book.budget)
         budget = {"epsilon": plan.budget.epsilon, "delta": plan.budget.delta}
         facts = {"what": "plan", "budget": budget, "parts": parts, "out": [], "lease": lease()}
-        with self._book.appending() as page:
-            names = {one["name"] for one in parts} & {one["name"] for one in _parts(page)}
-            if names:
+        with book.appending() as page:
+            if names := {part["name"] for part in parts} & {part["name"] for part in _planned_parts(page)}:
                 raise Refused(f"the ledger has a planned release {min(names)!r} already. Give it another name")
             self._require_left(page, cost)
             entry = fresh_identity()[:12]
@@ -380,16 +379,18 @@ class Ledger:
     # -- inside ---------------------------------------------------------------------------------------------------
 
     def _require_left(self, page: Page, cost: Cost) -> None:
-        spent, book = page.last.spent, self._book
-        if book.currency.allows(spent, cost, book.limit):
+        book = self._book
+        if book.currency.allows(page.last.spent, cost, book.limit):
             return
-        found = status_of(book, page.first, page.last)
-        rest, whole = found.left, found.budget
+        loss = "epsilon" if book.currency.name == "sums" else "rho"
+        status = status_of(book, page)
+        remainder, total = status.left, status.budget
         raise Refused(
-            f"the ledger of {harmless(self.dataset)!r} does not allow this release, which costs {in_words(book, cost)}"
-            f". It has epsilon {rounded_down(rest['epsilon'], 6)} and delta {rounded_down(rest['delta'], 6)} left, of "
-            f"epsilon {as_written(whole['epsilon'])} and delta {as_written(whole['delta'])}. Ask for less. Nothing was "
-            "opened or spent"
+            f"the ledger of {harmless(self.dataset)!r} does not allow this release, which costs {loss} "
+            f"{rounded_up(float(cost.loss))} and delta {rounded_up(float(cost.delta))}. It has epsilon "
+            f"{rounded_down(remainder['epsilon'], 6)} and delta {rounded_down(remainder['delta'], 6)} left, of epsilon "
+            f"{as_written(total['epsilon'])} and delta {as_written(total['delta'])}. Ask for less. Nothing was opened "
+            "or spent"
         )
 
 
@@ -406,7 +407,7 @@ class PlannedRelease:
         return self.ledger.pay(replace(request, part=self.name), mechanism)
 
 
-def _reserved(request: Request, budget: Budget) -> dict[str, Any]:
+def _reservation(request: Request, budget: Budget) -> dict[str, Any]:
     """Return what an entry says of a request, and of the checkpoint as it is now."""
     facts = {
         "what": "release",
@@ -415,7 +416,7 @@ def _reserved(request: Request, budget: Budget) -> dict[str, Any]:
         "unit": request.column,
         "group": request.group,
         "domain": None if request.domain is None else hash_of(request.domain),
-        "out": [os.fspath(canonical(Path(one))) for one in request.out],
+        "out": [os.fspath(canonical(Path(path))) for path in request.out],
         "checkpoint": None,
         "lease": lease(),
     }
@@ -426,49 +427,45 @@ def _reserved(request: Request, budget: Budget) -> dict[str, Any]:
     return facts | {"checkpoint": path, "held": {"steps": steps, "sha256": sha256}}
 
 
-def _parts(page: Page) -> list[dict[str, Any]]:
+def _planned_parts(page: Page) -> list[dict[str, Any]]:
     """Return the releases that were declared, of all plans."""
-    return [part for event in page.about("RESERVED") for part in event.facts.get("parts", ())]
+    return [part for event in page.reservations() for part in event.facts.get("parts", ())]
 
 
-def _declared(page: Page, request: Request, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _planned_part(page: Page, request: Request, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return a declared release that was not made yet. Raises Refused when it was, or is not as it was declared."""
     name, options = request.part, {"size": request.size, "records": request.declared}
-    part = next((one for one in _parts(page) if one["name"] == name), None)
+    part = next((part for part in _planned_parts(page) if part["name"] == name), None)
     if part is None:
         raise Refused(f"no plan in the ledger has a release {name!r}. Declare one: discreet ledger declare")
     if any(part[key] != facts[key] for key in ("budget", "domain", "group")):
-        asked = part["budget"]
+        budget = part["budget"]
         raise Refused(
-            f"the release {name!r} was declared with epsilon {as_written(asked['epsilon'])}, delta "
-            f"{as_written(asked['delta'])}, a domain and max_records. Use exactly those"
+            f"the release {name!r} was declared with epsilon {as_written(budget['epsilon'])}, delta "
+            f"{as_written(budget['delta'])}, a domain and max_records. Use exactly those"
         )
     require_planned(part, facts.get("made", {key: value for key, value in options.items() if value is not None}))
-    made = [one for one in page.about("RESERVED") if one.facts.get("part", {}).get("name") == name]
-    for one in made:
-        state = page.state(str(one.entry))
-        if state is not None and state.state != "VOID":
+    for event in page.reservations():
+        if event.facts.get("part", {}).get("name") == name and _state(page, event) != "VOID":
             raise Refused(f"the release {name!r} has been used already, and a plan pays for each release once")
     return part
 
 
-def _continued(page: Page, facts: Mapping[str, Any]) -> str | None:
-    """Return the entry whose run goes on from its checkpoint, whose cost is paid; None where this is a new one.
+def _state(page: Page, reservation: Event) -> str:
+    return (page.state(str(reservation.entry)) or reservation).state
+
+
+def _origin(page: Page, facts: Mapping[str, Any]) -> str | None:
+    """Return the entry that paid for a run which goes on from its checkpoint; None where this is a new run.
 
     The checkpoint has to hold all steps that the ledger knows of: an older copy of it would draw the later ones again.
     """
     if facts["checkpoint"] is None or not facts["held"]["steps"]:
         return None
-    asked = ("checkpoint", "budget", "relation", "unit", "group", "domain")
-    same = [
-        one
-        for one in page.about("RESERVED")
-        if all(one.facts.get(key) == facts[key] for key in asked)
-        and (state := page.state(str(one.entry))) is not None
-        and state.state in ("OPENED", "COMMITTED", "FORFEITED")
-    ]
-    if not same:
-        return None
-    first = str(same[-1].facts.get("continues", same[-1].entry))
-    done = max(event.facts.get("step", 0) for event in run_of(page, same[-1]))
-    return first if done <= facts["held"]["steps"] else None
+    terms = ("checkpoint", "budget", "relation", "unit", "group", "domain")
+    for event in reversed(page.reservations()):
+        same = all(event.facts.get(key) == facts[key] for key in terms)
+        if same and _state(page, event) in ("OPENED", "COMMITTED", "FORFEITED"):
+            last_step = max(step.facts.get("step", 0) for step in run_of(page, event))
+            return str(event.facts.get("continues", event.entry)) if last_step <= facts["held"]["steps"] else None
+    return None

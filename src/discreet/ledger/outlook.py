@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from discreet._core.errors import ParameterError
 from discreet._core.reading import bounded_text, parsed_toml
@@ -21,20 +21,21 @@ _KEYS = {"file", "dataset"}
 
 
 def ledger_for(
-    given: Ledger | str | os.PathLike[str] | None, domain: Any, *, dataset: str | None = None
+    ledger: Ledger | str | os.PathLike[str] | None, domain: Any, *, dataset: str | None = None
 ) -> Ledger | None:
     """Return the ledger that pays for a release; None where nobody keeps one.
 
     Raises ParameterError when ``[ledger]`` is wrong, or a data set is named and no ledger.
     """
-    if isinstance(given, Ledger):
-        return given
-    if given is not None:
-        return Ledger(given, dataset)
-    named = _declared(domain) if isinstance(domain, (str, os.PathLike)) else None
-    if named is not None:
-        place, name = named
-        return Ledger(place, dataset or name)
+    if isinstance(ledger, Ledger):
+        return ledger
+    if ledger is not None:
+        return Ledger(ledger, dataset)
+    if isinstance(domain, (str, os.PathLike)) and (section := _section(domain)) is not None:
+        place = section["file"]
+        if "://" not in place:
+            place = str(Path(domain).parent / Path(place).expanduser())
+        return Ledger(place, dataset or section.get("dataset"))
     if os.environ.get(VARIABLE):
         return Ledger(os.environ[VARIABLE], dataset)
     if dataset is not None:
@@ -42,19 +43,16 @@ def ledger_for(
     return None
 
 
-def _declared(path: str | os.PathLike[str]) -> tuple[str, str | None] | None:
+def _section(path: str | os.PathLike[str]) -> Mapping[str, str] | None:
+    """Return ``[ledger]`` of a domain's file; None where it has none. Raises ParameterError when it is wrong."""
     facts = parsed_toml(bounded_text(path, missing="check the path", remedy="check that it is a readable TOML file"))
-    found = facts.get("ledger")
-    if found is None:
+    section = facts.get("ledger")
+    if section is None:
         return None
-    if not isinstance(found, Mapping) or not _texts(found) or "file" not in found or set(found) - _KEYS:
+    texts = isinstance(section, Mapping) and all(isinstance(value, str) and value for value in section.values())
+    if not texts or "file" not in section or set(section) - _KEYS:
         raise ParameterError('[ledger] in the domain must have file = "...", may have dataset = "...", and no more')
-    place = str(found["file"])
-    return place if "://" in place else str(Path(path).parent / Path(place).expanduser()), found.get("dataset")
-
-
-def _texts(found: Mapping[str, Any]) -> bool:
-    return all(isinstance(value, str) and value for value in found.values())
+    return cast("Mapping[str, str]", section)
 
 
 # What would be left in a ledger after a release that is only thought of: from its own sums and public facts.
@@ -64,20 +62,20 @@ Left = tuple[float, float] | None
 
 
 def left_after(ledger: Ledger, releases: Sequence[tuple[Guarantee, Budget]]) -> tuple[LedgerStatus, list[Left]]:
-    """Return where a ledger stands, and for each of some releases what would be left after that one alone.
+    """Return the status of a ledger, and what each release alone would leave in it.
 
     Raises Refused when the ledger does not add up such releases.
     """
     book = ledger._book
     with book.reading() as page:
-        status, spent = status_of(book, page.first, page.last), page.last.spent
-    found: list[Left] = []
-    for guarantee, asked in releases:
+        status, spent = status_of(book, page), page.last.spent
+    remainders: list[Left] = []
+    for guarantee, budget in releases:
         unit = status.covers["unit"]  # a plan has none: what the ledger's is, is up to the release
         require_covered(book, guarantee.relation, unit=unit, kind=guarantee.kind)
-        if not book.currency.allows(spent, book.currency.of_budget(asked), book.limit):
-            found.append(None)
+        if not book.currency.allows(spent, book.currency.of_budget(budget), book.limit):
+            remainders.append(None)
             continue
-        cost = book.currency.of_profile(guarantee.profile, asked=asked, whole=book.whole)
-        found.append(book.currency.left(spent + cost, book.whole))
-    return status, found
+        cost = book.currency.of_profile(guarantee.profile, budget=budget, total=book.budget)
+        remainders.append(book.currency.left(spent + cost, book.budget))
+    return status, remainders

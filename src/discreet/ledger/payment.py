@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from discreet.ledger.request import Request
 
 
-def paid_facts(mechanism: Mechanism, request: Request, *, n: int) -> Mapping[str, Any]:
+def purpose_of(mechanism: Mechanism, request: Request, *, n: int) -> Mapping[str, Any]:
     """Return what a payment is for, in public facts as JSON values: what runs for a request on ``n`` records."""
     facts = {
         "mechanism": {"name": mechanism.name, "parameters": mechanism.parameters()},
@@ -27,28 +27,25 @@ def paid_facts(mechanism: Mechanism, request: Request, *, n: int) -> Mapping[str
         "cells": hash_of(mechanism.domain),
         "domain": mechanism.domain.to_toml(),
     }
-    made: Mapping[str, Any] = json.loads(json.dumps(facts))
-    return made
+    purpose: Mapping[str, Any] = json.loads(json.dumps(facts))
+    return purpose
 
 
-def cost_of(book: Book, guarantee: Guarantee, asked: Budget) -> Cost:
+def cost_of(book: Book, guarantee: Guarantee, budget: Budget) -> Cost:
     """Return what a ledger charges for a guarantee. Raises Refused when it does not meet the budget."""
-    if guarantee.stated is None and guarantee.meets(asked):
-        return book.currency.of_profile(guarantee.profile, asked=asked, whole=book.whole)
-    if guarantee.stated is not None and guarantee.stated[0] <= asked.epsilon:
+    if guarantee.stated is None and guarantee.meets(budget):
+        return book.currency.of_profile(guarantee.profile, budget=budget, total=book.budget)
+    if guarantee.stated is not None and guarantee.stated[0] <= budget.epsilon:
         return book.currency.of_budget(Budget(epsilon=guarantee.stated[0]))
-    raise Refused(f"the mechanism does not meet {asked}, which is to be paid. Pay for more, or calibrate it anew")
+    raise Refused(f"the mechanism does not meet {budget}, which is to be paid. Pay for more, or calibrate it anew")
 
 
-def require_step(page: Page, reserved: Event, step: int) -> None:
-    """Refuse a step that another entry of the same run noted, or whose run took steps of another mechanism.
-
-    Raises Refused.
-    """
-    events = run_of(page, reserved)
-    took = {event.entry for event in events if "step" in event.facts} | {events[0].entry, reserved.entry}
-    made = [event.facts["made"] for event in events if "made" in event.facts and event.entry in took]
-    if any(one[key] != made[0][key] for one in made for key in ("mechanism", "records", "cells")):
+def require_step(page: Page, reservation: Event, step: int) -> None:
+    """Refuse a step that another entry of a run noted, or whose run took steps of another mechanism. Raises Refused."""
+    events = run_of(page, reservation)
+    took = {event.entry for event in events if "step" in event.facts} | {events[0].entry, reservation.entry}
+    purposes = [event.facts["made"] for event in events if "made" in event.facts and event.entry in took]
+    if any(purpose[key] != purposes[0][key] for purpose in purposes for key in ("mechanism", "records", "cells")):
         raise Refused(
             "this run goes on from a run with another mechanism, domain or number of records. "
             "Start again with a new checkpoint, and pay for all steps"
@@ -60,14 +57,14 @@ def require_step(page: Page, reserved: Event, step: int) -> None:
         )
 
 
-def run_of(page: Page, reserved: Event) -> list[Event]:
+def run_of(page: Page, reservation: Event) -> list[Event]:
     """Return all events of the entries that went on from the same steps as an entry, itself among them."""
-    first = reserved.facts.get("continues", reserved.entry)
+    origin = reservation.facts.get("continues", reservation.entry)
     return [
         event
-        for one in page.about("RESERVED")
-        if first in (one.entry, one.facts.get("continues"))
-        for event in page.of(str(one.entry))
+        for entry in page.reservations()
+        if origin in (entry.entry, entry.facts.get("continues"))
+        for event in page.events(str(entry.entry))
     ]
 
 
@@ -86,18 +83,18 @@ def require_unseeded(seeded: bool) -> None:
         raise Refused("a seeded release is not for publication, and no ledger pays for it. Leave seed out")
 
 
-def require_covered(book: Book, between: Relation, *, unit: str | None, kind: str | None) -> None:
+def require_covered(book: Book, relation: Relation, *, unit: str | None, kind: str | None) -> None:
     """Refuse what a ledger does not add up. Raises Refused."""
-    covers = book.facts["covers"]
-    for what, given, wanted in (
-        ("the relation", between.name, covers["relation"]),
+    covers = book.covers
+    for term, request_value, ledger_value in (
+        ("the relation", relation.name, covers["relation"]),
         ("the privacy unit", unit or "a record", covers["unit"] or "a record"),
-        ("the most records of a unit", between.group, covers["max_records"]),
+        ("the most records of a unit", relation.group, covers["max_records"]),
     ):
-        if given != wanted:
+        if request_value != ledger_value:
             raise Refused(
-                f"the ledger of {book.dataset!r} adds up releases for which {what} is {wanted}, and here it is {given}"
-                ". Change the release, or keep a separate ledger for this kind"
+                f"the ledger of {book.dataset!r} adds up releases for which {term} is {ledger_value}, and here it is "
+                f"{request_value}. Change the release, or keep a separate ledger for this kind"
             )
     if kind is not None and kind not in covers["kinds"]:
         raise Refused(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -246,9 +246,9 @@ class Request:
             "counts": ((bool, np.bool_), "True or False", "Write counts=True"),
             "watch": (Watch, "a Watch", "Leave it out where nobody listens"),
         }
-        for name, (wanted, said, remedy) in kinds.items():
-            if not isinstance(value := getattr(self, name), wanted):
-                raise unfit(name, said, value, remedy=remedy)
+        for name, (types, description, remedy) in kinds.items():
+            if not isinstance(value := getattr(self, name), types):
+                raise unfit(name, description, value, remedy=remedy)
         if unknown := sorted(map(str, self.accept - set(ACCEPTED))):
             raise ParameterError(f"accept must be among {', '.join(ACCEPTED)}, got {unknown[0]!r}")
         object.__setattr__(self, "counts", bool(self.counts))
@@ -279,8 +279,7 @@ class Request:
     @property
     def checkpoint(self) -> Checkpoint | None:
         """The checkpoint of a mechanism that works in steps."""
-        kept = self.output.checkpoint
-        return kept if isinstance(kept, Checkpoint) else None
+        return cast("Checkpoint | None", self.output.checkpoint)  # which the output made of a path
 
     @property
     def mechanism_type(self) -> type[Any] | None:
@@ -306,5 +305,5 @@ class Request:
             When the mechanism takes one step, and there is a checkpoint.
         """
         if self.checkpoint is not None and (kind is None or not issubclass(kind, SteppedMechanism)):
-            one = "a mechanism that is chosen" if kind is None else kind.name
-            raise ParameterError(f"{one} takes one step. Leave the checkpoint out")
+            name = "a mechanism that is chosen" if kind is None else kind.name
+            raise ParameterError(f"{name} takes one step. Leave the checkpoint out")

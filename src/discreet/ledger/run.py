@@ -21,7 +21,7 @@ from discreet.ledger.events import STATES, Book, Event
 from discreet.ledger.filters import Cost
 from discreet.ledger.payment import (
     cost_of,
-    paid_facts,
+    purpose_of,
     require_covered,
     require_planned,
     require_step,
@@ -48,9 +48,9 @@ class Run:
 
     _request: Request
     _mechanism: Mechanism | None
-    _made: Mapping[str, Any] | None
+    _purpose: Mapping[str, Any] | None
     _book: Book | None  # None where no ledger pays; then nothing is reserved
-    _reserved: Event | None
+    _reservation: Event | None
     _state: Event | None  # the last event that says the state of the entry
     _cost: Cost | None  # of what ran
     _opened: bool
@@ -69,20 +69,20 @@ class Run:
         request : Request
             The release that is asked for.
         """
-        return cls._sealed(request)
+        return cls._of_request(request)
 
     @classmethod
-    def _sealed(
+    def _of_request(
         cls,
         request: Request,
         book: Book | None = None,
-        reserved: Event | None = None,
+        reservation: Event | None = None,
         mechanism: Mechanism | None = None,
-        made: Mapping[str, Any] | None = None,
+        purpose: Mapping[str, Any] | None = None,
     ) -> Self:
         run = object.__new__(cls)
-        run._request, run._mechanism, run._made = request, mechanism, made
-        run._book, run._reserved, run._state, run._cost = book, reserved, reserved, None
+        run._request, run._mechanism, run._purpose = request, mechanism, purpose
+        run._book, run._reservation, run._state, run._cost = book, reservation, reservation, None
         run._opened, run._unused, run._process = False, Lock(), os.getpid()
         return run
 
@@ -128,18 +128,18 @@ class Run:
             When another mechanism was paid for.
         """
         self.request.require_steps(type(mechanism))
-        made = paid_facts(mechanism, self.request, n=n)
-        if self._made is None:
-            self._append("NOTED", {"made": dict(made)})
-        self._mechanism, self._made = mechanism, self._made or made
-        self._require_as_paid()
+        purpose = purpose_of(mechanism, self.request, n=n)
+        if self._purpose is None:
+            self._append("NOTED", {"made": dict(purpose)})
+        self._mechanism, self._purpose = mechanism, self._purpose or purpose
+        self._require_purpose()
 
-    def _require_as_paid(self) -> Mapping[str, Any]:
+    def _require_purpose(self) -> Mapping[str, Any]:
         """Return what was paid for. Raises Refused where the mechanism, as it is now, is not that."""
-        made = self._made
-        if made is None or made != paid_facts(self.mechanism, self.request, n=int(made["records"])):
+        purpose = self._purpose
+        if purpose is None or purpose != purpose_of(self.mechanism, self.request, n=int(purpose["records"])):
             raise Refused("another mechanism, domain, parameter or number of records was paid for. Pay for this one")
-        return made
+        return purpose
 
     def execute(self, closed: Confidential[Any], *, rng: np.random.Generator) -> Any:
         """Take the private step, once: the only place where a release gives a confidential table to a kernel.
@@ -170,21 +170,23 @@ class Run:
             raise Refused("a run is for one release, within its with block. Pay for another")
         if facts.unit != self.request.unit:
             raise Refused("the table has another unit than the request. Give both the same")
-        made = self._require_as_paid()
-        n, hidden = int(made["records"]), self.request.between.name != "replacement"
-        if facts.domain != mechanism.domain or not (hidden or public_size(closed) == n):
+        purpose = self._require_purpose()
+        n, n_is_public = int(purpose["records"]), self.request.between.name == "replacement"
+        if facts.domain != mechanism.domain or (n_is_public and public_size(closed) != n):
             raise Refused("the table has another domain or number of records than was paid for. Pay for this table")
         if not self._unused.acquire(blocking=False):
             raise Refused("a run is for one release, within its with block. Pay for another")
-        if self._book is not None and self._reserved is not None:
+        if self._book is not None and self._reservation is not None:
             require_unseeded(not isinstance(rng, SecureGenerator) or facts.seeded)
             # what is charged is the promise of this very object, as it is now
-            self._cost = self._due(self._book, self._reserved, mechanism.guarantee(self.request.between, n=n))
-        with self._unchanged():
-            output = self._taken(open_confidential(closed, caller=__name__), rng)
-        return self._guarded(output) if isinstance(output, Iterator) else output  # drawn while it is written
+            self._cost = self._charge(self._book, self._reservation, mechanism.guarantee(self.request.between, n=n))
+        with self._require_no_trace():
+            output = self._output(open_confidential(closed, caller=__name__), rng)
+        if isinstance(output, Iterator):  # drawn while it is written
+            return self._parts(output)
+        return output
 
-    def _taken(self, x: Any, rng: np.random.Generator) -> Any:
+    def _output(self, x: Any, rng: np.random.Generator) -> Any:
         """Run the kernel; refuse a table in parts, or by units, that it cannot read."""
         mechanism, watch = self.mechanism, self.request.watch
         by_unit = isinstance(mechanism, PartsMechanism) and mechanism.by_unit
@@ -199,79 +201,75 @@ class Run:
             )
         if not isinstance(mechanism, SteppedMechanism):
             return mechanism.kernel(x, rng=rng)
-        checkpoint, paid = self.request.checkpoint, None
-        if self._reserved is not None and (held := self._reserved.facts.get("held")) is not None:
-            paid = held["steps"], held["sha256"]
+        checkpoint, steps_paid = self.request.checkpoint, None
+        if self._reservation is not None and (checkpoint_facts := self._reservation.facts.get("held")) is not None:
+            steps_paid = checkpoint_facts["steps"], checkpoint_facts["sha256"]
         note = None if self._book is None else self._note
         return steps_taken(
             mechanism,
             x,
             rng=rng,
-            file=None if checkpoint is None else StepsFile(checkpoint.path, mechanism, paid=paid, note=note),
+            file=None if checkpoint is None else StepsFile(checkpoint.path, mechanism, paid=steps_paid, note=note),
             redraw=checkpoint is not None and checkpoint.redraw,
             stepped=watch.stepped,
             evolved=watch.evolved,
-            guard=self._guarded,
+            guard=self._parts,
         )
 
     # -- what it costs ------------------------------------------------------------------------------------------------
 
-    def _due(self, book: Book, reserved: Event, guarantee: Guarantee) -> Cost:
-        """Return what the guarantee of the mechanism that runs costs.
-
-        Raises Refused when it is of a kind, relation, group or unit that the ledger does not add up, costs more than
-        was reserved, or is not what a plan declared.
-        """
+    def _charge(self, book: Book, reservation: Event, guarantee: Guarantee) -> Cost:
+        """Return the cost of a guarantee. Raises Refused where the ledger or a plan does not pay for it."""
         request = self.request
         require_covered(book, request.between, unit=request.column, kind=guarantee.kind)
-        if (part := reserved.facts.get("part")) is not None:
-            require_planned(part, self._require_as_paid())
+        if (part := reservation.facts.get("part")) is not None:
+            require_planned(part, self._require_purpose())
         cost = cost_of(book, guarantee, cast("Budget", request.budget))  # pay refuses a request without one
-        if reserved.facts.get("free"):
-            return reserved.cost
-        if not cost.within(reserved.cost):
+        if reservation.facts.get("free"):
+            return reservation.cost
+        if not cost.within(reservation.cost):
             raise Refused(
                 "the release costs more than was reserved, since its guarantee is not the one that was paid for. "
                 "Pay for the mechanism that runs"
             )
         return cost
 
-    def _note(self, step: int, of: int) -> None:
+    def _note(self, step: int, steps: int) -> None:
         """Note a step of a mechanism that works in steps, before its checkpoint holds it or anybody sees it."""
-        if self._book is not None and self._reserved is not None:
+        if self._book is not None and self._reservation is not None:
             with self._book.appending() as page:
-                require_step(page, self._reserved, step)
-                page.append(self._reserved.entry, "NOTED", facts={"step": step, "of": of})
+                require_step(page, self._reservation, step)
+                page.append(self._reservation.entry, "NOTED", facts={"step": step, "of": steps})
 
     def _append(self, state: str, facts: Mapping[str, Any]) -> None:
         """Say something of the entry, durably; nothing where no ledger pays."""
-        if self._book is None or self._reserved is None:
+        if self._book is None or self._reservation is None:
             return
         with self._book.appending() as page:
             cost = self._cost if state == "COMMITTED" else None
-            event = page.append(self._reserved.entry, state, facts=facts, cost=cost)
+            event = page.append(self._reservation.entry, state, facts=facts, cost=cost)
         if state in STATES:
             self._state = event
 
     # -- what must not change -----------------------------------------------------------------------------------------
 
     @contextmanager
-    def _unchanged(self) -> Iterator[None]:
+    def _require_no_trace(self) -> Iterator[None]:
         """Refuse a kernel that changes its class or its module, which others could read."""
-        before = kept_state(type(self.mechanism))
+        state = kept_state(type(self.mechanism))
         yield
-        if kept_state(type(self.mechanism)) != before:
+        if kept_state(type(self.mechanism)) != state:
             raise Refused(
                 f"the kernel of {self.mechanism.name} changed its class or its module, which may hold what it read. "
                 "Nothing is released. Keep nothing there"
             )
 
-    def _guarded(self, output: Iterator[T]) -> Iterator[T]:
+    def _parts(self, output: Iterator[T]) -> Iterator[T]:
         """Yield what a kernel gives part by part; before each part, the mechanism must be as it was paid for."""
         ended = object()
         while True:
-            self._require_as_paid()
-            with self._unchanged():
+            self._require_purpose()
+            with self._require_no_trace():
                 part = next(output, ended)
             if part is ended:
                 return
@@ -291,7 +289,7 @@ class Run:
         """
         self._append("COMMITTED", {**facts, **placed})
 
-    def keeper(self, facts: Callable[[], Mapping[str, Any]]) -> Any:
+    def on_commit(self, facts: Callable[[], Mapping[str, Any]]) -> Any:
         """Return the hook by which a write commits before its files get their names; None where no ledger pays.
 
         Parameters
@@ -299,16 +297,16 @@ class Run:
         facts : callable
             Returns those of the certificate, once all is on the disk.
         """
-        if self._reserved is None:
+        if self._reservation is None:
             return None
-        return Keeper(str(self._reserved.entry), lambda placed: self.commit(facts(), placed))
+        return Keeper(str(self._reservation.entry), lambda placed: self.commit(facts(), placed))
 
     def cancel(self) -> None:
         """Give the reservation back, where the block was not entered, so that nothing was opened."""
         if self._state is not None and self._state.state == "RESERVED":
             self._append("VOID", {})
 
-    def delivered(self) -> None:
+    def deliver(self) -> None:
         """Say that the files have their names, or that the tables were handed over."""
         self._append("DELIVERED", {})
 

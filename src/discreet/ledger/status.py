@@ -9,8 +9,7 @@ from typing import Any
 
 from discreet._core.boundary import sealed
 from discreet._core.text import as_written, counted, harmless, listing, paragraph, rounded_down, rounded_up, table
-from discreet.ledger.events import Book, Event
-from discreet.ledger.filters import Cost
+from discreet.ledger.events import Book, Page
 
 _FALSE_ALARMS = 0.05
 
@@ -66,7 +65,7 @@ class LedgerStatus:
         }
 
     def __str__(self) -> str:
-        return "\n".join(map(harmless, self._said()))
+        return "\n".join(map(harmless, self._lines()))
 
     def __repr__(self) -> str:
         return f"<LedgerStatus of {harmless(self.dataset)!r}: epsilon {self.left['epsilon']} left>"
@@ -88,10 +87,10 @@ class LedgerStatus:
 
     @property
     def _attacker(self) -> str:
-        now, whole = (rounded_up(100.0 * power(_FALSE_ALARMS, **pair)) for pair in (self.spent, self.budget))
+        now, total = (rounded_up(100.0 * power(_FALSE_ALARMS, **pair)) for pair in (self.spent, self.budget))
         return (
             "What is promised is the whole budget: the best attacker who sees all releases in the ledger, and raises a "
-            f"false alarm about one record in 20, detects at most {whole} % of true ones. Without any release it is 5 "
+            f"false alarm about one record in 20, detects at most {total} % of true ones. Without any release it is 5 "
             f"%. If the amount spent so far had been the whole budget, it would be {now} %"
         )
 
@@ -99,7 +98,7 @@ class LedgerStatus:
     def _states(self) -> list[str]:
         return [f"{state}: {counted(number, 'entry', 'entries')}" for state, number in self.counts.items() if number]
 
-    def _said(self) -> list[str]:
+    def _lines(self) -> list[str]:
         covers = self.covers
         most = counted(covers["max_records"], "record")
         unit = "a record" if covers["unit"] is None else f"column {covers['unit']!r}, {most} each"
@@ -114,26 +113,24 @@ class LedgerStatus:
         ]
 
 
-def status_of(book: Book, first: Event, last: Event) -> LedgerStatus:
+def status_of(book: Book, page: Page) -> LedgerStatus:
     """Return where a ledger stands after its last event."""
-    spent, left = (_pair(of(last.spent, book.whole)) for of in (book.currency.worth, book.currency.left))
+    creation, latest = page.first, page.last
+    spent, left = (
+        dict(zip(("epsilon", "delta"), convert(latest.spent, book.budget), strict=True))
+        for convert in (book.currency.worth, book.currency.left)
+    )
     return LedgerStatus(
         dataset=book.dataset,
         currency=book.currency.name,
-        budget=dict(first.facts["budget"]),
+        budget=dict(creation.facts["budget"]),
         spent=spent,
         left=left,
-        counts=dict(last.counts),
-        covers=dict(first.facts["covers"]),
-        head=last.hash,
-        created=first.at,
+        counts=dict(latest.counts),
+        covers=dict(book.covers),
+        head=latest.hash,
+        created=creation.at,
     )
-
-
-def in_words(book: Book, cost: Cost) -> str:
-    """Return a cost in the words of its currency."""
-    loss = "epsilon" if book.currency.name == "sums" else "rho"
-    return f"{loss} {rounded_up(float(cost.loss))} and delta {rounded_up(float(cost.delta))}"
 
 
 def power(false_alarms: float, *, epsilon: float, delta: float) -> float:
@@ -143,7 +140,3 @@ def power(false_alarms: float, *, epsilon: float, delta: float) -> float:
     alone = math.exp(min(epsilon, 700.0)) * false_alarms + delta
     missed = math.exp(-epsilon) * (1.0 - delta - false_alarms)
     return min(1.0, alone, 1.0 - max(0.0, missed))
-
-
-def _pair(values: tuple[float, float]) -> dict[str, float]:
-    return {"epsilon": values[0], "delta": values[1]}

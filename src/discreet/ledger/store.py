@@ -41,10 +41,7 @@ def on_network(path: Path) -> bool:
 
 
 def is_mount_point(path: Path) -> bool:
-    """Return whether a file is a mount point, as of a container that is given the file alone.
-
-    Where the system has no list of mount points, only one from another file system is known.
-    """
+    """Return whether a file is a mount point; without a list of these, whether it is of another file system."""
     file = Path(os.path.realpath(path))
     mount = _mount_of(file)
     return file.stat().st_dev != file.parent.stat().st_dev if mount is None else mount[0] == file
@@ -58,10 +55,10 @@ def _mount_of(path: Path) -> tuple[Path, str] | None:
         return None
     mount = None
     for line in filter(None, lines):
-        before, _, after = line.partition(b" - ")
-        point = Path(os.fsdecode(_ESCAPED.sub(lambda code: bytes([int(code[1], 8)]), before.split(b" ")[4])))
+        fields, _, system = line.partition(b" - ")
+        point = Path(os.fsdecode(_ESCAPED.sub(lambda code: bytes([int(code[1], 8)]), fields.split(b" ")[4])))
         if path.is_relative_to(point) and (mount is None or len(point.parts) >= len(mount[0].parts)):
-            mount = point, os.fsdecode(after.split(b" ")[0])
+            mount = point, os.fsdecode(system.split(b" ")[0])
     return mount
 
 
@@ -146,9 +143,9 @@ def store_at(place: str | os.PathLike[str], *, new: bool = False) -> Store:
 def shown(place: str | os.PathLike[str]) -> str:
     """Return a place as messages name it: a database's without its password."""
     text = os.fspath(place)
-    scheme, sign, rest = str(text).partition("://")
-    user, at, host = rest.rpartition("@")
-    return harmless(f"{scheme}{sign}{user.partition(':')[0]}{at}{host}" if sign else str(text))
+    scheme, sign, address = str(text).partition("://")
+    user, sign_in, host = address.rpartition("@")
+    return harmless(f"{scheme}{sign}{user.partition(':')[0]}{sign_in}{host}" if sign else str(text))
 
 
 def _migrate(run: Transaction, place: str, kind: str, version: int | None) -> None:
@@ -217,9 +214,9 @@ class _File:
     def _require_free(self) -> None:
         if os.path.lexists(self._path):
             raise FileProblem(self._path, "another run has just made it", "run the command again")
-        for left in (f"{self._path}-journal", f"{self._path}-wal"):
-            if os.path.lexists(left):  # SQLite would write what is in it into the new ledger
-                raise FileProblem(left, "it is of a ledger that is gone", "move it to where that ledger was")
+        for journal in (f"{self._path}-journal", f"{self._path}-wal"):
+            if os.path.lexists(journal):  # SQLite would write what is in it into the new ledger
+                raise FileProblem(journal, "it is of a ledger that is gone", "move it to where that ledger was")
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
@@ -267,10 +264,7 @@ class _File:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Lock a file itself against every other process, and against the other threads of this one.
-
-    Where flock cannot do that, SQLite's own locks do: with a rollback journal they are locks of the file too.
-    """
+    """Lock a file against other threads, and other processes, which SQLite's own locks do where flock cannot."""
     import fcntl
 
     if not _ONE_AT_A_TIME.acquire(timeout=_WAIT):
@@ -320,8 +314,8 @@ def _transaction(run: Transaction, kind: str) -> Iterator[None]:
 
 def _version(run: Transaction) -> int:
     """Return the version of the tables of a SQLite file."""
-    known = run("SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'discreet_version'")
-    rows = run("SELECT version FROM discreet_version") if known else []
+    tables = run("SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'discreet_version'")
+    rows = run("SELECT version FROM discreet_version") if tables else []
     if len(rows) != 1:
         raise sqlite3.DatabaseError("file is not a database of ours")
     return int(rows[0][0])
@@ -347,18 +341,18 @@ class _Postgres:
         self._place = shown(url)
         self._text, self._error = sqlalchemy.text, sqlalchemy.exc.SQLAlchemyError
         try:
-            made = sqlalchemy.make_url(url)
+            address = sqlalchemy.make_url(url)
             self._engine = sqlalchemy.create_engine(
-                made.set(drivername="postgresql+psycopg"), poolclass=sqlalchemy.NullPool, hide_parameters=True
+                address.set(drivername="postgresql+psycopg"), poolclass=sqlalchemy.NullPool, hide_parameters=True
             )
         except (self._error, ValueError):
             raise FileProblem(self._place, "it is not the address of a database", "check it") from None
         with self._connected() as run:
             run("SELECT pg_advisory_xact_lock(7165391804)")  # two may come first
-            found = run("SELECT to_regclass('discreet_version')")[0][0]
-            if found is None and not new:
+            table = run("SELECT to_regclass('discreet_version')")[0][0]
+            if table is None and not new:
                 raise FileProblem(self._place, "there is no ledger", "make one with discreet ledger init")
-            version = None if found is None else int(run("SELECT version FROM discreet_version")[0][0])
+            version = None if table is None else int(run("SELECT version FROM discreet_version")[0][0])
             _migrate(run, self._place, "postgresql", version)
 
     @contextmanager
@@ -386,8 +380,8 @@ class _Postgres:
             with self._engine.begin() as connection:
 
                 def run(statement: str, /, **values: Any) -> Sequence[Any]:
-                    found = connection.execute(self._text(statement), values)
-                    return found.fetchall() if found.returns_rows else []
+                    result = connection.execute(self._text(statement), values)
+                    return result.fetchall() if result.returns_rows else []
 
                 yield run
         except self._error as error:

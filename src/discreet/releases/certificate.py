@@ -70,7 +70,7 @@ class Certificate:
     forecast: Mapping[str, Any] | None = field(default=None, compare=False)
 
     @classmethod
-    def of(
+    def from_mechanism(
         cls,
         mechanism: Mechanism,
         contents: Contents,
@@ -81,9 +81,12 @@ class Certificate:
         seeded: bool,
         seeded_cut: bool,
         public_inputs: Mapping[str, str],
+        stamp: Mapping[str, str] | None = None,
     ) -> Self:
         """Write the certificate of a release; ``released`` is completed by what is released."""
-        size, relation = contents.size, guarantee.relation
+        relation, randomness = guarantee.relation, mechanism.traits.randomness
+        if seeded or seeded_cut:
+            randomness = "seeded" if seeded else "seeded-cut"
         facts = CertificateFacts(
             discreet_certificate=SCHEMA,
             library=LibraryFacts(name="discreet", version=__version__),
@@ -92,24 +95,20 @@ class Certificate:
             mechanism=MechanismFacts(name=mechanism.name, parameters=mechanism.parameters()),
             domain=as_json(mechanism.domain),
             records=guarantee.n,
-            size=size,
+            size=contents.size,
             relation=RelationFacts(name=relation.name, group=relation.group),
             unit=UnitFacts(column=unit, max_records=relation.group) if unit else None,
             public_inputs=dict(public_inputs),
             guarantee=promise(mechanism, guarantee, headline(guarantee, budget), unit=unit),
-            randomness="seeded" if seeded else "seeded-cut" if seeded_cut else mechanism.traits.randomness,
+            randomness=randomness,
             released=ReleasedFacts(columns=list(contents.columns), tables=[]),
+            ledger=None if stamp is None else LedgerFacts(**stamp),
         )
         return cls(facts=facts, forecast=utility_facts(mechanism, guarantee.n))
 
     def releasing(self, **values: Any) -> Certificate:
         """Return the certificate with something told in ``released``."""
         return replace(self, facts=replace(self.facts, released=replace(self.facts.released, **values)))
-
-    def paid(self, stamp: Mapping[str, str]) -> Certificate:
-        """Return the certificate with where it stands in the ledger of the data set."""
-        ledger = LedgerFacts(dataset=stamp["dataset"], entry=stamp["entry"], head=stamp["head"])
-        return replace(self, facts=replace(self.facts, ledger=ledger))
 
     @property
     def several(self) -> bool:
@@ -191,11 +190,11 @@ class Certificate:
         if (from_data := share(self.facts.released.share_from_data)) is not None:
             return f"Poor utility: {self.outcome}." if from_data < 1.0 - POOR_UTILITY else None
         try:
-            before = self.forecast or utility_facts(certified_mechanism(self.facts), self.facts.records)
+            forecast = self.forecast or utility_facts(certified_mechanism(self.facts), self.facts.records)
         except (DiscreetError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError):
             return None
-        poor = (before["share_not_from_data"] or 0.0) > POOR_UTILITY
-        return f"Poor utility: {before['share_in_words']}." if poor else None
+        poor = (forecast["share_not_from_data"] or 0.0) > POOR_UTILITY
+        return f"Poor utility: {forecast['share_in_words']}." if poor else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document as JSON values; that of an earlier version as it was read."""
@@ -259,9 +258,9 @@ class Certificate:
         return f"<Certificate: {harmless(self.summary)}>"
 
     def _repr_html_(self) -> str:
-        first = alarm(self.poor) if self.poor else ""
-        said = f"{paragraph(self.statement, strong=True)}{paragraph(self.summary)}{listing(self._said())}"
-        return f"{first}{said}{paragraph(wording.SHOWS)}"
+        warning = alarm(self.poor) if self.poor else ""
+        body = f"{paragraph(self.statement, strong=True)}{paragraph(self.summary)}{listing(self._notes())}"
+        return f"{warning}{body}{paragraph(wording.SHOWS)}"
 
     def __str__(self) -> str:
         return self.text if self.poor is None else f"{harmless(self.poor)}\n{self.text}"
@@ -269,15 +268,18 @@ class Certificate:
     @property
     def text(self) -> str:
         """The promise, what else is to be known, and what a certificate shows: without what :attr:`poor` says first."""
-        lines = [self.statement, *(f"- {line}" for line in self._said()), wording.SHOWS]
+        lines = [self.statement, *(f"- {line}" for line in self._notes()), wording.SHOWS]
         return "\n".join(map(harmless, lines))
 
-    def _said(self) -> list[str]:
+    def _notes(self) -> list[str]:
         """Return what an unproved promise assumes, the caveats, and what the output told where it is not said first."""
-        outcome, promised = self.outcome, self.facts.guarantee
-        told = [] if not outcome or outcome in (self.poor or "") else [outcome]
-        assumed = [] if promised.kind == "unconditional" else promised.assumptions
-        return [*(f"it assumes: {one}" for one in assumed), *map(str, promised.caveats), *told]
+        outcome, guarantee = self.outcome, self.facts.guarantee
+        notes = list(map(str, guarantee.caveats))
+        if guarantee.kind != "unconditional":
+            notes = [*(f"it assumes: {assumption}" for assumption in guarantee.assumptions), *notes]
+        if outcome and outcome not in (self.poor or ""):
+            notes.append(outcome)
+        return notes
 
 
 def certificate_in(folder: Path) -> Path:

@@ -103,13 +103,7 @@ def epsilons_of(facts: CertificateFacts) -> dict[str, Any]:
 
 
 def still_holds(claim: str, claimed: Any, found: Any) -> bool:
-    """Return whether a claim of version 0.1.0 holds: a bound that is smaller now confirms the larger one.
-
-    Examples
-    --------
-    >>> still_holds("delta", 2e-9, 1e-9), still_holds("delta", 1e-9, 2e-9), still_holds("kind", "empirical", "proved")
-    (True, False, False)
-    """
+    """Return whether a claim of version 0.1.0 holds: a bound that is smaller now confirms the larger one."""
     if claim == "profile":
         pairs = list(zip(claimed, found, strict=False))
         return len(claimed) == len(found) == len(pairs) and all(
@@ -120,10 +114,7 @@ def still_holds(claim: str, claimed: Any, found: Any) -> bool:
 
 
 def sentences(facts: CertificateFacts, today: CertificateFacts, statement: str) -> Iterator[tuple[str, Any, Any, bool]]:
-    """Yield the claims that a certificate makes in words: its place, its text, that of today, and whether it holds.
-
-    ``today``, ``statement``: as it should be.
-    """
+    """Yield the claims that a certificate makes in words: its place, its text, that of today, and whether it holds."""
     text, promised, oldest = claims_of(facts).get("statement"), today.guarantee, is_oldest(facts)
     stated = _numbers(" ".join([rounded_up(promised.epsilon, 6), rounded_up(promised.delta) * (promised.delta > 0.0)]))
     stated += [float(today.relation.group)] * (today.relation.group > 1)
@@ -150,4 +141,6 @@ def _numbers(text: str) -> list[float]:
 def _same(numbers: list[float], needed: list[float], allowed: list[float], part: float) -> bool:
     """Return whether all numbers are among those that are allowed, and all that are needed among them."""
     pairs = [*((number, allowed) for number in numbers), *((number, numbers) for number in needed)]
-    return all(any(math.isclose(number, other, rel_tol=part) for other in others) for number, others in pairs)
+    return all(
+        any(math.isclose(number, candidate, rel_tol=part) for candidate in candidates) for number, candidates in pairs
+    )

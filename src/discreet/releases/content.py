@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -68,13 +68,13 @@ def contents_of(mechanism: Mechanism, n: int, *, size: int | None, counts: bool 
     if contents.size is None:
         if size is None:
             raise ParameterError("the number of records to release is needed. Write size=...")
-        most = positive_size("size", size)
+        number = positive_size("size", size)
     else:
-        most = contents.size
-        if size not in (None, most):
-            raise ParameterError(f"size must be {most:,}, for which the mechanism was made, got {size:,}")
-    rows = range(0 if mechanism.traits.random_size else most, most + 1)
-    return replace(contents, size=most, rows=rows, columns=contents.domain.names)
+        number = contents.size
+        if size not in (None, number):
+            raise ParameterError(f"size must be {number:,}, for which the mechanism was made, got {size:,}")
+    rows = range(0 if mechanism.traits.random_size else number, number + 1)
+    return replace(contents, size=number, rows=rows, columns=contents.domain.names)
 
 
 # What a certificate names, from the public facts in it.
@@ -141,8 +141,9 @@ def released_frames(
         yield iter([_counts(mechanism.domain, estimates, rng)])
         return
     for table in range(contents.tables or 1):
-        chunks, before = reading.draw(contents.size, rng=rng), table * contents.size
-        yield decoded(contents.domain, chunks, rng=rng, source=mechanism.name, progress=progress, before=before)
+        chunks, source = reading.draw(contents.size, rng=rng), mechanism.name
+        before = table * contents.size
+        yield decoded(contents.domain, chunks, rng=rng, source=source, progress=progress, before=before)
 
 
 def decoded(
@@ -154,11 +155,7 @@ def decoded(
     progress: Callable[..., None] | None = None,
     before: int = 0,
 ) -> Frames:
-    """Yield records as frames. Raises Fault at one that is declared impossible.
-
-    ``source``: of the records, for the error.
-    ``before``: how many records ``progress`` has been told of already.
-    """
+    """Yield records as frames; ``before`` were yielded earlier. Raises Fault at one that is declared impossible."""
     for chunk in chunks:
         if not domain.allowed(chunk).all():
             raise Fault("record declared impossible", source)
@@ -181,21 +178,13 @@ def _counts(domain: Domain, estimates: Estimates, rng: np.random.Generator) -> p
     )
 
 
-def outcome_facts(reading: Reading) -> Mapping[str, Any]:
-    """Return what an output tells about its use, as it stands in ``released``."""
-    told = reading.outcome()
-    if told is None:
-        return {}
-    return {"outcome": list(told.codes), "share_from_data": told.share_from_data, **told.facts}
-
-
 def utility_facts(mechanism: Mechanism, n: int, forecast: Forecast | None = None) -> dict[str, Any]:
     """Say what share of the release was not going to be from the data, where a public fact says it."""
-    forecast, depends = forecast or mechanism.forecast(n), mechanism.traits.leaves_out
+    forecast, unknown = forecast or mechanism.forecast(n), mechanism.traits.leaves_out
     return {
-        "share_not_from_data": None if depends or math.isnan(forecast.lost) else forecast.lost,
+        "share_not_from_data": None if unknown or math.isnan(forecast.lost) else forecast.lost,
         "share_at_most": forecast.lost_at_most,
-        "share_in_words": wording.lost(forecast, unknown=depends),
+        "share_in_words": wording.lost(forecast, unknown=unknown),
     }
 
 
@@ -208,7 +197,7 @@ _PROFILE_EPSILONS = (0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 
 def headline(guarantee: Guarantee, budget: Budget | None) -> float:
-    """Return the epsilon that is stated, or the budget's, or the least one at which delta is 1e-9 or at its floor."""
+    """Return the epsilon that is stated, or the budget's, or the lowest at which delta is 1e-9 or at its floor."""
     if guarantee.stated is not None:
         return guarantee.stated[0]
     if budget is not None:
@@ -225,20 +214,17 @@ def promise(
     unit: str | None,
     epsilons: tuple[float, ...] = _PROFILE_EPSILONS,
 ) -> GuaranteeFacts:
-    """Return the ``guarantee`` of a certificate, with its profile at some epsilons.
-
-    Any epsilon may be stated, since delta follows from it, except where the guarantee has its own.
-    """
-    delta, each = guarantee.delta(epsilon), None
+    """Return the ``guarantee`` of a certificate at an epsilon, or at the guarantee's own, with its profile."""
+    delta, epsilon_each = guarantee.delta(epsilon), None
     if guarantee.stated is not None:
-        delta, (epsilon, each) = 0.0, guarantee.stated
+        delta, (epsilon, epsilon_each) = 0.0, guarantee.stated
     slots = unit is not None and not mechanism.parameters().get("unit_votes")
     caveats = [*guarantee.caveats, *((Code("unused-slots"),) * slots), *delta_caveats(delta, guarantee.n)]
     caveats += [Code("epsilon-large", {"limit": 10})] * (epsilon > 10)
     return GuaranteeFacts(
         epsilon=epsilon,
         delta=delta,
-        epsilon_each=each,
+        epsilon_each=epsilon_each,
         profile=[[e, guarantee.delta(e)] for e in epsilons],
         **{**guarantee.to_dict(), "assumptions": list(guarantee.assumptions), "caveats": caveats},
     )
@@ -256,11 +242,7 @@ POOR_UTILITY = 0.2
 
 
 def require_utility(forecast: Forecast, mechanism: Mechanism, *, size: int | None) -> None:
-    """Refuse a release most of which would not be from the data, from public facts alone.
-
-    Raises PoorUtility when more than 20 % of the records are expected to carry nothing of the data, or when not one
-    record is expected at all; it says what would help this mechanism.
-    """
+    """Refuse a release most of which would not be from the data, or of no record. Raises PoorUtility."""
     if forecast.lost > POOR_UTILITY:
         raise PoorUtility(poor_utility(forecast, mechanism))
     if size is not None and (expected := size * forecast.released_share) < 1.0:

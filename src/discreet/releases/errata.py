@@ -11,19 +11,12 @@ from discreet.releases.facts import CertificateFacts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erratum:
-    """What was found to be wrong in certificates.
+    """What was found to be wrong in certificates of some versions and mechanisms, and what holds instead."""
 
-    ``date``: when it was published, ISO 8601.
-    ``versions``: versions of the library that wrote such certificates.
-    ``mechanisms``: names as they stand in the certificates.
-    ``claims``: places in the document, as :class:`~discreet.releases.verification.Check` names them.
-    ``text``: what is wrong, and what holds instead: whole sentences.
-    """
-
-    date: str
+    date: str  # ISO 8601
     versions: list[str]
     mechanisms: list[str]
-    claims: list[str]
+    claims: list[str]  # places in the document, as Check names them
     text: str
 
     def __str__(self) -> str:

@@ -34,10 +34,7 @@ _LONGEST = 200  # bytes of a name
 
 
 def folders_of(domain: Domain, name: str) -> dict[Any, str]:
-    """Return the name of the folder of each value of a declared column, by how it is stored: public facts alone.
-
-    Raises ParameterError when the column has none, or too many, or cells that are not values.
-    """
+    """Return the name of the folder of each value of a declared column, as it is stored. Raises ParameterError."""
     column = domain.columns.get(name)
     if column is None:
         raise ParameterError(f"partition_by must be a declared column, got {name!r}")
@@ -71,12 +68,12 @@ def folders_of(domain: Domain, name: str) -> dict[Any, str]:
     folders = [f"{escaped(name)}={_NULL if text is None else escaped(text)}" for text in texts]
     reserved = any(text in ("", _NULL) for text in texts)
     # File systems exist that tell neither capitals nor ways of composing a letter apart.
-    alike = {normalize("NFC", normalize("NFC", one).casefold()) for one in folders}
+    alike = {normalize("NFC", normalize("NFC", folder).casefold()) for folder in folders}
     if reserved or len(alike) < len(folders):
         raise ParameterError(
             f"partition_by: values of {name!r} cannot be told apart as names of folders. Name another column"
         )
-    if any(len(one.encode()) > _LONGEST for one in folders):
+    if any(len(folder.encode()) > _LONGEST for folder in folders):
         raise ParameterError(
             f"partition_by: a value of {name!r} is too long for the name of a folder. Name another column"
         )
@@ -91,19 +88,7 @@ def escaped(text: str) -> str:
     >>> escaped("a/b=c")
     'a%2Fb%3Dc'
     """
-    return "".join(f"%{ord(one):02X}" if one in _SPECIAL else one for one in text)
-
-
-def values_of(file: str) -> list[tuple[str, str | None]]:
-    """Return the columns and values that the folders of a file name, as texts.
-
-    Examples
-    --------
-    >>> values_of("sex=f/part-00000.parquet")
-    [('sex', 'f')]
-    """
-    parts = [folder.partition("=") for folder in file.split("/")[:-1]]
-    return [(unquote(key), None if value == _NULL else unquote(value)) for key, _, value in parts]
+    return "".join(f"%{ord(character):02X}" if character in _SPECIAL else character for character in text)
 
 
 MANIFEST = "_manifest.json"
@@ -128,10 +113,7 @@ def manifest(parts: list[Part], partition_by: str | None) -> bytes:
 
 
 def parts_of(folder: Path, certificate: Certificate) -> list[Part]:
-    """Return the parts that a certificate's manifest lists.
-
-    Raises FileProblem when the manifest is not the one that the certificate was written for.
-    """
+    """Return the parts that a certificate's manifest lists. Raises FileProblem where it is that of another one."""
     file = folder / MANIFEST
     if not file.is_file():
         raise FileProblem(folder, f"{MANIFEST} is missing from it", _REMEDY)
@@ -142,10 +124,10 @@ def parts_of(folder: Path, certificate: Certificate) -> list[Part]:
     if facts.get("discreet_manifest") != _VERSION or not isinstance(listed, list) or not listed:
         raise FileProblem(folder, f"{MANIFEST} is not a manifest of version {_VERSION}", "update discreet")
     parts = []
-    for place, one in enumerate(listed):
-        if (wrong := first_wrong(one, _PART, f"parts[{place}].")) is not None or not _within(one["file"]):
+    for place, entry in enumerate(listed):
+        if (wrong := first_wrong(entry, _PART, f"parts[{place}].")) is not None or not _within(entry["file"]):
             raise FileProblem(folder, f"{MANIFEST}: {wrong or 'a name'} is missing or of the wrong kind", _REMEDY)
-        parts.append(Part(one["file"], one["rows"], one["sha256"]))
+        parts.append(Part(entry["file"], entry["rows"], entry["sha256"]))
     if len({part.file.casefold() for part in parts}) < len(parts):
         raise FileProblem(folder, f"{MANIFEST} lists a part twice", _REMEDY)
     return parts
@@ -154,47 +136,43 @@ def parts_of(folder: Path, certificate: Certificate) -> list[Part]:
 def _within(name: str) -> bool:
     """Return whether a name is that of a Parquet file in a folder, or in one folder below it, on any system."""
     places = name.split("/")
-    return len(places) <= 2 and all(one and not _hidden(one) for one in places) and not set(name) & set("\0\\:")
+    return len(places) <= 2 and all(part and not _hidden(part) for part in places) and not set(name) & set("\0\\:")
 
 
 def problems(folder: Path, parts: list[Part], certificate: Certificate) -> Iterator[tuple[str, str | None]]:
     """Yield the name of each part, and of each file that is none, with what is wrong with it; None where nothing is."""
-    held = {one.sha256: one.file for one in parts}
+    files = {part.sha256: part.file for part in parts}
     for part in parts:
-        yield part.file, _problem(folder / part.file, part, held, certificate.identity)
-    listed = {part.file for part in parts}
-    for name in sorted(_readable(folder) - listed):
-        copied = held.get(file_sha256(folder / name)) if (folder / name).is_file() else None
+        yield part.file, _problem(folder / part.file, part, files, certificate.identity)
+    for name in sorted(_readable(folder) - {part.file for part in parts}):
+        copied = files.get(file_sha256(folder / name)) if (folder / name).is_file() else None
         yield name, "it is not part of the release" + ("" if copied is None else f", but a copy of {copied}")
 
 
-def _problem(file: Path, part: Part, held: dict[str, str], identity: Any) -> str | None:
+def _problem(file: Path, part: Part, files: dict[str, str], identity: Any) -> str | None:
     if not file.is_file():
         return "it is missing from the folder"
-    if (found := file_sha256(file)) != part.sha256:
-        other = held.get(found)
-        return "it is not the file that was written" + ("" if other is None else f", but holds {other}")
+    if (sha256 := file_sha256(file)) != part.sha256:
+        copied = files.get(sha256)
+        return "it is not the file that was written" + ("" if copied is None else f", but holds {copied}")
     broken = FileProblem(file, "it is not a readable Parquet file", _REMEDY)
-    said, rows = quietly(lambda: (parquet.texts(file), parquet.rows(file)), broken)
-    if said.get(IDENTITY_KEY) != identity:
+    metadata, rows = quietly(lambda: (parquet.texts(file), parquet.rows(file)), broken)
+    if metadata.get(IDENTITY_KEY) != identity:
         return "it is from another release than the certificate"
     return None if rows == part.rows else "it has another number of rows than its list says"
 
 
 def _readable(folder: Path) -> set[str]:
-    """Return the names of all files, and links to folders, that any reader of the folder would take for parts.
-
-    Some readers pass over hidden names, others read every Parquet file; some follow links.
-    """
-    found = set()
+    """Return the names of all files, and links to folders, that any reader of the folder would take for parts."""
+    readable = set()  # some readers pass over hidden names, others read every Parquet file; some follow links
     for place, folders, names in os.walk(folder):
-        linked = [name for name in folders if Path(place, name).is_symlink()]
-        within = Path(place).relative_to(folder)
-        passed_over = any(map(_hidden, within.parts))
-        for name in [*names, *linked]:
-            if name in linked or name.casefold().endswith(".parquet") or not (passed_over or _hidden(name)):
-                found.add((within / name).as_posix())
-    return found
+        links = [name for name in folders if Path(place, name).is_symlink()]
+        subfolder = Path(place).relative_to(folder)
+        hidden = any(map(_hidden, subfolder.parts))
+        for name in [*names, *links]:
+            if name in links or name.casefold().endswith(".parquet") or not (hidden or _hidden(name)):
+                readable.add((subfolder / name).as_posix())
+    return readable
 
 
 def _hidden(name: str) -> bool:
@@ -202,20 +180,14 @@ def _hidden(name: str) -> bool:
 
 
 def require_parts(folder: Path, certificate: Certificate) -> None:
-    """Refuse a folder that is not, part by part, what its certificate was written for.
-
-    Raises FileProblem naming the part.
-    """
+    """Refuse a folder that is not, part by part, what its certificate was written for. Raises FileProblem."""
     for name, problem in problems(folder, parts_of(folder, certificate), certificate):
         if problem is not None:
             raise FileProblem(folder, f"{name}: {problem}", _REMEDY)
 
 
 def scanned_parts(folder: Path) -> pl.LazyFrame:
-    """Scan the parts of a folder in order; a column that is in the names of folders is one of texts.
-
-    Raises FileProblem when it holds no release in parts, or a part that cannot be read.
-    """
+    """Scan the parts of a folder in order; columns in the names of folders are texts. Raises FileProblem."""
     if not (folder / PARTS_CERTIFICATE).is_file():
         raise FileProblem(folder, "it is a folder, but not a release in parts", "give the file of the release")
     certificate = Certificate.read(folder)
@@ -223,6 +195,8 @@ def scanned_parts(folder: Path) -> pl.LazyFrame:
     scans = []
     for part in parts_of(folder, certificate):
         scan = quietly(lambda file=folder / part.file: parquet.scanned(file), broken)  # type: ignore[misc]
-        scans.append(scan.with_columns(pl.lit(value, pl.String).alias(key) for key, value in values_of(part.file)))
-    whole = pl.concat(scans)
-    return whole.select(certificate.facts.released.columns)
+        for key, _, value in (folder.partition("=") for folder in part.file.split("/")[:-1]):
+            text = None if value == _NULL else unquote(value)
+            scan = scan.with_columns(pl.lit(text, pl.String).alias(unquote(key)))
+        scans.append(scan)
+    return pl.concat(scans).select(certificate.facts.released.columns)

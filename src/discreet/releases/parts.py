@@ -7,7 +7,7 @@ step is over before the first part is begun.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -28,21 +28,21 @@ from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import Frames, decoded, no_rows, released_frames
 from discreet.releases.facts import FileFacts
 from discreet.releases.manifest import MANIFEST, Part, folders_of, manifest
-from discreet.releases.writing import write_part
+from discreet.releases.writing import metadata_of, write_part
 
 
-def require_parts(asked: Output, domain: Domain | None, *, records: bool) -> None:
+def require_parts(output: Output, domain: Domain | None, *, records: bool) -> None:
     """Refuse what has no parts, and folders that cannot be named. Raises ParameterError.
 
     ``records``: whether one table of records is released.
     """
-    if asked.partitions is None:
+    if output.partitions is None:
         return
     if not records:
         raise ParameterError("several tables, or counts, cannot be released in parts. Leave partitions out")
-    if asked.partition_by is None or domain is None:
+    if output.partition_by is None or domain is None:
         return
-    folders, count = len(folders_of(domain, asked.partition_by)), asked.partitions
+    folders, count = len(folders_of(domain, output.partition_by)), output.partitions
     if folders * count > MOST_PARTS:
         raise ParameterError(
             f"{folders:,} values with {count:,} parts each are more than {MOST_PARTS:,} files. Ask for fewer partitions"
@@ -54,21 +54,21 @@ def write_parts(
     contents: Contents,
     reading: Reading,
     document: Certificate,
-    folder: Path,
-    asked: Output,
     *,
     rng: np.random.Generator,
-    carried: Mapping[str, str],
     run: Run,
     progress: Callable[..., None] | None,
 ) -> Certificate:
     """Write a release into a folder that appears whole, or not at all; return the certificate that is in it."""
-    written, size, count = document, contents.size or 0, asked.partitions or 1
+    folder, output = run.request.out[0], run.request.output
+    size, count = contents.size or 0, output.partitions or 1
     shares, folders = reading.cell_shares(rng=rng), {}
-    if asked.partition_by is not None:
-        folders = folders_of(contents.domain, asked.partition_by)
-    with new_folder(folder, keeper=run.keeper(lambda: written.paid_for), folders=folders.values()) as place:
-        writer = PartWriter(place, asked.partition_by, folders, dict(no_rows(contents).schema), dict(carried))
+    if output.partition_by is not None:
+        folders = folders_of(contents.domain, output.partition_by)
+    on_commit = run.on_commit(lambda: document.paid_for)
+    with new_folder(folder, keeper=on_commit, folders=folders.values()) as draft:
+        metadata = metadata_of(document, folder / PARTS_CERTIFICATE)
+        writer = PartWriter(draft, output.partition_by, folders, dict(no_rows(contents).schema), metadata)
         attempts: Iterator[list[Part]]
         if shares is None:
             frames = next(released_frames(mechanism, contents, reading, rng=rng))
@@ -76,29 +76,29 @@ def write_parts(
             attempts = (writer(number, piece) for number, piece in enumerate(pieces))
         else:
             maker = PartMaker(writer, contents.domain, size, count, shares, rng.random(), public_key(rng))
-            attempts = _attempts(maker, asked.workers, folder)
+            attempts = _attempts(maker, output.workers, folder)
         parts = _collected(attempts, progress)
         names = [name for names in zip(*map(writer.names, range(count)), strict=True) for name in names]
         for name in names:
-            if name not in parts or not (place / name).is_file():
+            if name not in parts or not (draft / name).is_file():
                 raise FileProblem(
                     folder,
                     f"{name} was not written where this process reads",
                     "use workers that share its folder. Nothing was written",
                 )
-        listed = manifest([parts[name] for name in names], asked.partition_by)
-        with together(place / MANIFEST) as (file,):
-            file.write(listed)
+        text = manifest([parts[name] for name in names], output.partition_by)
+        with together(draft / MANIFEST) as (file,):
+            file.write(text)
         rows = sum(part.rows for part in parts.values())
-        written = document.releasing(
-            tables=[FileFacts(file=MANIFEST, rows=rows, sha256=sha256(listed).hexdigest())],
+        document = document.releasing(
+            tables=[FileFacts(file=MANIFEST, rows=rows, sha256=sha256(text).hexdigest())],
             partitions=len(parts),
-            partition_by=asked.partition_by,
+            partition_by=output.partition_by,
         )
-        with together(place / PARTS_CERTIFICATE) as (file,):
-            file.write(written.to_json().encode())
-    run.delivered()
-    return written
+        with together(draft / PARTS_CERTIFICATE) as (file,):
+            file.write(document.to_json().encode())
+    run.deliver()
+    return document
 
 
 def _collected(attempts: Iterable[list[Part]], progress: Callable[..., None] | None) -> dict[str, Part]:
@@ -116,16 +116,13 @@ def _collected(attempts: Iterable[list[Part]], progress: Callable[..., None] | N
 
 @dataclass(frozen=True)
 class PartWriter:
-    """Writes the records of a part: into one file, or into one for each value of a column, in a folder of its name.
-
-    ``folders``: their names by the values.
-    """
+    """Writes the records of a part: into one file, or into one for each value of a column, in a folder of its name."""
 
     folder: Path
     by: str | None
     folders: dict[Any, str]
     schema: dict[str, Any]
-    carried: dict[str, str]
+    metadata: dict[str, str]
 
     def names(self, number: int) -> list[str]:
         """Return the names of the files of a part."""
@@ -137,7 +134,7 @@ class PartWriter:
         names = self.names(number)
         with repeatable(*map(self.folder.joinpath, names)) as drafts:
             files = dict(zip(self.folders or [None], drafts, strict=True))
-            write_part(frames, self.schema, files, by=self.by, named=self.folder / names[0], metadata=self.carried)
+            write_part(frames, self.schema, files, by=self.by, named=self.folder / names[0], metadata=self.metadata)
             return [Part(name, parquet.rows(file), file_sha256(file)) for name, file in zip(names, drafts, strict=True)]
 
 
@@ -146,10 +143,7 @@ class PartWriter:
 
 @dataclass(frozen=True, eq=False)
 class PartMaker:
-    """Makes part after part, in any order: a function of a part's number, which can be sent to another process.
-
-    ``start``: first point of the stratified sample that all parts share.
-    """
+    """Makes part after part, in any order: a function of a part's number, which can be sent to another process."""
 
     writer: PartWriter
     domain: Domain
@@ -202,12 +196,12 @@ def _attempts(maker: PartMaker, workers: Workers, folder: Path) -> Iterator[list
 
 def _pieces(frames: Frames, sizes: list[int]) -> Iterator[Frames]:
     """Cut a stream of frames into streams of so many rows, fewer where it ends; each is to be read before the next."""
-    frames, left = filter(len, frames), pl.DataFrame()
+    frames, remainder = filter(len, frames), pl.DataFrame()
 
     def piece(rows: int) -> Frames:
-        nonlocal left
-        while rows > 0 and (left := left if left.height else next(frames, left)).height:
-            frame, left = left.head(rows), left.slice(rows)
+        nonlocal remainder
+        while rows > 0 and (remainder := remainder if remainder.height else next(frames, remainder)).height:
+            frame, remainder = remainder.head(rows), remainder.slice(rows)
             rows -= frame.height
             yield frame
 

@@ -32,13 +32,12 @@ from discreet.releases.content import (
     contents_of,
     headline,
     no_rows,
-    outcome_facts,
     released_frames,
     require_utility,
 )
 from discreet.releases.facts import FileFacts
 from discreet.releases.parts import require_parts, write_parts
-from discreet.releases.release import Release, carried, write
+from discreet.releases.release import Release, write
 
 
 class Offer(NamedTuple):
@@ -52,13 +51,10 @@ class Offer(NamedTuple):
     parameters: dict[str, Any]
 
 
-def offer_of(mechanism: Mechanism, request: Request, n: int, like: Commonness | None = None) -> Offer:
-    """Return what a mechanism offers for a request, by public facts alone.
+def offer_of(mechanism: Mechanism, request: Request, n: int, profile: Commonness | None = None) -> Offer:
+    """Return what a mechanism offers for a request of a table of ``n`` records, by public facts alone.
 
     Raises GuaranteeKindError, Infeasible, PoorUtility or ParameterError where that is not what was asked for.
-
-    ``n``: number of records of the table; the declared one under add/remove.
-    ``like``: how common the records of tables like this one are; by default those of an invented one.
     """
     request.require_steps(type(mechanism))
     made_for = declared(mechanism, "records")
@@ -71,7 +67,7 @@ def offer_of(mechanism: Mechanism, request: Request, n: int, like: Commonness | 
     require_kind(guarantee, request.accept)
     if request.budget is not None:
         require_budget(guarantee, request.budget, f"{request.budget} with {mechanism.name} {mechanism.parameters()}")
-    forecast = mechanism.forecast(n, like)
+    forecast = mechanism.forecast(n, profile)
     if "poor-utility" not in request.accept:
         require_utility(forecast, mechanism, size=contents.size)
     return Offer(mechanism, n, contents, guarantee, forecast, mechanism.parameters())
@@ -92,22 +88,15 @@ def carry_out(
     progress: Callable[..., None] | None = None,
     info: dict[str, Any] | None = None,
 ) -> Release:
-    """Run a mechanism on confidential data once, and return what may be published.
+    """Run a mechanism on confidential data once, by a run that is entered, and return what may be published.
 
-    ``run``: entered.
-    ``rng``: a generator that is not secure marks the release "seeded: not for publication" for good; so does one that
-    cut the rows of units.
-    ``progress``: called with the number of records drawn so far.
-    ``info``: public facts about the run to keep with the release.
-
-    Raises Refused when the chains of a model did not converge, or FileProblem when the output cannot be written: what
-    was there is then as it was.
+    Raises Refused when the chains of a model did not converge, or FileProblem when the output cannot be written.
     """
     (mechanism, n, contents, guarantee, *_), request = offer, run.request
     if mechanism.parameters() != offer.parameters:
         raise Refused("the mechanism was changed after it was looked at. Nothing is released. Make another one instead")
     facts = confidential.provenance or Provenance(frame_kind="polars", columns=())
-    document = Certificate.of(
+    document = Certificate.from_mechanism(
         mechanism,
         contents,
         guarantee,
@@ -116,52 +105,48 @@ def carry_out(
         public_inputs=dict(facts.public),
         seeded=not isinstance(rng, SecureGenerator),
         seeded_cut=facts.seeded,
+        stamp=run.stamp,
     )
     document.to_json()  # what cannot be written is found before anything is drawn
     twin = twin_of(mechanism, contents.size)  # made before the kernel sees the table, so that nothing it keeps is read
     run.assign(mechanism, n=n)
-    if run.stamp is not None:
-        document = document.paid(run.stamp)
     output = run.execute(confidential, rng=rng)
     reading = twin.reading(output, n=n)
     document = document.releasing(**_outcome(reading, request))
     draws = public(rng)
     tables = released_frames(twin, contents, reading, rng=draws, progress=progress)
-    out, files = request.output, request.out
-    if not files:
+    if not request.out:
         records, document = _in_memory(tables, document, facts, twin.domain)
         run.commit(document.paid_for)
-        run.delivered()
+        run.deliver()
         return Release(records=records, certificate=document, info=info or {})
+    path, out = request.out[0], request.output
     if out.partitions is not None:
-        paths = (files[0], files[0] / PARTS_CERTIFICATE)
-        document = write_parts(
-            twin, contents, reading, document, paths[0], out,
-            rng=draws, carried=carried(document, paths[1]), run=run, progress=progress,
-        )  # fmt: skip
+        file = path / PARTS_CERTIFICATE
+        document = write_parts(twin, contents, reading, document, rng=draws, run=run, progress=progress)
     else:
-        paths = (files[0], files[0] / FOLDER_CERTIFICATE if document.several else files[1])
+        file = path / FOLDER_CERTIFICATE if document.several else request.out[1]
         separator = out.path.separator if isinstance(out.path, DelimitedFile) else None
         schema = dict(no_rows(contents).schema)
-        document = write(tables, schema, document, paths, inputs=(facts.path,), run=run, separator=separator)
-    return Release(records=None, certificate=document, info=info or {}, path=paths[0], certificate_path=paths[1])
+        document = write(tables, schema, document, (path, file), inputs=(facts.path,), run=run, separator=separator)
+    return Release(records=None, certificate=document, info=info or {}, path=path, certificate_path=file)
 
 
 def _outcome(reading: Reading, request: Request) -> dict[str, Any]:
     """Return what the output tells about its use, and that it was kept where others may draw from it."""
-    told = dict(outcome_facts(reading))
-    if request.checkpoint is not None:
-        told = {"share_from_data": None, **told, "outcome": [*told.get("outcome", []), Code("votes-kept")]}
-    return told
+    codes, facts = [Code("votes-kept")] if request.checkpoint else [], {}
+    if (outcome := reading.outcome()) is not None:
+        codes, facts = [*outcome.codes, *codes], {"share_from_data": outcome.share_from_data, **outcome.facts}
+    return {"outcome": codes, **facts}
 
 
 def _in_memory(
     tables: Iterator[Frames], document: Certificate, facts: Provenance, domain: Domain
 ) -> tuple[Any, Certificate]:
     """Return tables as they are given to the caller, and the certificate that says how many rows they have."""
-    whole = [pl.concat(list(frames)) for frames in tables]
-    document = document.releasing(tables=[FileFacts(file=None, rows=table.height, sha256=None) for table in whole])
-    records = [_returned(table, facts, domain) for table in whole]
+    polars = [pl.concat(list(frames)) for frames in tables]
+    document = document.releasing(tables=[FileFacts(file=None, rows=table.height, sha256=None) for table in polars])
+    records = [_returned(table, facts, domain) for table in polars]
     return records if document.several else records[0], document
 
 
@@ -172,6 +157,6 @@ def _returned(table: pl.DataFrame, facts: Provenance, domain: Domain) -> Any:
     try:
         return facts.returned(table, domain)
     except Exception:  # noqa: BLE001  # a session that has ended, a disk that is full, a version that differs
-        said = f"{facts.frame_kind} did not take the released table, which is a Polars table instead"
-        warnings.warn(DiscreetWarning(said), stacklevel=2)
+        message = f"{facts.frame_kind} did not take the released table, which is a Polars table instead"
+        warnings.warn(DiscreetWarning(message), stacklevel=2)
         return table

@@ -14,7 +14,7 @@ from discreet._core.text import counted
 from discreet.releases.certificate import Certificate, certificate_in
 from discreet.releases.manifest import require_parts
 from discreet.releases.release import Release
-from discreet.releases.table import as_polars, told
+from discreet.releases.table import as_polars, file_text
 from discreet.releases.writing import CERTIFICATE_KEY, IDENTITY_KEY, certificate_path
 
 
@@ -61,19 +61,21 @@ def read(release: Any, certificate: Certificate | str | os.PathLike[str] | None 
     True
     """
     if not isinstance(release, (str, os.PathLike)):
-        known = read_certificate(release, certificate)
-        _require_whole(release, known)
-        return Release(records=release, certificate=known, info={})
+        document = read_certificate(release, certificate)
+        _require_whole(release, document)
+        return Release(records=release, certificate=document, info={})
     path = Path(release)
     if path.is_dir():
         return _folder(path, certificate)
-    where = None if isinstance(certificate, Certificate) else _beside(path, certificate)
-    known = read_certificate(path, certificate if where is None else where)
-    if known.several or known.in_parts:
-        folder = "release in parts" if known.in_parts else "folder of tables"
+    where = None
+    if not isinstance(certificate, Certificate):
+        certificate = where = _beside(path, certificate)
+    document = read_certificate(path, certificate)
+    if document.several or document.in_parts:
+        folder = "release in parts" if document.in_parts else "folder of tables"
         raise FileProblem(path, f"its certificate is that of a {folder}", "give the folder")
-    require_own(known, path)
-    return Release(records=None, certificate=known, info={}, path=path, certificate_path=where)
+    require_own(document, path)
+    return Release(records=None, certificate=document, info={}, path=path, certificate_path=where)
 
 
 def read_certificate(release: Any, certificate: Any = None) -> Certificate:
@@ -98,10 +100,7 @@ def read_certificate(release: Any, certificate: Any = None) -> Certificate:
 
 
 def require_own(certificate: Certificate, path: Any) -> None:
-    """Refuse a file beside another file's certificate; what is no path is passed over.
-
-    Raises FileProblem when the random identities in the two differ, or the file is not the one that was written.
-    """
+    """Refuse a file beside another file's certificate; what is no path is passed over. Raises FileProblem."""
     if not isinstance(path, (str, os.PathLike)):
         return
     require_settled(path)
@@ -111,7 +110,7 @@ def require_own(certificate: Certificate, path: Any) -> None:
     for table in certificate.tables:
         file = Path(path) / Path(str(table.file)).name if certificate.several else Path(path)
         _require_hash(file, table.sha256)
-        if told(file, IDENTITY_KEY) not in (None, certificate.identity):
+        if file_text(file, IDENTITY_KEY) not in (None, certificate.identity):
             raise FileProblem(
                 file, "it is from another release than the certificate", "give the two that were written together"
             )
@@ -134,9 +133,8 @@ def _beside(path: Path, certificate: str | os.PathLike[str] | None) -> Path:
     if certificate is not None:
         return where
     require_settled(path)
-    if not where.exists() and path.is_file():
-        named = told(path, CERTIFICATE_KEY)
-        where = where if named is None else path.with_name(Path(named).name)
+    if not where.exists() and path.is_file() and (name := file_text(path, CERTIFICATE_KEY)) is not None:
+        where = path.with_name(Path(name).name)
     if not where.exists() and not path.exists():
         raise FileProblem(path, "there is no such file", "check the path")
     if not where.exists():
@@ -147,9 +145,9 @@ def _beside(path: Path, certificate: str | os.PathLike[str] | None) -> Path:
 def _folder(path: Path, certificate: Any) -> Release:
     if certificate is not None:
         raise ParameterError("a folder of tables, or of parts, holds its certificate. Leave out the certificate")
-    known = Certificate.read(path)
-    require_own(known, path)
-    return Release(records=None, certificate=known, info={}, path=path, certificate_path=certificate_in(path))
+    document = Certificate.read(path)
+    require_own(document, path)
+    return Release(records=None, certificate=document, info={}, path=path, certificate_path=certificate_in(path))
 
 
 def _require_whole(table: Any, certificate: Certificate) -> None:

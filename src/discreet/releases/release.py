@@ -18,18 +18,16 @@ from discreet._core.files import new_folder, recover, together
 from discreet._core.reading import file_sha256
 from discreet._core.text import counted, harmless, paragraph, sentence
 from discreet.domain import Domain
-from discreet.ledger import Run
+from discreet.ledger import Request, Run
 from discreet.mechanisms import REGISTRY
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import Frames, certified_mechanism
 from discreet.releases.facts import FileFacts
 from discreet.releases.table import as_polars, typed
 from discreet.releases.writing import (
-    CERTIFICATE_KEY,
-    IDENTITY_KEY,
-    PROMISE_KEY,
     check_folder,
     check_output,
+    metadata_of,
     write_frames,
 )
 
@@ -41,9 +39,7 @@ _VISIBLE = 1.025
 def taken_for_sample(certificate: Certificate) -> ReleaseTakenForSample | None:
     """Return the warning that goes with released records; None where a standard error would not be visibly too small.
 
-    Of a mechanism that is not registered here nothing is known, so nothing is said.
-
-    It is public: the factor follows from the numbers of records and the mechanism's parameters.
+    It is public, and None of a mechanism that is not registered here: the factor follows from public facts.
     """
     facts, released = certificate.facts, certificate.tables[0].rows
     if certificate.several or facts.size is None or not released or not facts.records:
@@ -54,20 +50,17 @@ def taken_for_sample(certificate: Certificate) -> ReleaseTakenForSample | None:
     likelihood, cells = mechanism.likelihood(), mechanism.domain.size or 0
     factor = math.sqrt(likelihood.mean_variance(released / facts.records, cells / facts.records))
     remedy = "Take intervals from estimate or regress, which know how the records were made"
-    made = ReleaseTakenForSample(released, facts.records, remedy, factor=factor)
-    return made if factor > _VISIBLE else None
+    warning = ReleaseTakenForSample(released, facts.records, remedy, factor=factor)
+    return warning if factor > _VISIBLE else None
 
 
 # What a release may replace: another release, whole.
 
 
 def require_whole_pair(path: Path, where: Path) -> None:
-    """Refuse to replace anything but a table together with its own certificate. A dead write is settled first.
+    """Refuse to replace anything but a table with its own certificate, once a dead write is settled.
 
-    Raises FileProblem when one of them exists without the other, the certificate is that of another table, or it is
-    none.
-
-    ``path``, ``where``: where a table and its certificate are to go.
+    Raises FileProblem.
     """
     recover(path, where)
     table, certificate = os.path.lexists(path), os.path.lexists(where)
@@ -75,23 +68,17 @@ def require_whole_pair(path: Path, where: Path) -> None:
         if table:
             raise _foreign(path, f"it exists without {where.name}, and only a table with its certificate is replaced")
         return
-    stated = _released(where)
-    if table and stated is not None and stated.sha256 == file_sha256(path):
+    try:
+        facts = Certificate.read(where).tables[0]
+    except (FileProblem, ParameterError):
+        facts = None
+    if table and facts is not None and facts.sha256 == file_sha256(path):
         return
-    of = None if stated is None else stated.file
-    if isinstance(of, str) and of != path.name:
-        raise _foreign(where, f"it is the certificate of {harmless(of)}, which cannot be verified without it")
+    if facts is not None and isinstance(facts.file, str) and facts.file != path.name:
+        raise _foreign(where, f"it is the certificate of {harmless(facts.file)}, which cannot be verified without it")
     if not table:
         raise _foreign(where, f"it exists without {path.name}, and only a table with its certificate is replaced")
-    raise _foreign(where, f"it exists and is not the certificate of {'a release' if stated is None else path.name}")
-
-
-def _released(where: Path) -> FileFacts | None:
-    """Return what a certificate says of the table that it is of, None where it is none."""
-    try:
-        return Certificate.read(where).tables[0]
-    except (FileProblem, ParameterError):
-        return None
+    raise _foreign(where, f"it exists and is not the certificate of {'a release' if facts is None else path.name}")
 
 
 def _foreign(path: Path, problem: str) -> FileProblem:
@@ -125,7 +112,7 @@ class Release:
     info: dict[str, Any]
     path: Path | None = None
     certificate_path: Path | None = None
-    _kept: dict[str, Any] = field(default_factory=dict, init=False, compare=False)
+    _cache: dict[str, Any] = field(default_factory=dict, init=False, compare=False)
 
     # -- what was released ----------------------------------------------------------------------------------------
 
@@ -171,8 +158,8 @@ class Release:
             import pyarrow  # noqa: F401
         except ImportError:
             raise MissingExtra("a pandas dataframe needs pandas and PyArrow", "pandas") from None
-        made = self._tables()
-        return [one.to_pandas() for one in made] if isinstance(made, list) else made.to_pandas()
+        tables = self._tables()
+        return [table.to_pandas() for table in tables] if isinstance(tables, list) else tables.to_pandas()
 
     # -- what follows from it -------------------------------------------------------------------------------------
 
@@ -197,9 +184,9 @@ class Release:
         """
         if options:
             return import_module(_ANALYSIS).posterior(self, **options)
-        if "posterior" not in self._kept:
-            self._kept["posterior"] = import_module(_ANALYSIS).posterior(self)
-        return self._kept["posterior"]
+        if "posterior" not in self._cache:
+            self._cache["posterior"] = import_module(_ANALYSIS).posterior(self)
+        return self._cache["posterior"]
 
     def estimate(
         self,
@@ -275,11 +262,12 @@ class Release:
         if self.records is None:
             raise FileProblem(out, f"this release was written to {self.path}", "copy that file and its certificate")
         several = self.certificate.several
-        frames = [as_polars(one) for one in (self.records if several else [self.records])]
+        frames = [as_polars(records) for records in (self.records if several else [self.records])]
         paths = place(out, certificate, several=several, inputs=())
         tables = (iter([frame]) for frame in frames)
-        written = write(tables, dict(frames[0].schema), self.certificate, paths, inputs=())
-        return replace(self, certificate=written, path=paths[0], certificate_path=paths[1])
+        run = Run.unpaid(Request())  # what it cost was paid when it was made
+        document = write(tables, dict(frames[0].schema), self.certificate, paths, inputs=(), run=run)
+        return replace(self, certificate=document, path=paths[0], certificate_path=paths[1])
 
     # -- as text --------------------------------------------------------------------------------------------------
 
@@ -294,13 +282,14 @@ class Release:
         return f"<Release{harmless(where)}: {harmless(self.certificate.summary)}; columns {harmless(columns)}>"
 
     def _repr_html_(self) -> str:
-        first = self.records[0] if isinstance(self.records, list) else self.records
-        table = getattr(first, "_repr_html_", lambda: "")() or ""
-        where = [] if self.path is None else [f"In {self.path}."]
-        why = [self.info["why"]] if "why" in self.info else []
-        sample = taken_for_sample(self.certificate)
-        told = [] if sample is None else [sentence(f"{sample}.")]
-        return f"{self.certificate._repr_html_()}{paragraph(*where, *why, *told)}{table}"
+        records = self.records[0] if isinstance(self.records, list) else self.records
+        table = getattr(records, "_repr_html_", lambda: "")() or ""
+        notes = [f"In {self.path}."] if self.path else []
+        if "why" in self.info:
+            notes.append(self.info["why"])
+        if (warning := taken_for_sample(self.certificate)) is not None:
+            notes.append(sentence(f"{warning}."))
+        return f"{self.certificate._repr_html_()}{paragraph(*notes)}{table}"
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
@@ -312,15 +301,15 @@ class Release:
     def _tables(self) -> Any:
         """Return what :meth:`table` does, and warn once of what its records are not."""
         sample = taken_for_sample(self.certificate)
-        if sample is not None and "warned" not in self._kept:
-            self._kept["warned"] = True
+        if sample is not None and "warned" not in self._cache:
+            self._cache["warned"] = True
             warnings.warn(sample, stacklevel=4)
         if not self.certificate.several:
             return typed(self._source, self.certificate)
         if self.records is not None:
-            return [typed(one, self.certificate) for one in self.records]
+            return [typed(table, self.certificate) for table in self.records]
         folder = Path(str(self.path))
-        return [typed(folder / Path(str(one.file)).name, self.certificate) for one in self.certificate.tables]
+        return [typed(folder / Path(str(table.file)).name, self.certificate) for table in self.certificate.tables]
 
 
 def place(
@@ -340,8 +329,8 @@ def place(
         require_whole_pair(*paths)
         return paths
     if certificate is not None:
-        held = "a release in parts" if parts else "a folder of tables"
-        raise ParameterError(f"{held} holds its certificate. Leave out the certificate's name")
+        content = "a release in parts" if parts else "a folder of tables"
+        raise ParameterError(f"{content} holds its certificate. Leave out the certificate's name")
     folder = check_folder(out, inputs=inputs)
     return folder, folder / (PARTS_CERTIFICATE if parts else FOLDER_CERTIFICATE)
 
@@ -353,61 +342,38 @@ def write(
     paths: tuple[Path, Path],
     *,
     inputs: tuple[Any, ...],
-    run: Run | None = None,
+    run: Run,
     separator: str | None = None,
 ) -> Certificate:
-    """Write everything at once; return the certificate with what was written.
-
-    ``separator``: of the fields of CSV, where it is not that of the ending.
-    ``run``: told what is complete on the disk before it gets its names, and when it has them.
-    """
+    """Write everything at once, to be committed by the run; return the certificate with what was written."""
     if document.several:
         return _write_folder(tables, schema, document, paths[0], run)
-    written = document
-
-    keeper = None if run is None else run.keeper(lambda: written.paid_for)
-    check = partial(require_whole_pair, *paths)
     hashes: dict[Path, str] = {}
-    with together(*paths, inputs=inputs, check=check, keeper=keeper, hashes=hashes) as (table, certificate):
-        said = carried(document, paths[1])
-        rows = write_frames(next(tables), schema, table, named=paths[0], metadata=said, separator=separator)
-        listed = _listed(paths[0], rows, Path(table.name))
-        hashes[paths[0]] = str(listed.sha256)
-        written = document.releasing(tables=[listed])
-        certificate.write(written.to_json().encode())
-    if run is not None:
-        run.delivered()
-    return written
+    on_commit, check = run.on_commit(lambda: document.paid_for), partial(require_whole_pair, *paths)
+    with together(*paths, inputs=inputs, check=check, keeper=on_commit, hashes=hashes) as (table, certificate):
+        metadata = metadata_of(document, paths[1])
+        rows = write_frames(next(tables), schema, table, named=paths[0], metadata=metadata, separator=separator)
+        hashes[paths[0]] = file_sha256(Path(table.name))
+        document = document.releasing(tables=[FileFacts(file=paths[0].name, rows=rows, sha256=hashes[paths[0]])])
+        certificate.write(document.to_json().encode())
+    run.deliver()
+    return document
 
 
 def _write_folder(
-    tables: Iterator[Frames], schema: dict[str, Any], document: Certificate, folder: Path, run: Run | None
+    tables: Iterator[Frames], schema: dict[str, Any], document: Certificate, folder: Path, run: Run
 ) -> Certificate:
-    listed, said = [], carried(document, folder / FOLDER_CERTIFICATE)
-    written = document
-
-    keeper = None if run is None else run.keeper(lambda: written.paid_for)
-    with new_folder(folder, keeper=keeper) as part:
+    files, metadata = [], metadata_of(document, folder / FOLDER_CERTIFICATE)
+    with new_folder(folder, keeper=run.on_commit(lambda: document.paid_for)) as draft:
         for number, frames in enumerate(tables, start=1):
-            path = part / f"table-{number:02}.parquet"
+            path = draft / f"table-{number:02}.parquet"
             hashes: dict[Path, str] = {}
             with together(path, hashes=hashes) as (file,):
-                rows = write_frames(frames, schema, file, named=folder / path.name, metadata=said)
-                listed.append(_listed(path, rows, Path(file.name)))
-                hashes[path] = str(listed[-1].sha256)
-        written = document.releasing(tables=listed)
-        with together(part / FOLDER_CERTIFICATE) as (file,):
-            file.write(written.to_json().encode())
-    if run is not None:
-        run.delivered()
-    return written
-
-
-def carried(document: Certificate, certificate: Path) -> dict[str, str]:
-    """Return what a file says of itself."""
-    identity = {} if document.identity is None else {IDENTITY_KEY: str(document.identity)}
-    return {CERTIFICATE_KEY: certificate.name, PROMISE_KEY: document.statement, **identity}
-
-
-def _listed(path: Path, rows: int, file: Path) -> FileFacts:
-    return FileFacts(file=path.name, rows=rows, sha256=file_sha256(file))
+                rows = write_frames(frames, schema, file, named=folder / path.name, metadata=metadata)
+                hashes[path] = file_sha256(Path(file.name))
+            files.append(FileFacts(file=path.name, rows=rows, sha256=hashes[path]))
+        document = document.releasing(tables=files)
+        with together(draft / FOLDER_CERTIFICATE) as (file,):
+            file.write(document.to_json().encode())
+    run.deliver()
+    return document

@@ -38,7 +38,7 @@ def scanned(path: str | os.PathLike[str]) -> pl.LazyFrame:
     return quietly(lambda: unescaped_frame(scan), unreadable()) if form.texts else scan
 
 
-def told(path: str | os.PathLike[str], key: str) -> str | None:
+def file_text(path: str | os.PathLike[str], key: str) -> str | None:
     """Return what a released Parquet or Arrow file says of itself under a key; CSV says nothing."""
     return quietly(lambda: formats.texts(path, _form(path)), unreadable()).get(key)
 
@@ -60,8 +60,8 @@ def as_polars(source: Any) -> pl.DataFrame:
         raise unfit("a release", "a table or a file", source) from None
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
-    made: pl.DataFrame = frame.to_polars()
-    return made
+    table: pl.DataFrame = frame.to_polars()
+    return table
 
 
 def _form(path: str | os.PathLike[str]) -> formats.Format:
@@ -76,18 +76,18 @@ def _parsed(frame: pl.DataFrame, certificate: Certificate) -> pl.DataFrame:
     schema = no_rows(certified_contents(mechanism, certificate.facts)).schema
     parts = []
     for name, dtype in schema.items():
-        texts, column = frame[name], _column(domain, name)
-        reads = column is not None and not column._accepts(pl.String())
-        reads = reads and texts.dtype == pl.String
-        parts.append((column.parse(texts) if reads else texts).cast(dtype).alias(name))  # type: ignore[union-attr]
+        values, column = frame[name], _column(domain, name)
+        if column is not None and values.dtype == pl.String and not column._accepts(pl.String()):
+            values = column.parse(values)
+        parts.append(values.cast(dtype).alias(name))
     return pl.DataFrame(parts)
 
 
 def _column(domain: Domain, name: str) -> Column | None:
     """Return the declared column that a released one belongs to: of counts, also as the ends of its cells."""
     for ending in ("", "_from", "_to"):
-        if name.endswith(ending) and (found := domain.columns.get(name.removesuffix(ending))) is not None:
-            return found
+        if name.endswith(ending) and (column := domain.columns.get(name.removesuffix(ending))) is not None:
+            return column
     return None
 
 
@@ -97,26 +97,21 @@ _COUNT = "count"
 
 
 def released_counts(table: pl.DataFrame, domain: Domain) -> Floats:
-    """Return the released counts, cell by cell; nan where a cell is not in the table.
-
-    ``domain``: finite.
-
-    Raises DataError when the table does not fit the domain.
-    """
-    everything = domain.unflat(np.arange(domain.size or 0))
-    cells = domain.describe(everything, rng=seeded(0)).with_row_index("\0cell")
+    """Return the released counts of a finite domain, nan where a cell is not in the table. Raises DataError."""
+    cell_numbers = domain.unflat(np.arange(domain.size or 0))
+    cells = domain.describe(cell_numbers, rng=seeded(0)).with_row_index("\0cell")
     names = cells.columns[1:]
     for name in (*names, _COUNT):
         if name not in table.columns:
             raise DataError(name, "is not in the released table of counts", "check that the certificate is its own")
     try:
         typed = table.with_columns([pl.col(name).cast(cells.schema[name]) for name in names])
-        found = typed[_COUNT].cast(pl.Float64).to_numpy()
+        values = typed[_COUNT].cast(pl.Float64).to_numpy()
     except pl.exceptions.PolarsError:
         raise DataError(None, "the released counts have columns of other types", "check the certificate") from None
     place = typed.join(cells, on=names, how="left", nulls_equal=True, maintain_order="left")["\0cell"]
     if place.null_count() or place.n_unique() != len(place):
         raise DataError(None, "the released counts are not of the declared cells", "check the certificate")
     counts = np.full(len(cells), np.nan)
-    counts[place.to_numpy()] = found
+    counts[place.to_numpy()] = values
     return counts

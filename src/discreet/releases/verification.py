@@ -31,7 +31,7 @@ from discreet.releases.content import SEEDED, certified_release, promise, utilit
 from discreet.releases.errata import erratum_of
 from discreet.releases.facts import CertificateFacts, FileFacts
 from discreet.releases.manifest import MANIFEST, parts_of, problems, scanned_parts
-from discreet.releases.table import told, unreadable
+from discreet.releases.table import file_text, unreadable
 from discreet.releases.writing import IDENTITY_KEY
 from discreet.wording import SENTENCES
 
@@ -47,21 +47,20 @@ class _Late(BaseException):
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Stop what is done in the block after some time.
+    """Stop what is done in the block after some time. Raises Refused when time is up.
 
-    Nothing is stopped outside of the main thread, on systems without interval timers (Windows), and where a timer of
-    the caller's is running already. Raises Refused when time is up.
-
-    ``seconds``: positive; infinity sets no limit.
+    Nothing is stopped outside of the main thread, without interval timers (Windows), or where one is running already.
     """
-    if real("seconds", seconds, above=0, infinite=True) > 1e6 or not _can_stop():
+    main_thread = threading.current_thread() is threading.main_thread()
+    can_stop = main_thread and hasattr(signal, "setitimer") and signal.getitimer(signal.ITIMER_REAL)[0] == 0.0
+    if real("seconds", seconds, above=0, infinite=True) > 1e6 or not can_stop:
         yield
         return
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         raise _Late
 
-    before = signal.signal(signal.SIGALRM, stop)
+    handler = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     late = False
     try:
@@ -70,14 +69,9 @@ def within(seconds: float) -> Iterator[None]:
         late = True
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, handler)
     if late:
         raise Refused(f"recomputing the claims takes longer than {as_written(seconds)} s. Allow more seconds")
-
-
-def _can_stop() -> bool:
-    here = threading.current_thread() is threading.main_thread()
-    return here and hasattr(signal, "setitimer") and signal.getitimer(signal.ITIMER_REAL)[0] == 0.0
 
 
 @sealed
@@ -149,7 +143,7 @@ def verify(
         except ParameterError as problem:
             return [_not_recomputed(str(problem))]
     with within(seconds):
-        checks = _recomputed(certificate)
+        checks = _certificate_checks(certificate)
     if data is not None and checks[-1].what != "certificate":
         if certificate.in_parts:
             checks += _check_parts(certificate, Path(data))
@@ -157,7 +151,8 @@ def verify(
             checks += _check_folder(certificate, Path(data))
         else:
             checks += _check_file(certificate, certificate.tables[0], data)
-    return [one if one.agrees else replace(one, erratum=erratum_of(one.what, certificate.facts)) for one in checks]
+    facts = certificate.facts
+    return [check if check.agrees else replace(check, erratum=erratum_of(check.what, facts)) for check in checks]
 
 
 def guarantee_of(certificate: Certificate) -> Guarantee:
@@ -165,23 +160,23 @@ def guarantee_of(certificate: Certificate) -> Guarantee:
     return certified_release(certificate.facts)[-1]
 
 
-def _recomputed(certificate: Certificate) -> list[Check]:
+def _certificate_checks(certificate: Certificate) -> list[Check]:
     """Compare what a certificate claims with what follows from its public facts; the last check is that it can be."""
     checks: list[Check] = []
     facts = certificate.facts
     try:
         mechanism, contents, guarantee = certified_release(facts)
-        checks += _promised(certificate, mechanism, guarantee)
+        checks += _guarantee_checks(certificate, mechanism, guarantee)
         # Earlier versions wrote them before they were rounded to the kernel's grid.
         checks.append(_compare("mechanism.parameters", facts.mechanism.parameters, mechanism.parameters(), rel=1e-4))
         checks.append(_compare("released.columns", facts.released.columns, list(contents.columns)))
-        checks += _rows(certificate, contents)
-        checks += _told(facts)
+        checks += _row_checks(certificate, contents)
+        checks += _form_checks(facts)
         if facts.earlier is None or "public_inputs" in facts.earlier:
-            checks.append(_public_inputs(facts.public_inputs, list(public_inputs(mechanism))))
-        fresh = mechanism.traits.randomness
-        agrees = facts.randomness in (fresh, *SEEDED)
-        checks.append(Check(what="randomness", claimed=facts.randomness, found=fresh, agrees=agrees))
+            checks.append(_public_input_check(facts.public_inputs, list(public_inputs(mechanism))))
+        randomness = mechanism.traits.randomness
+        agrees = facts.randomness in (randomness, *SEEDED)
+        checks.append(Check(what="randomness", claimed=facts.randomness, found=randomness, agrees=agrees))
     except (DiscreetError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as error:
         problem = str(error) if isinstance(error, DiscreetError) else "a field is missing or of the wrong kind"
         checks.append(_not_recomputed(problem))
@@ -192,26 +187,25 @@ def _not_recomputed(problem: str) -> Check:
     return Check(what="certificate", claimed="can be recomputed", found=problem, agrees=False)
 
 
-def _promised(certificate: Certificate, mechanism: Mechanism, guarantee: Guarantee) -> Iterator[Check]:
+def _guarantee_checks(certificate: Certificate, mechanism: Mechanism, guarantee: Guarantee) -> Iterator[Check]:
     """Compare a promise with the one computed now; the words of schema 1 as far as they can be."""
-    stated = promised_now(certificate, mechanism, guarantee)
-    facts, found = certificate.facts, stated.facts
-    claimed, now = facts.guarantee.to_dict(), found.guarantee.to_dict()
-    in_words = {"assumptions", "caveats"} if facts.earlier else set()
-    for key in sorted((set(claimed) | set(now)) - in_words):
-        check = _compare(f"guarantee.{key}", claimed.get(key), now.get(key))
-        oldest = certificate_v1.is_oldest(facts)
-        holds = check.agrees or (oldest and certificate_v1.still_holds(key, check.claimed, check.found))
-        yield replace(check, agrees=holds)
-    if facts.earlier is not None:
-        for what, said, told_now, holds in certificate_v1.sentences(facts, found, stated.statement):
-            yield Check(what=what, claimed=said, found=told_now, agrees=holds)
-        forecast = utility_facts(mechanism, guarantee.n)
-        claims = certificate_v1.claims_of(facts)
-        for key in sorted(set(forecast) & set(claims)):
-            what, said = f"guarantee.{key}", claims[key]
-            holds = _alike(said, forecast[key], 1e-6) or erratum_of(what, facts) is None
-            yield Check(what=what, claimed=said, found="a forecast, not checked", agrees=holds)
+    today = promised_now(certificate, mechanism, guarantee)
+    facts, oldest = certificate.facts, certificate_v1.is_oldest(certificate.facts)
+    claims, values = facts.guarantee.to_dict(), today.facts.guarantee.to_dict()
+    texts = {"assumptions", "caveats"} if facts.earlier else set()
+    for key in sorted((set(claims) | set(values)) - texts):
+        check = _compare(f"guarantee.{key}", claims.get(key), values.get(key))
+        agrees = check.agrees or (oldest and certificate_v1.still_holds(key, check.claimed, check.found))
+        yield replace(check, agrees=agrees)
+    if facts.earlier is None:
+        return
+    for place, text, text_today, agrees in certificate_v1.sentences(facts, today.facts, today.statement):
+        yield Check(what=place, claimed=text, found=text_today, agrees=agrees)
+    forecast, earlier_claims = utility_facts(mechanism, guarantee.n), certificate_v1.claims_of(facts)
+    for key in sorted(set(forecast) & set(earlier_claims)):
+        place, claim = f"guarantee.{key}", earlier_claims[key]
+        agrees = _alike(claim, forecast[key], 1e-6) or erratum_of(place, facts) is None
+        yield Check(what=place, claimed=claim, found="a forecast, not checked", agrees=agrees)
 
 
 def promised_now(certificate: Certificate, mechanism: Mechanism, guarantee: Guarantee) -> Certificate:
@@ -227,59 +221,51 @@ def promised_now(certificate: Certificate, mechanism: Mechanism, guarantee: Guar
     return replace(certificate, facts=replace(facts, guarantee=promised))
 
 
-def _compare(what: str, claimed: Any, found: Any, *, rel: float = 1e-6) -> Check:
-    return Check(what=what, claimed=claimed, found=found, agrees=_alike(claimed, found, rel))
+def _compare(place: str, claimed: Any, value: Any, *, rel: float = 1e-6) -> Check:
+    return Check(what=place, claimed=claimed, found=value, agrees=_alike(claimed, value, rel))
 
 
-def _rows(certificate: Certificate, contents: Contents) -> list[Check]:
+def _row_checks(certificate: Certificate, contents: Contents) -> Iterator[Check]:
     """Compare the number of tables, and of the rows of each, with what was asked for."""
-    tables, several = certificate.tables, certificate.several
-    checks = [
-        Check(
-            what=f"{table.file if several else 'released'}.rows",
-            claimed=table.rows,
-            found=contents.rows[-1],
-            agrees=table.rows in contents.rows,
-        )
-        for table in tables
-    ]
-    checks.append(_compare("released.tables", len(tables), contents.tables or 1))
-    return [*checks, _compare("size", certificate.facts.size, contents.size)]
+    for table in certificate.tables:
+        name, agrees = table.file if certificate.several else "released", table.rows in contents.rows
+        yield Check(what=f"{name}.rows", claimed=table.rows, found=contents.rows[-1], agrees=agrees)
+    yield _compare("released.tables", len(certificate.tables), contents.tables or 1)
+    yield _compare("size", certificate.facts.size, contents.size)
 
 
-def _public_inputs(claimed: Any, names: Collection[str]) -> Check:
+def _public_input_check(claimed: Any, names: Collection[str]) -> Check:
     """Check that every public table the mechanism was made of has a hash, and that all are hashes."""
-    wanted = "a SHA-256 of each: " + (", ".join(names) or "what was declared public")
+    form = "a SHA-256 of each: " + (", ".join(names) or "what was declared public")
     hashes = [isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) for value in claimed.values()]
-    agrees = all(hashes) and set(names) <= set(claimed)
-    return Check(what="public_inputs", claimed=claimed, found=wanted, agrees=agrees)
+    return Check(what="public_inputs", claimed=claimed, found=form, agrees=all(hashes) and set(names) <= set(claimed))
 
 
-def _told(facts: CertificateFacts) -> Iterator[Check]:
+def _form_checks(facts: CertificateFacts) -> Iterator[Check]:
     """Check the form of what cannot be recomputed: what came out, and whether there is an identity."""
-    released = facts.released
-    fits = released.share_from_data is None or share(released.share_from_data) is not None
-    yield Check(what="released.share_from_data", claimed=released.share_from_data, found="a share or null", agrees=fits)
+    number = facts.released.share_from_data
+    agrees = number is None or share(number) is not None
+    yield Check(what="released.share_from_data", claimed=number, found="a share or null", agrees=agrees)
     if facts.earlier is None:
-        names = [code.name for code in released.outcome]
-        fits = set(names) <= SENTENCES.keys()
-        yield Check(what="released.outcome", claimed=names, found="codes that are known", agrees=fits)
-        wanted = "none" if facts.randomness == "seeded" else "128 random bits"
-        fits = (facts.identity is None) == (wanted == "none")
-        yield Check(what="identity", claimed=facts.identity, found=wanted, agrees=fits)
+        codes = [code.name for code in facts.released.outcome]
+        agrees = set(codes) <= SENTENCES.keys()
+        yield Check(what="released.outcome", claimed=codes, found="codes that are known", agrees=agrees)
+        form = "none" if facts.randomness == "seeded" else "128 random bits"
+        agrees = (facts.identity is None) == (form == "none")
+        yield Check(what="identity", claimed=facts.identity, found=form, agrees=agrees)
 
 
-def _alike(claimed: Any, found: Any, rel: float) -> bool:
+def _alike(claimed: Any, value: Any, rel: float) -> bool:
     """Compare values; numbers to a part, so that another machine's rounding is no disagreement."""
-    if isinstance(claimed, bool) or isinstance(found, bool):
-        return claimed is found
-    if isinstance(claimed, (int, float)) and isinstance(found, (int, float)):
-        return math.isclose(claimed, found, rel_tol=rel, abs_tol=0.0)
-    if isinstance(claimed, list) and isinstance(found, list):
-        return len(claimed) == len(found) and all(_alike(a, b, rel) for a, b in zip(claimed, found, strict=True))
-    if isinstance(claimed, dict) and isinstance(found, dict):
-        return claimed.keys() == found.keys() and all(_alike(claimed[k], found[k], rel) for k in claimed)
-    return bool(claimed == found)
+    if isinstance(claimed, bool) or isinstance(value, bool):
+        return claimed is value
+    if isinstance(claimed, (int, float)) and isinstance(value, (int, float)):
+        return math.isclose(claimed, value, rel_tol=rel, abs_tol=0.0)
+    if isinstance(claimed, list) and isinstance(value, list):
+        return len(claimed) == len(value) and all(_alike(a, b, rel) for a, b in zip(claimed, value, strict=True))
+    if isinstance(claimed, dict) and isinstance(value, dict):
+        return claimed.keys() == value.keys() and all(_alike(claimed[k], value[k], rel) for k in claimed)
+    return bool(claimed == value)
 
 
 def _check_parts(certificate: Certificate, folder: Path) -> list[Check]:
@@ -291,8 +277,10 @@ def _check_parts(certificate: Certificate, folder: Path) -> list[Check]:
         parts = parts_of(folder, certificate)
     except FileProblem as problem:
         return [Check(what=MANIFEST, claimed=written, found=problem.problem, agrees=False)]
-    found = [(name, written if wrong is None else wrong) for name, wrong in problems(folder, parts, certificate)]
-    checks = [Check(what=name, claimed=written, found=told, agrees=told == written) for name, told in found]
+    checks = [
+        Check(what=name, claimed=written, found=problem or written, agrees=problem is None)
+        for name, problem in problems(folder, parts, certificate)
+    ]
     checks.append(_compare("released.partitions", released.partitions, len(parts)))
     if all(check.agrees for check in checks):
         scan = scanned_parts(folder)
@@ -313,11 +301,11 @@ def _check_folder(certificate: Certificate, folder: Path) -> list[Check]:
     return checks
 
 
-def _check_file(certificate: Certificate, stated: FileFacts, data: str | os.PathLike[str]) -> list[Check]:
+def _check_file(certificate: Certificate, facts: FileFacts, data: str | os.PathLike[str]) -> list[Check]:
     """Compare a file with what is stated of it; one of several that was changed is not read."""
     require_settled(data)
-    what = str(stated.file) if certificate.several else "released"
-    checks = [_compare(f"{what}.sha256", stated.sha256, file_sha256(data))]
+    name = str(facts.file) if certificate.several else "released"
+    checks = [_compare(f"{name}.sha256", facts.sha256, file_sha256(data))]
     if certificate.several and not checks[0].agrees:
         return checks
     columns, form = list(open_source(data).names), formats.format_of(data) or formats.PARQUET
@@ -326,9 +314,9 @@ def _check_file(certificate: Certificate, stated: FileFacts, data: str | os.Path
         return int(formats.scanned(data, form).select(pl.len()).collect().item())
 
     rows = quietly(counted, FileProblem(data, "it is not a readable table", "give the released file"))
-    checks.append(_compare(f"{what}.columns (in the file)", certificate.facts.released.columns, columns))
-    checks.append(_compare(f"{what}.rows (in the file)", stated.rows, rows))
-    identity = told(data, IDENTITY_KEY)
+    checks.append(_compare(f"{name}.columns (in the file)", certificate.facts.released.columns, columns))
+    checks.append(_compare(f"{name}.rows (in the file)", facts.rows, rows))
+    identity = file_text(data, IDENTITY_KEY)
     if not form.texts and (identity, certificate.identity) != (None, None):
-        checks.append(_compare(f"{what}.identity (in the file)", certificate.identity, identity))
+        checks.append(_compare(f"{name}.identity (in the file)", certificate.identity, identity))
     return checks

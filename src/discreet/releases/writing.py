@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,9 +15,18 @@ from discreet._core.files import check_outputs, check_writable, recover, writing
 from discreet._core.formats import ENDINGS, Format, format_of, with_ending
 from discreet._core.lazy import pl
 from discreet.domain import escaped_frame
+from discreet.releases.certificate import Certificate
 
 CERTIFICATE_KEY, IDENTITY_KEY, PROMISE_KEY = "discreet.certificate", "discreet.identity", "discreet.promise"
 """What a Parquet or Arrow file of a release says of itself: its certificate, whose release it is, what was promised."""
+
+
+def metadata_of(document: Certificate, certificate: Path) -> dict[str, str]:
+    """Return what a file of a release says of itself."""
+    metadata = {CERTIFICATE_KEY: certificate.name, PROMISE_KEY: document.statement}
+    if document.identity is not None:
+        metadata[IDENTITY_KEY] = str(document.identity)
+    return metadata
 
 
 def check_output(
@@ -25,17 +34,11 @@ def check_output(
     certificate: str | os.PathLike[str] | None = None,
     *,
     inputs: Iterable[Any],
-    others: Iterable[Any] = (),
+    outputs: Iterable[Any] = (),
 ) -> tuple[Path, Path]:
     """Return where a release and its certificate go, once both are known to be writable and to overwrite no input.
 
-    Raises FileProblem when the ending is another one, a folder is missing or not writable, two of all these are one
-    file, or one lies in a folder that is read; or MissingExtra when PyArrow is needed and not installed.
-
-    ``out``: Has the ending of a file of a table.
-    ``certificate``: ``OUT.certificate.json`` by default.
-    ``inputs``: paths that were read; anything that is no path is passed over.
-    ``others``: paths of other outputs.
+    Raises FileProblem where they are not, or MissingExtra where PyArrow is not installed. What is no path is no input.
     """
     path = Path(out)
     form = format_of(path)
@@ -43,19 +46,19 @@ def check_output(
         raise FileProblem(out, "the format is not known by this ending", f"end the name in {ENDINGS}")
     if form.kind == "arrow":
         arrow.pyarrow("writing an Arrow file")
-    where = certificate_path(path, certificate)
-    written = [Path(other) for other in others if isinstance(other, (str, os.PathLike))]
-    check_outputs([path, where, *written], inputs)
-    for one in (path, where):
-        _require_apart(one, inputs)
-        check_writable(one)
-    return path, where
+    certificate_file = certificate_path(path, certificate)
+    written = [Path(other) for other in outputs if isinstance(other, (str, os.PathLike))]
+    check_outputs([path, certificate_file, *written], inputs)
+    for file in (path, certificate_file):
+        _require_apart(file, inputs)
+        check_writable(file)
+    return path, certificate_file
 
 
 def _require_apart(path: Path, inputs: Iterable[Any]) -> None:
     """Refuse an output within a folder that is read. Raises FileProblem."""
-    read = [Path(one) for one in inputs if isinstance(one, (str, os.PathLike))]
-    if any(folder.is_dir() and folder.resolve() in path.resolve().parents for folder in read):
+    folders = [Path(source) for source in inputs if isinstance(source, (str, os.PathLike))]
+    if any(folder.is_dir() and folder.resolve() in path.resolve().parents for folder in folders):
         raise FileProblem(path, "it lies in the folder that is read", "write it elsewhere")
 
 
@@ -65,11 +68,7 @@ def certificate_path(out: Path, certificate: str | os.PathLike[str] | None) -> P
 
 
 def check_folder(out: str | os.PathLike[str], *, inputs: Iterable[Any]) -> Path:
-    """Return where a folder of tables, or of parts, goes.
-
-    Raises FileProblem when something has its name, it would lie in a folder that is read, or the folder above it does
-    not exist or takes no new one.
-    """
+    """Return where a folder of tables, or of parts, goes. Raises FileProblem where no new one can be there."""
     folder = Path(out)
     if os.path.lexists(folder):
         raise FileProblem(
@@ -92,16 +91,9 @@ def write_frames(
     metadata: Mapping[str, str] | None = None,
     separator: str | None = None,
 ) -> int:
-    """Stream frames into an open file in the format of a name's ending; return the number of rows.
+    """Stream frames into an open file in the format of the name that it will have; return the number of rows.
 
-    Raises FileProblem when the disk is full or the file cannot be written.
-
-    ``frames``: the records.
-    ``schema``: their columns and types.
-    ``file``: Open for writing.
-    ``named``: the name it will have.
-    ``metadata``: texts for a Parquet or Arrow file to carry, by key; CSV has no place for them.
-    ``separator``: of the fields of CSV, where it is not that of the ending.
+    Parquet and Arrow files carry ``metadata``. Raises FileProblem when the file cannot be written.
     """
     rows = 0
 
@@ -134,9 +126,7 @@ def write_part(
 ) -> None:
     """Stream frames into a new Parquet file, or into one for each value of a column, which the files leave out.
 
-    Raises FileProblem when the disk is full or a file cannot be written.
-
-    ``files``: by all values, as numbers where they are stored as such; also those that no frame has.
+    ``files`` has all values, as they are stored. Raises FileProblem when a file cannot be written.
     """
     target: Any = next(iter(files.values()))
     if by is not None:
@@ -146,10 +136,10 @@ def write_part(
         )
     with _writing(named):
         _sink_parquet(frames, schema, target, metadata)
-        held = {name: kind for name, kind in schema.items() if name != by}
+        columns = {name: kind for name, kind in schema.items() if name != by}
         for file in files.values():
             if not file.exists():
-                _sink_parquet(iter([]), held, file, metadata)
+                _sink_parquet(iter([]), columns, file, metadata)
 
 
 @contextmanager
@@ -191,23 +181,18 @@ def _sink_parquet(
 
 
 def _write_csv(frames: Iterator[pl.DataFrame], file: BinaryIO, form: Format, separator: str | None) -> None:
-    if not form.compressed:
-        _write_texts(frames, file, form, separator)
-        return
-    # Neither a time nor a name: the same records are the same bytes.
-    with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0) as packed:
-        _write_texts(frames, packed, form, separator)
-
-
-def _write_texts(frames: Iterator[pl.DataFrame], file: Any, form: Format, separator: str | None) -> None:
     """Write records. A separator that is not that of the ending is told by names in quotes, by which it is read."""
-    told = separator not in (None, form.separator)
-    for i, frame in enumerate(frames):
-        written = durations_as_texts(escaped_frame(frame))
-        if i == 0 and told:
-            names = ('"' + name.replace('"', '""') + '"' for name in written.columns)
-            file.write((str(separator).join(names) + "\n").encode())
-        written.write_csv(file, include_header=i == 0 and not told, separator=separator or form.separator)
+    quoted = separator not in (None, form.separator)
+    stream: Any = nullcontext(file)
+    if form.compressed:  # neither a time nor a name: the same records are the same bytes
+        stream = gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0)
+    with stream as texts:
+        for i, frame in enumerate(frames):
+            table = durations_as_texts(escaped_frame(frame))
+            if i == 0 and quoted:
+                names = ('"' + name.replace('"', '""') + '"' for name in table.columns)
+                texts.write((str(separator).join(names) + "\n").encode())
+            table.write_csv(texts, include_header=i == 0 and not quoted, separator=separator or form.separator)
 
 
 def durations_as_texts(frame: pl.DataFrame) -> pl.DataFrame:

@@ -260,8 +260,8 @@ def test_what_was_opened_goes_into_the_private_step_and_nowhere_else() -> None:
     (call,) = opening_calls(tree)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     (taken,) = [node for node in calls if any(ast.dump(call) == ast.dump(given) for given in node.args)]
-    assert ast.unparse(taken.func) == "self._taken"
-    (method,) = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "_taken"]
+    assert ast.unparse(taken.func) == "self._output"
+    (method,) = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "_output"]
     uses = [node for node in ast.walk(method) if isinstance(node, ast.Name) and node.id == "x"]
     given = [
         (ast.unparse(node.func), argument)

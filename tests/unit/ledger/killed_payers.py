@@ -344,7 +344,7 @@ def main(what: str, place: str, where: Path, stride: int, case: str = "new") -> 
             from discreet.ledger.run import Run
 
             Run.stamp = property(  # type: ignore[assignment]
-                lambda self: {"dataset": where.name, "entry": self._reserved.entry, "head": "0"}
+                lambda self: {"dataset": where.name, "entry": self._reservation.entry, "head": "0"}
             )
             appending = Run._append
 

@@ -51,7 +51,7 @@ def test_ten_tenths_are_one() -> None:
 def test_costs_are_written_with_all_their_digits(value: str, text: str) -> None:
     cost = Cost(Fraction(value), Fraction(value) / 4)
     assert cost.to_dict()["loss"] == text
-    assert Cost.of(cost.to_dict()) == cost
+    assert Cost.from_dict(cost.to_dict()) == cost
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_costs_are_written_with_all_their_digits(value: str, text: str) -> None:
 )
 def test_what_is_no_cost_is_refused(values: dict[str, object]) -> None:
     with pytest.raises(ParameterError, match="cost"):
-        Cost.of(values)
+        Cost.from_dict(values)
 
 
 PROFILES: list[tuple[Profile, Budget]] = [
@@ -92,7 +92,7 @@ def test_a_profile_costs_no_more_than_the_budget_it_meets(currency: Currency, wh
     profile, asked = PROFILES[which]
     assert profile.delta(asked.epsilon) <= asked.delta
     most = currency.of_budget(asked)
-    cost = currency.of_profile(profile, asked=asked, whole=WHOLE)
+    cost = currency.of_profile(profile, budget=asked, total=WHOLE)
     assert cost.within(most)
     assert cost == most or cost.loss < most.loss or cost.delta < most.delta
     if currency is SUMS:
@@ -100,10 +100,10 @@ def test_a_profile_costs_no_more_than_the_budget_it_meets(currency: Currency, wh
 
 
 def test_a_floor_costs_at_least_itself() -> None:
-    cost = ZCDP.of_profile(ConstantProfile(value=1e-10), asked=budget(0.5, 1e-10), whole=WHOLE)
+    cost = ZCDP.of_profile(ConstantProfile(value=1e-10), budget=budget(0.5, 1e-10), total=WHOLE)
     assert cost == Cost(Fraction(0), Fraction(1, 10**10))
     floor = ThresholdedLaplace(scale=20.0, threshold=500)
-    assert ZCDP.of_profile(floor, asked=budget(0.1, 1e-10), whole=WHOLE).delta >= Fraction(floor.delta(math.inf))
+    assert ZCDP.of_profile(floor, budget=budget(0.1, 1e-10), total=WHOLE).delta >= Fraction(floor.delta(math.inf))
 
 
 def test_a_profile_that_cannot_be_cut_costs_its_promise() -> None:
@@ -111,7 +111,7 @@ def test_a_profile_that_cannot_be_cut_costs_its_promise() -> None:
     floor = ThresholdedLaplace(scale=20.0, threshold=500)
     asked = budget(0.1, floor.delta(0.1))
     assert floor.delta(math.inf) == asked.delta
-    assert ZCDP.of_profile(floor, asked=asked, whole=WHOLE) == ZCDP.of_budget(asked)
+    assert ZCDP.of_profile(floor, budget=asked, total=WHOLE) == ZCDP.of_budget(asked)
 
 
 @pytest.mark.parametrize("currency", CURRENCIES.values(), ids=CURRENCIES.keys())
@@ -122,7 +122,7 @@ def test_a_profile_that_does_not_meet_its_budget_has_no_cost(currency: Currency)
         (ConstantProfile(value=1.0), budget(0.1, 1e-9)),
     ):
         with pytest.raises(Infeasible):
-            currency.of_profile(profile, asked=asked, whole=WHOLE)
+            currency.of_profile(profile, budget=asked, total=WHOLE)
 
 
 def test_noise_on_counts_is_cheap_in_zcdp() -> None:
@@ -131,7 +131,7 @@ def test_noise_on_counts_is_cheap_in_zcdp() -> None:
     assert 0.99e-10 < noise.delta(0.1) <= 1e-10
     fit = []
     for currency in (SUMS, ZCDP):
-        limit, cost = currency.limit(WHOLE), currency.of_profile(noise, asked=asked, whole=WHOLE)
+        limit, cost = currency.limit(WHOLE), currency.of_profile(noise, budget=asked, total=WHOLE)
         spent, count = Cost(), 0
         while currency.allows(spent, cost, limit):
             spent, count = spent + cost, count + 1

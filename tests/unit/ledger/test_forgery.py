@@ -18,7 +18,7 @@ from discreet.domain import Domain, Integer, Numeric, OpenLabels
 from discreet.evolution import Callables
 from discreet.ledger import Request
 from discreet.ledger.filters import Cost
-from discreet.ledger.payment import paid_facts
+from discreet.ledger.payment import purpose_of
 from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor
 from discreet.planner.study import plan_together
 from discreet.privacy import Budget
@@ -56,7 +56,7 @@ def written_by_hand(ledger: Ledger, entry: str, facts: dict[str, Any], cost: Cos
 
 
 def of(mechanism: Any, budget: Budget = BUDGET, size: int = 50) -> dict[str, Any]:
-    facts = paid_facts(mechanism, Request(budget=budget, size=size, relation=Replacement(records=N)), n=N)
+    facts = purpose_of(mechanism, Request(budget=budget, size=size, relation=Replacement(records=N)), n=N)
     return dict(facts)
 
 
@@ -66,7 +66,7 @@ def kept(made: dict[str, Any]) -> dict[str, Any]:
 
 def cost(ledger: Ledger, mechanism: Any, asked: Budget = BUDGET) -> Cost:
     profile = mechanism.guarantee(n=N).profile
-    return ledger._book.currency.of_profile(profile, asked=asked, whole=ledger._book.whole)
+    return ledger._book.currency.of_profile(profile, budget=asked, total=ledger._book.budget)
 
 
 @pytest.mark.parametrize("currency", ["sums", "zcdp"])
@@ -392,6 +392,6 @@ def test_a_plan_that_costs_more_than_was_charged_is_found(tmp_path, share) -> No
         facts = json.loads(
             json.dumps(event["facts"]).replace('"name": "a"', '"name": "c"').replace('"name": "b"', '"name": "d"')
         )
-        whole = Cost.of(event["cost"])
+        whole = Cost.from_dict(event["cost"])
         written_by_hand(ledger, "x", facts, Cost(whole.loss * share, whole.delta * share), released={})
         assert any("costs more than was charged" in line for line in ledger.verify()) == (share != 1)

@@ -70,7 +70,7 @@ def test_the_edge_is_exact(tmp_path) -> None:
     for _ in range(10):
         with ledger.pay(Request(budget=Budget(epsilon=0.1))) as paid:
             paid.commit({})
-            paid.delivered()
+            paid.deliver()
     assert ledger.status().left["epsilon"] == 0.0
     with pytest.raises(Refused):
         ledger.pay(Request(budget=Budget(epsilon=1e-12)))
@@ -362,7 +362,7 @@ def rewritten(place: Path, change) -> None:
     connection.close()
     bodies, previous = [], BEGINNING
     for facts in change([json.loads(body) for (body,) in rows]):
-        event = Event.of(json.dumps({**facts, "previous": previous}))
+        event = Event.parse(json.dumps({**facts, "previous": previous}))
         bodies.append(event)
         previous = event.hash
     altered(place, "DELETE FROM discreet_event")
@@ -587,7 +587,9 @@ def test_the_commands_do_what_the_class_does(tmp_path, capsys) -> None:
 def test_a_cost_is_exact() -> None:
     tenth = Cost(Fraction(1, 10))
     assert sum([tenth] * 10, Cost()) == Cost(Fraction(1))
-    assert Cost.of(Cost(Fraction(3, 8), Fraction(1, 10**9)).to_dict()) == Cost(Fraction(3, 8), Fraction(1, 10**9))
+    assert Cost.from_dict(Cost(Fraction(3, 8), Fraction(1, 10**9)).to_dict()) == Cost(
+        Fraction(3, 8), Fraction(1, 10**9)
+    )
 
 
 # -- payments ---------------------------------------------------------------------------------------------------------

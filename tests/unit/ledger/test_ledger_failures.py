@@ -84,7 +84,7 @@ try:
         with Ledger({str(place)!r}).pay(Request(budget=Budget(epsilon=0.01))) as paid:
             opened += 1
             paid.commit({{}})
-            paid.delivered()
+            paid.deliver()
 except Exception as error:
     print(json.dumps([opened, type(error).__name__, str(error)]))
 """

@@ -77,9 +77,9 @@ def made_by(run: Run, closed: Confidential, mechanism: Mechanism) -> Release:
 @pytest.mark.parametrize("released", MADE)
 def test_a_release_is_charged_its_own_cost_or_refused(tmp_path, currency, paid_for, released) -> None:
     with ledger_at(tmp_path, currency=currency) as ledger:
-        adds_up, whole = ledger._book.currency, ledger._book.whole
+        adds_up, whole = ledger._book.currency, ledger._book.budget
         profile = MADE[paid_for]().guarantee(n=N).profile
-        cost = adds_up.of_profile(profile, asked=BUDGET, whole=whole).to_dict()
+        cost = adds_up.of_profile(profile, budget=BUDGET, total=whole).to_dict()
         with ledger.pay(request(), MADE[paid_for]()) as run:
             if released == paid_for:
                 made_by(run, confidential(AGES, DOMAIN), MADE[released]())

@@ -138,11 +138,11 @@ def test_a_plan_is_one_entry_of_a_ledger() -> None:
     whole = Budget(epsilon=1.0, delta=1e-9)
     fits = {}
     for name, currency in CURRENCIES.items():
-        cost = currency.of_profile(four().profile, asked=four().budget, whole=whole)
+        cost = currency.of_profile(four().profile, budget=four().budget, total=whole)
         assert cost.within(currency.of_budget(four().budget))
         fits[name] = [
             currency.allows(
-                Cost(), currency.of_profile(four().profile, asked=four().budget, whole=of), currency.limit(of)
+                Cost(), currency.of_profile(four().profile, budget=four().budget, total=of), currency.limit(of)
             )
             for of in (whole, Budget(epsilon=1.15, delta=1e-9))
         ]

@@ -22,7 +22,7 @@ from discreet.errors import FileProblem, MissingExtra
 from discreet.inference import ReleaseTakenForSample
 from discreet.mechanisms import SmoothedHistogram
 from discreet.privacy import Budget
-from discreet.releases.table import told
+from discreet.releases.table import file_text
 from discreet.releases.writing import CERTIFICATE_KEY, IDENTITY_KEY, write_frames
 
 ENDINGS = (".parquet", ".pq", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".feather", ".arrow", ".ipc")
@@ -54,7 +54,7 @@ def test_written_verified_and_read(ending: str, tmp_path: Path) -> None:
     assert [one.what for one in checks if not one.agrees] == []
     texts = ending.startswith((".csv", ".tsv"))
     assert ("released.identity (in the file)" in [one.what for one in checks]) is not texts
-    assert told(out, CERTIFICATE_KEY) == (None if texts else certificate.name)
+    assert file_text(out, CERTIFICATE_KEY) == (None if texts else certificate.name)
     read = discreet.read(out)
     with pytest.warns(ReleaseTakenForSample):
         assert read.table().equals(made.records)
@@ -78,7 +78,7 @@ def test_an_arrow_file_and_its_certificate_hold_one_identity(tmp_path: Path) -> 
             TABLE, DOMAIN, Budget(epsilon=5.0), size=5, mechanism="smoothed-histogram", accept={"poor-utility"}
         )
         made.write(tmp_path / f"{name}.arrow")
-    assert told(tmp_path / "a.arrow", IDENTITY_KEY) != told(tmp_path / "b.arrow", IDENTITY_KEY)
+    assert file_text(tmp_path / "a.arrow", IDENTITY_KEY) != file_text(tmp_path / "b.arrow", IDENTITY_KEY)
     (tmp_path / "b.certificate.json").replace(tmp_path / "a.certificate.json")
     with pytest.raises(FileProblem):
         discreet.read(tmp_path / "a.arrow")
