@@ -13,9 +13,10 @@ from typing import ClassVar
 import polars as pl
 import pytest
 from ledgers import AGES, BUDGET, DOMAIN, SQUARE, STEPS, N, evolve, histogram, interrupt, ledger_at, points
+from numpy.random import Generator
 
 from discreet import AddRemove, Checkpoint, Ledger, Output, Replacement, Unit, Watch, release
-from discreet._core.random import secure
+from discreet._core.random import secure, seeded
 from discreet.confidential import Confidential, confidential
 from discreet.confidential.count import public_size
 from discreet.domain import Domain, Integer, OpenLabels
@@ -50,10 +51,10 @@ def request(
     return Request(budget=budget, relation=relation, output=output, accept=accept, **{"size": 50, **more})
 
 
-def made_by(run: Run, closed: Confidential, mechanism: Mechanism) -> Release:
+def made_by(run: Run, closed: Confidential, mechanism: Mechanism, rng: Generator | None = None) -> Release:
     """Release with a run that was paid for by hand; that it meets the budget is for the ledger to see."""
     promise = offer_of(mechanism, replace(run.request, budget=None), public_size(closed))
-    return carry_out(run, closed, promise, rng=secure())
+    return carry_out(run, closed, promise, rng=rng or secure())
 
 
 @pytest.mark.parametrize("currency", ["sums", "zcdp"])
@@ -128,6 +129,14 @@ def test_what_is_charged_is_the_promise_of_the_object_that_runs(tmp_path) -> Non
     ):
         run.assign(mechanism, n=N)
         run.execute(confidential(AGES, DOMAIN), rng=secure())
+
+
+def test_a_payment_without_a_mechanism_is_for_its_budget_and_for_fresh_randomness(tmp_path) -> None:
+    with ledger_at(tmp_path) as ledger:
+        for budget, rng, said in (Budget(epsilon=0.01), secure(), "does not meet"), (BUDGET, seeded(1), "seeded"):
+            with ledger.pay(request(budget, records=None)) as run, pytest.raises(Refused, match=said):
+                made_by(run, confidential(AGES, DOMAIN), histogram("laplace"), rng)
+        assert ledger.status().counts["FORFEITED"] == 2
 
 
 def test_a_payment_without_a_mechanism_pays_for_whatever_meets_its_budget(tmp_path) -> None:
