@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from universes import line
 
 from discreet._core.random import seeded
-from discreet.domain import Counts, Domain, Integer
+from discreet.domain import Counts
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import LaplaceProjectionSampler, PerturbedHistogram
 from discreet.mechanisms.noise import law_named
@@ -25,8 +26,7 @@ from discreet.testing import (
 
 
 def made(k: int, n: int, scale: float) -> LaplaceProjectionSampler:
-    domain = Domain(columns={"cell": Integer(lower=0, upper=k - 1)})
-    return LaplaceProjectionSampler(domain=domain, records=n, scale=scale)
+    return LaplaceProjectionSampler(domain=line(k), records=n, scale=scale)
 
 
 @pytest.mark.parametrize("scale", [0.4, 0.75, 2.0])
@@ -115,14 +115,10 @@ def test_calibration() -> None:
     mechanism = LaplaceProjectionSampler.calibrated(Budget(epsilon=0.1), domain=domain, n=1000)
     assert mechanism.scale == pytest.approx(20.0, rel=1e-8)
     assert mechanism.guarantee(n=1000).epsilon(0.0) <= 0.1
-    again = LaplaceProjectionSampler.from_parameters(mechanism.parameters(), domain=domain, records=1000, size=5)
-    assert again == mechanism
     group = LaplaceProjectionSampler.calibrated(Budget(epsilon=0.1), domain=domain, n=1000, group=3)
     assert group.scale == pytest.approx(60.0, rel=1e-8)
     with pytest.raises(Infeasible, match="scale"):
         LaplaceProjectionSampler.calibrated(Budget(epsilon=0.1), domain=domain, n=1000, scale=19.0)
-    with pytest.raises(ParameterError, match="unknown parameter 'noise'"):
-        LaplaceProjectionSampler.calibrated(Budget(epsilon=0.1), domain=domain, n=1000, noise="gaussian")
 
 
 def test_records_and_estimates() -> None:
@@ -131,8 +127,4 @@ def test_records_and_estimates() -> None:
     p = mechanism.probabilities(y)
     drawn = np.concatenate([r.columns[0] for r in mechanism.reading(y, n=mechanism.records).draw(1000, rng=seeded(5))])
     assert np.abs(np.bincount(drawn.astype(np.int64), minlength=5) - 1000 * p).max() < 2
-    estimates = mechanism.reading(y, n=mechanism.records).estimates()
-    np.testing.assert_array_equal(estimates.counts, y)
-    shares = np.array([0.6, 0.0, 0.0, 0.4, 0.0])
-    predicted = mechanism.predictive(shares, support=mechanism.domain.unflat(np.arange(5)), n=100, rng=seeded(6))
-    assert predicted.sum() == pytest.approx(1.0)
+    np.testing.assert_array_equal(mechanism.reading(y, n=mechanism.records).estimates().counts, y)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
+from universes import WORDS, Floats, words
 
 import discreet
 from discreet._core.random import seeded
@@ -30,17 +31,10 @@ from discreet.privacy import Budget, DiscreteGaussianPair, Relation
 from discreet.privacy.noise import ThresholdedGaussian
 from discreet.releases import verify
 
-Floats = npt.NDArray[np.float64]
 Held = Mapping[str, int]
 RELATIONS = ("replacement", "add-remove")
 SCALE = 0.5
 EPSILONS = (0.0, 0.1, 1.0, 3.0, 6.0, 10.0, 20.0, 30.0, 60.0)
-WORD = Domain(columns={"word": OpenLabels()})
-
-
-def words(held: Held) -> Counts:
-    column = np.array(list(held), dtype=object)
-    return Counts(records=Records(columns=(column,)), frequencies=np.array(list(held.values()), dtype=np.int64))
 
 
 # -- the whole, exactly -----------------------------------------------------------------------------------------------
@@ -155,7 +149,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def reduced(threshold: int, q: int = 1) -> Marginals:
     """One open column: its labels, then its table with one unit."""
     return Marginals(
-        domain=WORD, records=3, scale=SCALE, units=q * q + 1, label_units=q * q, threshold=threshold, sampling="iid"
+        domain=WORDS, records=3, scale=SCALE, units=q * q + 1, label_units=q * q, threshold=threshold, sampling="iid"
     )
 
 
@@ -419,7 +413,7 @@ def test_the_order_of_records_shows_nowhere(monkeypatch: pytest.MonkeyPatch) -> 
 def test_no_more_than_a_column_can_hold_are_taken() -> None:
     """The commonest, by their noisy counts; one that was cut is as one that was not kept."""
     kept = KeptLabels(("a", "b", "c", "d"), np.array([50, 90, 40, 70]))
-    closed = wide_columns.closed_domain(WORD, (kept,), most=5)
+    closed = wide_columns.closed_domain(WORDS, (kept,), most=5)
     assert closed.columns["word"].categories == ("a", "b", "d", "new_category_*")  # type: ignore[attr-defined]
     x = words({"a": 1, "b": 1, "c": 1, "d": 1, "e": 1})
     ((part,),) = [list(wide_columns.Coded(x, closed, [0]).parts())]

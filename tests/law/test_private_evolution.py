@@ -9,23 +9,24 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pytest
+from evolutions import Everything, Listed
+from universes import Floats, line, table_on
 
 import discreet
-from discreet import Checkpoint, Output, Unit, release
+from discreet import Unit, release
 from discreet._core.random import secure, seeded
 from discreet.audit.guesses import clopper_pearson
 from discreet.confidential import confidential, confidential_rows
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
 from discreet.domain import records as records_module
 from discreet.domain.records import Units
-from discreet.errors import DataError, FileProblem, Infeasible, ParameterError, RelationNotSupported
+from discreet.errors import DataError, FileProblem, Infeasible, ParameterError
 from discreet.evolution import API, Callables
 from discreet.ledger import Request
-from discreet.mechanisms import PerturbedHistogram, PitmanYor, PrivateEvolution
-from discreet.mechanisms.base import Outputs, Votes, listed
+from discreet.mechanisms import PitmanYor, PrivateEvolution
+from discreet.mechanisms.base import Votes
 from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.populations import Embedded
 from discreet.mechanisms.steps import StepsFile, steps_taken
@@ -46,44 +47,8 @@ from discreet.testing import (
     neighbouring_pairs,
 )
 
-Floats = npt.NDArray[np.float64]
 EPSILONS = (0.0, 1e-3, 0.3, 1.0, 2.5, 5.0)
 LARGE = (0.0, 5.0, 15.0, 25.0, 35.0)  # of four counts with noise that is small enough to be listed
-
-
-def line(cells: int) -> Domain:
-    return Domain(columns={"cell": Integer(lower=0, upper=cells - 1)})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Everything(API):
-    """Whatever the population, all cells are candidates."""
-
-    name: ClassVar[str] = "everything"
-    domain: Domain
-
-    @property
-    def norm(self) -> float:
-        return 2.0
-
-    @property
-    def diameter(self) -> float:
-        return float((self.domain.size or 1) - 1)
-
-    def variations_each(self) -> int:
-        return self.domain.size or 1
-
-    def random(self, count: int, *, rng: np.random.Generator) -> Records:
-        return self.domain.unflat(np.zeros(count, dtype=np.int64))
-
-    def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
-        return self.domain.unflat(np.tile(np.arange(self.variations_each()), len(records)))
-
-    def embed(self, records: Records) -> Floats:
-        return np.asarray(records.columns[0], dtype=np.float64)[:, None]
-
-    def parameters(self) -> dict[str, Any]:
-        return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,36 +65,6 @@ class Next(Everything):
         return self.domain.unflat(np.stack([codes, (codes + 1) % (self.domain.size or 1)], axis=1).ravel())
 
 
-VOTES: dict[tuple[Any, ...], npt.NDArray[np.int64]] = {}
-
-
-class Listed(PrivateEvolution):
-    """An evolution over all cells, with outputs that can be listed. Votes are counted once per table."""
-
-    __slots__ = ()
-
-    def _votes(self, table: Any, candidates: Records, step: int) -> npt.NDArray[np.int64]:
-        held = table._x
-        owners = held.owners.tolist() if isinstance(held, Units) else []
-        key = (*held.records.rows(), *held.frequencies.tolist(), *owners, -1, *candidates.rows())
-        key = (*key, type(self), self.nearest, self.unit_votes, self.lookahead, step)
-        if key not in VOTES:
-            VOTES[key] = PrivateEvolution._votes(self, table, candidates, step)
-        return VOTES[key]
-
-    def outputs(self, *tables: Counts) -> Outputs:
-        cells = self.domain.size or 1
-        reach = law_named(self.noise).reach(self.scale)
-        most = max(x.n if isinstance(x, Units) else int(x.frequencies.max()) for x in tables) + reach + 1
-        one = range(-reach, most) if self.noise == "gaussian" else [0, *range(self.threshold, most)]
-        everything = self.domain.unflat(np.arange(cells))
-        values = [
-            [Votes(everything, np.array(step)) for step in zip(*[iter(votes)] * cells, strict=True)]
-            for votes in listed(*[one] * (cells * self.steps))
-        ]
-        return Outputs(values, 1e-13 * cells * self.steps)
-
-
 def evolution(cells: int, kind: type[PrivateEvolution] = Listed, api: type[API] = Everything, **facts: Any) -> Any:
     domain = line(cells)
     given = {"records": 2, "scale": 0.3, "steps": 1, "population": 1, "variant": "practical", **facts}
@@ -143,7 +78,7 @@ def test_enumeration_of_every_output(cells: int, steps: int, n: int) -> None:
     assert not guarantee.exact  # as another API may give records that always vote alike
     attained = brute_force_profile(mechanism, n=n, epsilons=EPSILONS)
     np.testing.assert_allclose(attained, [guarantee.delta(e) for e in EPSILONS], rtol=1e-9, atol=1e-12)
-    check_law_sums_to_one(mechanism, Counts(records=mechanism.domain.unflat(np.array([0])), frequencies=np.array([n])))
+    check_law_sums_to_one(mechanism, table_on(mechanism.domain, [n]))
     check_guarantee(mechanism, n=n, epsilons=EPSILONS)
     if steps == 1:
         check_guarantee(mechanism, n=n, group=2, epsilons=EPSILONS)
@@ -153,7 +88,7 @@ def test_enumeration_of_every_output(cells: int, steps: int, n: int) -> None:
 def test_enumeration_with_a_threshold(steps: int, n: int) -> None:
     mechanism = evolution(2, steps=steps, noise="laplace", scale=0.3, threshold=2)
     assert not mechanism.guarantee(n=n).exact
-    check_law_sums_to_one(mechanism, Counts(records=mechanism.domain.unflat(np.array([1])), frequencies=np.array([n])))
+    check_law_sums_to_one(mechanism, table_on(mechanism.domain, [0, n]))
     check_guarantee(mechanism, n=n, epsilons=EPSILONS)
 
 
@@ -171,7 +106,7 @@ def test_records_added_or_removed(noise: str, group: int, steps: int, most: int)
             tables = [np.array(held), np.array(held) + np.array([split, group - split])]
             if not tables[0].any():
                 continue
-            counts = [Counts(records=mechanism.domain.unflat(np.flatnonzero(t)), frequencies=t[t > 0]) for t in tables]
+            counts = [table_on(mechanism.domain, held) for held in tables]
             law = enumerate_law(mechanism, *counts).log_mass
             for p, q in ((0, 1), (1, 0)):
                 worst = np.maximum(worst, hockey_stick(law[p], law[q], EPSILONS))
@@ -229,7 +164,7 @@ def test_a_step_that_is_not_counted_is_caught() -> None:
 )
 def test_the_nearest_candidates_by_enumeration(cells: int, facts: dict[str, Any], n: int, group: int) -> None:
     mechanism = evolution(cells, **{"scale": 0.3, **facts})
-    check_law_sums_to_one(mechanism, Counts(records=mechanism.domain.unflat(np.array([0])), frequencies=np.array([n])))
+    check_law_sums_to_one(mechanism, table_on(mechanism.domain, [n]))
     check_guarantee(mechanism, n=n, group=group, epsilons=EPSILONS)
     if cells == 4:  # then the profile is attained
         found = brute_force_profile(mechanism, n=n, group=group, epsilons=LARGE)
@@ -386,10 +321,7 @@ def test_candidates_that_depend_on_noisy_votes_cost_nothing_more() -> None:
     """Every neighbouring pair of a circle of three cells: the whole transcript stays within the composed profile."""
     mechanism = evolution(3, PrivateEvolution, Next, steps=2, scale=0.25)
     tables, left, right = neighbouring_pairs(2, 3)
-    laws = [
-        whole_loop(mechanism, Counts(records=mechanism.domain.unflat(np.flatnonzero(t)), frequencies=t[t > 0]))
-        for t in tables
-    ]
+    laws = [whole_loop(mechanism, table_on(mechanism.domain, counts)) for counts in tables]
     assert all(math.isclose(sum(law.values()), 1.0, abs_tol=1e-9) for law in laws)
     guarantee, twin = mechanism.guarantee(n=2), replace(mechanism, steps=1).guarantee(n=2)
     epsilon, worst = 1.0, 0.0
@@ -596,18 +528,6 @@ def test_add_remove_keeps_the_number_of_records(tmp_path: Path) -> None:
     for wrong in (0, 2.5, True):
         with pytest.raises(ParameterError, match="records must be an integer from 1"):
             discreet.AddRemove(records=wrong)  # type: ignore[arg-type]
-    few = {**facts, "relation": discreet.AddRemove(records=30)}
-    unnamed = {name: facts[name] for name in ("budget", "size", "accept")}
-    chosen = discreet.release(points(3001), square(), relation=discreet.AddRemove(records=3000), **unnamed).certificate
-    assert chosen.to_dict()["mechanism"]["name"] in {"marginals", "private-evolution"}
-    assert chosen.to_dict()["relation"]["name"] == "add-remove"
-    assert chosen.to_dict()["records"] == 3000
-    with pytest.raises(RelationNotSupported):
-        discreet.release(points(30), square(), **{**few, "mechanism": "pitman-yor"})
-    with pytest.raises(RelationNotSupported):
-        table = confidential(pl.DataFrame({"cell": [0, 1]}), line(2))
-        known = PerturbedHistogram(domain=line(2), records=2, scale=9.0)
-        release(table, mechanism=known, size=2, relation=discreet.AddRemove(records=2))
 
 
 def test_under_add_remove_an_empty_table_is_a_table(tmp_path: Path) -> None:
@@ -651,21 +571,6 @@ def test_what_an_api_gives_is_checked_before_noise_is_drawn(wrong: str) -> None:
     with pytest.raises(ParameterError, match="of the API"):
         steps_taken(mechanism, Counts.of_cells([0, 1]), rng=secure(), evolved=seen.append)
     assert not seen
-
-
-def test_records_held_are_those_the_mechanism_was_made_for() -> None:
-    mechanism = evolution(3, PrivateEvolution, records=5)
-    with pytest.raises(ParameterError, match="5 records, for which the mechanism was made"):
-        release(confidential(pl.DataFrame({"cell": [0, 1, 1, 2]}), mechanism.domain), mechanism=mechanism, size=3)
-
-
-def test_slots_without_a_unit_are_refused_for_files_too(tmp_path: Path) -> None:
-    points(50).write_parquet(tmp_path / "x.parquet")
-    for table in (points(50), tmp_path / "x.parquet"):
-        with pytest.raises(ParameterError, match="Write unit=Unit"):
-            discreet.release(
-                table, square(), Budget(epsilon=1.0, delta=1e-6), size=5, mechanism="private-evolution", max_records=5
-            )
 
 
 def test_one_record_moves_one_vote_whatever_the_embedding_rounds() -> None:
@@ -795,8 +700,6 @@ def test_a_checkpoint_belongs_to_one_run(tmp_path: Path) -> None:
         with pytest.raises(FileProblem, match="not a checkpoint"):
             kept(mechanism, table, tmp_path / "c")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "c", "run.checkpoint"]  # no lock is left
-    with pytest.raises(ParameterError, match="one step"):
-        Request(budget=Budget(epsilon=1.0), output=Output(checkpoint=Checkpoint(path))).require_steps(PitmanYor)
 
 
 class AnySteps(PrivateEvolution):

@@ -9,9 +9,10 @@ from itertools import product
 
 import numpy as np
 import pytest
+from universes import WORDS, line, words
 
 from discreet._core.random import secure, seeded
-from discreet.domain import Counts, Domain, Integer, OpenLabels, Records
+from discreet.domain import Counts, Records
 from discreet.domain.records import Commonness
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import Mechanism, StabilisedPitmanYor, StabilityHistogram
@@ -25,14 +26,7 @@ from discreet.testing import (
 )
 from discreet.testing.statistics import RATE, sample_size_for_distance
 
-WORDS = Domain(columns={"word": OpenLabels()})
-CELLS = Domain(columns={"cell": Integer(lower=0, upper=1)})
-SMALL = StabilisedPitmanYor(domain=CELLS, records=5, scale=0.5, threshold=3)
-
-
-def words(held: dict[str, int]) -> Counts:
-    column = np.array(list(held), dtype=object)
-    return Counts(records=Records(columns=(column,)), frequencies=np.array(list(held.values()), dtype=np.int64))
+SMALL = StabilisedPitmanYor(domain=line(2), records=5, scale=0.5, threshold=3)
 
 
 def test_contract() -> None:
@@ -153,7 +147,6 @@ def test_guarantee_and_calibration_are_those_of_the_stability_histogram() -> Non
     other = StabilityHistogram.calibrated(budget, domain=WORDS, n=10_000, group=2)
     assert (made.scale, made.threshold) == (other.scale, other.threshold)
     assert made.guarantee(n=10_000) == other.guarantee(n=10_000)
-    assert StabilisedPitmanYor.from_parameters(made.parameters(), domain=WORDS, records=10_000, size=3) == made
     with pytest.raises(Infeasible):
         StabilisedPitmanYor.calibrated(Budget(epsilon=0.5), domain=WORDS, n=10_000)
     for wrong in ({"prior": 1.0}, {"strength": -0.1}, {"discount": 1.0}, {"strength": math.nan}):
