@@ -236,7 +236,7 @@ def test_a_full_disk_leaves_the_old_release(here: Path) -> None:
         import resource, signal, sys
         from discreet.cli import main
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
         main(sys.argv[1:])"""
     for out in ("x.csv", "new.parquet"):
         done = subprocess.run(
