@@ -71,6 +71,7 @@ def test_a_field_that_is_changed_or_added_changes_the_schema() -> None:
         ({"mechanism": {"name": SECRET}}, "mechanism.parameters"),
         ({"mechanism": {"name": [SECRET], "parameters": {}}}, "mechanism.name"),
         ({"mechanism": SECRET, "domain": SECRET}, "mechanism"),
+        ({"domain": 3}, "domain"),
         ({"records": True}, "records"),
         ({"relation": {"name": "replacement", "group": SECRET}}, "relation.group"),
         ({"unit": {"column": SECRET}}, "unit.max_records"),

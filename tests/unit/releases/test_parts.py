@@ -28,7 +28,6 @@ import discreet
 from discreet import Budget, Ledger, Output, release
 from discreet._core.random import seeded
 from discreet.cli.entry import run
-from discreet.confidential import confidential
 from discreet.domain import (
     Boolean,
     Category,
@@ -66,6 +65,10 @@ DOMAIN = Domain(
 )
 
 
+ASKED: dict[str, Any] = {"budget": Budget(epsilon=4.0), "size": 5000, "mechanism": "perturbed-histogram", "seed": 1}
+ASKED["accept"] = {"poor-utility"}
+
+
 def held(count: int = HELD) -> pl.DataFrame:
     rng = np.random.default_rng(1)
     days = pl.Series(rng.integers(0, 5, count)).cast(pl.Int32)
@@ -83,15 +86,8 @@ def held(count: int = HELD) -> pl.DataFrame:
 def released(
     out: Path, *, partitions: int = 4, partition_by: str | None = None, workers: Any = 1, **asked: Any
 ) -> discreet.Release:
-    how = {
-        "budget": Budget(epsilon=4.0),
-        "size": 5000,
-        "mechanism": "perturbed-histogram",
-        "seed": 1,
-        **asked,
-    }
     where = Output(out, partitions=partitions, partition_by=partition_by, workers=workers)
-    return discreet.release(held(), DOMAIN, out=where, accept={"poor-utility"}, **how)
+    return discreet.release(held(), DOMAIN, out=where, **{**ASKED, **asked})
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -194,9 +190,7 @@ def test_the_number_of_parts_changes_no_counts_of_a_stratified_release(whole: Pa
         counted = one.table().select(cells).sort(cells)
     with pytest.warns(ReleaseTakenForSample):
         assert_frame_equal(discreet.read(whole).table().select(cells).sort(cells), counted)
-    file = discreet.release(
-        held(), DOMAIN, Budget(epsilon=4.0), size=5000, mechanism="perturbed-histogram", seed=1, accept={"poor-utility"}
-    )
+    file = discreet.release(held(), DOMAIN, **ASKED)
     with pytest.warns(ReleaseTakenForSample):
         assert_frame_equal(file.table().select(cells).sort(cells), counted)
 
@@ -392,13 +386,7 @@ def test_parts_of_two_releases_are_told_apart(tmp_path: Path) -> None:
         released(tmp_path / name, seed=None)
     shutil.copy(part(tmp_path / "two", 0), part(tmp_path / "one", 0))
     found = digests(tmp_path / "one")
-    listed = json.loads((tmp_path / "one" / MANIFEST).read_text())
-    for one in listed["parts"]:
-        one["sha256"] = found[one["file"]]
-    (tmp_path / "one" / MANIFEST).write_text(json.dumps(listed))
-    facts = json.loads((tmp_path / "one" / "_certificate.json").read_text())
-    facts["released"]["tables"][0]["sha256"] = hashlib.sha256((tmp_path / "one" / MANIFEST).read_bytes()).hexdigest()
-    (tmp_path / "one" / "_certificate.json").write_text(json.dumps(facts))
+    relisted(tmp_path / "one", lambda parts: [one.update(sha256=found[one["file"]]) for one in parts])
     with pytest.raises(FileProblem, match=r"part-00000.parquet: it is from another release"):
         discreet.read(tmp_path / "one")
 
@@ -464,9 +452,7 @@ def test_every_declared_value_has_its_folder(tmp_path: Path) -> None:
     assert all(len([*(tmp_path / "out" / name).iterdir()]) == 2 for name in names)
     assert made.certificate.to_dict()["released"]["partitions"] == 14
     assert made.certificate.to_dict()["released"]["partition_by"] == "group"
-    plain = discreet.release(
-        held(), DOMAIN, Budget(epsilon=4.0), size=5000, mechanism="perturbed-histogram", seed=1, accept={"poor-utility"}
-    )
+    plain = discreet.release(held(), DOMAIN, **ASKED)
     with pytest.warns(ReleaseTakenForSample):
         read = discreet.read(tmp_path / "out").table()
     assert read.schema == plain.records.schema
@@ -608,6 +594,7 @@ MANY = Domain(columns={"a": Integer(lower=0, upper=9), "b": Integer(lower=0, upp
 HIDDEN = Domain(columns={"a": Integer(lower=0, upper=9), "_b": Boolean()})
 ALIKE = Domain(columns={"a": Integer(lower=0, upper=9), "b": Category(categories=["x", "X"])})
 COMPOSED = Domain(columns={"a": Integer(lower=0, upper=9), "b": Category(categories=["caf\u00e9", "cafe\u0301"])})
+LABELLED = {"mechanism": "stability-histogram", "budget": Budget(epsilon=4.0, delta=1e-6)}
 ALONE = Domain(columns={"a": Integer(lower=0, upper=9)})
 
 
@@ -627,12 +614,7 @@ ALONE = Domain(columns={"a": Integer(lower=0, upper=9)})
         (DOMAIN, {"partition_by": "age"}, {}, "several values"),
         (DOMAIN, {"partition_by": "age"}, {"mechanism": None}, "several values"),
         (DOMAIN, {"partition_by": "born", "partitions": 2001}, {}, "10,005|more than 10,000 files"),
-        (
-            OPEN,
-            {"partition_by": "word"},
-            {"mechanism": "stability-histogram", "budget": Budget(epsilon=4.0, delta=1e-6)},
-            "any number of values",
-        ),
+        (OPEN, {"partition_by": "word"}, LABELLED, "any number of values"),
         (MANY, {"partition_by": "b"}, {}, "5,001 cells"),
         (HIDDEN, {"partition_by": "_b"}, {}, "Rename the column"),
         (ALIKE, {"partition_by": "b"}, {}, "told apart"),
@@ -644,12 +626,7 @@ def test_what_has_no_parts_is_refused_before_anything_is_read(
     domain: Domain, output: dict[str, Any], asked: dict[str, Any], told: str, tmp_path: Path
 ) -> None:
     """The table is a file that is not there: had it been asked for, that would be the error."""
-    how = {
-        "budget": Budget(epsilon=4.0),
-        "size": 50,
-        "mechanism": "perturbed-histogram",
-        **asked,
-    }
+    how = {"budget": Budget(epsilon=4.0), "size": 50, "mechanism": "perturbed-histogram", **asked}
     with pytest.raises(DiscreetError, match=told):
         where = Output(**{"path": tmp_path / "out", "partitions": 2, **output})
         discreet.release(tmp_path / "nothing.parquet", domain, out=where, **how)
@@ -670,11 +647,7 @@ def test_models_have_no_parts(tmp_path: Path) -> None:
     visits = Domain(columns={"visits": Integer(lower=0, upper=99)})
     model = CensoredPosterior(PoissonMean(column="visits"), bound=1.0, grid={"mean": np.linspace(1.0, 50.0, 50)})
     with pytest.raises(ParameterError, match="cannot be released in parts"):
-        release(
-            confidential(pl.DataFrame({"visits": [1, 2]}), visits),
-            mechanism=model,
-            out=Output(tmp_path / "o", partitions=2),
-        )
+        release(pl.DataFrame({"visits": [1, 2]}), visits, mechanism=model, out=Output(tmp_path / "o", partitions=2))
 
 
 # -- the command ------------------------------------------------------------------------------------------------------
@@ -686,18 +659,13 @@ def test_the_command_writes_and_verifies_a_folder(tmp_path: Path, capsys: pytest
     domain = Domain(columns={name: DOMAIN.columns[name] for name in table.columns})
     (tmp_path / "d.toml").write_text(domain.to_toml())
     out = tmp_path / "out"
-    given = ["release", str(tmp_path / "t.parquet"), "--domain", str(tmp_path / "d.toml"), "--epsilon", "4"]
-    given += ["--mechanism", "perturbed-histogram", "--size", "500", "--partitions", "3", "--partition-by", "member"]
-    assert run([*given, "--out", f"{out}/"]) == 0
+    files = [str(tmp_path / "t.parquet"), "--domain", str(tmp_path / "d.toml")]
+    given = ["--mechanism", "perturbed-histogram", "--size", "500", "--partitions", "3", "--partition-by", "member"]
+    assert run(["release", *files, "--epsilon", "4", *given, "--out", f"{out}/"]) == 0
     said = capsys.readouterr().out
     assert f"wrote 500 records in 6 parts to {out} and the certificate to {out / '_certificate.json'}" in said
     assert run(["verify", str(out), "--recover"]) == 0
     assert "claims agree." in capsys.readouterr().out
     assert run(["estimate", str(out), "--column", "age", "--functional", "mean", "--draws", "20"]) == 0
     assert run(["report", str(out), "--out", str(tmp_path / "r.html")]) == 0
-    assert (
-        run(
-            ["compare", str(tmp_path / "t.parquet"), str(out), "--domain", str(tmp_path / "d.toml"), "--resamples", "5"]
-        )
-        == 0
-    )
+    assert run(["compare", files[0], str(out), *files[1:], "--resamples", "5"]) == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 import subprocess
@@ -12,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from killed_writers import held, put
 
 from discreet._core.files import new_folder, recover, require_settled, together
 from discreet.errors import FileProblem
@@ -24,18 +24,6 @@ def killed(what: str, where: Path) -> subprocess.CompletedProcess[str]:
     """Run the killer in an interpreter of its own: libraries with threads, which other tests load, warn of forks."""
     command = [sys.executable, str(KILLER), what, str(where)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)
-
-
-def put(pair: tuple[Path, Path], text: bytes) -> None:
-    with together(*pair) as (table, certificate):
-        table.write(text)
-        certificate.write(hashlib.sha256(text).hexdigest().encode())
-
-
-def held(pair: tuple[Path, Path]) -> bytes | None:
-    table, certificate = (path.read_bytes() if path.exists() else None for path in pair)
-    assert certificate == (None if table is None else hashlib.sha256(table).hexdigest().encode())
-    return table
 
 
 @pytest.fixture
