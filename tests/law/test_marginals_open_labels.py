@@ -17,7 +17,6 @@ import polars as pl
 import pytest
 from universes import WORDS, Floats, words
 
-import discreet
 from discreet._core.random import seeded
 from discreet.cli.entry import run
 from discreet.domain import Boolean, Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
@@ -29,7 +28,6 @@ from discreet.mechanisms.noise import GAUSSIAN
 from discreet.planner import plan
 from discreet.privacy import Budget, DiscreteGaussianPair, Relation
 from discreet.privacy.noise import ThresholdedGaussian
-from discreet.releases import verify
 
 Held = Mapping[str, int]
 RELATIONS = ("replacement", "add-remove")
@@ -596,20 +594,6 @@ def test_through_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert run(["release", *asked, "--counts", "--out", str(counts), "--mechanism", "marginals"]) == 0
     assert run(["verify", str(tmp_path / "counts.certificate.json"), "--data", str(counts)]) == 0
     assert "new_category_*" in pl.read_csv(counts)["town"].to_list()
-
-
-def test_add_remove_through_release() -> None:
-    made = discreet.release(
-        wide_table(5000),
-        WIDE,
-        Budget(epsilon=2.0, delta=1e-6),
-        size=300,
-        mechanism="marginals",
-        relation=discreet.AddRemove(records=5000),
-    )
-    assert made.certificate.to_dict()["relation"]["name"] == "add-remove"
-    assert all(check.agrees for check in verify(made.certificate))
-    assert made.records.height == 300
 
 
 def test_the_plan_takes_it() -> None:

@@ -32,10 +32,10 @@ from discreet.mechanisms.populations import Embedded
 from discreet.mechanisms.steps import StepsFile, steps_taken
 from discreet.planner import plan
 from discreet.planner.cells import said_before
-from discreet.privacy import Budget, DiscreteGaussianPair, Relation
+from discreet.privacy import Budget, Relation
 from discreet.privacy.algebra import power
 from discreet.privacy.noise import ThresholdedLaplace
-from discreet.releases import verify
+from discreet.releases import Release, verify
 from discreet.testing import (
     brute_force_profile,
     check_guarantee,
@@ -47,6 +47,7 @@ from discreet.testing import (
     neighbouring_pairs,
 )
 
+BUDGET = Budget(epsilon=1.0, delta=1e-6)
 EPSILONS = (0.0, 1e-3, 0.3, 1.0, 2.5, 5.0)
 LARGE = (0.0, 5.0, 15.0, 25.0, 35.0)  # of four counts with noise that is small enough to be listed
 
@@ -247,22 +248,14 @@ def test_a_release_by_units(kind: Any) -> None:
     people = pl.Series(np.repeat(np.arange(4000), 5), dtype=pl.Int32)
     named = people.cast(pl.String).cast(kind) if kind is pl.Categorical else people.cast(kind)
     table = pl.DataFrame(places.clip(0, 1), schema=["x", "y"]).with_columns(person=named)
-    facts: dict[str, Any] = {
-        "budget": Budget(epsilon=1.0, delta=1e-6),
-        "size": 500,
-        "unit": Unit("person", max_records=4),
-    }
-    facts |= {"mechanism": "private-evolution", "steps": 2, "population": 40, "api": "box", "unit_votes": 1}
-    made = discreet.release(table, square(), accept={"poor-utility"}, **facts)
+    unit = Unit("person", max_records=4)
+    made = released(table, size=500, unit=unit, population=40, api="box", unit_votes=1)
     assert made.certificate.to_dict()["records"] == 4000
     assert made.certificate.to_dict()["unit"] == {"column": "person", "max_records": 4}
     assert all(check.agrees for check in verify(made.certificate))
-    one = PrivateEvolution.calibrated(
-        Budget(epsilon=1.0, delta=1e-6), domain=square(), n=4000, steps=2, population=40, api="box"
-    )
-    assert made.certificate.to_dict()["mechanism"]["parameters"]["scale"] == pytest.approx(
-        one.scale
-    )  # as for one record
+    one = PrivateEvolution.calibrated(BUDGET, domain=square(), n=4000, steps=2, population=40, api="box")
+    scale = made.certificate.to_dict()["mechanism"]["parameters"]["scale"]
+    assert scale == pytest.approx(one.scale)  # as for one record
     assert abs(made.records["x"].mean() - 0.2) < 0.1
 
 
@@ -274,9 +267,8 @@ def test_a_table_by_units_is_for_votes_of_units_alone() -> None:
     for closed, other in ((by_unit, two), (records, replace(three, unit_votes=1))):
         with pytest.raises(ParameterError, match="read by units"):
             release(closed, mechanism=other, size=3, accept={"poor-utility"})
-    asked: dict[str, Any] = {"budget": Budget(epsilon=1.0, delta=1e-6), "size": 5, "mechanism": "private-evolution"}
     with pytest.raises(ParameterError, match="privacy unit"):
-        discreet.release(table.drop("who"), line(2), unit_votes=1, **asked)
+        released(table.drop("who"), line(2), size=5, unit_votes=1)
 
 
 def test_units_are_kept_whole_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -413,6 +405,11 @@ def square() -> Domain:
     return Domain(columns={"x": Numeric(lower=0.0, upper=1.0), "y": Numeric(lower=0.0, upper=1.0)})
 
 
+def released(table: Any, domain: Domain | None = None, **asked: Any) -> Release:
+    usual = {"budget": BUDGET, "mechanism": "private-evolution", "steps": 2, "population": 20}
+    return release(table, domain or square(), accept={"poor-utility"}, **{**usual, **asked})
+
+
 def points(n: int, seed: int = 3) -> pl.DataFrame:
     rng = np.random.default_rng(seed)
     return pl.DataFrame({"x": rng.beta(2, 8, n), "y": rng.beta(8, 2, n)})
@@ -424,24 +421,12 @@ def test_it_moves_towards_the_table(variant: str, sampling: str) -> None:
     from scipy.stats import wasserstein_distance
 
     table = points(20_000)
-    made = {
-        steps: discreet.release(
-            table,
-            square(),
-            Budget(epsilon=2.0, delta=1e-6),
-            size=2_000,
-            mechanism="private-evolution",
-            api="box",
-            variant=variant,
-            sampling=sampling,
-            steps=steps,
-            population=200,
-            seed=5,
-            accept={"poor-utility"},
-        )
-        for steps in (0, 5)
-    }
-    far, near = (sum(wasserstein_distance(table[c], one.records[c]) for c in "xy") for one in made.values())
+    asked = {"api": "box", "variant": variant, "sampling": sampling, "population": 200, "size": 2_000, "seed": 5}
+    budget = Budget(epsilon=2.0, delta=1e-6)
+    far, near = (
+        sum(wasserstein_distance(table[c], made.records[c]) for c in "xy")
+        for made in (released(table, budget=budget, steps=steps, **asked) for steps in (0, 5))
+    )
     assert near < 0.1 * far
 
 
@@ -460,16 +445,15 @@ def test_it_moves_towards_the_table(variant: str, sampling: str) -> None:
     ],
 )
 def test_calibration_is_tight(noise: str, relation: str) -> None:
-    budget = Budget(epsilon=1.0, delta=1e-6)
     made = PrivateEvolution.calibrated(
-        budget, domain=square(), n=10_000, api="box", noise=noise, relation=relation, steps=2
+        BUDGET, domain=square(), n=10_000, api="box", noise=noise, relation=relation, steps=2
     )
     guarantee = made.guarantee(Relation(name=relation), n=10_000)  # type: ignore[arg-type]
-    assert guarantee.meets(budget)
+    assert guarantee.meets(BUDGET)
     less = (
         replace(made, threshold=made.threshold - 1) if noise == "laplace" else replace(made, scale=made.scale * 0.999)
     )
-    assert not less.guarantee(Relation(name=relation), n=10_000).meets(budget)  # type: ignore[arg-type]
+    assert not less.guarantee(Relation(name=relation), n=10_000).meets(BUDGET)  # type: ignore[arg-type]
     assert made.steps == 2
     assert 1 <= made.population < 10_000
 
@@ -491,34 +475,16 @@ def test_few_steps_are_taken_with_the_numbers_of_the_theory() -> None:
 
 def test_a_release_is_certified_and_recomputed(tmp_path: Path) -> None:
     out = tmp_path / "z.parquet"
-    facts = {"mechanism": "private-evolution", "steps": 2, "population": 20, "accept": {"poor-utility"}}
     said: list[str] = []
-    made = discreet.release(
-        points(3000),
-        square(),
-        Budget(epsilon=1.0, delta=1e-6),
-        size=500,
-        out=out,
-        watch=discreet.Watch(announce=said.append),
-        **facts,
-    )
+    made = released(points(3000), size=500, out=out, watch=discreet.Watch(announce=said.append))
     assert all(check.agrees for check in verify(made.certificate, data=out))
     assert made.certificate.to_dict()["mechanism"]["parameters"]["api"]["name"] == "table"
     assert "2 steps of" in " ".join(said)
     assert "hierarchical-histogram is predicted" in " ".join(said)
 
 
-def test_a_certificate_of_a_users_api_is_recomputed_without_it() -> None:
-    mechanism = evolution(3, PrivateEvolution, records=4, steps=2)
-    table = confidential(pl.DataFrame({"cell": [0, 1, 1, 2]}), mechanism.domain)
-    made = release(table, mechanism=mechanism, size=3, accept={"poor-utility"})
-    assert all(check.agrees for check in verify(made.certificate))
-
-
 def test_add_remove_keeps_the_number_of_records(tmp_path: Path) -> None:
-    facts: dict[str, Any] = {"budget": Budget(epsilon=1.0, delta=1e-6), "size": 100, "accept": {"poor-utility"}}
-    facts |= {"mechanism": "private-evolution", "steps": 2, "population": 20}
-    made = discreet.release(points(3001), square(), relation=discreet.AddRemove(records=3000), **facts)
+    made = released(points(3001), size=100, relation=discreet.AddRemove(records=3000))
     assert made.certificate.to_dict()["relation"]["name"] == "add-remove"
     assert made.certificate.to_dict()["records"] == 3000
     assert "3001" not in made.certificate.to_json()
@@ -532,15 +498,9 @@ def test_add_remove_keeps_the_number_of_records(tmp_path: Path) -> None:
 
 def test_under_add_remove_an_empty_table_is_a_table(tmp_path: Path) -> None:
     points(5).clear().write_parquet(tmp_path / "none.parquet")
-    facts: dict[str, Any] = {
-        "budget": Budget(epsilon=1.0, delta=1e-6),
-        "size": 50,
-        "accept": {"poor-utility"},
-        "api": "box",
-    }
-    facts |= {"mechanism": "private-evolution", "steps": 2, "population": 5, "relation": discreet.AddRemove(records=40)}
     for table in (points(5).clear(), tmp_path / "none.parquet"):
-        assert discreet.release(table, square(), **facts).records.shape == (50, 2)
+        made = released(table, size=50, api="box", population=5, relation=discreet.AddRemove(records=40))
+        assert made.records.shape == (50, 2)
 
 
 def test_a_declared_number_far_off_does_no_harm() -> None:
@@ -773,10 +733,8 @@ def test_mixed_tables() -> None:
     domain = Domain(columns={"a": Category(categories=["u", "v", "w"]), "b": Integer(lower=0, upper=9)})
     rng = np.random.default_rng(0)
     table = pl.DataFrame({"a": rng.choice(["u", "v"], 4000), "b": rng.integers(7, 10, 4000)})
-    facts: dict[str, Any] = {"steps": 3, "population": 30, "seed": 1, "accept": {"poor-utility"}}
-    made = discreet.release(
-        table, domain, Budget(epsilon=2.0, delta=1e-6), size=1000, mechanism="private-evolution", **facts
-    )
+    budget = Budget(epsilon=2.0, delta=1e-6)
+    made = released(table, domain, budget=budget, size=1000, steps=3, population=30, seed=1)
     assert made.records.schema == table.schema
     assert (made.records["b"] >= 6).mean() > 0.8
     assert (made.records["a"] != "w").mean() > 0.8
@@ -790,12 +748,6 @@ def test_a_prediction_that_would_take_minutes_is_not_made() -> None:
     large = PrivateEvolution.calibrated(budget, population=400, **facts)
     assert large.forecast(90_000).slow
     assert "is not predicted" in said_before(large, Request(budget=budget, size=90_000), n=90_000)[-1]
-    (option,) = plan(domain, Budget(epsilon=1.0, delta=1e-6), records=90_000, mechanisms=["private-evolution"]).options
+    (option,) = plan(domain, budget, records=90_000, mechanisms=["private-evolution"]).options
     assert "by name" in str(option.refused)
     assert not PrivateEvolution.calibrated(budget, population=40, **facts).forecast(90_000).slow
-
-
-def test_gaussian_profile_is_the_pairs() -> None:
-    pair = DiscreteGaussianPair(scale=5.0, group=2, counts=6)
-    guarantee = evolution(2, PrivateEvolution, steps=3, scale=5.0).guarantee(Relation(group=2), n=9)
-    assert guarantee.delta(1.0) == pair.delta(1.0)

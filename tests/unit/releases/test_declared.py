@@ -150,14 +150,9 @@ def test_a_certificate_of_what_does_not_keep_it_does_not_verify(tmp_path: Path) 
 def test_the_command_refuses_with_status_two(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     FRAME.write_parquet(tmp_path / "data.parquet")
     (tmp_path / "domain.toml").write_text(DOMAIN.to_toml())
-    files = [
-        str(tmp_path / "data.parquet"),
-        "--domain",
-        str(tmp_path / "domain.toml"),
-        "--out",
-        str(tmp_path / "o.csv"),
-    ]
-    assert run(["release", *files, "--epsilon", "1", "--size", "9", "--mechanism", "smoothed-histogram"]) == 2
+    files = [str(tmp_path / "data.parquet"), "--domain", str(tmp_path / "domain.toml")]
+    asked = ["--epsilon", "1", "--size", "9", "--mechanism", "smoothed-histogram", "--out", str(tmp_path / "o.csv")]
+    assert run(["release", *files, *asked]) == 2
     assert REFUSED in capsys.readouterr().err
     assert not (tmp_path / "o.csv").exists()
 
