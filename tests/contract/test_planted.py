@@ -95,7 +95,6 @@ class DropsSampling(Sound):
         return {"scale": self.scale}
 
 
-@dataclass(frozen=True, kw_only=True)
 class ForgetsSampling(Sound):
     """States a default instead of its own value."""
 
@@ -103,27 +102,23 @@ class ForgetsSampling(Sound):
         return {"scale": self.scale, "sampling": "stratified"}
 
 
-@dataclass(frozen=True, kw_only=True)
 class RoundsScale(Sound):
     def parameters(self) -> dict[str, Any]:
         return {"scale": round(self.scale, 3), "sampling": self.sampling}
 
 
-@dataclass(frozen=True, kw_only=True)
 class IgnoresGroup(Sound):
     @classmethod
     def calibrated(cls, budget: Budget, *, group: int = 1, **rest: Any) -> Sound:
         return super().calibrated(budget, **rest)
 
 
-@dataclass(frozen=True, kw_only=True)
 class IgnoresGroupOfAGivenScale(Sound):
     @classmethod
     def calibrated(cls, budget: Budget, *, group: int = 1, **rest: Any) -> Sound:
         return super().calibrated(budget, group=1 if "scale" in rest else group, **rest)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ForgetsAChoice(Sound):
     @classmethod
     def calibrated(cls, budget: Budget, **rest: Any) -> Sound:
@@ -146,26 +141,22 @@ class Chosen(Sound):
         return PROJECTIONS[self.projection](self.cells, self.records)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ForgetsTheLaw(Chosen):
     def parameters(self) -> dict[str, Any]:
         return super().parameters() | {"noise": "gaussian"}
 
 
-@dataclass(frozen=True, kw_only=True)
 class ForgetsTheProjection(Chosen):
     def parameters(self) -> dict[str, Any]:
         return super().parameters() | {"projection": "clip"}
 
 
-@dataclass(frozen=True, kw_only=True)
 class ForgetsAChosenProjection(Chosen):
     @classmethod
     def calibrated(cls, budget: Budget, **rest: Any) -> Sound:
         return super().calibrated(budget, **{**rest, "projection": "clip"})
 
 
-@dataclass(frozen=True, kw_only=True)
 class ForgetsAChosenLaw(Chosen):
     @classmethod
     def calibrated(cls, budget: Budget, **rest: Any) -> Sound:
@@ -183,13 +174,11 @@ class StatesNoShare(Sound):
         return replace(super().forecast(n), lost=0.0)
 
 
-@dataclass(frozen=True, kw_only=True)
 class PredictsWithoutNoise(Sound):
     def predictive(self, shares: Any, **rest: Any) -> Any:
         return np.append(shares, 0.0)
 
 
-@dataclass(frozen=True, kw_only=True)
 class PredictsNoise(Sound):
     """All of it where the mechanism keeps some of the table."""
 
@@ -197,13 +186,11 @@ class PredictsNoise(Sound):
         return np.append(0.0 * shares[:-1], [1.0, 0.0])
 
 
-@dataclass(frozen=True, kw_only=True)
 class PredictsNoProbabilities(Sound):
     def predictive(self, shares: Any, **rest: Any) -> Any:
         return 0.9 * super().predictive(shares, **rest)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Biased(Sound):
     """A kernel of its own under inherited estimates: a fortieth too low, with two thirds of the noise."""
 
@@ -212,7 +199,6 @@ class Biased(Sound):
         return np.rint(0.975 * counts + 0.667 * (super().kernel(x, rng=rng) - counts)).astype(np.int64)
 
 
-@dataclass(frozen=True, kw_only=True)
 class QuieterThanStated(Sound):
     """Unbiased, with three fifths of the noise that the inherited standard error states."""
 
@@ -221,7 +207,6 @@ class QuieterThanStated(Sound):
         return np.rint(counts + 0.6 * (super().kernel(x, rng=rng) - counts)).astype(np.int64)
 
 
-@dataclass(frozen=True, kw_only=True)
 class NoisierThanStated(Sound):
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
         counts = self._counts(x)
@@ -231,7 +216,6 @@ class NoisierThanStated(Sound):
 # -- what is public ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
 class NamesACell(Sound):
     """An error that quotes the table."""
 
@@ -241,7 +225,6 @@ class NamesACell(Sound):
         return super().kernel(x, rng=rng)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ChainsACell(Sound):
     """An error whose own text is constant, chained to one that quotes the table."""
 
@@ -252,7 +235,6 @@ class ChainsACell(Sound):
             raise ParameterError("it cannot be done")  # noqa: B904  # the defect
 
 
-@dataclass(frozen=True, kw_only=True)
 class WarnsOfATable(Sound):
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
         if x.distinct == 1:
@@ -260,7 +242,6 @@ class WarnsOfATable(Sound):
         return super().kernel(x, rng=rng)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReleasesFewer(Sound):
     """Fewer records where few cells are held."""
 
@@ -284,7 +265,6 @@ class Fewer(Reading):
         return self.whole.estimates()
 
 
-@dataclass(frozen=True, kw_only=True)
 class RemembersTheTable(Sound):
     """A parameter that the kernel changes."""
 

@@ -20,10 +20,12 @@ KILLER = Path(__file__).with_name("killed_writers.py")
 CALLS = ("open", "replace", "rename", "unlink", "fsync", "fchmod", "mkdir")
 
 
-def killed(what: str, where: Path) -> subprocess.CompletedProcess[str]:
+def killed(what: str, where: Path, status: int = 0) -> str:
     """Run the killer in an interpreter of its own: libraries with threads, which other tests load, warn of forks."""
     command = [sys.executable, str(KILLER), what, str(where)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)
+    assert done.returncode == status, done.stderr
+    return done.stderr if status else done.stdout
 
 
 @pytest.fixture
@@ -35,28 +37,21 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_killed_at_every_step_a_pair_or_a_folder_is_old_or_new_or_refused(tmp_path: Path) -> None:
-    done = killed("kills", tmp_path / "w")
-    assert done.returncode == 0, done.stderr
-    writes, recoveries, folders = map(int, done.stdout.split())
+    writes, recoveries, folders = map(int, killed("kills", tmp_path / "w").split())
     assert min(writes, recoveries) > 100
     assert folders > 25
 
 
 def test_the_main_job_killed_leaves_a_table_with_its_certificate_or_is_refused(tmp_path: Path) -> None:
-    done = killed("releases", tmp_path / "w")
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 20
+    assert int(killed("releases", tmp_path / "w")) > 20
 
 
 def test_the_killer_finds_two_plain_renames(tmp_path: Path) -> None:
-    done = killed("planted", tmp_path / "w")
-    assert done.returncode == 1
-    assert "AssertionError" in done.stderr
+    assert "AssertionError" in killed("planted", tmp_path / "w", 1)
 
 
 def test_writers_at_once_leave_one_whole_pair(tmp_path: Path) -> None:
-    done = killed("at once", tmp_path / "w")
-    assert done.returncode == 0, done.stderr
+    killed("at once", tmp_path / "w")
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, number: int, error: BaseException, *, for_good: bool) -> list[int]:
