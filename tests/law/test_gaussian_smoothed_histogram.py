@@ -23,9 +23,10 @@ def made(k: int, n: int, scale: float, mixing: float = 0.25) -> GaussianSmoothed
     return GaussianSmoothedHistogram(domain=line(k), records=n, scale=scale, mixing=mixing)
 
 
-@pytest.mark.parametrize("scale", [0.5, 1.25, 3.0])
-def test_every_pair_of_neighbours(scale: float) -> None:
-    mechanism = made(2, 2, scale)
+@pytest.mark.parametrize(("cells", "scale"), [*((2, scale) for scale in (0.5, 1.25, 3.0)), (3, 0.4)])
+def test_every_pair_of_neighbours(cells: int, scale: float) -> None:
+    """On three cells a third one keeps its own, and groups split over cells."""
+    mechanism = made(cells, 2, scale)
     check_law_sums_to_one(mechanism, Counts.of_cells([0, 1]))
     for group in (1, 2):
         check_guarantee(mechanism, n=2, group=group)
@@ -34,18 +35,11 @@ def test_every_pair_of_neighbours(scale: float) -> None:
     assert guarantee.theorem == "T6"
 
 
-def test_every_pair_of_neighbours_on_three_cells() -> None:
-    """A record that moves between two cells, with a third one that keeps its own; groups split over cells."""
-    mechanism = made(3, 2, 0.4)
-    for group in (1, 2):
-        check_guarantee(mechanism, n=2, group=group)
-    check_twin_is_caught(mechanism, replace(mechanism, scale=0.4 / 2), n=1)
-
-
-def test_twins_are_caught() -> None:
-    mechanism = made(2, 2, 1.25)
-    for less in (0.5, 0.999):
-        check_twin_is_caught(mechanism, replace(mechanism, scale=1.25 * less), n=2)
+@pytest.mark.parametrize(("mechanism", "less", "n"), [
+    (made(2, 2, 1.25), 0.5, 2), (made(2, 2, 1.25), 0.999, 2), (made(3, 2, 0.4), 0.5, 1),
+])  # fmt: skip
+def test_twins_are_caught(mechanism: GaussianSmoothedHistogram, less: float, n: int) -> None:
+    check_twin_is_caught(mechanism, replace(mechanism, scale=less * mechanism.scale), n=n)
 
 
 def test_the_kernel_follows_its_law() -> None:

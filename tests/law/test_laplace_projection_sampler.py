@@ -29,9 +29,10 @@ def made(k: int, n: int, scale: float) -> LaplaceProjectionSampler:
     return LaplaceProjectionSampler(domain=line(k), records=n, scale=scale)
 
 
-@pytest.mark.parametrize("scale", [0.4, 0.75, 2.0])
-def test_every_pair_of_neighbours(scale: float) -> None:
-    mechanism = made(2, 2, scale)
+@pytest.mark.parametrize(("cells", "scale"), [*((2, scale) for scale in (0.4, 0.75, 2.0)), (3, 0.25)])
+def test_every_pair_of_neighbours(cells: int, scale: float) -> None:
+    """On three cells a third one keeps its own, and groups split over cells."""
+    mechanism = made(cells, 2, scale)
     check_law_sums_to_one(mechanism, Counts.of_cells([0, 1]))
     for group in (1, 2):
         check_guarantee(mechanism, n=2, group=group)
@@ -41,18 +42,11 @@ def test_every_pair_of_neighbours(scale: float) -> None:
     assert guarantee.epsilon(0.0) == pytest.approx(2.0 / scale)
 
 
-def test_every_pair_of_neighbours_on_three_cells() -> None:
-    """A record that moves between two cells, with a third one that keeps its own; groups split over cells."""
-    mechanism = made(3, 2, 0.25)
-    for group in (1, 2):
-        check_guarantee(mechanism, n=2, group=group)
-    check_twin_is_caught(mechanism, replace(mechanism, scale=0.25 / 2), n=1)
-
-
-def test_twins_are_caught() -> None:
-    mechanism = made(2, 2, 0.75)
-    for less in (0.5, 0.999):
-        check_twin_is_caught(mechanism, replace(mechanism, scale=0.75 * less), n=2)
+@pytest.mark.parametrize(("mechanism", "less", "n"), [
+    (made(2, 2, 0.75), 0.5, 2), (made(2, 2, 0.75), 0.999, 2), (made(3, 2, 0.25), 0.5, 1),
+])  # fmt: skip
+def test_twins_are_caught(mechanism: LaplaceProjectionSampler, less: float, n: int) -> None:
+    check_twin_is_caught(mechanism, replace(mechanism, scale=less * mechanism.scale), n=n)
 
 
 def test_the_kernel_follows_its_law() -> None:
