@@ -292,15 +292,11 @@ def test_what_is_given_is_kept_or_refused_by_its_own_name() -> None:
     for outside in (0.0, -1.0, 51.0, 1e-7, "much"):
         with pytest.raises(ParameterError, match="draw_epsilon"):
             calibrated(size=1, draw_epsilon=outside)
+    with pytest.raises(ParameterError, match="schedule"):
+        calibrated(size=1, schedule="corrected")
 
 
 def test_where_all_is_obscured_nothing_is_revealed() -> None:
     mechanism = DataSpecificRevealOrObscure(domain=line(10**12), size=5, draw_epsilon=0.01)
     assert mechanism.probabilities(10)[0] == 1.0
     assert mechanism.guarantee(n=10).epsilon(0.0) == 0.0
-
-
-@pytest.mark.parametrize("facts", [{"draw_epsilon": 0.0}, {"draw_epsilon": 51.0}, {"schedule": "corrected"}])
-def test_bad_parameters(facts: dict[str, Any]) -> None:
-    with pytest.raises(ParameterError):
-        DataSpecificRevealOrObscure(**{"domain": line(3), "size": 1, "draw_epsilon": 1.0, **facts})

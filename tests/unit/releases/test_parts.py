@@ -271,78 +271,37 @@ def part(folder: Path, number: int) -> Path:
     return folder / f"part-{number:05}.parquet"
 
 
-def missing(folder: Path) -> str:
-    part(folder, 2).unlink()
-    return "part-00002.parquet: it is missing"
-
-
-def extra(folder: Path) -> str:
-    pl.DataFrame({"age": [1]}).write_parquet(folder / "more.parquet")
-    return "more.parquet: it is not part of the release"
-
-
-def doubled(folder: Path) -> str:
-    shutil.copy(part(folder, 1), part(folder, 9))
-    return "part-00009.parquet: it is not part of the release, but a copy of part-00001.parquet"
-
-
-def copied_over(folder: Path) -> str:
-    shutil.copy(part(folder, 1), part(folder, 3))
-    return "part-00003.parquet: it is not the file that was written, but holds part-00001.parquet"
-
-
-def swapped(folder: Path) -> str:
+def swapped(folder: Path) -> None:
     part(folder, 0).rename(folder / "aside")
     part(folder, 1).rename(part(folder, 0))
     (folder / "aside").rename(part(folder, 1))
-    return "part-00000.parquet: it is not the file that was written, but holds part-00001.parquet"
 
 
-def changed(folder: Path) -> str:
+def changed(folder: Path) -> None:
     frame = pl.read_parquet(part(folder, 3))
     frame.with_columns(age=pl.col("age") + 1).write_parquet(part(folder, 3))
-    return "part-00003.parquet: it is not the file that was written"
 
 
-def another_list(folder: Path) -> str:
+def another_list(folder: Path) -> None:
     listed = json.loads((folder / MANIFEST).read_text())
     listed["parts"][0]["rows"] += 1
     (folder / MANIFEST).write_text(json.dumps(listed))
-    return f"{MANIFEST} is not the file that its certificate was written for"
 
 
-def no_list(folder: Path) -> str:
-    (folder / MANIFEST).unlink()
-    return f"{MANIFEST} is missing"
-
-
-def hidden(folder: Path) -> str:
-    """DuckDB reads it as *.parquet, Spark passes it over."""
-    pl.DataFrame({"age": [1]}).write_parquet(folder / "_more.parquet")
-    return "_more.parquet: it is not part of the release"
-
-
-def below_a_hidden_folder(folder: Path) -> str:
+def below_a_hidden_folder(folder: Path) -> None:
     (folder / "_more").mkdir()
     shutil.copy(part(folder, 1), folder / "_more" / "again.parquet")
-    return "_more/again.parquet: it is not part of the release, but a copy of part-00001.parquet"
 
 
-def linked_folder(folder: Path) -> str:
+def linked_folder(folder: Path) -> None:
     """Arrow and DuckDB read what is behind it."""
     other = folder.parent / "other"
     other.mkdir()
-    pl.DataFrame({"age": [1]}).write_parquet(other / "more.parquet")
+    MORE.write_parquet(other / "more.parquet")
     (folder / "aside").symlink_to(other)
-    return "aside: it is not part of the release"
 
 
-def link_to_nothing(folder: Path) -> str:
-    (folder / "more.parquet").symlink_to(folder / "nothing")
-    return "more.parquet: it is not part of the release"
-
-
-def relisted(folder: Path, change: Callable[[list[dict[str, Any]]], None]) -> None:
+def relisted(folder: Path, change: Callable[[list[dict[str, Any]]], Any]) -> None:
     """Change the list of parts, and make the certificate agree with it."""
     listed = json.loads((folder / MANIFEST).read_text())
     change(listed["parts"])
@@ -352,25 +311,51 @@ def relisted(folder: Path, change: Callable[[list[dict[str, Any]]], None]) -> No
     (folder / "_certificate.json").write_text(json.dumps(facts))
 
 
-def listed_twice(folder: Path) -> str:
+def listed_twice(folder: Path) -> None:
     relisted(folder, lambda parts: parts.append({**parts[0], "file": parts[0]["file"].upper()}))
-    return f"{MANIFEST} lists a part twice"
 
 
-def other_rows(folder: Path) -> str:
-    relisted(folder, lambda parts: parts[1].update(rows=7))
-    return "part-00001.parquet: it has another number of rows than its list says"
+MORE = pl.DataFrame({"age": [1]})
+FOREIGN, OTHER_FILE = "it is not part of the release", "it is not the file that was written"
+SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "missing": (lambda folder: part(folder, 2).unlink(), "part-00002.parquet: it is missing"),
+    "extra": (lambda folder: MORE.write_parquet(folder / "more.parquet"), f"more.parquet: {FOREIGN}"),
+    "doubled": (
+        lambda folder: shutil.copy(part(folder, 1), part(folder, 9)),
+        f"part-00009.parquet: {FOREIGN}, but a copy of part-00001.parquet",
+    ),
+    "copied over": (
+        lambda folder: shutil.copy(part(folder, 1), part(folder, 3)),
+        f"part-00003.parquet: {OTHER_FILE}, but holds part-00001.parquet",
+    ),
+    "swapped": (swapped, f"part-00000.parquet: {OTHER_FILE}, but holds part-00001.parquet"),
+    "changed": (changed, f"part-00003.parquet: {OTHER_FILE}"),
+    "another list": (another_list, f"{MANIFEST} is not the file that its certificate was written for"),
+    "no list": (lambda folder: (folder / MANIFEST).unlink(), f"{MANIFEST} is missing"),
+    # DuckDB reads it as *.parquet, Spark passes it over
+    "hidden": (lambda folder: MORE.write_parquet(folder / "_more.parquet"), f"_more.parquet: {FOREIGN}"),
+    "below a hidden folder": (
+        below_a_hidden_folder,
+        f"_more/again.parquet: {FOREIGN}, but a copy of part-00001.parquet",
+    ),
+    "linked folder": (linked_folder, f"aside: {FOREIGN}"),
+    "link to nothing": (
+        lambda folder: (folder / "more.parquet").symlink_to(folder / "nothing"),
+        f"more.parquet: {FOREIGN}",
+    ),
+    "listed twice": (listed_twice, f"{MANIFEST} lists a part twice"),
+    "other rows": (
+        lambda folder: relisted(folder, lambda parts: parts[1].update(rows=7)),
+        "part-00001.parquet: it has another number of rows than its list says",
+    ),
+}
 
 
-SPOILT = [missing, extra, doubled, copied_over, swapped, changed, another_list, no_list]
-SPOILT += [hidden, below_a_hidden_folder, linked_folder, link_to_nothing, listed_twice, other_rows]
-
-
-@pytest.mark.parametrize("spoil", SPOILT)
+@pytest.mark.parametrize(("spoil", "told"), SPOILT.values(), ids=SPOILT.keys())
 def test_a_folder_that_was_spoilt_is_refused(
-    spoil: Callable[[Path], str], copy: Path, capsys: pytest.CaptureFixture[str]
+    spoil: Callable[[Path], Any], told: str, copy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = spoil(copy)
+    spoil(copy)
     with pytest.raises(FileProblem) as refused:
         discreet.read(copy)
     assert told in str(refused.value)
