@@ -20,7 +20,7 @@ from discreet._core.random import secure, seeded
 from discreet.domain import Category, Counts, Domain, Numeric, OpenLabels, Records
 from discreet.domain.records import Commonness
 from discreet.errors import Infeasible, ParameterError, PoorUtility
-from discreet.mechanisms import Mechanism, StabilityHistogram
+from discreet.mechanisms import Mechanism, StabilisedPitmanYor, StabilityHistogram
 from discreet.mechanisms.noise import LAPLACE
 from discreet.papers.pe25 import stability_histogram_proposition_4_1
 from discreet.privacy import Budget, DiscreteLaplacePair, Relation
@@ -205,18 +205,20 @@ def test_labels_come_in_an_order_that_says_nothing() -> None:
     assert first_label(twin, table, 400) == 400
 
 
-def test_a_label_of_one_person_never_appears() -> None:
+@pytest.mark.parametrize(("kind", "fixed"), [(StabilityHistogram, {}), (StabilisedPitmanYor, {"discount": 0.25})])
+def test_a_label_of_one_person_never_appears(kind: Any, fixed: dict[str, float]) -> None:
     """Each of 20 planted labels appears with probability 7.8e-10: over 1,000 releases this fails at rate 1.6e-5."""
-    mechanism = StabilityHistogram.calibrated(Budget(epsilon=1.0, delta=1e-9), domain=WORDS, n=720)
+    mechanism = kind.calibrated(Budget(epsilon=1.0, delta=1e-9), domain=WORDS, n=720, **fixed)
     alone = {f"only person {i}": 1 for i in range(20)}
     table = words({"many": 500, "some": 200, **alone})
     rng = secure()
     released: Counter[str] = Counter()
     for _ in range(1000):
         kept = mechanism.kernel(table, rng=rng)
-        for chunk in mechanism.reading(kept, n=720).draw(20, rng=rng):
+        for chunk in mechanism.reading(kept, n=720).draw(720, rng=rng):
             released.update(set(chunk.columns[0].tolist()))
-    assert released["many"] == 1000
+    assert released["many"] == released["some"] == 1000
+    assert (released["new_category_1"] > 900) == bool(fixed)  # the urn opens new values in their place
     assert not released.keys() & alone.keys()
     loose = replace(mechanism, threshold=2)  # without a threshold to speak of they do
     assert {*loose.kernel(table, rng=rng).records.columns[0].tolist()} & alone.keys()

@@ -7,7 +7,7 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -124,7 +124,7 @@ def test_where_nothing_works_any_more_readers_refuse_and_the_next_run_settles_it
     assert refused > 5
 
 
-def begun(monkeypatch: pytest.MonkeyPatch, names: int) -> None:
+def interrupted(monkeypatch: pytest.MonkeyPatch, names: int, act: Callable[[], None]) -> None:
     """Let a write die when it has given so many names: whatever comes next fails."""
     calls, real = iter(range(names)), os.replace
 
@@ -136,8 +136,10 @@ def begun(monkeypatch: pytest.MonkeyPatch, names: int) -> None:
     def unlink(*_: object, **__: object) -> None:
         raise OSError(errno.EIO, "broken")
 
-    monkeypatch.setattr(os, "replace", replace)
-    monkeypatch.setattr(os, "unlink", unlink)
+    with monkeypatch.context() as patched, pytest.raises(FileProblem, match="interrupted"):
+        patched.setattr(os, "replace", replace)
+        patched.setattr(os, "unlink", unlink)
+        act()
 
 
 def later(path: Path) -> None:
@@ -152,10 +154,7 @@ def later(path: Path) -> None:
 
 @pytest.mark.parametrize("names", [0, 1])
 def test_a_file_put_in_the_way_of_a_recovery_is_not_touched(pair, monkeypatch, names: int) -> None:
-    with monkeypatch.context() as patched:
-        begun(patched, names)
-        with pytest.raises(FileProblem, match="interrupted"):
-            put(pair, b"newer")
+    interrupted(monkeypatch, names, lambda: put(pair, b"newer"))
     for path in pair[:1] if names else ():
         with pytest.raises(FileProblem, match="interrupted"):
             require_settled(path)
@@ -176,10 +175,7 @@ def test_an_old_pair_is_read_until_its_certificate_is_replaced(tmp_path, monkeyp
     pair = tmp_path / "x.csv", tmp_path / "x.certificate.json"
     put(pair, b"old")
     for names in range(2):
-        with monkeypatch.context() as patched:
-            begun(patched, names)
-            with pytest.raises(FileProblem, match="interrupted"):
-                put(pair, b"new")
+        interrupted(monkeypatch, names, lambda: put(pair, b"new"))
         if names == 0:
             assert held(pair) == b"old"
             for path in pair:
@@ -201,10 +197,7 @@ def test_a_set_of_three_is_refused_while_one_is_new(tmp_path, monkeypatch) -> No
 
     for names in range(3):
         write(b"old")
-        with monkeypatch.context() as patched:
-            begun(patched, names)
-            with pytest.raises(FileProblem, match="interrupted"):
-                write(b"new")
+        interrupted(monkeypatch, names, lambda: write(b"new"))
         for place, path in enumerate(three):
             assert path.read_bytes() == (b"old" if place < 3 - names else b"new")
             if names and place < 3 - names:
@@ -217,10 +210,7 @@ def test_a_set_of_three_is_refused_while_one_is_new(tmp_path, monkeypatch) -> No
 
 
 def test_what_waits_for_other_names_is_refused(pair, monkeypatch) -> None:
-    with monkeypatch.context() as patched:
-        begun(patched, 1)
-        with pytest.raises(FileProblem, match="interrupted"):
-            put(pair, b"new")
+    interrupted(monkeypatch, 1, lambda: put(pair, b"new"))
     for others in (pair[:1], (pair[0], pair[0].with_name("another.json")), (pair[0].with_name("y"), pair[0])):
         with pytest.raises(FileProblem, match="interrupted"):
             recover(*others)
