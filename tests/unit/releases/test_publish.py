@@ -200,13 +200,6 @@ def test_streaming_to_a_file_returns_no_records(tmp_path: Path) -> None:
         (DirichletMultinomial(domain=AGES, size=5, prior=500.0), {}, PoorUtility),
         (UrnHistogram(domain=AGES, size=5, strength=8001.0), {}, PoorUtility),
         (DirichletMultinomial(domain=AGES, size=5, prior=0.5), {"size": 6}, ParameterError),
-        (PerturbedHistogram(domain=AGES, records=2000, scale=2.0), {}, ParameterError),
-        (PerturbedHistogram(domain=AGES, records=1999, scale=2.0), {"size": 5}, ParameterError),
-        (
-            DirichletMultinomial(domain=Domain(columns={"age": Integer(lower=0, upper=8)}), size=5, prior=1.0),
-            {},
-            ParameterError,
-        ),
     ],
 )
 def test_what_is_refused_draws_nothing(
