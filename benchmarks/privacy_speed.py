@@ -21,7 +21,7 @@ CALL_TARGET, IMPORT_TARGET = 0.2, 0.15
 PRELUDE = """
 import json, time
 import scipy.special
-from discreet.planner.stated import solved, stated
+from discreet.mechanisms import solved, stated
 n = 12_000_000
 def timed(f):
     start = time.perf_counter()
@@ -64,12 +64,12 @@ def calls() -> dict[str, str]:
         found[f"privacy at epsilon 0.5, {shown}"] = PRELUDE.format(f"stated({facts})[1].delta(0.5)")
         if "process" in name or "yor" in name:  # their delta does not fall with epsilon: solve for the size instead
             free = f"{name!r}, records=n, epsilon=1.0, delta=1e-5, size=None, **{parameters!r}"
-            found[f"calibrate the size, {shown}"] = PRELUDE.format(f"solved({free}).numbers['solved']")
+            found[f"calibrate the size, {shown}"] = PRELUDE.format(f"solved({free})[2]")
             continue
         found[f"privacy at delta 1e-9, {shown}"] = PRELUDE.format(f"stated({facts})[1].epsilon(1e-9)")
         kept = {key: value for key, value in parameters.items() if key in ("cells", "noise")}
         budget = f"{name!r}, records=n, epsilon=1.0, delta=1e-9, size=n, **{kept!r}"
-        found[f"calibrate, {shown}"] = PRELUDE.format(f"solved({budget}).numbers['solved']")
+        found[f"calibrate, {shown}"] = PRELUDE.format(f"solved({budget})[2]")
     return found
 
 

@@ -19,9 +19,9 @@ from _harness import HERE, renew, script, write
 
 from discreet._core.random import seeded
 from discreet.audit.black_box import ERROR
+from discreet.audit.mechanism import Case, examined
 from discreet.domain import Domain, Integer
 from discreet.mechanisms import REGISTRY
-from discreet.planner.examined import Case, examined
 
 RESULTS = HERE / "results" / "audit_power"
 HEAD = ["mechanism", "theorem", "delta", "runs", "exact_twin", "twin", "stated_power", "examinations", "caught",
@@ -61,7 +61,7 @@ def asked(name: str) -> dict[str, Any]:
 def measured(name: str, *, runs: int = RUNS, twins: int = TWINS, right: int = RIGHT) -> list[Any]:
     request = asked(name)
     found = examined(name, **request, runs=runs, seed=_seed(name, 0), listed=name not in LONG)
-    case = Case.of(name, **request)
+    case = Case.from_name(name, **request)
 
     def alarms(made: Any, numbers: Iterable[int], **how: Any) -> int:
         findings = (case.findings(made, rng=seeded(_seed(name, number)), **how) for number in numbers)
@@ -69,10 +69,10 @@ def measured(name: str, *, runs: int = RUNS, twins: int = TWINS, right: int = RI
 
     false = alarms(case.claimed, range(-1, -right - 1, -1), runs=100, error=ALARM)
     twin = ("none", "none", 0, 0)
-    if found.caught is not None:
-        caught = alarms(case.at(found.caught[0]), range(1, twins + 1), runs=runs, error=ERROR)
-        twin = (*found.caught, twins, caught)
-    exact = "not listed" if found.exact is None else (found.exact.caught or "none")
+    if found.power is not None:
+        caught = alarms(case.calibrated(found.power[0]), range(1, twins + 1), runs=runs, error=ERROR)
+        twin = (*found.power, twins, caught)
+    exact = "not listed" if found.exact is None else (found.exact.twin_caught or "none")
     return [name, case.guarantee.theorem, request["delta"], runs, exact, *twin, right, false]
 
 

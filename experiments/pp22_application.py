@@ -43,10 +43,9 @@ from discreet.pseudo_posterior import (
     Unweighted,
     across_tables,
 )
-from discreet.pseudo_posterior.pseudo import _extremes
 from discreet.pseudo_posterior.risk_frontier import resampled
 from discreet.pseudo_posterior.sampler import PosteriorDraws
-from discreet.pseudo_posterior.weights import CountWeights, Scaled
+from discreet.pseudo_posterior.weights import CountWeights, Risks, Scaled
 
 RESULTS = HERE / "results" / "pp22_application"
 CONFIGURATIONS = ((0.7, 0.0), (0.6, 0.0), (0.6, -0.1), (0.5, 0.0), (0.5, -0.1), (0.5, -0.3))
@@ -78,7 +77,7 @@ class Fits:
         self.mechanism = PseudoPosterior(MODEL, tables=TABLES, chain_method="parallel", **how)
         self.sampler = self.mechanism.sampler(columns)
         self.first = self._unweighted()
-        self.risks = _extremes(self.sampler, self.first, np.ones(self.sampler.count))
+        self.risks = Risks.from_draws(self.sampler, self.first)
 
     def _unweighted(self) -> PosteriorDraws:
         """Return draws of the unweighted posterior, kept in a file too."""
@@ -134,7 +133,7 @@ class Fits:
         for part in parts:
             values = {name: value[part] for name, value in made.draws.values.items()}
             draws = PosteriorDraws(values=values, watched={}, divergent=0.0, exact=False)
-            found.append(_extremes(self.sampler, draws, made.weights).lipschitz)
+            found.append(Risks.from_draws(self.sampler, draws, made.weights).lipschitz)
         return found
 
     def weighted(self) -> list[dict[str, Any]]:
@@ -194,11 +193,11 @@ def before_any_chain(columns: dict[str, Any]) -> list[tuple[str, float, float]]:
     starts = [MODEL.start(sampler.data, chain=chain) for chain in range(2)]
     values = {name: np.stack([start[name] for start in starts]) for name in starts[0]}
     draws = PosteriorDraws(values=values, watched={}, divergent=0.0, exact=False)
-    risks = _extremes(sampler, draws, np.ones(sampler.count))
+    risks = Risks.from_draws(sampler, draws)
     made = [LinearWeights(c=c, g=g).weights(risks.by_record, columns) for c, g in CONFIGURATIONS]
     weights = dict(zip(NAMES, made, strict=True))
     return [
-        (name, *(float(f"{x:.4g}") for x in (w.sum(), _extremes(sampler, draws, w).lipschitz)))
+        (name, *(float(f"{x:.4g}") for x in (w.sum(), Risks.from_draws(sampler, draws, w).lipschitz)))
         for name, w in {"unweighted": np.ones(sampler.count), **weights}.items()
     ]
 

@@ -39,9 +39,9 @@ from discreet._core.lazy import jnp
 from discreet._core.random import seeded
 from discreet.pseudo_posterior import LinearWeights, PseudoPosterior, Unweighted
 from discreet.pseudo_posterior.likelihood import quiet, rows
-from discreet.pseudo_posterior.pseudo import PseudoFit, Risks, _extremes
+from discreet.pseudo_posterior.pseudo import PseudoFit
 from discreet.pseudo_posterior.sampler import PosteriorDraws, _Run
-from discreet.pseudo_posterior.weights import Scaled, Weighting
+from discreet.pseudo_posterior.weights import Risks, Scaled, Weighting
 from discreet.utility.distances import ks_distance, wasserstein_1d
 
 RESULTS = HERE / "results" / "pp22_matched"
@@ -90,7 +90,7 @@ class Replication:
             bad: list[float] = []
             while True:
                 values, diverging = run.take(50, every=thin)
-                seen = self.sampler._seen(values, facts)
+                seen = self.sampler._monitor(values, facts)
                 parts.append(values | {name: np.asarray(value) for name, value in seen.items()})
                 bad.append(float(diverging.mean()))
                 length = 50 * len(parts)
@@ -108,7 +108,7 @@ class Replication:
         if not path.exists():
             ones, rng = np.ones(self.sampler.count), seeded(1_000_000 + self.source)
             made, seconds = self.chains(ones, rng, start=None, thin=5)
-            risks = _extremes(self.sampler, made, ones)
+            risks = Risks.from_draws(self.sampler, made)
             self.write("Unweighted", self.measured("Unweighted", made, risks, ones, seconds, rng))
             np.savez(path, least=risks.least, largest=risks.largest, **{f"v:{k}": v for k, v in made.values.items()})
         with np.load(path) as stored:
@@ -125,7 +125,7 @@ class Replication:
         weights = weighting.weights(self.risks.by_record, self.sampler.data)
         rng = seeded(1_000_000 + 1_000 * self.number + what)
         made, seconds = self.chains(weights, rng, start=self.first, thin=1)
-        result = self.measured(name, made, _extremes(self.sampler, made, weights), weights, seconds, rng)
+        result = self.measured(name, made, Risks.from_draws(self.sampler, made, weights), weights, seconds, rng)
         before = float((weights * np.where(weights > 0, self.risks.by_record, 0.0)).max())
         result |= {"before_refit": before, "weight": float(weights.max()), "dropped": float((weights == 0).mean())}
         self.write(name, result)

@@ -28,10 +28,10 @@ from audit_power import SLOW, asked
 
 from discreet import Budget, release
 from discreet._core.random import seeded
-from discreet.audit.black_box import _Ratio
+from discreet.audit.black_box import LikelihoodRatio
+from discreet.audit.mechanism import Case, sampler
 from discreet.domain import Category, Domain
 from discreet.mechanisms import REGISTRY
-from discreet.planner.examined import Case, _sampler
 from discreet.privacy import DiscreteGaussianPair, DiscreteLaplacePair, compose
 
 RESULTS = HERE / "results" / "testers"
@@ -48,7 +48,7 @@ def tested(outputs: Sequence[Outputs], delta: float) -> Iterator[tuple[str, floa
     """Yield what each tester says of two samples: its name, the epsilon that it was asked about, and its verdict."""
     for sides in (outputs, outputs[::-1]):
         half = len(sides[0]) // 2
-        ratio = _Ratio.of(*(side[:half] for side in sides))
+        ratio = LikelihoodRatio.from_samples(*(side[:half] for side in sides))
         scores = [np.array([ratio(one) for one in side[half:]]) for side in sides]
         for epsilon in (CLAIM, TOO_SMALL):
             yield "jax-privacy", epsilon, jax_privacy(*scores, epsilon, delta * epsilon / CLAIM)
@@ -157,11 +157,11 @@ def slices() -> dict[str, Any]:
 def main(share: float) -> None:
     rows = []
     for name in REGISTRY:
-        case = Case.of(name, **asked(name))
+        case = Case.from_name(name, **asked(name))
         runs = int(share * (FEW if name in SLOW else RUNS))
         found = []
         for x, y in case.pairs:
-            one, other = (_sampler(case.claimed, table, x, y) for table in (x, y))
+            one, other = (sampler(case.claimed, table, x, y) for table in (x, y))
             found += tested([one(seeded(1), runs), other(seeded(2), runs)], asked(name)["delta"])
         rows += [[name, "mechanism", *row] for row in counted(found)]
     for name in RELEASED:

@@ -88,13 +88,13 @@ class Module:
 
     @cached_property
     def exports(self) -> set[str]:
-        """The names that it offers: in ``__all__``, or the classes that a door seals besides."""
+        """The names that it offers: in ``__all__``, or sealed where they are defined, as what is returned is."""
         names: set[str] = set()
         for node in self.tree.body:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
                 names |= {one.value for one in ast.walk(node.value) if isinstance(one, ast.Constant)}
-            elif self.door and isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-                names |= {argument.id for argument in node.value.args if isinstance(argument, ast.Name)}
+            elif isinstance(node, ast.ClassDef) and "sealed" in map(ast.unparse, node.decorator_list):
+                names.add(node.name)
         return names
 
 

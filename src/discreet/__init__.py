@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from discreet._core.version import __version__
     from discreet._release import release
-    from discreet.ledger import Ledger
-    from discreet.ledger.request import AddRemove, Checkpoint, Output, Replacement, Watch
+    from discreet.ledger import AddRemove, Checkpoint, Ledger, Output, Replacement, Watch
     from discreet.planner import plan
     from discreet.privacy import Budget, Unit
-    from discreet.releases import verify
-    from discreet.releases.reading import read
+    from discreet.releases import read, verify
 
 __all__ = [
     "AddRemove",
@@ -53,9 +51,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
     from importlib import import_module
 
-    from discreet._core.boundary import sealed
-
-    return sealed(getattr(import_module(_HOMES[name]), name))
+    return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -11,39 +11,64 @@ from typing import Any
 import numpy as np
 
 from discreet import AddRemove, Output, Replacement, Watch, wording
+from discreet._core.boundary import sealed
 from discreet._core.checks import unfit
 from discreet._core.errors import ParameterError
 from discreet._core.files import check_outputs, check_writable
 from discreet._core.random import secure, seeded
 from discreet._core.text import counted, counted_up, sentence
-from discreet.confidential import Confidential, confidential, confidential_rows
-from discreet.confidential.closed import Provenance
-from discreet.confidential.count import public_size, require_unit
-from discreet.confidential.public import public_domain, refuse_same, with_public
-from discreet.confidential.source import open_source, require_there
+from discreet.confidential import (
+    Confidential,
+    Provenance,
+    confidential,
+    confidential_rows,
+    open_source,
+    public_domain,
+    public_size,
+    refuse_same,
+    require_there,
+    require_unit,
+    with_public,
+)
 from discreet.domain import Domain
-from discreet.ledger import Ledger, Request, Run
-from discreet.ledger.ledger import PlannedRelease
-from discreet.ledger.outlook import ledger_for
-from discreet.mechanisms import Mechanism, first_names, named
-from discreet.mechanisms.base import (
+from discreet.ledger import Ledger, PlannedRelease, Request, Run, ledger_for
+from discreet.mechanisms import (
+    Mechanism,
     PartsMechanism,
+    checkpoint_state,
     declared,
+    first_names,
+    named,
     parameter_names,
     public_inputs,
     require_known,
     require_made_for,
 )
-from discreet.mechanisms.steps import checkpoint_state
-from discreet.planner.cells import chosen_cells, said_before
-from discreet.planner.choice import PublicFacts, chosen_mechanism, require_complete
-from discreet.planner.options import require_current, with_sampling
+from discreet.planner import (
+    PublicFacts,
+    chosen_cells,
+    chosen_mechanism,
+    require_complete,
+    require_current,
+    said_before,
+    with_sampling,
+)
 from discreet.privacy import Budget, Unit
-from discreet.releases.content import MechanismFamily, contents_of, delta_caveats, utility_facts
-from discreet.releases.parts import require_parts
-from discreet.releases.publication import Offer, budget_of, carry_out, offer_of
-from discreet.releases.release import Release, place, require_whole_pair
-from discreet.releases.writing import check_output
+from discreet.releases import (
+    MechanismFamily,
+    Offer,
+    Release,
+    budget_of,
+    carry_out,
+    check_output,
+    contents_of,
+    delta_caveats,
+    offer_of,
+    place,
+    require_parts,
+    require_whole_pair,
+    utility_facts,
+)
 
 Path_ = str | os.PathLike[str]
 
@@ -64,6 +89,7 @@ _MOVED = {
 """Arguments of version 0.1 and 0.2.0.dev0, and where they are now."""
 
 
+@sealed
 def release(
     data: Any,
     domain: Domain | Path_ | None = None,
@@ -395,7 +421,7 @@ def _say(watch: Watch, sentences: Iterable[str]) -> None:
 
 def _announced(request: Request, offer: Offer, why: str, facts: PublicFacts) -> Iterator[str]:
     """Say what was chosen and what it will do, before anything is drawn: from public facts alone."""
-    from discreet.mechanisms.likelihood import no_posterior
+    from discreet.mechanisms import no_posterior
 
     chosen, n, size = offer.mechanism, facts.n or 0, request.size
     yield f"{why}. {sentence(wording.lost(offer.forecast))}"

@@ -11,7 +11,7 @@ from discreet._core.text import about, as_written, counted, counted_up, percent,
 
 if TYPE_CHECKING:
     from discreet.mechanisms import Forecast
-    from discreet.privacy import Code
+    from discreet.privacy import Code, Guarantee
 
 REMEDIES = {
     "cells": "declare fewer cells",
@@ -368,3 +368,121 @@ def told(codes: Iterable[Code]) -> str:
     """Return what an output told, as sentences without the last full stop."""
     texts = list(map(str, codes))
     return ". ".join([*texts[:1], *map(sentence, texts[1:])])
+
+
+# A report of a release: what kind of guarantee it is, and what its delta means.
+
+KINDS = {
+    "unconditional": "Unconditional: it holds for every table of the declared domain, by a proved theorem.",
+    "asymptotic": "Asymptotic: it holds in a limit of large samples only, and may not hold for this table.",
+    "empirical": "Empirical: it was measured, or holds in exact arithmetic and was sampled in floating point. It is "
+    "not proved for this release.",
+}
+
+
+def tightness(guarantee: Guarantee) -> str:
+    """Return whether the numbers are attained."""
+    if guarantee.kind == "asymptotic":
+        return "The numbers are estimates from this table: the truth may be better or worse."
+    if guarantee.exact:
+        return "The numbers are exact: for some pair of tables the best attacker reaches them."
+    return "The numbers are upper bounds: the truth may be better than stated, never worse."
+
+
+def exception(delta: float, n: int) -> str:
+    """Return what a delta means for this number of records."""
+    if delta == 0.0:
+        return "Delta is 0, so the limit on what can be learned has no exception."
+    written, exposed = rounded_up(delta), delta * n
+    if exposed > 0.1:
+        return (
+            f"Delta is {written}, which is large for {counted(n, 'record')}: by delta alone, publishing "
+            f"{rounded_up(exposed)} of them, chosen at random, in full, would be within this promise."
+        )
+    parts = [f"{int(float(rounded_down(1.0 / max(value, 1e-30), 2))):,}" for value in (delta, exposed)]
+    chance = f", about 1 in {parts[0]}" * (delta > 1e-18)
+    times = f"{parts[1]} times" if exposed > 1e-15 else "more than a million million times"
+    return (
+        f"Delta is {written}{chance}. To compare: publishing one of {counted(n, 'record')}, chosen at random, in full, "
+        f"would have a delta of 1 in {n:,}. This one is {times} smaller."
+    )
+
+
+# A page of budgets: what an attacker reaches, what a release promises, and what it does not.
+
+LIKE = {
+    True: "a table like the public reference",
+    False: "an invented table, whose values lie in the inner half of what is declared",
+}
+"""Which table predictions are about, by whether there is a public one."""
+PAIRS_UNKNOWN = {
+    "no table": (
+        "The error of pairs is not predicted, because the declared domain does not say how columns depend on each "
+        "other.",
+        "A public table that looks like yours tells it. Plan again with that table as the reference.",
+    ),
+    "some columns": ("The error of pairs is not predicted, because only records of some kind are released.",),
+    "no columns": ("The error of pairs is not predicted at this budget, and neither is that of columns.",),
+}
+"""Why no error of a pair of columns is predicted."""
+_NONE = {"none": "no mechanism"}
+
+
+def unit(group: int) -> str:
+    """Return what is protected, the largest number of records of a unit being *group*."""
+    return "one record" if group == 1 else f"one privacy unit, of up to {counted(group, 'record')},"
+
+
+def attack(false_alarms: int, power: str, group: int) -> str:
+    """Return what the best attacker reaches: how many of 100 true suspicions, as text, beside those of 100 false."""
+    things = "records" if group == 1 else "privacy units"
+    return (
+        f"An attacker suspects something about 200 {things}. The suspicion is true for 100 of them and false for the "
+        f"other 100. A test that wrongly confirms {false_alarms} of the false suspicions rightly confirms at most "
+        f"{power} of the true ones, on average."
+    )
+
+
+def promised(guarantee: Guarantee, epsilon: float, delta: float) -> list[str]:
+    """Return what holds for every table of the domain."""
+    plus = f", plus a probability of at most {rounded_up(delta)}" * (delta != 0.0)
+    reached = "Some tables reach it" if guarantee.exact else "It is an upper bound, so the truth may be better"
+    proved = (
+        f"The guarantee is proved for every table of the declared domain ({guarantee.theorem}). It holds for rare and "
+        "extreme records too."
+    )
+    if guarantee.kind != "unconditional":
+        proved = f"The guarantee is {guarantee.kind}: {'; '.join(map(str, guarantee.assumptions))}."
+    return [
+        f"Whatever anybody computes from the release, no result is more than {rounded_up(math.exp(epsilon))} times as "
+        f"likely as it would be if the data of {unit(guarantee.relation.group)} were anything else{plus}.",
+        f"So no attacker does better than the limit above, whatever they know. {reached}.",
+        proved,
+    ]
+
+
+def not_promised(n: int, like: str) -> list[str]:
+    """Return what a release never promises, *like* being the table that predictions are about."""
+    return [
+        "The release does teach something about people in general. What is common in the table shows in it, whether or "
+        "not the data of any one person were used.",
+        f"The predicted errors are not promised. They are for {like}, and your table may be different.",
+        "Other releases of the same table are not covered. Together they reveal more than each one alone.",
+        f"The number of records, {n:,}, is public.",
+    ]
+
+
+def chosen_at(choices: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """Return which mechanism the planner chooses at which epsilons, in their order."""
+    if len(choices) == 1:
+        return f"The planner chooses {choices[0][0]} at every epsilon on this page."
+    spans = []
+    for name, epsilons in choices:
+        span = f"at epsilon {epsilons[0]}" if len(epsilons) == 1 else f"from epsilon {epsilons[0]} to {epsilons[-1]}"
+        spans.append(f"{_NONE.get(name, name)} {span}")
+    return f"The planner chooses {', '.join(spans[:-1])} and {spans[-1]}."
+
+
+def amounts(epsilon: float, delta: float, *, with_delta: bool) -> str:
+    """Return how much is left in a ledger, rounded down."""
+    return f"epsilon {rounded_down(epsilon, 6)}" + f", delta {rounded_down(delta, 6)}" * with_delta

@@ -276,7 +276,7 @@ def noisy_rows(k: int) -> Integers:
 
 def made(kind: type[Projection]) -> list[tuple[Projection, Cells]]:
     """Return the projection on the cells that it suits."""
-    cells = [OwnCells.of(domain, "a test") for domain in (LINE, SQUARE)]
+    cells = [OwnCells.from_domain(domain, "a test") for domain in (LINE, SQUARE)]
     return [(kind(each, TOTAL), each) for each in cells if kind.unsuited(each) is None]
 
 

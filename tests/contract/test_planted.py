@@ -19,9 +19,9 @@ from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.errors import ParameterError
 from discreet.mechanisms import CellCounts, Forecast, Mechanism, Traits
-from discreet.mechanisms.noisy_counts import NoisyCounts
+from discreet.mechanisms.noisy_counts import NoisyCounts, NoisyReading
 from discreet.mechanisms.projections import PROJECTIONS, Clip, Projection
-from discreet.mechanisms.reading import Estimates, Reading
+from discreet.mechanisms.reading import ColumnShares, Estimates, Reading
 from discreet.privacy import Budget
 from discreet.testing import check_mechanism
 from discreet.testing.behaviour import (
@@ -30,7 +30,7 @@ from discreet.testing.behaviour import (
     _SQUARE,
     check_declared,
     check_estimates,
-    check_predictive,
+    check_forecast,
     check_published_alike,
     check_share,
     check_state,
@@ -174,21 +174,36 @@ class StatesNoShare(Sound):
         return replace(super().forecast(n), lost=0.0)
 
 
-class PredictsWithoutNoise(Sound):
-    def predictive(self, shares: Any, **rest: Any) -> Any:
-        return np.append(shares, 0.0)
+class ForecastsTheTable(Sound):
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
+        return replace(super().forecast(n), lost=0.0, rest="base")
 
 
-class PredictsNoise(Sound):
-    """All of it where the mechanism keeps some of the table."""
-
-    def predictive(self, shares: Any, **rest: Any) -> Any:
-        return np.append(0.0 * shares[:-1], [1.0, 0.0])
+class ForecastsFewRecords(Sound):
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
+        return replace(super().forecast(n), released_share=0.3)
 
 
-class PredictsNoProbabilities(Sound):
-    def predictive(self, shares: Any, **rest: Any) -> Any:
-        return 0.9 * super().predictive(shares, **rest)
+class AtTheOtherEnd(NoisyReading):
+    """All of the records, where the mechanism keeps some of the table."""
+
+    def column_shares(self, *, rng: np.random.Generator) -> list[ColumnShares]:
+        return [(np.array([self.mechanism.cells.count - 1]), np.ones(1))]
+
+
+class MoreThanAll(NoisyReading):
+    def column_shares(self, *, rng: np.random.Generator) -> list[ColumnShares]:
+        return [(codes, 1.1 * shares) for codes, shares in super().column_shares(rng=rng) or ()]
+
+
+class ReadsNoise(Sound):
+    def reading(self, y: CellCounts, *, n: int) -> Reading:
+        return AtTheOtherEnd(self, y)
+
+
+class ReadsNoProbabilities(Sound):
+    def reading(self, y: CellCounts, *, n: int) -> Reading:
+        return MoreThanAll(self, y)
 
 
 class Biased(Sound):
@@ -326,9 +341,10 @@ class LastCell(Reading):
     (ForgetsAChosenProjection, check_calibrated, "does not keep projection='simplex'"),
     (ForgetsAChoice, check_calibrated, "does not keep sampling='iid'"),
     (StatesNoShare, check_share, "states that 0.0% of its records are not from the data"),
-    (PredictsWithoutNoise, check_predictive, "displaces the records .* by 0.0%"),
-    (PredictsNoise, check_predictive, "displaces the records .* by 100.0%"),
-    (PredictsNoProbabilities, check_predictive, "sum to one"),
+    (ForecastsTheTable, check_forecast, "displace the records .* by 0.0%"),
+    (ForecastsFewRecords, check_forecast, "30.0% of the records .* released"),
+    (ReadsNoise, check_forecast, "displace the records .* by 100.0%"),
+    (ReadsNoProbabilities, check_forecast, "sum to more than one"),
     (Biased, check_estimates, "biased"),
     (QuieterThanStated, check_estimates, "other standard errors"),
     (NoisierThanStated, check_estimates, "other standard errors"),

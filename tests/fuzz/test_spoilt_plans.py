@@ -9,20 +9,22 @@ from pathlib import Path
 
 from _spoil import as_json, spoilt_bytes, spoilt_document
 
+from discreet import Replacement
 from discreet.domain import Domain, Integer
 from discreet.errors import DiscreetError, Fault
-from discreet.planner.study import Together, Wanted, plan_together, written
+from discreet.ledger import Request
+from discreet.planner.study import Together, plan_together, written
+from discreet.privacy import Budget
 
 
 @cache
 def document() -> str:
     domain = Domain(columns={"age": Integer(lower=0, upper=9)})
-    facts = {"domain": domain, "records": 500, "size": 20}
-    wanted = [
-        Wanted(name="a", mechanism="gaussian-smoothed-histogram", **facts),
-        Wanted(name="b", mechanism="stability-histogram", **facts),
+    requests = [
+        Request(part=name, mechanism=mechanism, domain=domain, relation=Replacement(records=500), size=20)
+        for name, mechanism in (("a", "gaussian-smoothed-histogram"), ("b", "stability-histogram"))
     ]
-    return written(plan_together(wanted, epsilon=1.0, delta=1e-6).to_dict()).decode()
+    return written(plan_together(requests, Budget(epsilon=1.0, delta=1e-6)).to_dict()).decode()
 
 
 def test_plan(rng: random.Random, tmp_path: Path) -> None:

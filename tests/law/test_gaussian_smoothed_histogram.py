@@ -60,7 +60,7 @@ def test_smoothing_buys_nothing_and_costs_nothing() -> None:
 
 def test_the_probabilities_are_the_mixture() -> None:
     y = np.array([12, -3, 20, 1])
-    p = L1(OwnCells.of(line(4), "l1"), 30).probabilities(y)
+    p = L1(OwnCells.from_domain(line(4), "l1"), 30).probabilities(y)
     np.testing.assert_allclose(made(4, 30, 2.0, 0.25).probabilities(y), 0.75 * p + 0.0625)
     np.testing.assert_array_equal(made(4, 30, 2.0, 0.0).probabilities(y), p)
     np.testing.assert_array_equal(made(4, 30, 2.0, 1.0).probabilities(y), np.full(4, 0.25))

@@ -17,6 +17,7 @@ from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import HierarchicalHistogram
 from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.tree import Tree
+from discreet.planner.predicted import released_shares
 from discreet.privacy import Budget, Relation
 from discreet.testing import (
     check_guarantee,
@@ -119,7 +120,7 @@ def test_every_pair_of_neighbours(
     guarantee = mechanism.guarantee(Relation(group=group), n=n)
     assert guarantee.exact
     assert guarantee.theorem == "T9"
-    sums = node_sums(sizes, Tree.of(domain), levels)
+    sums = node_sums(sizes, Tree.from_domain(domain), levels)
     tables, left, right = neighbouring_pairs(n, math.prod(sizes), group=group)
     nodes = tables @ sums.T
     for held, count in zip(tables, nodes, strict=True):
@@ -191,7 +192,7 @@ def test_estimates_are_generalised_least_squares(sizes: tuple[int, ...], levels:
     """Against a dense solve: minimise the squared residuals of all nodes, the total being fixed."""
     domain, n = square(*sizes), 50
     mechanism = made(domain, 3.0, n=n, levels=levels)
-    tree = Tree.of(domain).down_to(levels[-1])
+    tree = Tree.from_domain(domain).down_to(levels[-1])
     sums = node_sums(sizes, tree, levels).astype(float)
     leaf = node_sums(sizes, tree, (levels[-1],))  # leaves by cells
     design = sums @ (leaf / leaf.sum(axis=1, keepdims=True)).T  # nodes by leaves
@@ -250,7 +251,7 @@ def test_counts_that_fit_are_left_as_they_are() -> None:
 @pytest.mark.parametrize("sizes", [(1,), (3,), (10,), (37,), (5, 9), (2, 3, 5), (1, 4)])
 def test_every_node_has_cells_and_every_cell_one_leaf(sizes: tuple[int, ...]) -> None:
     domain = square(*sizes)
-    tree = Tree.of(domain)
+    tree = Tree.from_domain(domain)
     assert tree.nodes(0) == 1
     assert tree.nodes(tree.depth) == domain.size
     cells = domain.unflat(np.arange(domain.size))
@@ -274,13 +275,13 @@ def test_every_node_has_cells_and_every_cell_one_leaf(sizes: tuple[int, ...]) ->
 def test_columns_are_cut_by_weight_and_length() -> None:
     numbers = square(16, 16).columns
     domain = Domain(columns={**numbers, "c": Category(categories=["x", "y"])}, metric_weights={"c1": 4.0, "c": 0.0})
-    assert [Tree.of(domain).column_cut(level) for level in range(1, 10)] == [1, 1, 0, 1, 0, 1, 0, 0, 2]
+    assert [Tree.from_domain(domain).column_cut(level) for level in range(1, 10)] == [1, 1, 0, 1, 0, 1, 0, 0, 2]
 
 
 def test_domains_of_any_size_have_a_tree() -> None:
     domain = Domain(columns={"a": Integer(lower=0, upper=10**12), "b": Numeric(lower=0, upper=1, cells=1000)})
     mechanism = HierarchicalHistogram.calibrated(BUDGET, domain=domain, n=500)
-    assert Tree.of(domain).depth == 22
+    assert Tree.from_domain(domain).depth == 22
     x = Counts(
         records=Records(columns=(np.array([0, 10**12, 7]), np.array([0, 999, 500]))),
         frequencies=np.array([100, 300, 100]),
@@ -305,7 +306,7 @@ def test_stratified_records_keep_every_node_to_one_record(sizes: tuple[int, ...]
     x = Counts(records=domain.unflat(np.array([3, 20, 21])), frequencies=np.array([1000, 1500, 500]))
     rng = seeded(2)
     y = mechanism.kernel(x, rng=rng)
-    tree, size = Tree.of(domain), 777
+    tree, size = Tree.from_domain(domain), 777
     records = Records.concatenate(mechanism.reading(y, n=mechanism.records).draw(size, rng=rng))
     assert len(records) == size
     expected = mechanism.probabilities(y)
@@ -356,7 +357,7 @@ def test_levels_are_chosen_from_public_numbers() -> None:
 def test_what_the_tree_does_not_cut_is_not_from_the_data() -> None:
     wide = Domain(columns={f"c{i}": Numeric(lower=0, upper=1, cells=100) for i in range(20)})
     mechanism = HierarchicalHistogram.calibrated(BUDGET, domain=wide, n=1000)
-    cut = sum(any(cuts) for cuts in zip(*Tree.of(wide).cuts[: mechanism.levels[-1] + 1], strict=True))
+    cut = sum(any(cuts) for cuts in zip(*Tree.from_domain(wide).cuts[: mechanism.levels[-1] + 1], strict=True))
     assert mechanism.forecast(1000).lost > 0.5 * (20 - cut) / 20 * 0.9  # half of each column that is left whole
     assert "where in its leaf" in str(mechanism.guarantee(n=1000).caveats[-1])
     flags = Domain(columns={f"c{i}": Category(categories=["x", "y"]) for i in range(8)})
@@ -395,10 +396,8 @@ def test_the_stated_share_is_the_displacement_by_noise() -> None:
         mechanism = made(square(256), 6.0, noise, n=100_000, levels=levels)
         x = Counts(records=Records(columns=(np.arange(256),)), frequencies=np.array([390] * 96 + [391] * 160))
         shares = x.frequencies / x.n
-        drawn, guessed = [], []
-        for seed in range(30):
-            drawn.append(mechanism.probabilities(mechanism.kernel(x, rng=seeded(seed))))
-            guessed.append(mechanism.predictive(shares, support=x.records, n=x.n, rng=seeded(seed))[:-1])
+        drawn = [mechanism.probabilities(mechanism.kernel(x, rng=seeded(seed))) for seed in range(30)]
+        guessed = [law[1] for (law,) in released_shares(mechanism, x.records, shares, n=x.n, runs=30)]
         w1, guess = (np.abs(np.cumsum(each - shares, axis=1)).mean() for each in (drawn, guessed))
         assert mechanism.forecast(x.n).lost == pytest.approx(w1, rel=0.3)
         assert guess == pytest.approx(w1, rel=0.25)

@@ -122,3 +122,5 @@ def test_records_and_estimates() -> None:
     drawn = np.concatenate([r.columns[0] for r in mechanism.reading(y, n=mechanism.records).draw(1000, rng=seeded(5))])
     assert np.abs(np.bincount(drawn.astype(np.int64), minlength=5) - 1000 * p).max() < 2
     np.testing.assert_array_equal(mechanism.reading(y, n=mechanism.records).estimates().counts, y)
+    (law,) = mechanism.reading(y, n=mechanism.records).column_shares(rng=seeded(6)) or ()
+    np.testing.assert_allclose(np.bincount(law[0], law[1], minlength=5), p)

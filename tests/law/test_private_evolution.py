@@ -33,8 +33,8 @@ from discreet.mechanisms.steps import StepsFile, steps_taken
 from discreet.planner import plan
 from discreet.planner.cells import said_before
 from discreet.privacy import Budget, Relation
-from discreet.privacy.algebra import power
 from discreet.privacy.noise import ThresholdedLaplace
+from discreet.privacy.profile import power
 from discreet.releases import Release, verify
 from discreet.testing import (
     brute_force_profile,

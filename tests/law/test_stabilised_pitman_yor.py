@@ -15,6 +15,7 @@ from discreet.domain import Counts, Records
 from discreet.domain.records import Commonness
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import Mechanism, StabilisedPitmanYor, StabilityHistogram
+from discreet.planner.predicted import released_shares
 from discreet.privacy import Budget
 from discreet.testing import (
     assert_law,
@@ -114,8 +115,8 @@ def test_where_all_is_left_out_it_is_a_sample_from_the_prior(strength: float, di
     assert len(drawn) == 300_000
     assert labels == {f"new_category_{i}" for i in range(1, len(labels) + 1)}
     assert 10 < len(labels) < 300_000
-    weights = mechanism.predictive(np.array([1.0]), support=drawn.take(slice(0, 1)), n=10, rng=seeded(1))
-    assert weights.tolist() == [0.0, 1.0]
+    ((_, shares),) = mechanism.reading(words({}), n=mechanism.records).column_shares(rng=seeded(1)) or ()
+    assert len(shares) == 0
 
 
 def test_of_another_table_nothing_is_drawn() -> None:
@@ -136,16 +137,12 @@ def test_guarantee_and_calibration_are_those_of_the_stability_histogram() -> Non
             StabilisedPitmanYor.calibrated(budget, domain=WORDS, n=10_000, **wrong)
 
 
-def test_predictive_weights_and_the_stated_share() -> None:
+def test_forecast_weights_and_the_stated_share() -> None:
     mechanism = StabilisedPitmanYor(domain=WORDS, records=1000, scale=2.0, threshold=42, strength=10.0)
     support = Records(columns=(np.array(["a", "b", "c"], dtype=object),))
-    drawn = [
-        mechanism.predictive(np.array([0.6, 0.38, 0.02]), support=support, n=1000, rng=seeded(i)) for i in range(200)
-    ]
-    mean = np.mean(drawn, axis=0)
-    assert mean.sum() == pytest.approx(1.0)
-    assert mean[2] == 0.0
-    assert mean[3] == pytest.approx(30 / 1010, abs=0.005)
+    drawn = [law for (law,) in released_shares(mechanism, support, np.array([0.6, 0.38, 0.02]), n=1000, runs=200)]
+    assert {label for law in drawn for label in law[0].tolist()} == {"a", "b"}
+    assert 1.0 - np.mean([law[1].sum() for law in drawn]) == pytest.approx(30 / 1010, abs=0.005)
     common = Commonness.of_counts(np.array([600, 380, 20]), cells=None)
     stated = mechanism.forecast(1000, common).lost
     assert stated == pytest.approx((10 + 20 + 2 * 0.5 / math.sinh(0.5)) / 1010, abs=1e-4)

@@ -23,6 +23,7 @@ from discreet.errors import Infeasible, ParameterError, PoorUtility
 from discreet.mechanisms import Mechanism, StabilisedPitmanYor, StabilityHistogram
 from discreet.mechanisms.noise import LAPLACE
 from discreet.papers.pe25 import stability_histogram_proposition_4_1
+from discreet.planner.predicted import released_shares
 from discreet.privacy import Budget, DiscreteLaplacePair, Relation
 from discreet.privacy.noise import ThresholdedLaplace
 from discreet.testing import (
@@ -254,8 +255,8 @@ def test_where_all_is_left_out_records_come_from_the_base_measure(domain: Domain
     assert len(drawn) == 200_000
     if domain is WORDS:
         assert len(set(drawn.columns[0].tolist())) == 200_000
-    weights = mechanism.predictive(np.array([1.0]), support=nothing, n=20, rng=seeded(1))
-    assert weights.tolist() == [0.0, 1.0]
+    ((codes, shares),) = mechanism.reading(kept, n=720).column_shares(rng=seeded(1)) or ()
+    assert len(codes) == len(shares) == 0
 
 
 def test_several_open_columns_are_one_label() -> None:
@@ -270,13 +271,14 @@ def test_several_open_columns_are_one_label() -> None:
     assert mechanism.log_prob(kept, elsewhere) == -math.inf
 
 
-def test_predictive_weights() -> None:
+def test_forecasts_run_the_kernel() -> None:
     mechanism = StabilityHistogram(domain=WORDS, scale=2.0, threshold=42)
     support = Records(columns=(np.array(["a", "b", "c"], dtype=object),))
-    weights = mechanism.predictive(np.array([0.6, 0.399, 0.001]), support=support, n=1000, rng=seeded(2))
-    assert weights.sum() == pytest.approx(1.0)
-    assert weights[2:].tolist() == [0.0, 0.0]
-    assert weights[0] == pytest.approx(0.6, abs=0.05)
+    ((law,),) = released_shares(mechanism, support, np.array([0.6, 0.399, 0.001]), n=1000, runs=1)
+    weights = dict(zip(law[0].tolist(), law[1].tolist(), strict=True))
+    assert sum(weights.values()) == pytest.approx(1.0)
+    assert weights.keys() == {"a", "b"}
+    assert weights["a"] == pytest.approx(0.6, abs=0.05)
 
 
 @pytest.mark.parametrize("group", [1, 3, 17, 500])

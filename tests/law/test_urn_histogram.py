@@ -16,6 +16,7 @@ from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import ParameterError
 from discreet.mechanisms import PitmanYor, UrnHistogram
+from discreet.planner.predicted import released_shares
 from discreet.privacy import Budget
 from discreet.releases import verify
 from discreet.testing import (
@@ -152,5 +153,6 @@ def test_calibration() -> None:
 
 def test_the_prediction_is_on_the_held_values() -> None:
     mechanism = UrnHistogram(domain=CELLS, size=5, strength=2.0, discount=0.5)
-    drawn = mechanism.predictive(np.array([0.5, 0.5, 0.0]), support=CELLS.unflat(np.arange(3)), n=10, rng=seeded(0))
-    assert drawn[2:].tolist() == [0.0, 0.0]
+    ((law,),) = released_shares(mechanism, CELLS.unflat(np.arange(3)), np.array([0.5, 0.5, 0.0]), n=10, runs=1)
+    assert law[1].sum() == pytest.approx(1.0)
+    assert law[1][2] == 0.0

@@ -80,12 +80,12 @@ CHANGES = {"write_text", "write_bytes", "touch", "unlink", "mkdir", "rmdir", "sy
            "memmap", "to_csv", "to_parquet", "dump", "write_json", "write_ndjson", "write_ipc", "sink_csv"}  # fmt: skip
 OF_OS = {"open", "replace", "rename", "renames", "link", "symlink", "mkfifo", "write"}
 INTO_OPEN_FILES = {
-    ("__init__.py", "savefig"),
+    ("charts.py", "savefig"),
     ("writing.py", "sink_parquet"),
     ("writing.py", "write_csv"),
-    ("demo.py", "write_parquet"),
-    ("split.py", "write_csv"),
-    ("split.py", "write_parquet"),
+    ("demonstration.py", "write_parquet"),
+    ("data_split.py", "write_csv"),
+    ("data_split.py", "write_parquet"),
 }
 SERIALISERS = {"savefig", "save", "savez", "savez_compressed", "sink_parquet", "write_csv", "write_parquet"}
 
@@ -210,7 +210,7 @@ def named(text: str) -> set[str]:
 MAY_NAME = {
     "releases/verification.py",  # which earlier versions said wrong things of which mechanisms
     "pseudo_posterior/from_domain.py",  # its dirichlet-process is a model
-    "report/demo.py",  # which asks for a mechanism as a user does
+    "report/demonstration.py",  # which asks for a mechanism as a user does
 }
 
 

@@ -124,13 +124,12 @@ def test_what_is_returned_is_in_the_reference(namespace: str) -> None:
 
 @pytest.mark.parametrize("namespace", sorted(set(NAMESPACES) - UNSEALED))
 def test_what_is_sealed_beside_the_public_names_is_in_the_reference(namespace: str) -> None:
-    tree = ast.parse((SOURCE / namespace.removeprefix("discreet.") / "__init__.py").read_text(encoding="utf-8"))
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "seal"]
-    assert len(calls) == 1
-    module = importlib.import_module(namespace)
-    for argument in calls[0].args[1:]:
-        kind = getattr(module, ast.unparse(argument))
-        assert f"autoclass:: {kind.__module__}.{kind.__qualname__}\n" in page(namespace), kind
+    names = [*exported("discreet"), *exported(namespace)]
+    for path in (SOURCE / namespace.removeprefix("discreet.")).rglob("*.py"):
+        module = ".".join(("discreet", *path.relative_to(SOURCE).with_suffix("").parts))
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and "sealed" in map(ast.unparse, node.decorator_list):
+                assert node.name in names or f"autoclass:: {module}.{node.name}\n" in page(namespace), node.name
 
 
 def test_files_of_one_subject_have_a_folder() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from discreet import read
 from discreet.inference import combine
-from discreet.report.demo import demo
+from discreet.report.demonstration import demo
 
 pytestmark = pytest.mark.r
 

@@ -17,8 +17,8 @@ from scipy.stats import binom
 
 from discreet._core.random import seeded
 from discreet.audit.guesses import POWER
+from discreet.audit.mechanism import Case
 from discreet.mechanisms import REGISTRY
-from discreet.planner.examined import Case
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 RATE = 1e-6  # of a false failure, over all mechanisms
@@ -86,10 +86,10 @@ def test_the_page_has_the_tables() -> None:
 
 @pytest.mark.parametrize("name", ["dirichlet-process", "dirichlet-multinomial", "perturbed-histogram"])
 def test_a_twin_of_far_too_large_a_budget_is_caught_and_the_right_one_is_not(name: str, experiment: ModuleType) -> None:
-    case = Case.of(name, **experiment.asked(name))
+    case = Case.from_name(name, **experiment.asked(name))
     right = case.findings(case.claimed, rng=seeded(1), runs=150, error=RATE)
     assert not any(one.caught for one in right)
-    broken = case.findings(case.at(10.0), rng=seeded(2), runs=300, error=1e-3)
+    broken = case.findings(case.calibrated(10.0), rng=seeded(2), runs=300, error=1e-3)
     assert any(one.caught for one in broken)
 
 

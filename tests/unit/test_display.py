@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import discreet
+import discreet.releases
 from discreet import Budget
 from discreet._core.random import seeded
 from discreet.domain import Category, Domain, Integer
@@ -47,7 +48,7 @@ def shown() -> dict[str, Any]:
     return {
         "Domain": DOMAIN,
         "Certificate": release.certificate,
-        "Guarantee": discreet.releases.verification.guarantee_of(release.certificate),  # type: ignore[attr-defined]
+        "Guarantee": discreet.releases.guarantee_of(release.certificate),  # type: ignore[attr-defined]
         "Release": release,
         "Posterior": posterior,
         "Summary": posterior.summary(["mean"], column=EVIL, by="sex"),

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import polars
 import pytest
 
 from discreet._core import lazy
-from discreet._core.boundary import _hint
-from discreet._core.lazy import pl
 
 
 def test_a_name_is_the_librarys_own() -> None:
@@ -40,10 +36,19 @@ def test_a_missing_library_is_told_by_the_first_use_of_it() -> None:
 
 
 def test_a_look_at_annotations_loads_nothing() -> None:
-    def read(values: pl.Series, rows: int) -> None: ...
+    program = """
+from __future__ import annotations
+import sys
+from discreet._core.boundary import _wrong_argument
+from discreet._core.lazy import pl
 
-    hints = {name: _hint(read, one) for name, one in inspect.signature(read).parameters.items()}
-    assert hints == {"values": Any, "rows": int}  # with the library, the first would be its class
+def read(values: pl.Series, rows: int) -> None: ...
+
+assert _wrong_argument(read, (3, "many"), {}) == "rows must be an integer, got str"
+assert _wrong_argument(read, (3, 3), {}) is None  # with the library, the first would be wrong
+assert "polars" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_a_release_loads_nothing_that_it_does_not_use(tmp_path: Path) -> None:

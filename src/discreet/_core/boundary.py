@@ -17,20 +17,21 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-import sys
+import re
 import sysconfig
+import traceback
 import types
-import typing
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from itertools import islice
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
+
+import numpy as np
 
 from discreet._core.checks import plain
 from discreet._core.errors import DataError, DiscreetError, Fault, FileProblem, ParameterError, Refused
-from discreet._core.lazy import Lazy
 from discreet._core.reading import MOST_DIGITS
 from discreet._core.text import harmless, with_article
 
@@ -43,41 +44,28 @@ _LIBRARIES = (
     str(Path(__file__).parents[1]) + os.sep,
     *[sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")],
 )
+_ELEMENTS = (list, tuple, set, frozenset)
 _LOOKED_AT = 1000  # elements of an argument, to say what is wrong with it
 _PASSING = (DiscreetError, Warning, ImportError, StopIteration)
 
 
-def seal(namespace: dict[str, Any], *results: type[Any]) -> None:
-    """Put the boundary around every function and class in the ``__all__`` of a package.
-
-    ``namespace``: the package's ``globals()``, once everything is imported.
-    ``*results``: Classes that are not exported: what the exported functions return.
-    """
-    for kind in results:
-        _seal_class(kind)
-    for name in namespace["__all__"]:
-        if name in namespace:  # others are loaded, and sealed, when they are first used
-            namespace[name] = sealed(namespace[name])
-
-
-def sealed(found: Any) -> Any:
+def sealed(found: _T) -> _T:
     """Return a public function with the boundary around it, or a class with its methods within; else what it is."""
     if inspect.isfunction(found):
-        bounded, home, name = total(found), vars(sys.modules[found.__module__]), found.__name__
-        if home.get(name) is found:  # where a reference to it is looked up again, as in a pickle
-            home[name] = bounded
-        return bounded
-    if inspect.isclass(found) and found.__module__.startswith("discreet."):
+        return total(found)
+    if inspect.isclass(found) and _is_ours(found):
         _seal_class(found)
     return found
 
 
 def _seal_class(kind: type[Any]) -> None:
     """Put the boundary around the constructor and the public methods that a class defines itself."""
-    if issubclass(kind, BaseException) or getattr(kind, "_is_protocol", False):
+    known = _CLASSES.get(kind.__name__, ())
+    if kind in known or issubclass(kind, BaseException) or getattr(kind, "_is_protocol", False):
         return
+    _CLASSES[kind.__name__] = (*known, kind)
     for base in kind.__bases__:
-        if base.__module__.startswith("discreet."):
+        if _is_ours(base):
             _seal_class(base)
     for name, member in list(vars(kind).items()):
         if name.startswith("_") and name not in ("__init__", "__new__"):
@@ -86,6 +74,10 @@ def _seal_class(kind: type[Any]) -> None:
             setattr(kind, name, total(member))
         elif isinstance(member, (classmethod, staticmethod)):
             setattr(kind, name, type(member)(total(member.__func__)))
+
+
+def _is_ours(kind: type[Any]) -> bool:
+    return kind.__module__.startswith("discreet.")
 
 
 def total(function: _F) -> _F:
@@ -113,26 +105,25 @@ def _unquoted(problem: BaseException, function: Callable[..., Any], values: tupl
     """Return another error where one of ours quotes an argument that is no plain value: a table given as a size."""
     if not isinstance(problem, DiscreetError):
         return None
-    said = str(problem)
+    message = str(problem)
     for value in values:
-        plain = value is None or isinstance(value, (str, bytes, os.PathLike, *_NUMBERS.values(), type))
-        ours = type(value).__module__.startswith("discreet.")
-        if not plain and not ours and _quotes(said, value):
+        simple = value is None or isinstance(value, (str, bytes, os.PathLike, Integral, float, type))
+        if not simple and not _is_ours(type(value)) and _quotes(message, value):
             return ParameterError(
                 f"{_called(function)}: an argument is of type {type(value).__name__}. Check the arguments"
             )
     return None
 
 
-def _quotes(said: str, value: Any) -> bool:
+def _quotes(message: str, value: Any) -> bool:
     """Whether a message holds a value as it prints. Tables print on several lines: others are not asked to print."""
     if isinstance(value, (list, tuple, dict, set)) or (hasattr(value, "__array_interface__") and value.ndim):
-        if len(value) > len(said):
+        if len(value) > len(message):
             return False
-    elif "\n" not in said and r"\u000a" not in said:
+    elif "\n" not in message and r"\u000a" not in message:
         return False
     try:
-        return repr(value) in said or harmless(repr(value)) in said
+        return repr(value) in message or harmless(repr(value)) in message
     except Exception:  # noqa: BLE001  # then the message was not made of it either
         return False
 
@@ -147,12 +138,10 @@ def _passes(problem: BaseException) -> bool:
 
 def _is_the_callers(problem: BaseException) -> bool:
     """Whether the error came out of code that is neither ours nor installed: a function that was passed in."""
-    trace = problem.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-        code = trace.tb_frame.f_code.co_filename
-        outside = trace.tb_frame.f_globals.get("__name__") == "__main__" if code[:1] == "<" else True
-        if outside and not code.startswith(_LIBRARIES):
+    for frame, _ in list(traceback.walk_tb(problem.__traceback__))[1:]:
+        file = frame.f_code.co_filename
+        in_no_file = file[:1] == "<" and frame.f_globals.get("__name__") != "__main__"
+        if not in_no_file and not file.startswith(_LIBRARIES):
             return True
     return False
 
@@ -180,13 +169,9 @@ def _called(function: Callable[..., Any]) -> str:
 
 def _where(problem: BaseException) -> str:
     """Return the innermost line of this library that the error passed."""
-    found, trace = "an unknown line", problem.__traceback__
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        if code.co_filename.startswith(_LIBRARIES[0]) and code.co_filename != __file__:
-            found = f"{Path(code.co_filename).name}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    return found
+    lines = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(problem.__traceback__)]
+    ours = [f"{Path(file).name}:{line}" for file, line in lines if file.startswith(_LIBRARIES[0]) and file != __file__]
+    return ours[-1] if ours else "an unknown line"
 
 
 # -- where confidential data are read -------------------------------------------------------------------------------
@@ -234,76 +219,101 @@ def _unreadable() -> DataError:
 
 # -- which argument is to blame ---------------------------------------------------------------------------------------
 
+_PATH: tuple[str, Any] = "a path", (str, os.PathLike)
+_ARRAY: tuple[str, Any] = "an array", np.ndarray
+_LISTS = {"Sequence": Sequence, "Collection": Collection, "Iterable": Iterable, "list": list, "tuple": tuple}
+_KINDS: dict[str, tuple[str, Any]] = {
+    "None": ("None", types.NoneType),
+    "bool": ("True or False", bool),
+    "int": ("an integer", Integral),
+    "float": ("a number", (Integral, float)),
+    "str": ("a text", str),
+    "Callable": ("a function", Callable),
+    "Mapping": ("a mapping", Mapping),
+    "Generator": ("a Generator of NumPy", np.random.Generator),
+    "ArrayLike": ("an array of numbers", object),
+    **dict.fromkeys(("PathLike", "Path", "Path_", "FilePath"), _PATH),
+    **dict.fromkeys(("NDArray", "Floats", "Integers", "Booleans"), _ARRAY),
+    **{name: (with_article(name.lower()), kind) for name, kind in _LISTS.items()},
+}
+"""The names in annotations of public functions, in words and as types; besides them, there are public classes."""
+
+_CLASSES: dict[str, tuple[type[Any], ...]] = {}  # those with a boundary around them, by name
+
 
 def _wrong_argument(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
     """Return what is wrong with the arguments, by the function's signature alone; None where nothing is."""
     signature = inspect.signature(function)
     try:
-        given = signature.bind(*args, **kwargs).arguments
+        arguments = signature.bind(*args, **kwargs).arguments
     except TypeError as problem:
-        return _not_called_so(signature, str(problem))
-    for name, value in given.items():
+        names = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
+        too_many = names and str(problem).startswith("too many positional")
+        return f"give its arguments by name: {', '.join(names)}" if too_many else str(problem)
+    for name, argument in arguments.items():
         parameter = signature.parameters[name]
-        for key, one in _each(parameter, value):
-            wrong = _odd(one)
-            if wrong is not None:
-                return f"{key} {wrong}"
-            if not _fits(one, hint := _hint(function, parameter, args[:1])):
-                return f"{key} must be {_wanted(hint)}, got {_given(one)}"
-            if "ArrayLike" in str(parameter.annotation) and not _numeric(one):
-                return f"{key} must be an array of numbers"
-            held = {} if name == "self" else _fields_of(one)
-            if held and (wrong := _wrong_argument(type(one).__init__, (one,), held)) is not None:
-                return wrong
+        values = [(name, argument)]
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            values = [(name, value) for value in argument]
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            values = list(argument.items())
+        annotation = "Any" if parameter.annotation is parameter.empty else str(parameter.annotation)
+        for key, value in values:
+            if (odd := _odd(value)) is not None:
+                return f"{key} {odd}"
+            if not _fits(value, annotation):
+                return f"{key} must be {_wanted(annotation)}, got {_given(value)}"
+            kind: Any = type(value)  # of a value of the library, such as an output or a watch, also what it was made of
+            facts = getattr(kind, "__dataclass_params__", None)
+            if facts is not None and facts.init and _is_ours(kind) and name != "self":
+                parts = {field.name: getattr(value, field.name) for field in fields(kind) if field.init}
+                if (blamed := _wrong_argument(kind.__init__, (value,), parts)) is not None:
+                    return blamed
     return None
 
 
-def _fields_of(value: Any) -> dict[str, Any]:
-    """Return what a value of the library was made of, such as an output or a watch; nothing for any other."""
-    made = is_dataclass(value) and not isinstance(value, type) and type(value).__module__.startswith("discreet.")
-    if not made or not type(value).__dataclass_params__.init:
-        return {}
-    return {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+def _alternatives(annotation: str) -> list[tuple[str, str]]:
+    """Return the names between the bars of an annotation, each with the annotation of its elements, if it has one."""
+    kinds = []
+    for part in re.split(r" \| (?![^\[]*\])", annotation):
+        name, _, inside = part.partition("[")
+        name, element = name.rpartition(".")[2], inside.removesuffix("]").removesuffix(", ...")
+        kinds.append((name, element if name in _LISTS and "," not in element and element != "Any" else ""))
+    return kinds
+
+
+def _fits(value: Any, annotation: str) -> bool:
+    """Whether a value is of one of the kinds of an annotation, as far as a look at it tells; of an unknown one, yes."""
+    value = plain(value)
+    for name, element in _alternatives(annotation):
+        kind = _KINDS[name][1] if name in _KINDS else _CLASSES.get(name, object)
+        if not isinstance(value, kind) or (isinstance(value, bool) and name in ("int", "float")):
+            continue
+        parts: Iterable[Any] = ()
+        if element and isinstance(value, Collection) and not _is_ours(type(value)):  # a closed value has no elements
+            parts = islice(value, _LOOKED_AT)
+        if all(_fits(part, element) for part in parts) and (name != "ArrayLike" or _is_numeric(value)):
+            return True
+    return False
+
+
+def _wanted(annotation: str) -> str:
+    """Say in words what an annotation names."""
+    words = []
+    for name, element in _alternatives(annotation):
+        word = _KINDS[name][0] if name in _KINDS else with_article(name)
+        words.append(f"{word}, each element {_wanted(element)}" if element else word)
+    if _PATH[0] in words:  # which a text is
+        words = [word for word in words if word != _KINDS["str"][0]]
+    return " or ".join(dict.fromkeys(words))
 
 
 def _given(value: Any) -> str:
     """Name the type of an argument, and of the elements of a collection."""
-    if isinstance(value, (list, tuple, set, frozenset)) and value:
+    if isinstance(value, _ELEMENTS) and value:
         kinds = sorted({type(part).__name__ for part in islice(value, _LOOKED_AT)})
         return f"{type(value).__name__} of {', '.join(kinds)}"
     return type(value).__name__
-
-
-def _wanted(hint: Any) -> str:
-    """Say in words what an annotated type takes."""
-    origin, parts = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        words = dict.fromkeys(_wanted(part) for part in parts)
-        if _PATH in words:  # which a text is
-            words.pop(_WORDS[str], None)
-        return " or ".join(words)
-    if origin is Literal:
-        return " or ".join(repr(part) for part in parts)
-    kind = hint if origin is None else origin
-    if kind in _WORDS:
-        return _WORDS[kind]
-    alike = (len(parts) == 1 or parts[1:] == (...,)) and parts[0] is not Any
-    word = with_article(kind.__name__ if origin is None else kind.__name__.lower())
-    return f"{word}, each element {_wanted(parts[0])}" if alike else word
-
-
-def _not_called_so(signature: inspect.Signature, problem: str) -> str:
-    named = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
-    if problem.startswith("too many positional") and named:
-        return f"give its arguments by name: {', '.join(named)}"
-    return problem
-
-
-def _each(parameter: inspect.Parameter, value: Any) -> list[tuple[str, Any]]:
-    """Return the arguments that a parameter took, several where it is ``*args`` or ``**kwargs``."""
-    if parameter.kind is parameter.VAR_KEYWORD:
-        return list(value.items())
-    return [(parameter.name, part) for part in (value if parameter.kind is parameter.VAR_POSITIONAL else [value])]
 
 
 def _odd(value: Any, depth: int = 0) -> str | None:
@@ -312,89 +322,17 @@ def _odd(value: Any, depth: int = 0) -> str | None:
         return "is nested too deeply"
     if isinstance(value, int) and abs(value) >= 10**MOST_DIGITS:
         return f"holds a number of more than {MOST_DIGITS} digits"
-    if isinstance(value, (str, os.PathLike)) and _unprintable(os.fspath(value)):
+    if isinstance(value, (str, os.PathLike)) and re.search("[\0\ud800-\udfff]", str(os.fspath(value))):
         return "holds a text with a NUL character or half of a Unicode pair"
     if isinstance(value, Mapping):
         value = [*value, *value.values()]
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return next((found for part in value if (found := _odd(part, depth + 1)) is not None), None)
+    if isinstance(value, _ELEMENTS):
+        return next((problem for part in value if (problem := _odd(part, depth + 1)) is not None), None)
     return None
 
 
-def _unprintable(text: str | bytes) -> bool:
-    if isinstance(text, bytes):
-        return b"\0" in text
-    return "\0" in text or any("\ud800" <= c <= "\udfff" for c in text)
-
-
-def _numeric(value: Any) -> bool:
-    import numpy as np
-
+def _is_numeric(value: Any) -> bool:
     try:
         return bool(np.asarray(value).size == 0 or np.asarray(value, dtype=np.float64).ndim > 0)
     except (TypeError, ValueError, OverflowError):
         return False
-
-
-def _hint(function: Callable[..., Any], parameter: inspect.Parameter, first: tuple[Any, ...] = ()) -> Any:
-    """Return a parameter's annotation as a type; Any where it cannot be known without loading a library.
-
-    The constructor of a dataclass names the types of inherited fields, which the module of their own class knows.
-    """
-    if parameter.annotation is parameter.empty:
-        return Any
-    holder = types.SimpleNamespace(__annotations__={"it": parameter.annotation})
-    bases = type(first[0]).__mro__ if first else ()
-    known = {name: found for base in reversed(bases) for name, found in vars(sys.modules[base.__module__]).items()}
-    known |= getattr(function, "__globals__", {})
-    loaded = {name: found for name, found in known.items() if not isinstance(found, Lazy)}
-    try:
-        return typing.get_type_hints(holder, globalns=loaded)["it"]
-    except (NameError, TypeError, AttributeError):
-        return Any
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of an annotated type, as far as a look at it tells."""
-    value = plain(value)
-    origin = typing.get_origin(hint)
-    if origin in (typing.Union, types.UnionType):
-        return any(_fits(value, part) for part in typing.get_args(hint))
-    if origin is Literal:
-        return any(type(value) is type(part) and value == part for part in typing.get_args(hint))
-    return _is_a(value, hint if origin is None else origin) and _elements_fit(value, typing.get_args(hint))
-
-
-def _is_a(value: Any, kind: Any) -> bool:
-    if kind is None:
-        return value is None
-    if kind in _NUMBERS:
-        return isinstance(value, _NUMBERS[kind]) and not isinstance(value, bool)
-    if kind is Any or not isinstance(kind, type) or getattr(kind, "_is_protocol", False):  # a type variable, a shape
-        return True
-    return isinstance(value, kind)
-
-
-def _elements_fit(value: Any, hints: tuple[Any, ...]) -> bool:
-    """Whether the elements of a collection are of the one type that is annotated for all of them."""
-    if not isinstance(value, Collection) or not (len(hints) == 1 or hints[1:] == (...,)):
-        return True
-    try:
-        return all(_fits(part, hints[0]) for part in islice(value, _LOOKED_AT))
-    except DiscreetError:  # a closed value: it has no elements to look at
-        return True
-
-
-_NUMBERS: dict[Any, Any] = {int: Integral, float: (Integral, float)}  # a fraction or decimal may be what went wrong
-_PATH = "a path"
-_WORDS: dict[Any, str] = {
-    int: "an integer",
-    float: "a number",
-    bool: "True or False",
-    str: "a text",
-    bytes: "bytes",
-    os.PathLike: _PATH,
-    Path: _PATH,
-    Callable: "a function",
-    types.NoneType: "None",
-}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
-from decimal import Decimal
+from decimal import Decimal as Exact
 from fractions import Fraction
 from numbers import Integral, Rational, Real
 from typing import Any, TypeVar
@@ -162,7 +162,7 @@ def shown(value: Any) -> str:
     if isinstance(value, Integral):
         number = int(value)
         return str(number) if abs(number) < 10**_DIGITS else f"an integer of more than {_DIGITS} digits"
-    if isinstance(value, (Real, Decimal)):
+    if isinstance(value, (Real, Exact)):
         return as_written(as_float(value))
     if isinstance(value, str):
         text = str(value[: _LONGEST + 1])
@@ -173,7 +173,7 @@ def shown(value: Any) -> str:
 def as_float(value: Any) -> float:
     """Return a number as a float, infinity where it is beyond them, NaN where it is none."""
     value = plain(value)
-    if isinstance(value, bool) or not isinstance(value, (Real, Decimal)):
+    if isinstance(value, bool) or not isinstance(value, (Real, Exact)):
         return math.nan
     try:
         return float(value)
@@ -193,8 +193,8 @@ def _moment(value: np.datetime64 | np.timedelta64) -> Any:
 
 def _written_above(number: float, value: Any) -> bool:
     """Whether a float, as the decimal that it is written as, exceeds the number that it was made of."""
-    if isinstance(value, Decimal):
-        return Decimal(repr(number)) > value
+    if isinstance(value, Exact):
+        return Exact(repr(number)) > value
     if isinstance(value, Rational):
         return Fraction(repr(number)) > Fraction(value)
     return bool(number > value)

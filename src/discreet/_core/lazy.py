@@ -5,7 +5,11 @@ Where an optional one is missing, its first use raises the ImportError that impo
 
 from __future__ import annotations
 
+import ast
+import sys
+from collections.abc import Callable
 from importlib import import_module
+from pkgutil import get_data
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["Lazy", "dist", "handlers", "jax", "jnp", "numpyro", "nw", "pl", "torch"]
@@ -35,3 +39,22 @@ if TYPE_CHECKING:
 else:
     jax, jnp, torch, nw, pl = map(Lazy, ("jax", "jax.numpy", "torch", "narwhals", "polars"))
     numpyro, dist, handlers = map(Lazy, ("numpyro", "numpyro.distributions", "numpyro.handlers"))
+
+
+def door(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a package whose names are loaded when they are first used.
+
+    Which module has a name is read from the package's own imports ``if TYPE_CHECKING``.
+    """
+    module, source = sys.modules[package], get_data(package, "__init__.py") or b""
+    imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+    homes = {name.name: node.module for node in imports for name in node.names if node.module is not None}
+
+    def load(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(homes[name]), name)
+        setattr(module, name, value)
+        return value
+
+    return load, lambda: list(module.__all__)

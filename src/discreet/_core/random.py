@@ -79,11 +79,14 @@ if hasattr(os, "register_at_fork"):
 
 
 class SeededGenerator(np.random.Generator):
-    """A reproducible generator; a release that used one is never for publication."""
+    """A reproducible generator; a release that used one is never for publication.
 
-    def __init__(self, seed: int) -> None:
+    ``approximate``: whether noise is drawn in floating point, for forecasts; it meets no confidential table.
+    """
+
+    def __init__(self, seed: int, *, approximate: bool = False) -> None:
         super().__init__(np.random.PCG64(seed))
-        self.seed = seed
+        self.seed, self.approximate = seed, approximate
 
 
 def secure() -> SecureGenerator:
@@ -112,12 +115,20 @@ def seeded(seed: int) -> SeededGenerator:
     return SeededGenerator(integer("seed", seed, least=0, error=RandomnessError))
 
 
+def approximate(seed: int) -> SeededGenerator:
+    """Return a generator with which kernels draw their noise quickly, on public tables only."""
+    return SeededGenerator(seed, approximate=True)
+
+
 def public(generator: np.random.Generator) -> np.random.Generator:
     """Return a fast generator for public post-processing, keyed by 128 bits of ``generator``.
 
     What it decides (the place of a record within its cell, the order of records) may be known to everybody without any
-    loss of privacy; it only has to be independent of the private step, which used other output of ``generator``.
+    loss of privacy; it only has to be independent of the private step, which used other output of ``generator``. In a
+    forecast, where nothing is private, it is the generator itself.
     """
+    if getattr(generator, "approximate", False):
+        return generator
     return np.random.Generator(np.random.SFC64(generator.integers(0, 2**32, size=4, dtype=np.uint32).tolist()))
 
 

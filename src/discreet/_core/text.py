@@ -6,6 +6,7 @@ import html
 import math
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from io import StringIO
 
 # Numbers as text, rounded to the side on which what is written still holds: the one place that formats them.
 #
@@ -133,6 +134,7 @@ def harmless(text: str, *, lines: bool = False) -> str:
     )
 
 
+_WIDEST = 1 << 20  # characters of a line of a table
 _BREAKS = "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f\x85\u2028\u2029"
 
 
@@ -151,18 +153,38 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def full_sentence(text: str) -> str:
+    """Return a text with a capital letter first and a full stop last.
+
+    Examples
+    --------
+    >>> full_sentence("check the path")
+    'Check the path.'
+    """
+    return f"{sentence(text).rstrip('.')}."
+
+
 def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> list[str]:
-    """Return rows of cells as lines: the first columns to the left, the others to the right.
+    """Return rows of cells as lines, as wide as a terminal shows them: first columns to the left, others to the right.
 
     Examples
     --------
     >>> aligned([("", "mean"), ("age", "41")])
     ['     mean', 'age    41']
+    >>> aligned([("東京", "1"), ("Bern", "22")])
+    ['東京   1', 'Bern  22']
     """
-    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    return [
-        "  ".join([*map(str.ljust, row[:left], widths), *map(str.rjust, row[left:], widths[left:])]) for row in rows
-    ]
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for place in range(len(rows[0])):
+        grid.add_column(justify="left" if place < left else "right", no_wrap=True)
+    for row in rows:
+        grid.add_row(*(Text(harmless(cell)) for cell in row))
+    lines = Console(width=_WIDEST, file=StringIO()).render_lines(grid, pad=False)
+    return ["".join(segment.text for segment in line).rstrip() for line in lines]
 
 
 def with_article(noun: str) -> str:

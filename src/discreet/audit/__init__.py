@@ -1,10 +1,18 @@
 """Examining mechanisms: one of anybody's by its outputs, and what one reveals of the confidential table itself."""
 
-from discreet._core.boundary import seal
-from discreet.audit.examination import Examination, examine
-from discreet.audit.guesses import MonteCarlo
-from discreet.audit.instance import InstanceGuarantee, instance_guarantee
+from typing import TYPE_CHECKING
+
+from discreet._core.lazy import door
+
+if TYPE_CHECKING:
+    from discreet.audit.data_split import split
+    from discreet.audit.examination import Examination, examine
+    from discreet.audit.guesses import MonteCarlo
+    from discreet.audit.instance import InstanceGuarantee, instance_guarantee, paper_choices
+    from discreet.audit.mechanism import examined
+    from discreet.audit.pipeline import audit_pipeline
+    from discreet.audit.release import audit_release, claimed
 
 __all__ = ["examine", "instance_guarantee"]
 
-seal(globals(), Examination, InstanceGuarantee, MonteCarlo)
+__getattr__, __dir__ = door(__name__)

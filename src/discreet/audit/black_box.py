@@ -11,12 +11,15 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from discreet._core.arrays import Floats
+from discreet._core.arrays import Floats, Integers
+from discreet._core.boundary import sealed
 from discreet._core.checks import integer, real
+from discreet._core.numeric import least_integer
 from discreet.audit.guesses import POWER, clopper_pearson
 
 Sampler = Callable[[np.random.Generator, int], Sequence[Hashable]]
@@ -35,6 +38,7 @@ _FURTHEST = 40.0
 _LARGEST = 2**1023  # whole numbers from here on are no doubles: values without a size
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """What tells two tables apart: outputs with a score of at least a threshold.
@@ -53,9 +57,10 @@ class Event:
 
     def seen(self, outputs: Sequence[Hashable]) -> int:
         """Return how often it occurs."""
-        return sum(self.score(one) >= self.least for one in outputs)
+        return sum(self.score(output) >= self.least for output in outputs)
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """How one table compares with the other.
@@ -75,7 +80,7 @@ class Finding:
     @property
     def caught(self) -> bool:
         """Whether the claim is refuted."""
-        return _refutes(self.likely, self.unlikely, self.runs, self.event, self.error)
+        return self._refutes(self.likely, self.unlikely)
 
     @property
     def power(self) -> float:
@@ -83,12 +88,8 @@ class Finding:
 
         It is a lower bound: both probabilities of the event are taken from where they are with 99 % confidence each.
         """
-        low = clopper_pearson(self.likely, self.runs, confidence=2.0 * _SURE - 1.0).lower
-        high = clopper_pearson(self.unlikely, self.runs, confidence=2.0 * _SURE - 1.0).upper
-        return max(
-            (_surely_refuted(low, high, *limits) for limits in _limits(high, self.runs, self.event, self.error)),
-            default=0.0,
-        )
+        low, high = self._bounds(self.likely, self.unlikely, confidence=2.0 * _SURE - 1.0)
+        return max((_power(low, high, *limits) for limits in self._limits(high)), default=0.0)
 
     @property
     def detectable(self) -> float | None:
@@ -98,16 +99,54 @@ class Finding:
         delta, ``e^epsilon`` times as rare. How likely is known but for 1 % on each side: the worst of it is taken.
         Rounded up to one part in 100; None where no epsilon would have been caught, as the event is too rare.
         """
-        found = clopper_pearson(self.likely, self.runs, confidence=2.0 * _SURE - 1.0)
-        each = [_least_caught(likely, self.runs, self.event, self.error) for likely in (found.lower, found.upper)]
-        return None if None in each else max(one for one in each if one is not None)
+        share = clopper_pearson(self.likely, self.runs, confidence=2.0 * _SURE - 1.0)
+        lower, upper = self._least_caught(share.lower), self._least_caught(share.upper)
+        return None if lower is None or upper is None else max(lower, upper)
 
     @property
     def epsilon(self) -> float:
         """A lower bound on epsilon at the event's delta: above the true one with probability ``error`` at most."""
-        low = clopper_pearson(self.likely, self.runs, confidence=1.0 - self.error / 2.0).lower
-        high = clopper_pearson(self.unlikely, self.runs, confidence=1.0 - self.error / 2.0).upper
+        low, high = self._bounds(self.likely, self.unlikely, confidence=1.0 - self.error / 2.0)
         return max(0.0, math.log((low - self.event.delta) / high)) if low > self.event.delta else 0.0
+
+    def _bounds(self, likely: int, unlikely: int, *, confidence: float) -> tuple[float, float]:
+        """Return a lower bound on the event's probability of the likely table, and an upper one of the unlikely."""
+        low = clopper_pearson(likely, self.runs, confidence=confidence).lower
+        return low, clopper_pearson(unlikely, self.runs, confidence=confidence).upper
+
+    def _refutes(self, likely: int, unlikely: int) -> bool:
+        """Return whether exact bounds on both probabilities, each with a quarter of the error, contradict the claim."""
+        low, high = self._bounds(likely, unlikely, confidence=1.0 - self.error / 2.0)
+        return low > math.exp(self.event.epsilon) * high + self.event.delta
+
+    def _limits(self, rare: float) -> Iterator[tuple[int, int, int]]:
+        """Yield counts that refute: at most so many of the unlikely table, at least so many of the likely, and runs."""
+        from scipy.special import bdtr, bdtrik
+
+        for share in _SHARES:
+            highest = 0  # where the event is so rare that bdtrik is not a number
+            if bdtr(0.0, self.runs, rare) < share:
+                highest = min(self.runs, math.ceil(bdtrik(share, self.runs, rare)))
+            lowest = least_integer(partial(self._refutes, unlikely=highest), 0, self.runs)
+            if lowest is not None:
+                yield highest, lowest, self.runs
+
+    def _least_caught(self, likely: float) -> float | None:
+        """Return the least epsilon caught by an event that is so likely on the one table; None where none is."""
+        event = self.event
+
+        def is_caught(hundredths: int) -> bool:
+            rare = (likely - event.delta) * math.exp(-hundredths / 100.0)
+            return any(_power(likely, rare, *limits) >= POWER for limits in self._limits(rare))
+
+        high = round(100.0 * _FURTHEST)
+        if likely <= event.delta or not is_caught(high):
+            return None
+        low = math.ceil(100.0 * event.epsilon) - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if is_caught(middle) else (middle, high)
+        return high / 100.0
 
 
 def compared(
@@ -124,122 +163,59 @@ def compared(
     """Test whether two samplers agree with a claim, with either of the two tables as the likely one.
 
     The probability that either finding is a false alarm is at most ``error``.
-
-    Examples
-    --------
-    >>> from discreet._core.random import seeded
-    >>> coin = lambda rng, runs: (rng.random(runs) < 0.5).tolist()
-    >>> biased = lambda rng, runs: (rng.random(runs) < 0.75).tolist()
-    >>> found = compared(biased, coin, lambda epsilon: 0.0 if epsilon >= 0.5 else 1.0, rng=seeded(1))
-    >>> [one.caught for one in found]  # the odds of false are 2, and 2 > e^0.5
-    [False, True]
     """
     runs = integer("runs", runs, least=100, most=10**8)
     error = real("error", error, above=0, below=1)
     train, choose, test = [(first(rng, runs), second(rng, runs)) for _ in range(3)]
-    looked_at = features or {"the output": lambda one: one}
-    found = []
-    for x, y in ((0, 1), (1, 0)):
+    features = features or {"the output": lambda output: output}
+
+    def finding(x: int, y: int) -> Finding:
         sides = (train[x], train[y], choose[x], choose[y])
-        scores = (score for name, of in looked_at.items() for score in _scores(name, of, *sides))
-        event = max((_event(score, claim, epsilons) for score in scores), key=lambda pair: pair[0])[1]
-        likely, unlikely = event.seen(test[x]), event.seen(test[y])
-        found.append(Finding(event=event, likely=likely, unlikely=unlikely, runs=runs, error=error))
-    return found[0], found[1]
+        scores = (score for name, feature in features.items() for score in _feature_scores(name, feature, *sides))
+        event = max((_nearest_event(score, claim, epsilons) for score in scores), key=lambda pair: pair[0])[1]
+        return Finding(event=event, likely=event.seen(test[x]), unlikely=event.seen(test[y]), runs=runs, error=error)
+
+    return finding(0, 1), finding(1, 0)
 
 
-# -- the test ---------------------------------------------------------------------------------------------------------
-
-
-def _refutes(likely: int, unlikely: int, runs: int, event: Event, error: float) -> bool:
-    """Return whether exact bounds on both probabilities, each with a quarter of the error, contradict the claim."""
-    low = clopper_pearson(likely, runs, confidence=1.0 - error / 2.0).lower
-    high = clopper_pearson(unlikely, runs, confidence=1.0 - error / 2.0).upper
-    return low > math.exp(event.epsilon) * high + event.delta
-
-
-def _fewest(unlikely: int, runs: int, event: Event, error: float) -> int | None:
-    """Return how often the event must occur under the likely table for the claim to be refuted."""
-    if not _refutes(runs, unlikely, runs, event, error):
-        return None
-    below, least = -1, runs
-    while least - below > 1:
-        middle = (below + least) // 2
-        if _refutes(middle, unlikely, runs, event, error):
-            least = middle
-        else:
-            below = middle
-    return least
-
-
-def _limits(rare: float, runs: int, event: Event, error: float) -> list[tuple[int, int, int]]:
-    """Return pairs of counts that refute: at most so many of the unlikely table, at least so many of the likely one."""
-    from scipy.special import bdtr, bdtrik
-
-    found = []
-    for share in _SHARES:
-        never = bdtr(0.0, runs, rare) >= share  # where bdtrik is not a number
-        most = 0 if never else min(runs, math.ceil(bdtrik(share, runs, rare)))
-        least = _fewest(most, runs, event, error)
-        if least is not None:
-            found.append((most, least, runs))
-    return found
-
-
-def _surely_refuted(likely: float, unlikely: float, most: int, least: int, runs: int) -> float:
+def _power(likely: float, unlikely: float, highest: int, lowest: int, runs: int) -> float:
     """Return the probability that both counts are within their limits."""
     from scipy.special import bdtr, bdtrc
 
-    return float(bdtr(most, runs, unlikely) * bdtrc(least - 1.0, runs, likely))
-
-
-def _least_caught(likely: float, runs: int, event: Event, error: float) -> float | None:
-    """Return the least epsilon caught by an event that is so likely on the one table: see :class:`Finding`."""
-
-    def caught(hundredths: int) -> bool:
-        rare = (likely - event.delta) * math.exp(-hundredths / 100.0)
-        return any(_surely_refuted(likely, rare, *one) >= POWER for one in _limits(rare, runs, event, error))
-
-    if likely <= event.delta or not caught(most := round(100.0 * _FURTHEST)):
-        return None
-    below = math.ceil(100.0 * event.epsilon) - 1
-    while most - below > 1:
-        middle = (below + most) // 2
-        below, most = (below, middle) if caught(middle) else (middle, most)
-    return most / 100.0
+    return float(bdtr(highest, runs, unlikely) * bdtrc(lowest - 1.0, runs, likely))
 
 
 # -- the choice of an event -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Ratio:
+class LikelihoodRatio:
     """Log-ratios of two laws, estimated: of a value where it is common, of the range that it is in where it is not."""
 
-    known: dict[Hashable, float]
+    common: dict[Hashable, float]
     edges: list[float]
     ranges: list[float]
 
     @classmethod
-    def of(cls, likely: Sequence[Any], unlikely: Sequence[Any]) -> _Ratio:
+    def from_samples(cls, likely: Sequence[Any], unlikely: Sequence[Any]) -> LikelihoodRatio:
         """Estimate the ratios."""
-        one, other = Counter(likely), Counter(unlikely)
-        common = {v for v in one.keys() | other.keys() if not _is_number(v) or one[v] + other[v] >= _COMMON}
-        known = {v: math.log(one[v] + _PRIOR) - math.log(other[v] + _PRIOR) for v in common}
-        rare = [np.array([v for v in side if v not in common], dtype=np.float64) for side in (likely, unlikely)]
+        n, m = Counter(likely), Counter(unlikely)
+        values = {v for v in n.keys() | m.keys() if not _is_number(v) or n[v] + m[v] >= _COMMON}
+        common = {v: math.log(n[v] + _PRIOR) - math.log(m[v] + _PRIOR) for v in values}
+        rare = [np.array([v for v in side if v not in values], dtype=np.float64) for side in (likely, unlikely)]
         pooled = np.concatenate(rare)
         if len(pooled) == 0:
-            return cls(known=known, edges=[], ranges=[0.0])
+            return cls(common=common, edges=[], ranges=[0.0])
         cuts = np.linspace(0.0, 1.0, max(2, min(_RANGES, len(pooled) // 20)) + 1)[1:-1]
         edges = np.unique(np.quantile(pooled, cuts, method="lower"))
         counts = [np.bincount(np.searchsorted(edges, side, side="right"), minlength=len(edges) + 1) for side in rare]
         ranges = np.log(counts[0] + _PRIOR) - np.log(counts[1] + _PRIOR)
-        return cls(known=known, edges=edges.tolist(), ranges=ranges.tolist())
+        return cls(common=common, edges=edges.tolist(), ranges=ranges.tolist())
 
     def __call__(self, value: Any) -> float:
-        found = self.known.get(value)
-        if found is not None:
-            return found
+        """Return the log-ratio of a value; 0 for one that was never seen."""
+        if value in self.common:
+            return self.common[value]
         return self.ranges[bisect.bisect_right(self.edges, value)] if self.edges and _is_number(value) else 0.0
 
 
@@ -253,72 +229,62 @@ class _Score:
     unlikely: Floats
 
 
-def _scores(name: str, of: Callable[[Any], Any], *sides: Sequence[Any]) -> Iterator[_Score]:
+def _feature_scores(name: str, feature: Callable[[Any], Any], *sides: Sequence[Any]) -> Iterator[_Score]:
     """Yield scores of a feature as a whole, and element by element."""
-    values = [list(map(of, side)) for side in sides]
-    yield from _of_values(name, of, *values)
-    if not all(isinstance(one, tuple) for side in values for one in side):
+    values = [list(map(feature, side)) for side in sides]
+    yield from _value_scores(name, feature, *values)
+    if not all(isinstance(value, tuple) for side in values for value in side):
         return
-    flat = [[_elements(one) for one in side] for side in values]
-    lengths = {len(one) for side in flat for one in side}
-    if len(lengths) > 1:
-        long = [[len(one) for one in side] for side in flat]
-        yield from _of_values(f"the length of {name}", lambda one: len(_elements(of(one))), *long)
-    if (shortest := min(lengths)) < 2:
+    flat = [[_leaves(value) for value in side] for side in values]
+    lengths = [[len(elements) for elements in side] for side in flat]
+    shortest, longest = min(map(min, lengths)), max(map(max, lengths))
+    if shortest < longest:
+        yield from _value_scores(f"the length of {name}", lambda output: len(_leaves(feature(output))), *lengths)
+    if shortest < 2:
         return
-    columns = [[[one[place] for one in side] for place in range(shortest)] for side in flat]
-    ratios = [_Ratio.of(*pair) for pair in zip(*columns[:2], strict=True)]
+    columns = [[[elements[place] for elements in side] for place in range(shortest)] for side in flat]
+    ratios = [LikelihoodRatio.from_samples(*pair) for pair in zip(*columns[:2], strict=True)]
 
-    def together(one: tuple[Any, ...]) -> float:
-        return sum(ratio(value) for ratio, value in zip(ratios, one, strict=False))
+    def joint_ratio(elements: tuple[Any, ...]) -> float:
+        return sum(ratio(element) for ratio, element in zip(ratios, elements, strict=False))
 
-    chosen = [np.sort([together(one) for one in side]) for side in flat[2:]]
-    yield _Score(name=f"the elements of {name}", score=lambda one: together(_elements(of(one))),
-                 likely=chosen[0], unlikely=chosen[1])  # fmt: skip
+    likely, unlikely = (np.sort([joint_ratio(elements) for elements in side]) for side in flat[2:])
+    yield _Score(name=f"the elements of {name}", score=lambda output: joint_ratio(_leaves(feature(output))),
+                 likely=likely, unlikely=unlikely)  # fmt: skip
     for place in range(min(shortest, _ELEMENTS)):
-        yield from _of_values(f"element {place} of {name}", _Element(of, place), *(side[place] for side in columns))
+        yield from _value_scores(
+            f"element {place} of {name}",
+            lambda output, place=place: next(iter(_leaves(feature(output))[place : place + 1]), None),  # type: ignore[misc]
+            *(side[place] for side in columns),
+        )
 
 
-def _of_values(name: str, of: Callable[[Any], Any], *sides: Sequence[Any]) -> Iterator[_Score]:
+def _value_scores(name: str, feature: Callable[[Any], Any], *sides: Sequence[Any]) -> Iterator[_Score]:
     """Yield the score by the ratio of values, and where there are many numbers the two by their size."""
-    ratio = _Ratio.of(*sides[:2])
-    readings: list[Callable[[Any], float]] = [ratio]
+    ratio = LikelihoodRatio.from_samples(*sides[:2])
+    scores: list[Callable[[Any], float]] = [ratio]
     if ratio.edges:
-        readings += [lambda value: _size(value, 1.0), lambda value: _size(value, -1.0)]
-    for reading in readings:
-        likely, unlikely = (np.sort([reading(value) for value in side]) for side in sides[2:])
-        yield _Score(name=name, score=_Reading(of, reading), likely=likely, unlikely=unlikely)
+        scores += [partial(_size, 1.0), partial(_size, -1.0)]
+    for score in scores:
+        likely, unlikely = (np.sort([score(value) for value in side]) for side in sides[2:])
+        yield _Score(
+            name=name,
+            score=lambda output, score=score: score(feature(output)),  # type: ignore[misc]
+            likely=likely,
+            unlikely=unlikely,
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    of: Callable[[Any], Any]
-    reading: Callable[[Any], float]
-
-    def __call__(self, one: Any) -> float:
-        return self.reading(self.of(one))
-
-
-@dataclass(frozen=True, slots=True)
-class _Element:
-    of: Callable[[Any], Any]
-    place: int
-
-    def __call__(self, one: Any) -> Any:
-        found = _elements(self.of(one))
-        return found[self.place] if len(found) > self.place else None
-
-
-def _elements(value: Any) -> tuple[Any, ...]:
+def _leaves(value: Any) -> tuple[Any, ...]:
     """Return what stands in a tuple, and in the tuples in it."""
     if not isinstance(value, tuple):
         return (value,)
     if not any(isinstance(part, tuple) for part in value):
         return value
-    return tuple(leaf for part in value for leaf in _elements(part))
+    return tuple(leaf for part in value for leaf in _leaves(part))
 
 
-def _size(value: Any, sign: float) -> float:
+def _size(sign: float, value: Any) -> float:
     return sign * float(value) if _is_number(value) else -math.inf
 
 
@@ -328,35 +294,27 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, float) and not math.isnan(value)
 
 
-def _event(found: _Score, claim: Callable[[float], float], epsilons: Sequence[float]) -> tuple[float, Event]:
-    """Return the threshold and the epsilon at which a score comes nearest to refuting a claim, and how near.
-
-    By bounds, as the test does: of events that keep the claim equally well it takes a common one, which says most.
-    """
-    runs = len(found.likely)
-    levels = np.unique(np.concatenate((found.likely, found.unlikely)))
+def _nearest_event(score: _Score, claim: Callable[[float], float], epsilons: Sequence[float]) -> tuple[float, Event]:
+    """Return how near a score comes to refuting a claim, and the event with which it does."""
+    # By bounds, as the test does: of events that keep the claim equally well it takes a common one, which says most.
+    runs = len(score.likely)
+    levels = np.unique(np.concatenate((score.likely, score.unlikely)))
     levels = levels[:: -(-len(levels) // _TRIED)]
-    low = _lower(_counts(found.likely, levels), runs)
-    high = 1.0 - _lower(runs - _counts(found.unlikely, levels), runs)
+    low = _lower_bounds(runs - np.searchsorted(score.likely, levels, side="left"), runs)
+    high = 1.0 - _lower_bounds(np.searchsorted(score.unlikely, levels, side="left"), runs)
     best = (-math.inf, 0, 0.0, 1.0)
     for epsilon in epsilons:
         delta = claim(epsilon)
-        near = np.log(np.maximum(low - delta, _TINY) / high) - epsilon
-        place = int(near.argmax())
-        best = max(best, (float(near[place]), place, epsilon, delta))
+        excess = np.log(np.maximum(low - delta, _TINY) / high) - epsilon
+        place = int(excess.argmax())
+        best = max(best, (float(excess[place]), place, epsilon, delta))
     nearest, place, epsilon, delta = best
-    return nearest, Event(of=found.name, score=found.score, least=float(levels[place]), epsilon=epsilon, delta=delta)
+    return nearest, Event(of=score.name, score=score.score, least=float(levels[place]), epsilon=epsilon, delta=delta)
 
 
-def _counts(scores: Floats, levels: Floats) -> Floats:
-    """Return how many of sorted scores are at least each level."""
-    found: Floats = len(scores) - np.searchsorted(scores, levels, side="left").astype(np.float64)
-    return found
-
-
-def _lower(events: Floats, runs: int) -> Floats:
+def _lower_bounds(counts: Integers, runs: int) -> Floats:
     """Return lower bounds on probabilities, a little below those of the test itself."""
     from scipy.special import betaincinv
 
-    found: Floats = np.where(events > 0, betaincinv(np.maximum(events, 1.0), runs - events + 1.0, _CHANCE), 0.0)
-    return found
+    events = counts.astype(np.float64)
+    return np.where(events > 0, betaincinv(np.maximum(events, 1.0), runs - events + 1.0, _CHANCE), 0.0)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet._core.boundary import sealed
 from discreet._core.checks import real
 from discreet._core.errors import BudgetError, ParameterError
 from discreet._core.random import seeded
@@ -18,6 +19,7 @@ from discreet.audit.black_box import ERROR, Finding, Sampler, compared
 from discreet.audit.guesses import POWER, StatedProfile
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:
     """A claim of epsilon and delta beside samples of two neighbouring tables.
@@ -41,12 +43,12 @@ class Examination:
     @property
     def rejected(self) -> bool:
         """Whether the claim is refuted."""
-        return any(one.caught for one in self.findings)
+        return any(finding.caught for finding in self.findings)
 
     @property
     def at_least(self) -> float:
         """A lower bound on the true epsilon at the claimed delta: above it with probability ``error`` at most."""
-        return max(one.epsilon for one in self.findings)
+        return max(finding.epsilon for finding in self.findings)
 
     @property
     def detectable(self) -> float | None:
@@ -56,7 +58,8 @@ class Examination:
         one table, and on the other :math:`e^\varepsilon` times as rare, but for delta. None where there is none: then
         that the claim was not rejected says nothing, and more runs are needed.
         """
-        return min((one.detectable for one in self.findings if one.detectable is not None), default=None)
+        epsilons = [finding.detectable for finding in self.findings]
+        return min((epsilon for epsilon in epsilons if epsilon is not None), default=None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -69,8 +72,8 @@ class Examination:
             "runs": self.findings[0].runs,
             "power": {"epsilon": self.detectable, "power": POWER},
             "findings": [
-                {"event": one.event.of, "likely": one.likely, "unlikely": one.unlikely, "refuted": one.caught}
-                for one in self.findings
+                {"event": f.event.of, "likely": f.likely, "unlikely": f.unlikely, "refuted": f.caught}
+                for f in self.findings
             ],
         }
 
@@ -93,6 +96,7 @@ class Examination:
         return "\n".join(lines)
 
 
+@sealed
 def examine(
     sample: Callable[[Any], Any],
     one: Any,
@@ -173,10 +177,11 @@ def examine(
     epsilon = real("epsilon", epsilon, least=0, most=100, error=BudgetError)
     delta = real("delta", delta, least=0, below=1, error=BudgetError)
     claim = StatedProfile(epsilon_stated=epsilon, delta_stated=delta)
-    looked_at: dict[str, Callable[[Any], Hashable]] = {"the output": itemgetter(0)}
+    getters: dict[str, Callable[[Any], Hashable]] = {"the output": itemgetter(0)}
     for place, feature in enumerate(features, start=1):
-        looked_at[f"feature {place} ({_name(feature)})"] = itemgetter(place)
-    found = compared(
+        name = getattr(feature, "__name__", type(feature).__name__)
+        getters[f"feature {place} ({name})"] = itemgetter(place)
+    findings = compared(
         _sampler(sample, one, features),
         _sampler(sample, other, features),
         claim.delta,
@@ -184,20 +189,21 @@ def examine(
         runs=runs,
         error=error,
         epsilons=[float(epsilon)],
-        features=looked_at,
+        features=getters,
     )
-    return Examination(epsilon=float(epsilon), delta=float(delta), findings=found, error=float(error))
+    return Examination(epsilon=float(epsilon), delta=float(delta), findings=findings, error=float(error))
 
 
 def _sampler(sample: Callable[[Any], Any], table: Any, features: Sequence[Callable[[Any], Any]]) -> Sampler:
-    def seen() -> Hashable:
+    def run() -> Hashable:
         output = sample(table)
-        return (_plain(output, instead=bool(features)), *(_plain(of(output), instead=False) for of in features))
+        plain_features = (_plain(feature(output), optional=False) for feature in features)
+        return (_plain(output, optional=bool(features)), *plain_features)
 
-    return lambda _, runs: [seen() for _ in range(runs)]
+    return lambda _, runs: [run() for _ in range(runs)]
 
 
-def _plain(output: Any, *, instead: bool) -> Hashable:
+def _plain(output: Any, *, optional: bool) -> Hashable:
     """Return an output as numbers, texts and tuples of them; None for one that is looked at by features alone."""
     if isinstance(output, np.generic):
         output = output.item()
@@ -210,12 +216,12 @@ def _plain(output: Any, *, instead: bool) -> Hashable:
     elif hasattr(output, "__array__"):
         output = np.asarray(output).tolist()
         if not isinstance(output, list):
-            return _plain(output, instead=instead)
+            return _plain(output, optional=optional)
     if isinstance(output, (list, tuple)):
-        return tuple(_plain(part, instead=instead) for part in output)
-    if _compares(output):
+        return tuple(_plain(part, optional=optional) for part in output)
+    if _is_comparable(output):
         return output  # type: ignore[no-any-return]
-    if instead:
+    if optional:
         return None
     raise ParameterError(
         f"outputs of type {type(output).__name__} cannot be compared. Return numbers, texts, arrays or tuples of them, "
@@ -223,15 +229,11 @@ def _plain(output: Any, *, instead: bool) -> Hashable:
     )
 
 
-def _compares(output: Any) -> bool:
+def _is_comparable(output: Any) -> bool:
     """Whether equal outputs can be found: by a hash that is not that of an object's place in memory."""
     try:
         hash(output)
     except TypeError:
         return False
-    of_its_kind: Any = type(output).__hash__
-    return output is None or of_its_kind is not object.__hash__
-
-
-def _name(feature: Callable[[Any], Any]) -> str:
-    return str(getattr(feature, "__name__", type(feature).__name__))
+    own_hash: Any = type(output).__hash__
+    return output is None or own_hash is not object.__hash__

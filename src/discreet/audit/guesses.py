@@ -12,10 +12,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from discreet._core.arrays import Booleans, Floats, Integers
+from discreet._core.boundary import sealed
 from discreet._core.checks import integer, real
-from discreet.privacy import Profile, UrnPair
-from discreet.privacy.instance import HeldTable, InstanceDelta
-from discreet.privacy.pitman_yor import OpeningPair
+from discreet.privacy import HeldTable, InstanceDelta, OpeningPair, Profile, UrnPair
 
 POWER = 0.95
 """Of the epsilon that a test says it would have detected."""
@@ -56,7 +55,7 @@ class Null:
     deltas: Floats
 
     @classmethod
-    def of(cls, profile: Profile) -> Null:
+    def from_profile(cls, profile: Profile) -> Null:
         """Return the bounds that follow from a profile."""
         last = profile.pure if np.isfinite(profile.pure) else profile.epsilon(_NEGLIGIBLE)
         last = min(last, _FURTHEST)
@@ -106,6 +105,7 @@ def detectable(rejecting: Integers, guesses: int, *, power: float = POWER) -> fl
 _MOST_STEPS = 100_000_000  # openings followed, over all iterations
 
 
+@sealed
 class MonteCarlo(NamedTuple):
     """A proportion estimated by simulation.
 

@@ -7,18 +7,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet._core.boundary import sealed
 from discreet._core.checks import integer
 from discreet._core.errors import ParameterError
 from discreet._core.random import public, secure
 from discreet._core.text import about, as_written, counted, rounded_down, rounded_up
 from discreet.audit.guesses import MonteCarlo, simulate
-from discreet.confidential import Confidential
-from discreet.confidential.opening import open_confidential
+from discreet.confidential import Confidential, open_confidential
 from discreet.domain import Counts
-from discreet.mechanisms import Mechanism
-from discreet.mechanisms.drawn import HeldMechanism
+from discreet.mechanisms import HeldMechanism, Mechanism
 from discreet.papers.bnp24 import dirichlet_multinomial_thesis, empirical_bayes_strength
-from discreet.privacy.instance import HeldTable, InstanceDelta, instance_readings
+from discreet.privacy import HeldTable, InstanceDelta, instance_readings
 
 BANNER = "CONFIDENTIAL: computed from the data. Do not publish"
 """How the text of every result of this package begins."""
@@ -26,6 +25,7 @@ BANNER = "CONFIDENTIAL: computed from the data. Do not publish"
 _ITERATIONS = 10_000
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceGuarantee:
     """What a mechanism promises at one table only. Confidential.
@@ -83,16 +83,17 @@ class InstanceGuarantee:
                 what = "hockey-stick delta" if name == "tight" else "probability that the loss exceeds epsilon"
                 bound = "" if reading.exact else "at most "
                 lines.append(f"  {side}, {what}: {bound}{rounded_up(reading.delta, 6)} ({reading.change})")
-        found = self.monte_carlo
+        simulated = self.monte_carlo
         lines += [
-            f"  the one-sided probability by simulation: {about(found.estimate, 6)}, between "
-            f"{rounded_down(found.lower, 6)} and "
-            f"{rounded_up(found.upper, 6)} ({counted(found.iterations, 'release')})",
+            f"  the one-sided probability by simulation: {about(simulated.estimate, 6)}, between "
+            f"{rounded_down(simulated.lower, 6)} and {rounded_up(simulated.upper, 6)} "
+            f"({counted(simulated.iterations, 'release')})",
             f"For every table: delta {rounded_up(self.unconditional, 6)}. Only this number is public and a guarantee.",
         ]
         return "\n".join(lines)
 
 
+@sealed
 def instance_guarantee(
     confidential: Confidential[Counts],
     mechanism: Mechanism,
@@ -165,20 +166,14 @@ def instance_guarantee(
         raise ParameterError(f"the table has {counted(x.n, 'record')}, got {n:,}")
     table = held_table(mechanism, x)
     readings = instance_readings(table, epsilon)
-    found = simulate(
-        table,
-        readings["one-sided"]["event"],
-        epsilon,
-        iterations=iterations,
-        rng=public(secure()) if rng is None else rng,
-    )
+    event, rng = readings["one-sided"]["event"], rng or public(secure())
     return Confidential(
         InstanceGuarantee(
             mechanism=mechanism.name,
             epsilon=float(epsilon),
             unconditional=mechanism.guarantee(n=x.n).delta(epsilon),
             readings=readings,
-            monte_carlo=found,
+            monte_carlo=simulate(table, event, epsilon, iterations=iterations, rng=rng),
         )
     )
 
@@ -229,12 +224,10 @@ class PaperChoices:
         if self.least_prior is not None and self.largest_prior is not None:
             between = f"{about(self.least_prior, 6)} to {about(self.largest_prior, 6)}"
             lines.append(f"data-dependent priors of held cells: {between}")
-        return "\n".join(
-            [
-                *lines,
-                "A release with parameters chosen this way has no guarantee. Choose them before looking at the data.",
-            ]
+        lines.append(
+            "A release with parameters chosen this way has no guarantee. Choose them before looking at the data."
         )
+        return "\n".join(lines)
 
 
 def paper_choices(
@@ -245,16 +238,11 @@ def paper_choices(
     The guarantees of this library assume parameters chosen without looking at the data, and no mechanism takes these.
     """
     x = open_confidential(confidential, caller=__name__)
-    priors = None
+    priors = {}
     if epsilon is not None and size is not None:
-        priors = dirichlet_multinomial_thesis(x.frequencies, epsilon, size=size)
-    singletons = int((x.frequencies == 1).sum())
+        masses = dirichlet_multinomial_thesis(x.frequencies, epsilon, size=size)
+        priors = {"least_prior": float(masses.min()), "largest_prior": float(masses.max())}
+    strength, singletons = empirical_bayes_strength(x.n, x.distinct), int((x.frequencies == 1).sum())
     return Confidential(
-        PaperChoices(
-            strength=empirical_bayes_strength(x.n, x.distinct),
-            singletons=singletons,
-            doubled_records=x.n + singletons,
-            least_prior=None if priors is None else float(priors.min()),
-            largest_prior=None if priors is None else float(priors.max()),
-        )
+        PaperChoices(strength=strength, singletons=singletons, doubled_records=x.n + singletons, **priors)
     )

@@ -17,9 +17,7 @@ from discreet._core.files import own_folder, together
 from discreet._core.lazy import pl
 from discreet._core.text import about, counted
 from discreet.audit.instance import BANNER
-from discreet.confidential import Confidential
-from discreet.confidential.opening import open_confidential
-from discreet.confidential.values import raw_rows
+from discreet.confidential import Confidential, open_confidential, raw_rows
 
 _CONFIRMED = 12  # runs of each file before a difference is told: chance alone gives one with 2 / 4^12 at most
 _SECONDS, _MOST_LABELS = 600.0, 64  # of a run; of a column whose order is compared
@@ -66,25 +64,25 @@ def audit_pipeline(
     return Confidential(_compare(*sides))
 
 
-def _require_neighbours(one: pl.DataFrame, other: pl.DataFrame) -> None:
+def _require_neighbours(a: pl.DataFrame, b: pl.DataFrame) -> None:
     """Refuse files that differ in more than one record, or in their columns."""
-    if (one.columns, one.dtypes) != (other.columns, other.dtypes):
+    if (a.columns, a.dtypes) != (b.columns, b.dtypes):
         raise DataError(None, "the two files have other columns or types", "give two files that differ in one record")
     count = "discreet: frequency"
-    signed = [frame.with_columns(pl.lit(sign, pl.Int64).alias(count)) for frame, sign in ((one, 1), (other, -1))]
-    changes = pl.concat(signed).group_by(one.columns).sum()[count]
+    signed = [frame.with_columns(pl.lit(sign, pl.Int64).alias(count)) for frame, sign in ((a, 1), (b, -1))]
+    changes = pl.concat(signed).group_by(a.columns).sum()[count]
     if max(changes.clip(0).sum(), (-changes).clip(0).sum()) > 1:
         raise DataError(None, "the two files differ in more than one record", "give two that differ in one record")
 
 
 def _compare(first: list[dict[str, str]], second: list[dict[str, str]]) -> PipelineAudit:
     differences, compared, varying = [], 0, 0
-    for what in sorted({name for facts in (*first, *second) for name in facts}):
-        one, other = ({facts.get(what, "nothing") for facts in side} for side in (first, second))
-        compared += min(len(one), len(other)) == 1
-        varying += min(len(one), len(other)) > 1
-        if len(one) == len(other) == 1 and one != other:
-            differences.append({"what": what, "first": one.pop(), "second": other.pop()})
+    for name in sorted({name for facts in (*first, *second) for name in facts}):
+        a, b = ({facts.get(name, "nothing") for facts in side} for side in (first, second))
+        compared += min(len(a), len(b)) == 1
+        varying += min(len(a), len(b)) > 1
+        if len(a) == len(b) == 1 and a != b:
+            differences.append({"what": name, "first": a.pop(), "second": b.pop()})
     return PipelineAudit(differences=tuple(differences), compared=compared, varying=varying, runs=len(first))
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet._core.boundary import quietly
 from discreet._core.checks import real
@@ -16,21 +15,15 @@ from discreet._core.errors import DataError, ParameterError
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet._core.text import as_written, counted, percent, rounded_up
-from discreet.audit.attacks import ATTACKS, Attack, attacked
-from discreet.audit.coded import coded, coded_counts
+from discreet.audit.attacks import ATTACKS, AttackResult, attack_results
+from discreet.audit.coded import CodedUnits, coded_counts, coded_tables
+from discreet.audit.data_split import Split, unit_labels
 from discreet.audit.guesses import POWER, Null, StatedProfile, detectable
 from discreet.audit.instance import BANNER
-from discreet.audit.split import Split, unit_labels
-from discreet.confidential import Confidential
-from discreet.confidential.opening import open_confidential
-from discreet.confidential.values import raw_rows
+from discreet.confidential import Confidential, open_confidential, raw_rows
 from discreet.domain import Domain
-from discreet.privacy import Budget, Profile, Relation
-from discreet.privacy.algebra import ChainProfile
-from discreet.releases import Certificate
-from discreet.releases.reading import read
-from discreet.releases.table import released_counts, scanned, unreadable
-from discreet.releases.verification import guarantee_of
+from discreet.privacy import Budget, ChainProfile, Profile, Relation
+from discreet.releases import Certificate, guarantee_of, read, released_counts, scanned, unreadable
 
 LEVEL = 0.001
 """Probability at most of rejecting a claim that holds."""
@@ -38,7 +31,7 @@ LEVEL = 0.001
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What is tested: a profile between tables of which one record, or one unit, is exchanged.
+    """A claim to test: a profile between tables of which one record, or one unit, is exchanged.
 
     ``steps``: how many steps of its relation that is: 2 under add-remove, else 1.
     """
@@ -61,7 +54,7 @@ class ReleaseAudit:
     exploratory: str | None
     level: float
     p_value: float
-    attacks: tuple[Attack, ...]
+    attacks: tuple[AttackResult, ...]
     detectable: float | None
 
     @property
@@ -97,10 +90,11 @@ class ReleaseAudit:
 
     def __str__(self) -> str:
         lines = [BANNER, f"claim: {self.claim}"]
-        for one in self.attacks:
-            share = percent(one.right / one.guesses) if one.guesses else "none"
-            lines.append(f"  {one.name}: {one.right:,} of {counted(one.guesses, 'guess', 'guesses')} right ({share}) "
-                         f"about {counted(one.pairs, 'pair')}, p-value {rounded_up(one.p_value)}")  # fmt: skip
+        for attack in self.attacks:
+            share = percent(attack.right / attack.guesses) if attack.guesses else "none"
+            guesses = counted(attack.guesses, "guess", "guesses")
+            lines.append(f"  {attack.name}: {attack.right:,} of {guesses} right ({share}) about "
+                         f"{counted(attack.pairs, 'pair')}, p-value {rounded_up(attack.p_value)}")  # fmt: skip
         lines += [f"p-value of all together: {rounded_up(self.p_value)}", self.verdict]
         if self.rejected is False and self.detectable is not None:
             lines.append("That is: if the guesses of one of these attacks were right as often as that epsilon allows.")
@@ -126,32 +120,23 @@ def claimed(
     if epsilon is None:
         if delta is not None or relation is not None:
             raise ParameterError("a claim without a certificate needs an epsilon. Write epsilon=...")
-        return _certified(read(release, certificate).certificate)
+        return _certified_claim(read(release, certificate).certificate)
     if certificate is not None:
         raise ParameterError("give either a certificate or epsilon=..., not both")
     budget, neighbours = Budget(epsilon=epsilon, delta=delta or 0.0), Relation(name=relation or "replacement")  # type: ignore[arg-type]
     stated = StatedProfile(epsilon_stated=budget.epsilon, delta_stated=budget.delta)
-    return _of_an_exchange(stated, neighbours, f"{budget}, for {neighbours.name} of one record")
+    return _exchange_claim(stated, neighbours, f"{budget}, for {neighbours.name} of one record")
 
 
-def _of_an_exchange(profile: Profile, relation: Relation, words: str, **facts: Any) -> Claim:
+def _exchange_claim(profile: Profile, relation: Relation, words: str, **facts: Any) -> Claim:
     """Return a claim as one about tables of which one unit is exchanged: under add-remove, two steps."""
-    steps = 1 if relation.name == "replacement" else 2
-    chained = profile if steps == 1 else ChainProfile(single=profile, group=steps)
-    return Claim(profile=chained, steps=steps, words=words, **facts)
+    if relation.name == "replacement":
+        return Claim(profile=profile, steps=1, words=words, **facts)
+    return Claim(profile=ChainProfile(single=profile, group=2), steps=2, words=words, **facts)
 
 
-def _of_counts(certificate: Certificate | None) -> bool:
-    return certificate is not None and certificate.facts.size is None
-
-
-def _open(domain: Domain) -> str:
-    return next(f"column {name!r}" for name, column in domain.columns.items() if column.size is None)
-
-
-def _certified(certificate: Certificate) -> Claim:
-    guarantee = guarantee_of(certificate)
-    unit = certificate.facts.unit
+def _certified_claim(certificate: Certificate) -> Claim:
+    guarantee, unit = guarantee_of(certificate), certificate.facts.unit
     if guarantee.relation.group > 1 and unit is None:
         raise ParameterError(
             "a claim about groups of records that no column names cannot be audited, since the control cannot be drawn "
@@ -162,18 +147,21 @@ def _certified(certificate: Certificate) -> Claim:
             "a model's claim about units cannot be audited, since it is about units of as many records each, and those "
             "of the control have other numbers. Audit tables of a model with one record per unit"
         )
-    if _of_counts(certificate) and (domain := Domain.from_dict(certificate.facts.domain)).size is None:
+    columns = Domain.from_dict(certificate.facts.domain).columns
+    undeclared = [name for name, column in columns.items() if column.size is None]
+    if certificate.facts.size is None and undeclared:
         raise ParameterError(
-            f"counts of undeclared labels cannot be audited, since {_open(domain)} declares no cells that records of "
-            "the control could be counted in. Audit a release of records, by the same mechanism and budget"
+            f"counts of undeclared labels cannot be audited, since column {undeclared[0]!r} declares no cells that "
+            "records of the control could be counted in. Audit a release of records, by the same mechanism and budget"
         )
     if guarantee.delta(certificate.epsilon) > certificate.delta * (1.0 + 1e-6):
         raise ParameterError("the certificate claims more than follows from its facts. Check it with discreet verify")
+    column, exchanged = None, "record"
+    if unit is not None:
+        column, exchanged = unit.column, f"unit of up to {counted(unit.max_records, 'record')}"
     budget = f"epsilon {as_written(certificate.epsilon)}, delta {as_written(certificate.delta)}"
-    one = "record" if unit is None else f"unit of up to {counted(unit.max_records, 'record')}"
-    words = f"{budget}, for {guarantee.relation.name} of one {one}, with the whole profile of the certificate"
-    column = None if unit is None else unit.column
-    return _of_an_exchange(guarantee.profile, guarantee.relation, words, certificate=certificate, unit=column)
+    words = f"{budget}, for {guarantee.relation.name} of one {exchanged}, with the whole profile of the certificate"
+    return _exchange_claim(guarantee.profile, guarantee.relation, words, certificate=certificate, unit=column)
 
 
 # -- the test ---------------------------------------------------------------------------------------------------------
@@ -197,95 +185,91 @@ def audit_release(
     """
     level = real("level", level, above=0, below=1)
     exploratory, seed, unit = _standing(data, control, record, claim)
-    released, of_counts = _released(release, claim.certificate), _of_counts(claim.certificate)
-    domain = None if claim.certificate is None else Domain.from_dict(claim.certificate.facts.domain)
-    names = list(domain.columns) if domain is not None and of_counts else released.columns
-    read = [*names, unit] if unit is not None and unit not in names else names
-    table = open_confidential(raw_rows(data, read, what="data"), caller=__name__)
-    kept = open_confidential(raw_rows(control, read, what="control"), caller=__name__)
-    labels = None if unit is None else _apart(table, kept, unit)
-    _require_own_number(claim.certificate, table.height if labels is None else len(set(labels[0].tolist())))
-    table, kept = table.select(names), kept.select(names)
-    if domain is not None and of_counts:
-        shown = coded_counts(released_counts(released, domain), domain)
-        held, out = quietly(lambda: coded([table, kept], domain), _uncommon())
-    else:
-        held, out, shown = quietly(lambda: coded([table, kept, released], domain), _uncommon())
-    if labels is not None:
-        held, out = held.by_unit(labels[0]), out.by_unit(labels[1])
+    table, kept, shown = _coded_units(release, data, control, claim.certificate, unit)
     each = level / len(ATTACKS)
-    attacks = attacked(held, out, shown, Null.of(claim.profile), level=each, rng=seeded(seed))
-    found = [detectable(np.flatnonzero(one.tail <= each), one.guesses) for one in attacks]
+    attacks = attack_results(table, kept, shown, Null.from_profile(claim.profile), level=each, rng=seeded(seed))
+    epsilons = [detectable(np.flatnonzero(attack.tail <= each), attack.guesses) for attack in attacks]
     return Confidential(
         ReleaseAudit(
             claim=claim.words if unit is None else claim.words.replace("one record", "one unit"),
             exploratory=exploratory,
             level=level,
-            p_value=min(1.0, len(attacks) * min(one.p_value for one in attacks)),
+            p_value=min(1.0, len(attacks) * min(attack.p_value for attack in attacks)),
             attacks=attacks,
-            detectable=min((one / claim.steps for one in found if one is not None), default=None),
+            detectable=min((epsilon / claim.steps for epsilon in epsilons if epsilon is not None), default=None),
         )
     )
 
 
 def _standing(data: Any, control: Any, record: Any, claim: Claim) -> tuple[str | None, int, str | None]:
     """Return why there is no verdict, None where there is one; the seed of the examination; and the column of units."""
-    known = Split.beside(data, control) if record is None else Split.read(record)
-    if known is None:
+    split = Split.beside(data, control) if record is None else Split.read(record)
+    if split is None:
         return "no record says that the control was drawn at random before the release", 0, claim.unit
-    if not known.is_of(data, control):
+    if not split.is_of(data, control):
         return "the record is of other files than these", 0, claim.unit
-    if claim.certificate is not None and known.unit != claim.unit:
+    if claim.certificate is not None and split.unit != claim.unit:
+        by, about = ("single records" if u is None else f"the units in column {u!r}" for u in (split.unit, claim.unit))
         raise ParameterError(
-            f"the control was drawn by {_each(known.unit)}, and the claim is about {_each(claim.unit)}. Draw the "
-            f"control by {_each(claim.unit)}, and make the release from what is kept"
+            f"the control was drawn by {by}, and the claim is about {about}. Draw the control by {about}, and make the "
+            "release from what is kept"
         )
     if claim.certificate is not None:
-        released = datetime.datetime.fromisoformat(str(claim.certificate.facts.created))
-        if released < known.created:
-            return "the control was drawn after the release", 0, known.unit
-    return None, known.seed, known.unit
+        created = datetime.datetime.fromisoformat(str(claim.certificate.facts.created))
+        if created < split.created:
+            return "the control was drawn after the release", 0, split.unit
+    return None, split.seed, split.unit
 
 
-def _each(unit: str | None) -> str:
-    return "single records" if unit is None else f"the units in column {unit!r}"
-
-
-def _apart(table: pl.DataFrame, kept: pl.DataFrame, unit: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Return the units of both tables, and refuse a control that holds records of a unit of the table."""
-    inside, outside = unit_labels(table, unit), unit_labels(kept, unit)
-    if np.isin(outside, inside).any():
+def _coded_units(
+    release: Any, data: Any, control: Any, certificate: Certificate | None, unit: str | None
+) -> tuple[CodedUnits, CodedUnits, CodedUnits]:
+    """Return the table, its control and the release on one coding, the first two unit by unit."""
+    frame = _released_frame(release, certificate)
+    domain = None if certificate is None else Domain.from_dict(certificate.facts.domain)
+    names, counts = frame.columns, None
+    if certificate is not None and domain is not None and certificate.facts.size is None:
+        names = list(domain.columns)
+        counts = coded_counts(released_counts(frame, domain), domain)
+    columns = names if unit is None else list(dict.fromkeys([*names, unit]))
+    table = open_confidential(raw_rows(data, columns, what="data"), caller=__name__)
+    kept = open_confidential(raw_rows(control, columns, what="control"), caller=__name__)
+    labels = None if unit is None else (unit_labels(table, unit), unit_labels(kept, unit))
+    if labels is not None and np.isin(labels[1], labels[0]).any():
         raise DataError(
             unit, "names units that have records both in the data and in the control", "draw the control by whole units"
         )
-    return inside, outside
+    _require_own_number(certificate, table.height if labels is None else len(np.unique(labels[0])))
+    frames = [table.select(names), kept.select(names), *([frame] if counts is None else [])]
+    kinds = DataError(None, "its columns are not of the kinds of those of the release", "give the table of the release")
+    inside, outside, *shown = quietly(lambda: coded_tables(frames, domain), kinds)
+    if labels is not None:
+        inside, outside = inside.by_unit(labels[0]), outside.by_unit(labels[1])
+    return inside, outside, shown[0] if counts is None else counts
 
 
-def _uncommon() -> DataError:
-    return DataError(None, "its columns are not of the kinds of those of the release", "give the table of the release")
-
-
-def _released(release: Any, certificate: Certificate | None) -> pl.DataFrame:
-    path = Path(release)
-    files = [path / Path(str(table.file)).name for table in certificate.tables] if (
-        certificate is not None and certificate.several) else [path]  # fmt: skip
+def _released_frame(release: Any, certificate: Certificate | None) -> pl.DataFrame:
+    files = [Path(release)]
+    if certificate is not None and certificate.several:
+        files = [files[0] / Path(str(table.file)).name for table in certificate.tables]
     frame = quietly(lambda: pl.concat([scanned(file) for file in files]).collect(), unreadable())
     if frame.height == 0 or frame.width == 0:
         raise DataError(None, "the release has no rows", "give a release with records")
     return frame
 
 
-def _require_own_number(certificate: Certificate | None, held: int) -> None:
+def _require_own_number(certificate: Certificate | None, n_held: int) -> None:
     """Refuse a table of another number of records or units than the certificate's, which replacement makes public."""
     if certificate is None or certificate.facts.relation.name != "replacement":
         return
-    unit = certificate.facts.unit
-    voted = certificate.facts.mechanism.parameters.get("unit_votes")  # its records are units already
-    stated = certificate.facts.records // (1 if unit is None or voted else unit.max_records)
-    one = "record" if unit is None else "unit"
-    if stated != held:
+    stated, kind = certificate.facts.records, "record"
+    if (unit := certificate.facts.unit) is not None:
+        kind = "unit"
+        if not certificate.facts.mechanism.parameters.get("unit_votes"):  # else its records are units already
+            stated //= unit.max_records
+    if stated != n_held:
         raise DataError(
             None,
-            f"the data have {counted(held, one)}, and the certificate is of {stated:,}",
+            f"the data have {counted(n_held, kind)}, and the certificate is of {stated:,}",
             "give the table that the release was made from",
         )

@@ -44,17 +44,20 @@ def in_options(text: str, command: click.Command | None) -> str:
     ``command``: the command that shows it.
     """
     own = set() if command is None else {option for parameter in command.params for option in parameter.opts}
-    return ARGUMENT.sub(lambda found: _option(found, own), text)
+    return ARGUMENT.sub(lambda match: _option(match, own), text)
 
 
-def _option(found: re.Match[str], own: set[str]) -> str:
-    name, value = found["name"], found["value"]
-    written = _SEVERAL.get(found[0]) or _one(name, value)
+def _option(match: re.Match[str], own: set[str]) -> str:
+    name, value = match["name"], match["value"]
+    written = _SEVERAL.get(match[0]) or _one(name, value)
     if set(re.findall(r"--[\w-]+", written)) <= own:
         return written
-    if "--param" in own and name in _parameters():
-        return f"--param {name}={value.strip(chr(39))}"
-    return f"{found[0]} (in Python)"
+    if "--param" in own:
+        from discreet.mechanisms import known_parameters
+
+        if name in known_parameters():
+            return f"--param {name}={value.strip(chr(39))}"
+    return f"{match[0]} (in Python)"
 
 
 def _one(name: str, value: str) -> str:
@@ -64,12 +67,6 @@ def _one(name: str, value: str) -> str:
     if value.startswith("{"):
         return f"{option}-{value[2:-2]}"
     return f"{option} {value.strip(chr(39))}"
-
-
-def _parameters() -> list[str]:
-    from discreet.planner.stated import parameter_names
-
-    return parameter_names()
 
 
 # Printing: whatever a file or a path held, a terminal shows it and does not obey it.
@@ -101,6 +98,15 @@ def show(document: dict[str, Any]) -> None:
     click.echo(json.dumps(document, indent=2, allow_nan=False).replace("\x7f", "\\u007f"))
 
 
+def answer(as_json: bool, document: dict[str, Any], *texts: str) -> None:
+    """Print a document where JSON is asked for, otherwise texts."""
+    if as_json:
+        show(document)
+        return
+    for text in texts:
+        echo(text)
+
+
 # Groups of commands: errors of the library are told in the language of the command that met them.
 
 
@@ -112,8 +118,20 @@ class Complaint(click.ClickException):
         self.exit_status = exit_status
 
 
+@click.pass_context
+def _help_alone(context: click.Context) -> int:
+    """Show what commands there are where none was given: click's own answer to that depends on its version."""
+    if context.invoked_subcommand is not None:
+        return 0
+    echo(context.get_help(), err=True)
+    return 2
+
+
 class Commands(click.Group):
     """A group of commands; errors of the library leave it with their arguments as options."""
+
+    def __init__(self, name: str, **facts: Any) -> None:
+        super().__init__(name, callback=_help_alone, invoke_without_command=True, **facts)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was asked for."""

@@ -1,9 +1,4 @@
-"""Entry point: commands, exit statuses, and errors in one or two plain sentences.
-
-Exit status 0 on success, 1 where ``verify`` finds a disagreement, ``domain check`` a value that does not fit or
-``audit`` a claim that is rejected, 2 on bad input, 3 on an infeasible or refused request, 4 on a fault of the program
-itself.
-"""
+"""Entry point: commands, exit statuses, and errors in one or two plain sentences."""
 
 from __future__ import annotations
 
@@ -15,32 +10,29 @@ import click
 
 from discreet._core.boundary import explained
 from discreet._core.text import harmless
-from discreet.cli.commands import COMMANDS, help_without_command
 from discreet.cli.console import Commands, Complaint, echo
+from discreet.cli.ledger import ledger
+from discreet.cli.release import calibrate, domain, plan, privacy, release
+from discreet.cli.released import audit, compare, demo, describe, estimate, report, unseen, verify
 from discreet.cli.synthesize import synthesize
 
 _ALLOCATED = 100_000  # objects between two looks for garbage: what is imported is none, and most of what there is
 
 
-@click.group(
-    cls=Commands,
-    invoke_without_command=True,
+discreet = Commands(
+    "discreet",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    help="""Release differentially private synthetic data whose guarantee is exact, honest and checkable.
+
+Exit status: 0 for success, 1 where verify or report found a disagreement, domain check a value that does not fit
+or audit a claim that is rejected, 2 for bad input, 3 for a request that is infeasible or refused, 4 for a fault in
+the program.
+""",
 )
-@click.version_option(package_name="discreet")
-@click.pass_context
-def discreet(context: click.Context) -> int:
-    """Release differentially private synthetic data whose guarantee is exact, honest and checkable.
-
-    Exit status: 0 for success, 1 where verify or report found a disagreement, domain check a value that does not fit
-    or audit a claim that is rejected, 2 for bad input, 3 for a request that is infeasible or refused, 4 for a fault in
-    the program.
-    """
-    return help_without_command(context)
-
-
-for command in (*COMMANDS, synthesize):
-    discreet.add_command(command)
+click.version_option(package_name="discreet")(discreet)
+_READERS = (verify, compare, report, describe, estimate, unseen, demo)
+for _command in (release, plan, privacy, calibrate, *_READERS, domain, ledger, audit, synthesize):
+    discreet.add_command(_command)
 
 
 def main(arguments: list[str] | None = None) -> None:

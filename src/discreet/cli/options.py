@@ -1,4 +1,4 @@
-"""Parameters of mechanisms on the command line: ``--param KEY=VALUE``, as often as there are any."""
+"""The options of commands: one table of those that several commands have, and the values of Python that they become."""
 
 from __future__ import annotations
 
@@ -11,7 +11,25 @@ import click
 from discreet._core.errors import ParameterError
 
 if TYPE_CHECKING:
-    from discreet.privacy import Unit
+    from discreet import AddRemove, Output, Replacement
+    from discreet.privacy import Budget, Unit
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+PATH = click.Path()
+RELATIONS = ["replacement", "add-remove"]
+
+
+def option(names: str, kind: Any, text: str, **settings: Any) -> Callable[[_F], _F]:
+    """Return a click option.
+
+    ``kind``: a type, bool for a flag, or a list of the texts to choose from.
+    ``settings``: of the option, as click has them; a default is shown.
+    """
+    if kind is bool:
+        settings["is_flag"] = True
+    else:
+        settings["type"] = click.Choice(kind) if isinstance(kind, list) else kind
+    return click.option(*names.split(), help=text, show_default="default" in settings or None, **settings)
 
 
 def key_value(pair: str) -> tuple[str, Any]:
@@ -27,83 +45,137 @@ def key_value(pair: str) -> tuple[str, Any]:
     return key.strip(), text.strip()
 
 
-def parameters(pairs: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    """Return pairs by their keys. Raises ParameterError when no mechanism has one of them, or one is given twice."""
-    from discreet.planner.stated import parameter_names
+_JSON = click.Option(["--json", "as_json"], is_flag=True, help="Write JSON to standard output.")
 
-    known = parameter_names() if pairs else []  # asking loads every mechanism
-    for key, _ in pairs:
+
+def command(
+    *paths: str, within: click.Group | None = None, **facts: Any
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a function a command of its name, with ``--json`` as the last option.
+
+    ``paths``: its arguments that are paths; one that ends in ``...`` takes several.
+    ``within``: the group that it belongs to.
+    """
+
+    def build(function: Callable[..., Any]) -> click.Command:
+        result: click.Command = click.command(**facts)(function)
+        numbers = {name.removesuffix("..."): -1 if name.endswith("...") else 1 for name in paths}
+        arguments = [click.Argument([name], type=PATH, nargs=number) for name, number in numbers.items()]
+        result.params = [*arguments, *result.params, _JSON]
+        if within is not None:
+            within.add_command(result)
+        return result
+
+    return build
+
+
+_TABLE: dict[str, Callable[[Any], Any]] = {
+    # How DATA is to be read: a CSV file that is written in another way, or a table in a database.
+    "separator": option("--separator", str, "Between the fields of DATA, where it is CSV. Such as ';' or '\\t'.",
+                        metavar="CHARACTER"),
+    "encoding": option("--encoding", str, "Of DATA, where it is CSV and not UTF-8. Such as latin-1.", metavar="NAME"),
+    "decimal-comma": option("--decimal-comma", bool, "Numbers of DATA, which is CSV, are written as 0,5."),
+    "table": option("--table", str, "The table of DATA, where it is a database: a file or an address.", metavar="NAME"),
+    "query": option("--query", str, "A query for the table, where DATA is a database.", metavar="SQL"),
+    # What a request says.
+    "domain": option("--domain domain_file", PATH, "TOML file of the public facts.", required=True),
+    "domain or cells": option("--domain domain_file", PATH, "TOML file of the public facts. Without one, the mechanism "
+                              "is taken for one column of --param cells=..."),
+    "records": option("--records", int, "Number of records that the confidential table holds. Public.", required=True),
+    "epsilon": option("--epsilon", float, "Privacy budget, at most 100.", required=True),
+    "delta": option("--delta", float, "Privacy budget: how much probability may escape the bound by epsilon. 0 asks "
+                    "for pure differential privacy.", default=0.0),
+    "relation": option("--relation", RELATIONS, "Between which tables the guarantee holds. Only marginals and "
+                       "private-evolution have add-remove.", default="replacement"),
+    "unit": option("--unit", str, "Column that names the person, or other privacy unit, behind the rows."),
+    "param": option("--param pairs", key_value, "A parameter of the mechanism. May be repeated.", metavar="KEY=VALUE",
+                    multiple=True),
+    "sampling": option("--sampling", ["iid", "stratified"], "How records are drawn from noisy counts: stratified (the "
+                       "default), with less error, or independently (iid)."),
+    "reference": option("--reference", PATH, "A PUBLIC table that the confidential one is expected to look like. "
+                        "Improves the predictions."),
+    "ignore-other-columns": option("--ignore-other-columns", bool, "Leave out columns that the domain does not name."),
+    "ledger": option("--ledger", PATH, "Ledger that pays for it. By default that of the domain's [ledger], else of "
+                     "DISCREET_LEDGER, else none."),
+    "dataset": option("--dataset", str, "Name of the data set in the ledger. Not needed where it has only one."),
+    # Of what was released.
+    "certificate": option("--certificate", PATH, "Its certificate. By default RELEASED with .certificate.json."),
+    "level": option("--level", float, "Probability of the intervals.", default=0.95),
+    "known": option("--known", str, "Columns known of a record, such as age,region. By default all but --sensitive."),
+}  # fmt: skip
+"""The options that several commands have, and those that say what a field of a request says."""
+
+SOURCE = ("separator", "encoding", "decimal-comma", "table", "query")
+LEDGER = ("ledger", "dataset")
+
+
+def shared(*names: str) -> Callable[[_F], _F]:
+    """Give a command options of the table, in this order."""
+
+    def apply(function: _F) -> _F:
+        for name in reversed(names):
+            function = _TABLE[name](function)
+        return function
+
+    return apply
+
+
+# What options come to in Python; each function takes its own out of those of a command.
+
+
+def parameters(options: dict[str, Any]) -> dict[str, Any]:
+    """Return ``--param`` by its keys. Raises ParameterError when no mechanism has one, or one is given twice."""
+    from discreet.mechanisms import known_parameters
+
+    pairs = options.pop("pairs")
+    known = known_parameters() if pairs else []  # asking loads every mechanism
+    values: dict[str, Any] = {}
+    for key, value in pairs:
         if key not in known:
             raise ParameterError(f"no mechanism has a parameter {key!r}. There are: {', '.join(known)}")
-    return once(pairs)
-
-
-def once(pairs: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    """Return pairs by their keys. Raises ParameterError when one is given twice."""
-    given: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in given:
+        if key in values:
             raise ParameterError(f"the parameter {key!r} is given twice. Give it once")
-        given[key] = value
-    return given
-
-
-param_option = click.option(
-    "--param",
-    "pairs",
-    type=key_value,
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="A parameter of the mechanism. May be repeated.",
-)
-
-
-# How DATA is to be read, as options: of CSV files that are written in another way, and of tables in databases.
-
-_F = TypeVar("_F", bound=Callable[..., Any])
-
-_OPTIONS = (
-    click.option(
-        "--separator", metavar="CHARACTER", help="Between the fields of DATA, where it is CSV. Such as ';' or '\\t'."
-    ),
-    click.option("--encoding", metavar="NAME", help="Of DATA, where it is CSV and not UTF-8. Such as latin-1."),
-    click.option("--decimal-comma", is_flag=True, help="Numbers of DATA, which is CSV, are written as 0,5."),
-    click.option("--table", metavar="NAME", help="The table of DATA, where it is a database: a file or an address."),
-    click.option("--query", metavar="SQL", help="A query for the table, where DATA is a database."),
-)
-
-
-def source_options(command: _F) -> _F:
-    """Give a command the options that say how its DATA is to be read."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+        values[key] = value
+    return values
 
 
 def located(data: str, options: dict[str, Any]) -> str | PathLike[str]:
-    """Return where a table is, and how it is to be read; takes the options out of those of a command.
-
-    Raises ParameterError when they do not fit the kind of file.
-    """
+    """Return where a table is, and how it is to be read. Raises ParameterError when that does not fit the file."""
     table, query = options.pop("table"), options.pop("query")
     separator, encoding, comma = (options.pop(name) for name in ("separator", "encoding", "decimal_comma"))
     if table is not None or query is not None:
-        from discreet.confidential.database import addressed
+        from discreet.confidential import addressed
 
         data = addressed(data, table=table, query=query)
     if separator is None and encoding is None and not comma:
         return data
     from discreet._core.formats import DelimitedFile
 
-    return DelimitedFile(data, character(separator), encoding or "utf-8", comma)
+    return DelimitedFile(data, _character(separator), encoding or "utf-8", comma)
 
 
-def character(separator: str | None) -> str | None:
+def _character(separator: str | None) -> str | None:
     """Return a separator; a tab may be written as in a program."""
     return "\t" if separator == "\\t" else separator
 
 
-# Options that are one value in Python; each function takes its own out of those of a command.
+def budget_of(options: dict[str, Any]) -> Budget:
+    """Return the privacy budget."""
+    from discreet.privacy import Budget
+
+    return Budget(epsilon=options.pop("epsilon"), delta=options.pop("delta"))
+
+
+def relation_of(options: dict[str, Any]) -> Replacement | AddRemove:
+    """Return the relation. Raises ParameterError when one needs a number of records that is not declared."""
+    from discreet import AddRemove, Replacement
+
+    relation, records = options.pop("relation"), options.pop("records")
+    if relation == "replacement":
+        return Replacement(records=records)
+    if records is None:
+        raise ParameterError("--relation add-remove needs a number of records declared in public. Write --records ...")
+    return AddRemove(records=records)
 
 
 def unit_of(options: dict[str, Any]) -> Unit | None:
@@ -117,7 +189,41 @@ def unit_of(options: dict[str, Any]) -> Unit | None:
     return None if column is None else Unit(column, max_records=most)
 
 
+def output_of(options: dict[str, Any]) -> Output:
+    """Return the files to write. Raises ParameterError when they contradict one another."""
+    from discreet import Checkpoint, Output
+    from discreet._core.formats import DelimitedFile
+
+    path, separator = options.pop("out"), options.pop("out_separator")
+    checkpoint, redraw = options.pop("checkpoint"), options.pop("redraw")
+    if redraw and checkpoint is None:
+        raise ParameterError("--redraw draws from the votes that a checkpoint holds. Name it with --checkpoint")
+    return Output(
+        path if separator is None else DelimitedFile(path, _character(separator)),
+        checkpoint=None if checkpoint is None else Checkpoint(checkpoint, redraw=redraw),
+        **{name: options.pop(name) for name in ("certificate", "partitions", "partition_by", "workers")},
+    )
+
+
+def ledger_of(options: dict[str, Any], domain_file: str | None) -> Any:
+    """Return the ledger that pays, or its part of a plan; None where nothing is paid."""
+    from discreet.ledger import ledger_for
+
+    ledger = ledger_for(options.pop("ledger"), domain_file, dataset=options.pop("dataset"))
+    part = options.pop("part", None)
+    if part is None:
+        return ledger
+    if ledger is None:
+        raise ParameterError("a part of a plan is released with the ledger that it was declared in. Write ledger=...")
+    return ledger.part(part)
+
+
 def accepted(options: dict[str, Any]) -> set[str]:
     """Return what the flags of a command accept."""
     flags = {"ignore_other_columns": "other-columns", "accept_poor_utility": "poor-utility"}
     return {code for flag, code in flags.items() if options.pop(flag, False)}
+
+
+def listed(names: str | None) -> list[str] | None:
+    """Return names that stand between commas."""
+    return None if names is None else [name.strip() for name in names.split(",")]

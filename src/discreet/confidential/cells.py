@@ -19,8 +19,7 @@ import numpy.typing as npt
 from discreet._core.boundary import quietly
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
-from discreet.domain import Records
-from discreet.domain.column import Column
+from discreet.domain import Column, Records
 
 MISFIT = -1
 """The code of a value that does not fit."""

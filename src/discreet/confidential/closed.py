@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, NoReturn, TypeVar
 
+from discreet._core.boundary import sealed
 from discreet._core.errors import ConfidentialAccessError
 from discreet._core.lazy import pl
 from discreet.domain import Counts, Domain
@@ -18,6 +19,7 @@ from discreet.privacy import Unit
 T = TypeVar("T")
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
     """Public facts about where a confidential value came from.
@@ -45,6 +47,7 @@ class Provenance:
     returned: Callable[[pl.DataFrame, Domain], Any] | None = field(default=None, repr=False, compare=False)
 
 
+@sealed
 class Confidential(Generic[T]):
     """A confidential value, closed.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.boundary import enclosed
+from discreet._core.boundary import enclosed, sealed
 from discreet._core.checks import unfit
 from discreet._core.errors import DataError, DomainError, ParameterError
 from discreet._core.lazy import pl
@@ -29,9 +29,7 @@ from discreet.confidential.source import (
     open_source,
     parsed,
 )
-from discreet.domain import Counts, Domain, Records
-from discreet.domain.domain import require_domain
-from discreet.domain.records import Units
+from discreet.domain import Counts, Domain, Records, Units, require_domain
 from discreet.privacy import Unit
 
 OTHER_COLUMNS = "other-columns"
@@ -47,6 +45,7 @@ _MOST_NUMBERED = 2**62
 _OWNER = f"{RESERVED}owner"
 
 
+@sealed
 def confidential(
     data: Any,
     domain: Domain,

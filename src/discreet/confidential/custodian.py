@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from discreet._core.boundary import sealed
 from discreet._core.errors import ConfidentialAccessError
 from discreet.confidential.closed import Confidential
 from discreet.confidential.opening import open_confidential
@@ -13,6 +14,7 @@ from discreet.domain import Counts
 T = TypeVar("T")
 
 
+@sealed
 def reveal_to_custodian(result: Confidential[T]) -> T:
     """Open a result computed from confidential data, for those who may see the confidential table itself.
 

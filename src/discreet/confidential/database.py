@@ -24,7 +24,7 @@ from discreet._core.boundary import quietly
 from discreet._core.errors import DataError, FileProblem, MissingExtra, ParameterError
 from discreet._core.files import spill_folder
 from discreet._core.lazy import pl
-from discreet.domain.labels import escaped, escaped_frame
+from discreet.domain import escaped, escaped_frame
 
 _BATCH = 2**17
 _FILES = re.compile(r"(duckdb|sqlite):///([^?]*)(?:\?(.*))?", re.DOTALL)

@@ -15,7 +15,7 @@ from discreet._core.boundary import quietly
 from discreet._core.errors import FileProblem
 from discreet._core.formats import PARQUET, format_of
 from discreet._core.lazy import pl
-from discreet.domain.labels import escaped
+from discreet.domain import escaped
 
 _FILE = "discreet: file"
 _NULL = "__HIVE_DEFAULT_PARTITION__"

@@ -16,7 +16,7 @@ from discreet._core.lazy import nw, pl
 from discreet.confidential.cells import Cells
 from discreet.confidential.closed import Confidential
 from discreet.confidential.source import BATCH, FREQUENCY, Source, require_once, scan_batches, type_name
-from discreet.domain.column import Column
+from discreet.domain import Column
 
 
 def open_frame(data: Any) -> Source:

@@ -17,8 +17,7 @@ import numpy as np
 from discreet._core import arrow
 from discreet._core.lazy import nw, pl
 from discreet.confidential.duckdb_rows import quoted, sql_text
-from discreet.domain import Category, Decimal, Domain, Integer
-from discreet.domain.column import Column
+from discreet.domain import Column, Domain
 
 Returned: TypeAlias = "Callable[[pl.DataFrame, Domain], Any]"
 """Makes a released Polars frame on a domain a table of the kind that came in."""
@@ -50,9 +49,9 @@ def as_frames_of(frame: Any, kind: str) -> Returned:
     native = frame.to_native()
     makers: dict[str, Callable[[], Returned]] = {
         "polars": lambda: as_polars(dict(native.collect_schema()), lazy=isinstance(frame, nw.LazyFrame)),
-        "pandas": lambda: _as_pandas(dict(native.dtypes)),
-        "modin": lambda: _as_modin(dict(native.dtypes)),
-        "dask": lambda: _as_dask(dict(native.dtypes)),
+        "pandas": lambda: _as_pandas(dict(native.dtypes), lambda table: table),
+        "modin": lambda: _as_pandas(dict(native.dtypes), _modin),
+        "dask": lambda: _as_pandas(dict(native.dtypes), _dask),
         "duckdb": lambda: _as_duckdb(native.limit(0)),
         "ibis": lambda: _as_ibis(native.schema().to_pyarrow()),
         "pyspark": lambda: _as_spark(native.sparkSession, native.schema),
@@ -83,25 +82,25 @@ def _families(types: Mapping[str, pl.DataType]) -> dict[str, Any]:
     return {name: dtype.base_type() if dtype in (pl.Enum, pl.Categorical) else dtype for name, dtype in types.items()}
 
 
-def _typed(frame: pl.DataFrame, domain: Domain, given: Mapping[str, Any]) -> pl.DataFrame:
+def _typed(frame: pl.DataFrame, domain: Domain, types: Mapping[str, Any]) -> pl.DataFrame:
     """Return a released frame with the types of a table, where the declaration allows them."""
     casts = []
     for name, dtype in frame.schema.items():
         column = domain.columns.get(name)
-        if column is not None and name in given:
-            casts.append(pl.col(name).cast(_type(column, given[name], dtype)))
+        if column is not None and name in types:
+            casts.append(pl.col(name).cast(_type(column, types[name], dtype)))
     return frame.with_columns(casts)
 
 
-def _type(column: Column, given: Any, released: pl.DataType) -> Any:
-    if released == pl.Int64 and given in _narrow() and _holds(given, column):
-        return given
-    if released == pl.String and given == pl.Enum and isinstance(column, Category):
-        return pl.Enum(column.categories)
-    if released == pl.String and given in (pl.Enum, pl.Categorical):
+def _type(column: Column, original: Any, released: pl.DataType) -> Any:
+    if released == pl.Int64 and original in _narrow() and _holds(original, column):
+        return original
+    if released == pl.String and original == pl.Enum and column.labels is not None:
+        return pl.Enum(column.labels)
+    if released == pl.String and original in (pl.Enum, pl.Categorical):
         return pl.Categorical()
-    if isinstance(released, pl.Decimal) and isinstance(given, pl.Decimal) and isinstance(column, Decimal):
-        return pl.Decimal(_precision(column, given), column.digits)
+    if isinstance(released, pl.Decimal) and isinstance(original, pl.Decimal):
+        return pl.Decimal(_precision(column, original, released.scale), released.scale)
     return released
 
 
@@ -109,83 +108,84 @@ def _narrow() -> tuple[Any, ...]:
     return (pl.Int8, pl.Int16, pl.Int32, pl.UInt8, pl.UInt16, pl.UInt32)
 
 
-def _holds(given: Any, column: Column) -> bool:
+def _holds(original: Any, column: Column) -> bool:
     """Whether a type of integers holds every declared value, and says nothing of one that was clipped."""
-    if column._clipped_to is not None:
+    if column.extremes is None:
         return False
-    bounds = (column.lower, column.upper) if isinstance(column, Integer) else getattr(column, "categories", (2**63,))
-    limits = np.iinfo(str(given).lower())
-    return bool(min(bounds) >= limits.min and max(bounds) <= limits.max)
+    (low, high), limits = column.extremes, np.iinfo(str(original).lower())
+    return bool(low >= limits.min and high <= limits.max)
 
 
-def _precision(column: Decimal, given: Any) -> int:
-    """Return how many digits a type has: those before the point of the given one, and the declared ones after it.
+def _precision(column: Column, original: Any, digits: int) -> int:
+    """Return how many digits a type has: those before the point of the original one, and the declared ones after it.
 
     Libraries that infer a type from values take as many digits as they meet, or all. The first are never more than the
     bounds need, unless a value may lie outside of them: what is clipped would still be told by its digits.
     """
-    if given.precision in (None, _DIGITS) or column.out_of_bounds == "clip":
+    if original.precision in (None, _DIGITS) or column.extremes is None:
         return _DIGITS
-    needed = max(len(str(abs(column._start))), len(str(abs(column._stop))), column.digits + 1)
-    return int(min(max(given.precision - given.scale + column.digits, needed), _DIGITS))
+    needed = max(*(len(str(abs(value))) for value in column.extremes), digits + 1)
+    return int(min(max(original.precision - original.scale + digits, needed), _DIGITS))
 
 
 # -- PyArrow -----------------------------------------------------------------------------------------------------------
 
 
-def _arrow_table(frame: pl.DataFrame, domain: Domain, given: Mapping[str, Any]) -> Any:
+def _arrow_table(frame: pl.DataFrame, domain: Domain, types: Mapping[str, Any]) -> Any:
     pa = arrow.pyarrow("a table of PyArrow")
     labels = [name for name, dtype in frame.schema.items() if dtype in (pl.Categorical, pl.Enum)]
-    plain = frame.with_columns(pl.col(name).cast(_labels(domain.columns.get(name))) for name in labels)
+    declared = {name: _labels(domain.columns.get(name)) for name in labels}
+    # Declared labels are numbered as they are declared, not as the process met them.
+    plain = frame.cast({name: pl.String() if known is None else pl.Enum(known) for name, known in declared.items()})
     table = plain.to_arrow(compat_level=pl.CompatLevel.oldest())
     fields = [
-        pa.field(field.name, _arrow_type(field.type, given.get(field.name), domain.columns.get(field.name)))
+        pa.field(field.name, _arrow_type(field.type, types.get(field.name), domain.columns.get(field.name)))
         for field in table.schema
     ]
     return table.cast(pa.schema(fields))
 
 
-def _labels(column: Column | None) -> Any:
-    """Return the type of labels that are numbered as they are declared, not as the process met them, if they are."""
-    return pl.Enum(column.categories) if isinstance(column, Category) else pl.String()
+def _labels(column: Column | None) -> list[Any] | None:
+    """Return the declared labels of a column; None where it declares none."""
+    return None if column is None or column.labels is None else list(column.labels)
 
 
-def _arrow_type(made: Any, given: Any, column: Column | None) -> Any:
+def _arrow_type(released: Any, original: Any, column: Column | None) -> Any:
     """Return the Arrow type of a released column.
 
-    ``made``: what Polars makes of it.
-    ``given``: that of the table that came in, if it had the column.
+    ``released``: what Polars makes of it.
+    ``original``: that of the table that came in, if it had the column.
     """
     pa = arrow.pyarrow("a table of PyArrow")
     kinds = pa.types
-    labels = given is not None and kinds.is_dictionary(given)
-    if kinds.is_dictionary(made) or (labels and kinds.is_large_string(made)):
-        index, of, ordered = (
-            (given.index_type, given.value_type, given.ordered) if labels else (made.index_type, None, False)
-        )
-        return pa.dictionary(_index(index, column), _text(of), ordered=ordered)
-    return _text(given) if kinds.is_large_string(made) else made
+    labels = original is not None and kinds.is_dictionary(original)
+    if labels and (kinds.is_dictionary(released) or kinds.is_large_string(released)):
+        return pa.dictionary(_index(original.index_type, column), _text(original.value_type), ordered=original.ordered)
+    if kinds.is_dictionary(released):
+        return pa.dictionary(_index(released.index_type, column), pa.string())
+    return _text(original) if kinds.is_large_string(released) else released
 
 
-def _text(given: Any) -> Any:
+def _text(original: Any) -> Any:
     pa = arrow.pyarrow("a table of PyArrow")
     texts = (pa.large_string(), pa.string_view()) if hasattr(pa, "string_view") else (pa.large_string(),)
-    return given if given in texts else pa.string()
+    return original if original in texts else pa.string()
 
 
-def _index(given: Any, column: Column | None) -> Any:
+def _index(original: Any, column: Column | None) -> Any:
     """Return the type of the numbers of labels: wide enough for all declared ones, whichever occur."""
     pa = arrow.pyarrow("a table of PyArrow")
-    if not isinstance(column, Category):
+    labels = _labels(column)
+    if labels is None:
         return pa.int32()
-    kinds = [kind for kind in (pa.int8(), pa.int16(), pa.int32()) if column.values <= 2 ** (kind.bit_width - 1)]
-    return next((kind for kind in kinds if kind.bit_width >= given.bit_width), given)
+    kinds = [kind for kind in (pa.int8(), pa.int16(), pa.int32()) if len(labels) <= 2 ** (kind.bit_width - 1)]
+    return next((kind for kind in kinds if kind.bit_width >= original.bit_width), original)
 
 
 # -- pandas, and what is made of its tables ----------------------------------------------------------------------------
 
 
-def _as_pandas(types: Mapping[Any, Any]) -> Returned:
+def _as_pandas(types: Mapping[Any, Any], wrap: Callable[[Any], Any]) -> Returned:
     import pandas as pd
 
     kept = {
@@ -193,38 +193,28 @@ def _as_pandas(types: Mapping[Any, Any]) -> Returned:
         for name, dtype in types.items()
     }
 
-    return lambda frame, domain: _pandas(frame, domain, kept)
+    return lambda frame, domain: wrap(_pandas(frame, domain, kept))
 
 
-def _as_modin(types: Mapping[Any, Any]) -> Returned:
-    whole = _as_pandas(types)
+def _modin(table: Any) -> Any:
+    import modin.pandas
 
-    def made(frame: pl.DataFrame, domain: Domain) -> Any:
-        import modin.pandas
-
-        return modin.pandas.DataFrame(whole(frame, domain))
-
-    return made
+    return modin.pandas.DataFrame(table)
 
 
-def _as_dask(types: Mapping[Any, Any]) -> Returned:
-    whole = _as_pandas(types)
+def _dask(table: Any) -> Any:
+    import dask.dataframe
 
-    def made(frame: pl.DataFrame, domain: Domain) -> Any:
-        import dask.dataframe
-
-        return dask.dataframe.from_pandas(whole(frame, domain), chunksize=_PART)
-
-    return made
+    return dask.dataframe.from_pandas(table, chunksize=_PART)
 
 
-def _pandas(frame: pl.DataFrame, domain: Domain, given: Mapping[str, Any]) -> Any:
+def _pandas(frame: pl.DataFrame, domain: Domain, types: Mapping[str, Any]) -> Any:
     import pandas as pd
 
-    typed = _typed(frame, domain, {name: kind for name, dtype in given.items() if (kind := _of_pandas(dtype))})
+    typed = _typed(frame, domain, {name: kind for name, dtype in types.items() if (kind := _of_pandas(dtype))})
     columns = {}
     for values in typed.iter_columns():
-        column, dtype = domain.columns.get(values.name), given.get(values.name)
+        column, dtype = domain.columns.get(values.name), types.get(values.name)
         known = column is not None and dtype is not None
         columns[values.name] = _pandas_column(values, column, dtype) if known else values.to_pandas()
     return pd.DataFrame(columns)
@@ -237,30 +227,29 @@ def _of_pandas(dtype: Any) -> Any:
     return next((kind for kind in _narrow() if str(kind).lower() == str(dtype).lower()), None)
 
 
-def _pandas_column(values: pl.Series, column: Any, given: Any) -> Any:
+def _pandas_column(values: pl.Series, column: Any, original: Any) -> Any:
     import pandas as pd
 
-    of_arrow = getattr(given, "pyarrow_dtype", None)
+    of_arrow = getattr(original, "pyarrow_dtype", None)
     table = _arrow_table(values.to_frame("x"), Domain(columns={"x": column}), {"x": of_arrow})
     if of_arrow is not None:
         return table.to_pandas(types_mapper=pd.ArrowDtype)["x"]
-    if values.dtype == pl.Date and given != np.object_:
+    if values.dtype == pl.Date and original != np.object_:
         return table.to_pandas(date_as_object=False)["x"].astype("datetime64[us]")
-    target = _pandas_type(values.dtype, column, given)
+    target = _pandas_type(values.dtype, column, original)
     found = table.to_pandas(types_mapper=lambda _: target)["x"]
-    if isinstance(given, pd.CategoricalDtype):
-        labels = list(column.categories) if isinstance(column, Category) else None
-        return found.astype(pd.CategoricalDtype(labels, ordered=given.ordered))
+    if isinstance(original, pd.CategoricalDtype):
+        return found.astype(pd.CategoricalDtype(_labels(column), ordered=original.ordered))
     return found
 
 
-def _pandas_type(released: pl.DataType, column: Column, given: Any) -> Any:
+def _pandas_type(released: pl.DataType, column: Column, original: Any) -> Any:
     """Return the pandas type of a released column; None where NumPy's will do."""
     import pandas as pd
 
-    masked = getattr(given, "na_value", None) is pd.NA
+    masked = getattr(original, "na_value", None) is pd.NA
     if released == pl.String:
-        return given if isinstance(given, pd.StringDtype) else pd.StringDtype() if masked else None
+        return original if isinstance(original, pd.StringDtype) else pd.StringDtype() if masked else None
     if released != pl.Boolean and not (released.is_integer() or released.is_float()):
         return None
     if masked or (column.nullable and not released.is_float()):
@@ -300,8 +289,8 @@ def _as_duckdb(nothing: Any) -> Returned:
 
 def _duckdb_column(name: str, dtype: pl.DataType, column: Column | None) -> str:
     """Return the expression of a column; labels of an enumeration arrive as texts."""
-    labels = column.categories if isinstance(column, Category) and dtype in (pl.Enum, pl.Categorical) else ()
-    if not labels or any("\0" in label for label in labels):
+    labels = _labels(column)
+    if labels is None or dtype not in (pl.Enum, pl.Categorical) or any("\0" in label for label in labels):
         return quoted(name)
     return f"CAST({quoted(name)} AS ENUM({', '.join(map(sql_text, labels))})) AS {quoted(name)}"
 

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.boundary import enclosed_parts
+from discreet._core.boundary import enclosed_parts, sealed
 from discreet._core.errors import DataError
 from discreet.confidential.cells import EngineFailed, attempted_parts
 from discreet.confidential.closed import Confidential, Provenance
 from discreet.confidential.count import OTHER_COLUMNS, check_names, encoded
 from discreet.confidential.source import FREQUENCY, Source, cells_of, declared_batches, open_source
-from discreet.domain import Counts, Domain, Records
-from discreet.domain.domain import require_domain
+from discreet.domain import Counts, Domain, Records, require_domain
 
 
+@sealed
 class Rows:
     """Encoded rows, a part at a time. Confidential.
 
@@ -75,6 +75,7 @@ class Rows:
                 yield cells.records(frame), frame[FREQUENCY].to_numpy() if FREQUENCY in frame.columns else None
 
 
+@sealed
 def confidential_rows(
     data: Any, domain: Domain, *, accept: Collection[str] = (), empty: bool = False
 ) -> Confidential[Rows]:

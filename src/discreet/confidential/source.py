@@ -19,8 +19,7 @@ from discreet._core.formats import ENDINGS, PARQUET, Format, format_of, header, 
 from discreet._core.lazy import nw, pl
 from discreet._core.text import counted, with_article
 from discreet.confidential.cells import Cells, EngineFailed, attempted
-from discreet.domain.column import Column, Misfit
-from discreet.domain.labels import unescaped
+from discreet.domain import Column, Misfit, unescaped
 
 if TYPE_CHECKING:
     from discreet.confidential.database import Address

@@ -21,8 +21,7 @@ from discreet._core.boundary import quietly
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet.confidential.source import FREQUENCY, RESERVED
-from discreet.domain import Domain, Records
-from discreet.domain.column import missing_in
+from discreet.domain import Domain, Records, missing_in
 
 NO_UNIT = ("holds a null, so a row has no privacy unit", "give every row its unit beforehand")
 """What is wrong with a row without a unit, and what to do about it."""

@@ -20,7 +20,7 @@ from discreet.confidential.source import (
     parsed,
     require_names,
 )
-from discreet.domain.column import Column
+from discreet.domain import Column
 
 # Distinct values of confidential columns, and how often each occurs: raw, before any cell.
 

@@ -13,8 +13,7 @@ from typing import Any, TypeAlias
 
 from discreet._core.lazy import nw, pl
 from discreet.confidential.cells import MISFIT, Cells, coded_frame
-from discreet.domain import Boolean, Category, Integer, Numeric
-from discreet.domain.column import Column
+from discreet.domain import Column, Integer, Numeric
 
 # Columns as expressions of Spark that give the codes of their values, the very ones that encoding gives.
 #
@@ -22,24 +21,16 @@ from discreet.domain.column import Column
 # Everything else is encoded by the library's own code in Spark's Python workers. Handing a row to them takes Spark more
 # time than counting it does.
 
-_WHOLE, _REAL, _TRUTH = ("tinyint", "smallint", "int", "bigint"), ("float", "double"), "boolean"
+_WHOLE, _REAL = ("tinyint", "smallint", "int", "bigint"), ("float", "double")
+_LABELS = {bool: "boolean", str: "string"}
 _MOST_LABELS = 64
 _MOST_PRODUCT = 2**62
 
 
 def code(column: Column, x: Any, kind: Any) -> Any | None:
     """Return the expression of the code of a value; None where none is sure to be the one that encoding gives."""
-    name = kind.simpleString()
-    if isinstance(column, Numeric):
-        return _of_number(column, x, name)
-    if isinstance(column, Integer):
-        return _of_integer(column, x, name)
-    if isinstance(column, Boolean):
-        return _of_labels(column, x, [False, True]) if name == _TRUTH else None
-    # A collation other than that of bytes is a part of the name.
-    if isinstance(column, Category) and column._of is str and name == "string" and column.values <= _MOST_LABELS:
-        return _of_labels(column, x, list(column.categories))
-    return None
+    writer = _WRITERS.get(column.kind)
+    return None if writer is None else writer(column, x, kind.simpleString())
 
 
 def _of_number(column: Numeric, x: Any, name: str) -> Any | None:
@@ -84,9 +75,13 @@ def _bounded(column: Any, v: Any, bounds: tuple[Any, Any], inside: Any, *, missi
     return found.when(v < low, f.lit(0).cast("bigint")).otherwise(f.lit(column.values - 1).cast("bigint"))
 
 
-def _of_labels(column: Column, x: Any, labels: list[Any]) -> Any:
+def _of_labels(column: Column, x: Any, name: str) -> Any | None:
     from pyspark.sql import functions as f
 
+    labels = column.labels or ()
+    # A collation other than that of bytes is a part of the name.
+    if name != _LABELS.get(type(labels[0])) or len(labels) > _MOST_LABELS:
+        return None
     found = f.when(x.isNull(), _null(column))
     for place, label in enumerate(labels):
         found = found.when(x == f.lit(label), f.lit(place).cast("bigint"))
@@ -98,6 +93,14 @@ def _null(column: Column) -> Any:
 
     return f.lit(int(column.null_code) if column.nullable else MISFIT).cast("bigint")
 
+
+_WRITERS: dict[str, Callable[[Any, Any, str], Any | None]] = {
+    "numeric": _of_number,
+    "integer": _of_integer,
+    "boolean": _of_labels,
+    "category": _of_labels,
+}
+"""What writes the code of a value, by the kind of its column."""
 
 _UNIT, _FREQUENCY, _NUMBER, _PLACE, _ORDER = "u", "f", "i", "place", "h"
 _TOGETHER = 16  # counts of parts that are added up in one task

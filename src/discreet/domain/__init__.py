@@ -1,15 +1,26 @@
 """Public facts: columns, cells, base measures, the ground metric, and the plain values Records and Counts."""
 
-from discreet._core.boundary import seal
-from discreet.domain.column import Column
-from discreet.domain.domain import Domain
-from discreet.domain.integers import Decimal, Integer
-from discreet.domain.labels import Boolean, Category, OpenLabels
-from discreet.domain.numeric import Numeric
-from discreet.domain.records import Commonness as Commonness
-from discreet.domain.records import Counts, Records
-from discreet.domain.records import Parts as Parts
-from discreet.domain.temporal import Date, Datetime, Duration
+from typing import TYPE_CHECKING
+
+from discreet._core.lazy import door
+
+if TYPE_CHECKING:
+    from discreet.domain.column import Column, Misfit, missing_in
+    from discreet.domain.constraints import CellReader, PublishedTotals, refuse_large
+    from discreet.domain.declaration import DECLARED, plain_condition
+    from discreet.domain.domain import Domain, require_domain
+    from discreet.domain.integers import Decimal, Integer
+    from discreet.domain.labels import Boolean, Category, OpenLabels, escaped, escaped_frame, unescaped, unescaped_frame
+    from discreet.domain.metric import (
+        first_and_last,
+        ground_diameter,
+        ground_embedding,
+        nearest_codes,
+        refuse_open_labels,
+    )
+    from discreet.domain.numeric import Numeric
+    from discreet.domain.records import Commonness, Counts, Parts, Records, Units, inner_half, invented_records
+    from discreet.domain.temporal import Date, Datetime, Duration, moment_text
 
 __all__ = [
     "Boolean",
@@ -26,4 +37,4 @@ __all__ = [
     "Records",
 ]
 
-seal(globals(), Column, Commonness, Parts)
+__getattr__, __dir__ = door(__name__)

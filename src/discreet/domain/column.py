@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.boundary import quietly
-from discreet._core.checks import choice, integer, real, shown, unfit
-from discreet._core.errors import DataError, DiscreetError, DomainError, MissingPublicFact
+from discreet._core.boundary import quietly, sealed
+from discreet._core.checks import choice, integer, shown
+from discreet._core.errors import DataError, DomainError, MissingPublicFact
 from discreet._core.lazy import pl
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Misfit(NamedTuple):
     where: npt.NDArray[np.bool_]
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column(ABC):
     """A column's public facts; the base class of every kind of column.
@@ -114,6 +115,11 @@ class Column(ABC):
         return tuple(map(str, self.labels or ()))
 
     @property
+    def extremes(self) -> tuple[int, int] | None:
+        """The smallest and the largest value in whole units; None without a unit, or where values are clipped."""
+        return None
+
+    @property
     def logarithmic(self) -> bool:
         """Whether the cells are spaced evenly in the logarithm."""
         return False
@@ -167,15 +173,8 @@ class Column(ABC):
     def misfits(self, values: pl.Series) -> list[Misfit]:
         """Return what :meth:`encode` would refuse, and in which values; :meth:`encode` alone decides.
 
-        Parameters
-        ----------
-        values : polars.Series
-            Confidential values, of a type that the column takes.
-
-        Returns
-        -------
-        list of Misfit
-            One for each thing that can be wrong, whether or not any value is.
+        The confidential values have a type that the column takes. There is one misfit for each thing that can be
+        wrong, whether or not any value is.
         """
         missing = missing_in(values)
         present = ~missing.to_numpy()
@@ -207,7 +206,7 @@ class Column(ABC):
         codes = np.asarray(codes)
         if not self.nullable:
             return self._series(codes, rng)
-        missing = self._is_null(codes)
+        missing = np.asarray(np.isnan(codes) if self._code_type is np.float64 else codes == self.null_code)
         if not missing.any():
             return self._series(codes, rng)
         filled = np.where(missing, "" if self._code_type is object else 0, codes).astype(self._code_type)
@@ -215,18 +214,7 @@ class Column(ABC):
         return pl.select(pl.when(pl.lit(pl.Series(missing))).then(None).otherwise(pl.lit(series))).to_series()
 
     def parse(self, texts: pl.Series) -> pl.Series:
-        """Read the texts of a CSV column as the declared type; what cannot be read becomes null.
-
-        Parameters
-        ----------
-        texts : polars.Series of String
-            The texts.
-
-        Returns
-        -------
-        polars.Series
-            Values that :meth:`encode` accepts.
-        """
+        """Read the texts of a CSV column as values that :meth:`encode` takes; what cannot be read becomes null."""
         return texts
 
     # -- base measure -------------------------------------------------------------------------------------------
@@ -310,31 +298,16 @@ class Column(ABC):
         self._refuse("an unordered column has no positions")
 
     def ends(self, codes: Codes) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Return the coordinates of the first and the last value of each cell, NaN for a null.
-
-        Both are :meth:`positions` where a cell holds one value.
-        """
+        """Return the coordinates of the first and the last value of each cell, NaN for a null; of one value, twice."""
         middle = self.positions(codes)
         return middle, middle
 
     def interval(self, codes: Codes) -> tuple[pl.Series, pl.Series] | None:
-        """Return where each cell begins and ends, as values; None where a cell is one value.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (count,)
-            Codes; a null's ends are null.
-        """
+        """Return where each cell begins and ends, as values, null for a null; None where a cell is one value."""
         return None
 
     def coordinates(self, values: pl.Series) -> npt.NDArray[np.float64]:
-        """Return values as numbers in the unit of :meth:`positions`, clipped where the column declares it.
-
-        Parameters
-        ----------
-        values : polars.Series
-            Values that are not null.
-        """
+        """Return values without nulls as numbers in the unit of :meth:`positions`, clipped where that is declared."""
         numbers = _numbers(values, self.kind)
         if self._clipped_to is not None:
             numbers = np.clip(numbers, *_numbers(pl.Series(self._clipped_to), self.kind))
@@ -411,9 +384,6 @@ class Column(ABC):
         """Whether values have an order, and so positions."""
         return False
 
-    def _is_null(self, codes: Codes) -> npt.NDArray[np.bool_]:
-        return np.asarray(np.isnan(codes) if self._code_type is np.float64 else codes == self.null_code)
-
     def _without_nulls(self, codes: Codes) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]:
         """Return which codes of cells are the null's, and all codes with the first cell in their place."""
         missing = np.asarray(codes) == self.values
@@ -461,18 +431,12 @@ class Column(ABC):
     def _error(self, problem: str) -> DomainError:
         return DomainError(f"{self.kind}: {problem}")
 
-    def _unfit(self, name: str, wanted: str) -> DiscreetError:
-        return unfit(name, wanted, getattr(self, name), error=self._error)
-
     def _need(self, name: str, fact: str, example: str) -> None:
         if getattr(self, name) is None:
             raise MissingPublicFact(f"({self.kind})", fact, example)
 
     def _choice(self, name: str, options: Sequence[str]) -> None:
         self._settle(**{name: choice(name, getattr(self, name), options, error=self._error)})
-
-    def _real(self, name: str) -> float:
-        return real(name, getattr(self, name), error=self._error)
 
     def _integer(self, name: str, **bounds: Any) -> int:
         return integer(name, getattr(self, name), error=self._error, **bounds)

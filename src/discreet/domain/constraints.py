@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet._core.arrays import Booleans, Integers
+from discreet._core.boundary import sealed
 from discreet._core.checks import flag
 from discreet._core.errors import DomainError, ParameterError
 from discreet._core.reading import MOST_CELLS
@@ -92,6 +93,7 @@ _MOST_FORBIDDEN = 1 << 26  # cells of all boxes together
 _MOST_COLUMNS = 24  # of a constraint
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Constraint:
     """Which combinations of the cells of some columns are allowed: public.
@@ -248,6 +250,7 @@ def _listed(names: Sequence[str]) -> str:
 # Published totals: how many records have which values of a column, from a public source that is named.
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PublishedTotals:
     """Totals of the cells of one column, or of the whole table: public.

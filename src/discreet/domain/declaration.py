@@ -34,22 +34,22 @@ def plain_entries(table: str, given: Any) -> list[dict[str, Any]]:
 
     Raises DomainError when it is no list of tables, or an entry has not the form of its table.
     """
-    listed = list(given) if isinstance(given, (list, tuple)) else None
-    if listed is None or not all(isinstance(entry, Mapping) for entry in listed):
+    entries = list(given) if isinstance(given, (list, tuple)) else None
+    if entries is None or not all(isinstance(entry, Mapping) for entry in entries):
         raise DomainError(f"{table} must be a list of tables. Write [[{table}]] above each")
-    found = []
-    for number, entry in enumerate(listed, start=1):
+    plain_values = []
+    for number, entry in enumerate(entries, start=1):
         try:
-            found.append(DECLARED[table](entry))
+            plain_values.append(DECLARED[table](entry))
         except DomainError as problem:
             raise DomainError(f"[[{table}]] number {number}: {problem}") from None
-    return found
+    return plain_values
 
 
 _RANGE = ("from", "below", "null")
 
 
-def plain_condition(given: Any) -> Any:
+def plain_condition(condition: Any) -> Any:
     """Return a condition with its dates, durations and decimals as texts, which is how it is kept.
 
     Raises DomainError when it is no value, list of values, or table of ``from``, ``below`` and ``null``.
@@ -59,16 +59,16 @@ def plain_condition(given: Any) -> Any:
     >>> plain_condition({"from": dt.date(2020, 1, 1)})
     {'from': '2020-01-01'}
     """
-    if isinstance(given, Mapping):
-        if not given or not set(given) <= set(_RANGE):
-            odd = next((key for key in given if key not in _RANGE), None)
+    if isinstance(condition, Mapping):
+        if not condition or not set(condition) <= set(_RANGE):
+            odd = next((key for key in condition if key not in _RANGE), None)
             raise DomainError(
                 "a range must have some of the keys from, below and null"
                 + ("" if odd is None else f", got {shown(odd)}")
                 + ". Write {from = 15}, {below = 15}, {from = 15, below = 65} or {null = true}"
             )
-        return {plain(key): _plain(value) for key, value in given.items()}
-    return [_plain(value) for value in given] if isinstance(given, (list, tuple)) else _plain(given)
+        return {plain(key): _plain(value) for key, value in condition.items()}
+    return [_plain(value) for value in condition] if isinstance(condition, (list, tuple)) else _plain(condition)
 
 
 def _plain(value: Any) -> Any:
@@ -124,19 +124,19 @@ def _dependency(entry: Mapping[str, Any]) -> tuple[list[str], str, Any]:
     return named, determined, entry["table"]
 
 
-def _text(given: Any) -> str:
+def _text(name: Any) -> str:
     """Return the name of a column, or the label that a table has as a key. Raises DomainError when it is no text."""
-    if not isinstance(given, str):
+    if not isinstance(name, str):
         raise unfit(
             "a column, or a label in front of =,",
             "a text",
-            given,
+            name,
             remedy="Write other values in rows",
             error=DomainError,
         )
-    if not encodable(given):
+    if not encodable(name):
         raise DomainError("a name is not valid Unicode text")
-    return str(plain(given))
+    return str(plain(name))
 
 
 def _totals(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -155,24 +155,26 @@ def _totals(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {"column": plain(entry["column"]), "source": plain(source), "counts": _plain_counts(entry["counts"])}
 
 
-def _plain_counts(given: Any) -> dict[str, int] | list[list[Any]]:
-    if isinstance(given, Mapping):
-        return {_text(label): _count(count) for label, count in given.items()}
-    pairs = isinstance(given, (list, tuple)) and all(isinstance(row, (list, tuple)) and len(row) == 2 for row in given)
+def _plain_counts(counts: Any) -> dict[str, int] | list[list[Any]]:
+    if isinstance(counts, Mapping):
+        return {_text(label): _count(count) for label, count in counts.items()}
+    pairs = isinstance(counts, (list, tuple)) and all(
+        isinstance(row, (list, tuple)) and len(row) == 2 for row in counts
+    )
     if not pairs:
         raise DomainError("counts must be {label = count}, or a list of rows such as [[{below = 15}, 1200]]")
-    return [[plain_condition(condition), _count(count)] for condition, count in given]
+    return [[plain_condition(condition), _count(count)] for condition, count in counts]
 
 
-def _count(given: Any) -> int:
-    return integer("a count", given, least=0, most=_MOST, error=DomainError)
+def _count(count: Any) -> int:
+    return integer("a count", count, least=0, most=_MOST, error=DomainError)
 
 
 DECLARED = {"impossible": _impossible, "implies": _implies, "totals": _totals}
 """Tables of a domain beside its columns, and what reads an entry of each."""
 
 
-# Writing declarations as TOML.
+# Writing declarations as TOML. Ledgers, plans and checkpoints know a domain by the hash of these bytes: they must stay.
 
 _BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
@@ -180,17 +182,16 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b
 
 def write(spec: Mapping[str, Any]) -> str:
     """Write a domain's plain data as TOML: one table per column, and one per entry of a list."""
-    lines: list[str] = []
+    tables: list[tuple[str, Mapping[str, Any]]] = []
     for name, part in spec.items():
         if name == "columns":
-            for column, facts in part.items():
-                lines += ["", f"[columns.{key(column)}]", *[f"{key(k)} = {value(v)}" for k, v in facts.items()]]
+            tables += [(f"[columns.{key(column)}]", facts) for column, facts in part.items()]
         elif isinstance(part, list):
-            for entry in part:
-                lines += ["", f"[[{key(name)}]]", *[f"{key(k)} = {value(v)}" for k, v in entry.items()]]
+            tables += [(f"[[{key(name)}]]", entry) for entry in part]
         else:
-            lines += ["", f"[{key(name)}]", *[f"{key(k)} = {value(v)}" for k, v in part.items()]]
-    return "\n".join(lines[1:]) + "\n"
+            tables.append((f"[{key(name)}]", part))
+    blocks = [[head, *[f"{key(k)} = {value(v)}" for k, v in facts.items()], ""] for head, facts in tables]
+    return "\n".join(map("\n".join, blocks))
 
 
 def key(name: str) -> str:
@@ -264,19 +265,19 @@ def _column(name: str, facts: Any) -> Column:
         raise DomainError(f"column {name!r}: {problem}") from None
 
 
-def _kind(name: str, given: Any, rest: Mapping[str, Any]) -> str:
+def _kind(name: str, declared: Any, rest: Mapping[str, Any]) -> str:
     """Return the kind of column that is meant by a declared type."""
-    if given == _BLANK:
+    if declared == _BLANK:
         raise MissingPublicFact(name, "its type", f'type = "numeric"  # or {_TYPES}')
-    if given == "string":
+    if declared == "string":
         if "categories" not in rest and "prefix" not in rest:
             raise MissingPublicFact(
                 name, "its list of categories", 'categories = ["first", "second"]  # or type = "open_labels"'
             )
         return "category" if "categories" in rest else "open_labels"
-    if not isinstance(given, str) or given not in KINDS:
-        raise DomainError(f"column {name!r}: unknown type {given!r}. Known types: {_TYPES}")
-    return given
+    if not isinstance(declared, str) or declared not in KINDS:
+        raise DomainError(f"column {name!r}: unknown type {declared!r}. Known types: {_TYPES}")
+    return declared
 
 
 def _check_keys(name: str, kind: str, rest: Mapping[str, Any]) -> None:
@@ -339,10 +340,10 @@ _HINTS = {
 
 def template(schema: Mapping[str, str]) -> str:
     """Write a template of the declaration; see :meth:`Domain.template`."""
-    untyped = any(given != "string" and given not in KINDS for given in schema.values())
+    untyped = any(declared != "string" and declared not in KINDS for declared in schema.values())
     blocks = [_HEAD + (_asked_by_type() if untyped else "")]
-    for name, given in schema.items():
-        kind = "category" if given == "string" else given
+    for name, declared in schema.items():
+        kind = "category" if declared == "string" else declared
         if kind not in KINDS:
             blocks.append(f'[columns.{key(name)}]\ntype = "{_BLANK}"  # one of: {_TYPES}\n')
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.boundary import sealed
 from discreet._core.checks import real, unfit
 from discreet._core.errors import DomainError
 from discreet._core.lazy import pl
@@ -43,6 +45,7 @@ class _Frozen(dict[str, Any]):
         return (_Frozen, (dict(self),))
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Domain:
     """Named columns in order: everything that is declared public about a table besides its size.
@@ -125,24 +128,19 @@ class Domain:
             raise DomainError(f"a domain must have at most {MOST_COLUMNS:,} columns, got {len(self.columns):,}")
         for name, column in self.columns.items():
             _check_column(name, column)
-        weights: dict[str, Any] | None = dict(self.metric_weights) if self.metric_weights else None
-        for name, weight in (weights or {}).items():
+        weights = {}
+        for name, weight in (self.metric_weights or {}).items():
             if name not in self.columns:
                 raise DomainError(f"metric_weights names {name!r}, which is not a column of the domain")
-            real(f"the metric weight of column {name!r}", weight, least=0, error=DomainError)
-        object.__setattr__(self, "columns", _Frozen({str(name): column for name, column in self.columns.items()}))
-        frozen = None if weights is None else _Frozen({str(name): float(weight) for name, weight in weights.items()})
-        object.__setattr__(self, "metric_weights", frozen)
-        sizes = [column.size for column in self.columns.values()]
-        size = None if None in sizes else prod(filter(None, sizes))
-        object.__setattr__(self, "_size", size)
-        self._settle_declared()
-
-    def _settle_declared(self) -> None:
-        """Keep what is declared beside the columns as plain values that cannot be changed, and compile it."""
+            weights[str(name)] = real(f"the metric weight of column {name!r}", weight, least=0, error=DomainError)
         plain = {name: plain_entries(name, getattr(self, name)) for name in DECLARED}
-        for name, found in plain.items():
-            object.__setattr__(self, name, _frozen(found))
+        sizes = [column.size for column in self.columns.values()]
+        self._settle(
+            columns=_Frozen({str(name): column for name, column in self.columns.items()}),
+            metric_weights=_Frozen(weights) if weights else None,
+            _size=None if None in sizes else prod(filter(None, sizes)),
+            **{name: _frozen(entries) for name, entries in plain.items()},
+        )
         if not any(plain.values()):
             return
         from discreet.domain.constraints import Readers, compiled, possible, published
@@ -150,8 +148,12 @@ class Domain:
         readers = Readers(self.columns)
         constraints = compiled(readers, plain["impossible"], plain["implies"])
         totals = published(readers, plain["totals"], possible(readers, constraints))
-        object.__setattr__(self, "_constraints", constraints)
-        object.__setattr__(self, "_published", totals)
+        self._settle(_constraints=constraints, _published=totals)
+
+    def _settle(self, **facts: Any) -> None:
+        """Set fields during construction."""
+        for name, value in facts.items():
+            object.__setattr__(self, name, value)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -271,17 +273,9 @@ class Domain:
         return Records(columns=(rest, *reversed(columns)))
 
     def allowed(self, records: Records) -> npt.NDArray[np.bool_]:
-        """Return which records can occur, by what is declared under ``impossible`` and ``implies``.
+        """Return which encoded records can occur, by what is declared under ``impossible`` and ``implies``.
 
-        Parameters
-        ----------
-        records : Records
-            Encoded records.
-
-        Returns
-        -------
-        ndarray of bool, shape (len(records),)
-            All true where nothing is declared.
+        The result has shape (len(records),), and is all true where nothing is declared.
         """
         fits = np.ones(len(records), dtype=np.bool_)
         for constraint in self._constraints:
@@ -310,15 +304,7 @@ class Domain:
     def log_base(self, records: Records) -> npt.NDArray[np.float64]:
         """Return the base measure's log mass (finite columns) and log density (continuous ones) of records, in nats.
 
-        Parameters
-        ----------
-        records : Records
-            Encoded records.
-
-        Returns
-        -------
-        ndarray of float64, shape (len(records),)
-            Sum over columns; open labels contribute 0.
+        It is the sum over columns, of shape (len(records),); open labels contribute 0.
         """
         parts = zip(self.columns.values(), records.columns, strict=True)
         return sum((column.log_base(codes) for column, codes in parts), start=np.zeros(len(records)))
@@ -334,19 +320,9 @@ class Domain:
         return Records(columns=tuple(column.encode(frame[name], name=name) for name, column in self.columns.items()))
 
     def decode(self, records: Records, *, rng: np.random.Generator) -> pl.DataFrame:
-        """Turn records into a table of the declared names, order and types.
+        """Turn encoded records into a table of the declared names, order and types, one row per record.
 
-        Parameters
-        ----------
-        records : Records
-            Encoded records.
-        rng : numpy.random.Generator
-            Source of the draws within cells.
-
-        Returns
-        -------
-        polars.DataFrame
-            One row per record.
+        ``rng`` is the source of the draws within cells.
         """
         parts = zip(self.columns.items(), records.columns, strict=True)
         return pl.DataFrame([column.decode(codes, rng=rng).alias(name) for (name, column), codes in parts])
@@ -381,18 +357,7 @@ class Domain:
         return pl.DataFrame(described)
 
     def distance(self, a: Records, b: Records) -> npt.NDArray[np.float64]:
-        """Return the ground distance of records, row by row.
-
-        Parameters
-        ----------
-        a, b : Records
-            Encoded records, equally many.
-
-        Returns
-        -------
-        ndarray of float64, shape (len(a),)
-            ``sum_c weight_c * distance_c``.
-        """
+        """Return the ground distance of equally many encoded records, row by row: ``sum_c weight_c * distance_c``."""
         weights = self.metric_weights or {}
         total = np.zeros(len(a))
         for (name, column), x, y in zip(self.columns.items(), a.columns, b.columns, strict=True):
@@ -407,8 +372,9 @@ class Domain:
         if self.metric_weights is not None:
             out["metric_weights"] = dict(self.metric_weights)
         out["columns"] = {name: column.to_dict() for name, column in self.columns.items()}
-        declared = {name: _thawed(getattr(self, name)) for name in DECLARED}
-        return out | {name: found for name, found in declared.items() if found}
+        declared = {name: getattr(self, name) for name in DECLARED if getattr(self, name)}
+        thawed: dict[str, Any] = json.loads(json.dumps(declared))  # which are plain values
+        return out | thawed
 
     @classmethod
     def from_dict(cls, spec: Mapping[str, Any]) -> Domain:
@@ -488,13 +454,6 @@ def _frozen(plain: Any) -> Any:
     if isinstance(plain, dict):
         return _Frozen({key: _frozen(value) for key, value in plain.items()})
     return tuple(map(_frozen, plain)) if isinstance(plain, list) else plain
-
-
-def _thawed(frozen: Any) -> Any:
-    """Undo :func:`_frozen`."""
-    if isinstance(frozen, dict):
-        return {key: _thawed(value) for key, value in frozen.items()}
-    return list(map(_thawed, frozen)) if isinstance(frozen, tuple) else frozen
 
 
 def _check_column(name: object, column: object) -> None:

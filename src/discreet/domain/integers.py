@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.boundary import sealed
 from discreet._core.checks import integer, plain, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
@@ -89,6 +90,11 @@ class LatticeColumn(Column):
     def values(self) -> int:
         """Number of cells that hold values."""
         return self._points if self._groups is None else len(self._groups) - 1
+
+    @property
+    def extremes(self) -> tuple[int, int] | None:
+        """The first and the last point in the integer unit; None where values beyond are clipped to them."""
+        return None if self.out_of_bounds == "clip" else (self._start, self._stop)
 
     @property
     def _points(self) -> int:
@@ -211,6 +217,7 @@ class LatticeColumn(Column):
         return self._from_units(self._start + index * self._stride)
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Integer(LatticeColumn):
     """A whole number between public bounds, both included.
@@ -296,6 +303,7 @@ class Integer(LatticeColumn):
 _MOST_DIGITS = 18
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decimal(LatticeColumn):
     """An exact decimal number between public bounds, both included.

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.boundary import sealed
 from discreet._core.checks import flag, plain, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
@@ -82,6 +83,7 @@ _IS_RESERVED = (
 _DEFAULT_TYPES = {str: "string", bool: "boolean", int: "int64"}
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boolean(Column):
     """A truth value: cell 0 is false, cell 1 is true.
@@ -125,6 +127,7 @@ class Boolean(Column):
         return pl.Series(np.asarray(codes, dtype=bool))
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Category(Column):
     """One of a public list of categories.
@@ -211,6 +214,11 @@ class Category(Column):
         return tuple(self.categories)
 
     @property
+    def extremes(self) -> tuple[int, int] | None:
+        """The smallest and the largest category, where they are integers."""
+        return (min(self.categories), max(self.categories)) if self._of is int else None
+
+    @property
     def scale(self) -> float:
         """``K - 1`` when ordered (K the number of categories), else 1."""
         return float(len(self.categories) - 1) if self.ordered else 1.0
@@ -284,6 +292,7 @@ class Category(Column):
         return labels.cast(pl.Enum(self.categories)) if self.dtype == "category" else labels
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenLabels(Column):
     """An open set of string labels: which ones occur is confidential, and new ones get invented names.

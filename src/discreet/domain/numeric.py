@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.boundary import sealed
 from discreet._core.checks import as_float, real, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
@@ -30,6 +31,7 @@ _LARGEST = 1.0 - 2.0**-53  # that a uniform draw from [0, 1) can be
 _BLOCK = 1 << 15  # values whose cells are found together: what that takes stays near the processor
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numeric(Column):
     r"""A number between public bounds.
@@ -110,7 +112,8 @@ class Numeric(Column):
     def __post_init__(self) -> None:
         self._need("lower", "its lower bound", "lower = 0")
         self._need("upper", "its upper bound", "upper = 100")
-        self._settle(lower=self._real("lower"), upper=self._real("upper"))
+        lower, upper = (real(name, getattr(self, name), error=self._error) for name in ("lower", "upper"))
+        self._settle(lower=lower, upper=upper)
         if not self.lower < self.upper:
             self._refuse(f"lower ({self.lower!r}) must be below upper ({self.upper!r})")
         if not np.isfinite(self.upper - self.lower):
@@ -145,7 +148,7 @@ class Numeric(Column):
     # -- construction -------------------------------------------------------------------------------------------
 
     def _settle_step(self) -> None:
-        step = self._real("step")
+        step = real("step", self.step, error=self._error)
         lower, upper, width = Exact(repr(self.lower)), Exact(repr(self.upper)), Exact(repr(step))
         if step <= 0 or width > upper - lower:
             self._refuse("step must be positive and at most upper - lower")

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats, Integers
+from discreet._core.boundary import sealed
 from discreet._core.errors import DomainError
 from discreet._core.random import seeded
 from discreet.domain.column import Codes, Column
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _PART = 1 << 18
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Records:
     """Encoded records, column by column.
@@ -59,6 +61,7 @@ class Records:
         return cls(columns=tuple(np.concatenate(column) for column in zip(*(c.columns for c in chunks), strict=True)))
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Counts:
     """Distinct encoded records and their frequencies.
@@ -132,6 +135,7 @@ class Units:
             )
 
 
+@sealed
 class Parts(Protocol):
     """A table that can be read in parts, more than once: :class:`Counts`, units, or rows that stay where they are."""
 
@@ -155,6 +159,7 @@ _LISTED = 1 << 16
 """Cells of a column that are listed one by one."""
 
 
+@sealed
 @dataclass(frozen=True, eq=False)
 class Commonness:
     """How common the records of a table are. Public.
@@ -196,7 +201,7 @@ class Commonness:
         return cls(alike, np.full(_DRAWN, 1.0 / _DRAWN), least)
 
     @classmethod
-    def of_counts(cls, counts: Integers, *, cells: int | None) -> Self:
+    def of_counts(cls, counts: Integers | Floats, *, cells: int | None) -> Self:
         """Return that of a public table, from how often each of its distinct records occurs."""
         shares = counts / counts.sum()
         return cls(shares, shares, float(shares.min()) if len(shares) == cells else 0.0)

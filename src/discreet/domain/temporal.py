@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.boundary import sealed
 from discreet._core.checks import plain, unfit
 from discreet._core.lazy import pl
 from discreet.domain.column import Misfit
@@ -32,6 +33,7 @@ _PART = re.compile(r"(\d+)(ms|us|[wdhms])")
 _WHOLE = re.compile(r"-?(?:\d+(?:ms|us|[wdhms]))+")
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Date(LatticeColumn):
     """A calendar day between public bounds, both included.
@@ -76,12 +78,12 @@ class Date(LatticeColumn):
 
     def _day(self, name: str, value: Any) -> dt.date:
         try:
-            found = dt.date.fromisoformat(value) if isinstance(value, str) else plain(value)
+            day = dt.date.fromisoformat(value) if isinstance(value, str) else plain(value)
         except ValueError:
-            found = None
-        if not isinstance(found, dt.date) or isinstance(found, dt.datetime):
+            day = None
+        if not isinstance(day, dt.date) or isinstance(day, dt.datetime):
             raise unfit(name, "a date such as 1990-01-31", value, error=self._error)
-        return found
+        return day
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read ISO 8601 dates."""
@@ -102,6 +104,7 @@ class Date(LatticeColumn):
         return pl.Series(units).cast(pl.Int32).cast(pl.Date)
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Datetime(LatticeColumn):
     """A moment between public bounds, rounded to the nearest point of a public step.
@@ -148,7 +151,9 @@ class Datetime(LatticeColumn):
             try:
                 ZoneInfo(self.time_zone)
             except (KeyError, ValueError, TypeError, OSError):
-                raise self._unfit("time_zone", "an IANA name such as 'Europe/Paris'") from None
+                raise unfit(
+                    "time_zone", "an IANA name such as 'Europe/Paris'", self.time_zone, error=self._error
+                ) from None
         lower, upper = (self._moment(name, getattr(self, name)) for name in ("lower", "upper"))
         self._settle(lower=lower, upper=upper, step=_span(self, "step", self.step))
         self._settle_lattice(self._units("lower", lower), self._units("upper", upper), self.step // _MICROSECOND)
@@ -159,18 +164,18 @@ class Datetime(LatticeColumn):
 
     def _moment(self, name: str, value: Any) -> dt.datetime:
         try:
-            found = dt.datetime.fromisoformat(value) if isinstance(value, str) else plain(value)
+            moment = dt.datetime.fromisoformat(value) if isinstance(value, str) else plain(value)
         except ValueError:
-            found = None
-        if isinstance(found, dt.date) and not isinstance(found, dt.datetime):
-            found = dt.datetime.combine(found, dt.time())
-        if not isinstance(found, dt.datetime):
+            moment = None
+        if isinstance(moment, dt.date) and not isinstance(moment, dt.datetime):
+            moment = dt.datetime.combine(moment, dt.time())
+        if not isinstance(moment, dt.datetime):
             raise unfit(name, "a datetime such as 2024-01-31T12:00:00", value, error=self._error)
         if self.time_zone is None:
-            if found.tzinfo is not None:
+            if moment.tzinfo is not None:
                 self._refuse(f"{name} has a time zone. Declare time_zone, or leave out the offset")
-            return found
-        return (found if found.tzinfo else found.replace(tzinfo=ZoneInfo(self.time_zone))).astimezone(dt.UTC)
+            return moment
+        return (moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(self.time_zone))).astimezone(dt.UTC)
 
     def _plain(self, name: str, value: Any) -> Any:
         return span_text(value) if name == "step" else LatticeColumn._plain(self, name, value)
@@ -206,6 +211,7 @@ class Datetime(LatticeColumn):
         return moments.dt.replace_time_zone("UTC").dt.convert_time_zone(self.time_zone)
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duration(LatticeColumn):
     """A length of time between public bounds, rounded to the nearest point of a public step.
@@ -296,7 +302,7 @@ def span_text(value: dt.timedelta) -> str:
 
 
 def _span(column: LatticeColumn, name: str, value: Any) -> dt.timedelta:
-    found = span(value) if isinstance(value, str) else plain(value)
-    if not isinstance(found, dt.timedelta):
+    duration = span(value) if isinstance(value, str) else plain(value)
+    if not isinstance(duration, dt.timedelta):
         raise unfit(name, 'a duration such as "1h" or "1d12h30m"', value, error=column._error)
-    return found
+    return duration

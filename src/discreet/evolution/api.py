@@ -13,14 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import unfit
 from discreet._core.errors import DataError, ParameterError
 from discreet._core.lazy import pl
 from discreet._core.text import counted
-from discreet.domain import Domain, Records
-from discreet.domain.metric import ground_diameter, ground_embedding, refuse_open_labels
+from discreet.domain import Domain, Records, ground_diameter, ground_embedding, refuse_open_labels
+
+METRICS = {1.0: "cityblock", 2.0: "euclidean", math.inf: "chebyshev"}
+"""SciPy's name of each norm of a difference."""
 
 
+@sealed
 class API(ABC):
     r"""A generator of records that never sees the confidential table, and the metric in which records are compared.
 
@@ -131,13 +135,13 @@ class API(ABC):
         ParameterError
             When a parameter is missing, unknown or out of range.
         """
-        known = [item.name for item in fields(cast("Any", cls)) if item.init and item.name != "domain"]
-        if unknown := sorted(set(parameters) - set(known)):
+        arguments = [item for item in fields(cast("Any", cls)) if item.init and item.name != "domain"]
+        names = [item.name for item in arguments]
+        if unknown := sorted(set(parameters) - set(names)):
             raise ParameterError(
-                f"unknown parameter {unknown[0]!r}. Parameters of the API {cls.name}: {', '.join(known)}"
+                f"unknown parameter {unknown[0]!r}. Parameters of the API {cls.name}: {', '.join(names)}"
             )
-        needed = {item.name for item in fields(cast("Any", cls)) if item.init and item.default is item.default_factory}
-        if needed - {"domain", *parameters}:
+        if {item.name for item in arguments if item.default is item.default_factory} - set(parameters):
             raise ParameterError(
                 f"the API {cls.name} cannot be rebuilt from these parameters alone. Build it with what it was made of"
             )
@@ -184,41 +188,22 @@ class NamedAPI(API):
     stated: str
     each: int | None = None
 
-    @property
-    def norm(self) -> float:
-        """Not available."""
-        self._refuse()
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise ParameterError(
+            f"the API {self.name!r} is known by its parameters only, and cannot run. Build it again with the "
+            "functions, model or public table it was made of"
+        )
 
-    @property
-    def diameter(self) -> float:
-        """Not available."""
-        self._refuse()
+    norm = diameter = property(_refuse)
+    random = variation = embed = _refuse
 
     def variations_each(self) -> int:
         """Return the number as it was recorded."""
         return self._refuse() if self.each is None else self.each
 
-    def random(self, count: int, *, rng: np.random.Generator) -> Records:
-        """Refuse: not available."""
-        self._refuse()
-
-    def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
-        """Refuse: not available."""
-        self._refuse()
-
-    def embed(self, records: Records) -> Floats:
-        """Refuse: not available."""
-        self._refuse()
-
     def parameters(self) -> dict[str, Any]:
         """Return the parameters as they were recorded."""
         return dict(json.loads(self.stated))
-
-    def _refuse(self) -> NoReturn:
-        raise ParameterError(
-            f"the API {self.name!r} is known by its parameters only, and cannot run. Build it again with the "
-            "functions, model or public table it was made of"
-        )
 
 
 def in_blocks(records: Records, varied: Sequence[npt.NDArray[Any]]) -> Records:
@@ -272,8 +257,6 @@ def to_records(frame: Any, domain: Domain, *, source: str, rows: int | None = No
 
 def refuse_wide_cells(domain: Domain, api: str) -> None:
     """Refuse cells that hold several values: what a function is shown would be drawn, not the record's own."""
-    import numpy as np
-
     for name, column in domain.columns.items():
         if column.finite and column.interval(np.zeros(1, dtype=np.int64)) is not None:
             raise ParameterError(

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import integer, real, unfit
 from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.lazy import Lazy, pl, torch
@@ -52,15 +53,15 @@ def settled_embedding(given: Any, domain: Domain) -> Callable[[Any], npt.ArrayLi
         texts: Sequence[str] = rows if isinstance(rows, list) else rows[name].to_list()
         vectors = np.asarray(model.encode(texts, normalize=False, use_multiprocessing=False), dtype=np.float64)
         lengths = np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
-        found: Floats = vectors / np.where(lengths > 0.0, lengths, 1.0)
-        return found
+        return np.asarray(vectors / np.where(lengths > 0.0, lengths, 1.0))
 
     return embedding
 
 
-_LOOKED_AT = 4
+_CHECKED_RECORDS = 4
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Callables(API):
     """An API made of three functions on frames.
@@ -153,9 +154,15 @@ class Callables(API):
         ParameterError
             When what it gives does not fit the domain, or the embedding of a row changes from call to call.
         """
-        asked = max(count, _LOOKED_AT)
-        records = to_records(self.generate(asked, new_seed(rng)), self.domain, source="what generate gave", rows=asked)
-        self._check_repeatable(records.take(slice(_LOOKED_AT)))
+        rows = max(count, _CHECKED_RECORDS)
+        records = to_records(self.generate(rows, new_seed(rng)), self.domain, source="what generate gave", rows=rows)
+        sample = records.take(slice(_CHECKED_RECORDS))
+        points, again = self.embed(sample), self.embed(sample.take(np.arange(len(sample))[::-1]))[::-1]
+        if not np.array_equal(points, again):
+            raise ParameterError(
+                "the embedding of a row is not the same each time, which would break the guarantee. It must not draw "
+                "at random, nor keep anything from one call to the next"
+            )
         return records.take(slice(count))
 
     def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
@@ -188,20 +195,12 @@ class Callables(API):
 
     def parameters(self) -> dict[str, Any]:
         """Return label, variations, norm and diameter."""
-        plain = {"label": self.label, "variations": self.variations, "diameter": self.diameter}
-        return {**plain, "norm": plain_norm(self.norm)}
+        norm = plain_norm(self.norm)
+        return {"label": self.label, "variations": self.variations, "diameter": self.diameter, "norm": norm}
 
     def _frame(self, records: Records) -> pl.DataFrame:
         """Return records as values; cells hold one value each, so nothing is drawn."""
         return self.domain.decode(records, rng=seeded(0))
-
-    def _check_repeatable(self, records: Records) -> None:
-        first, again = self.embed(records), self.embed(records.take(np.arange(len(records))[::-1]))[::-1]
-        if not np.array_equal(first, again):
-            raise ParameterError(
-                "the embedding of a row is not the same each time, which would break the guarantee. It must not draw "
-                "at random, nor keep anything from one call to the next"
-            )
 
 
 def checked_points(embedding: Callable[[Any], npt.ArrayLike], rows: Any) -> Floats:
@@ -211,16 +210,15 @@ def checked_points(embedding: Callable[[Any], npt.ArrayLike], rows: Any) -> Floa
     """
     if len(rows) == 0:
         return np.empty((0, 0))
-    points: Floats | None
+    points = None
     try:
         # One row per call: a product of matrices rounds a row differently in batches of different sizes, and where the
         # number of distinct records changes, thousands of votes of records that did not change would move.
-        each = [np.asarray(embedding(rows[row : row + 1]), dtype=np.float64) for row in range(len(rows))]
-        points = np.concatenate(each)
+        points = np.concatenate([np.asarray(embedding(rows[i : i + 1]), dtype=np.float64) for i in range(len(rows))])
     except (MemoryError, KeyboardInterrupt, SystemExit):
         raise
-    except BaseException:  # noqa: BLE001 - whatever it is, it may quote the rows
-        points = None
+    except BaseException:  # noqa: BLE001, S110 - whatever it is, it may quote the rows
+        pass
     if points is None:
         raise ParameterError("the embedding failed. Try it on a public frame (decode what random gives) to see why")
     if points.ndim != 2 or len(points) != len(rows) or not np.isfinite(points).all():
@@ -260,10 +258,10 @@ def inference(seed: int) -> Iterator[None]:
 def settled_degrees(degrees: Sequence[float], shrink: float) -> tuple[float, ...]:
     """Check the degrees of variation, and the factor by which they shrink: all above 0 and at most 1."""
     real("shrink", shrink, above=0, most=1)
-    found = tuple(real("each of degrees", degree, above=0, most=1) for degree in degrees)
-    if not found:
+    values = tuple(real("each of degrees", degree, above=0, most=1) for degree in degrees)
+    if not values:
         raise ParameterError("degrees must hold at least one number, one per variation")
-    return found
+    return values
 
 
 def degrees_at(degrees: Sequence[float], shrink: float, step: int, steps: int) -> list[float]:

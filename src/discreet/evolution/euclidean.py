@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import flag, real
 from discreet._core.errors import ParameterError
-from discreet.domain import Domain, Numeric, Records
-from discreet.domain.metric import first_and_last, nearest_codes
+from discreet.domain import Domain, Records, first_and_last, nearest_codes
 from discreet.evolution.api import API, in_blocks, plain_norm, settled_norm
 
 _SCALES = 64
@@ -43,8 +43,9 @@ class _GaussianVariations(API):
             object.__setattr__(self, name, value)
 
     def _settle_alpha(self) -> None:
-        alpha = self.diameter / 256 if self.alpha is None else self.alpha
-        self._settle(alpha=real("alpha", alpha, least=self.diameter / 2**_SCALES, most=self.diameter))
+        diameter = self.diameter
+        alpha = diameter / 256 if self.alpha is None else self.alpha
+        self._settle(alpha=real("alpha", alpha, least=diameter / 2**_SCALES, most=diameter))
 
     @property
     def scales(self) -> Floats:
@@ -61,10 +62,9 @@ class _GaussianVariations(API):
     def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
         """Add noise at every scale, twice; the same in every step."""
         points = self.embed(records)
-        spread = np.repeat(self.scales, 2)
-        noise = rng.standard_normal((len(points), len(spread), points.shape[1])) * spread[:, None]
-        near = self._project(points[:, None, :] + noise)
-        return in_blocks(records, self._codes(near))
+        stds = np.repeat(self.scales, 2)
+        noise = rng.standard_normal((len(points), len(stds), points.shape[1])) * stds[:, None]
+        return in_blocks(records, self._codes(self._project(points[:, None, :] + noise)))
 
     @abstractmethod
     def _project(self, points: Floats) -> Floats:
@@ -75,6 +75,7 @@ class _GaussianVariations(API):
         """Return the codes of points, one array of shape (...) a column."""
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box(_GaussianVariations):
     r"""Every ordered column is a coordinate; records are points of a box.
@@ -132,8 +133,7 @@ class Box(_GaussianVariations):
                 )
             if column.nullable:
                 raise ParameterError(f"column {name!r}: a null has no place in a box. Use the API Table")
-        object.__setattr__(self, "scaled", flag("scaled", self.scaled))
-        self._settle(norm=settled_norm(self.norm))
+        self._settle(scaled=flag("scaled", self.scaled), norm=settled_norm(self.norm))
         if not self.diameter > 0:
             raise ParameterError(
                 "the box is a single point, so nothing can vary. Declare an upper bound above the lower one"
@@ -172,13 +172,11 @@ class Box(_GaussianVariations):
         return np.clip(points, 0.0, self.sides)
 
     def _codes(self, points: Floats) -> list[Any]:
-        parts = zip(self.domain.columns.values(), self._lines(), strict=True)
-        return [
-            nearest_codes(column, low + unit * points[..., place])
-            for place, (column, (low, _, unit)) in enumerate(parts)
-        ]
+        parts = zip(self.domain.columns.values(), self._lines(), np.moveaxis(points, -1, 0), strict=True)
+        return [nearest_codes(column, low + unit * position) for column, (low, _, unit), position in parts]
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ball(_GaussianVariations):
     r"""Points of a ball, in the columns' own units.
@@ -228,7 +226,7 @@ class Ball(_GaussianVariations):
 
     def __post_init__(self) -> None:
         for name, column in self.domain.columns.items():
-            if not isinstance(column, Numeric) or column.finite or column.nullable:
+            if column.finite or column.open or column.nullable:
                 raise ParameterError(
                     f"column {name!r}: a ball needs continuous numeric columns without nulls. Use the API Box"
                 )
@@ -268,35 +266,27 @@ class Ball(_GaussianVariations):
 
     def parameters(self) -> dict[str, Any]:
         """Return norm, alpha, radius and centre."""
-        plain = {"alpha": self.alpha, "radius": self.radius, "centre": list(self.centre)}
-        return {"norm": plain_norm(self.norm), **plain}
+        norm = plain_norm(self.norm)
+        return {"norm": norm, "alpha": self.alpha, "radius": self.radius, "centre": list(self.centre)}
 
     def _project(self, points: Floats) -> Floats:
         centre = np.asarray(self.centre)
-        around = points - centre
+        offsets = points - centre
         if self.norm == 2:
-            length = np.linalg.norm(around, axis=-1, keepdims=True)
-            around = np.where(length > self.radius, around * (self.radius / np.maximum(length, self.radius)), around)
-        elif self.norm == 1:
-            around = np.sign(around) * _shrunk(np.abs(around), self.radius)
+            lengths = np.linalg.norm(offsets, axis=-1, keepdims=True)
+            offsets = np.where(
+                lengths > self.radius, offsets * (self.radius / np.maximum(lengths, self.radius)), offsets
+            )
+        elif self.norm == 1:  # Duchi, Shalev-Shwartz, Singer and Chandra (2008)
+            ordered = -np.sort(-np.abs(offsets), axis=-1)
+            excess = (np.cumsum(ordered, axis=-1) - self.radius) / np.arange(1, offsets.shape[-1] + 1)
+            last = np.count_nonzero(ordered > excess, axis=-1)[..., None] - 1
+            shift = np.maximum(np.take_along_axis(excess, np.maximum(last, 0), axis=-1), 0.0)
+            offsets = np.sign(offsets) * np.maximum(np.abs(offsets) - shift, 0.0)
         else:
-            around = np.clip(around, -self.radius, self.radius)
-        moved: Floats = centre + around
-        return moved
+            offsets = np.clip(offsets, -self.radius, self.radius)
+        return np.asarray(centre + offsets)
 
     def _codes(self, points: Floats) -> list[Any]:
         parts = zip(self.domain.columns.values(), np.moveaxis(points, -1, 0), strict=True)
         return [nearest_codes(column, line) for column, line in parts]
-
-
-def _shrunk(lengths: Floats, total: float) -> Floats:
-    """Subtract one number from all lengths of a point, never below 0, so that their sum is at most ``total``.
-
-    The Euclidean projection onto the L1 ball (Duchi, Shalev-Shwartz, Singer and Chandra, 2008).
-    """
-    ordered = -np.sort(-lengths, axis=-1)
-    excess = (np.cumsum(ordered, axis=-1) - total) / np.arange(1, lengths.shape[-1] + 1)
-    last = np.count_nonzero(ordered > excess, axis=-1)[..., None] - 1
-    shift = np.take_along_axis(excess, np.maximum(last, 0), axis=-1)
-    left: Floats = np.maximum(lengths - np.maximum(shift, 0.0), 0.0)
-    return left

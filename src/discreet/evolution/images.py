@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import integer, real
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import torch
@@ -20,6 +21,7 @@ from discreet.evolution.callables import ModelAPI, checked_points, degrees_at, i
 from discreet.evolution.euclidean import Box
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DiffusionImages(ModelAPI):
     r"""Images of an unconditional diffusion model of the library diffusers (extra ``evolution``).
@@ -92,22 +94,20 @@ class DiffusionImages(ModelAPI):
                 "shape must be height, width and channels, whose product is the number of columns, "
                 f"{len(self.domain.columns)}"
             )
-        object.__setattr__(
-            self, "inference_steps", integer("inference_steps", self.inference_steps, least=1, most=10**4)
-        )
-        object.__setattr__(self, "batch", integer("batch", self.batch, least=1, most=10**6))
         box = Box(domain=self.domain)
         if self.embedding is not None and self.diameter is None:
             raise ParameterError(
                 "an embedding needs its diameter. Give a public upper bound on the distance of two images"
             )
-        facts = {
+        values = {
+            "inference_steps": integer("inference_steps", self.inference_steps, least=1, most=10**4),
+            "batch": integer("batch", self.batch, least=1, most=10**6),
             "shape": shape,
             "degrees": settled_degrees(self.degrees, self.shrink),
             "diameter": box.diameter if self.diameter is None else real("diameter", self.diameter, above=0),
             "_box": box,
         }
-        for name, value in facts.items():
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def random(self, count: int, *, rng: np.random.Generator) -> Records:
@@ -131,17 +131,15 @@ class DiffusionImages(ModelAPI):
         ParameterError
             When the embedding fails, or gives something else than finite numbers, one row per image.
         """
-        return (
-            self._box.embed(records)
-            if self.embedding is None
-            else checked_points(self.embedding, self._images(records))
-        )
+        if self.embedding is None:
+            return self._box.embed(records)
+        return checked_points(self.embedding, self._images(records))
 
     def parameters(self) -> dict[str, Any]:
         """Return what is not a function or a model."""
-        plain = {name: getattr(self, name) for name in ("label", "inference_steps", "shrink", "diameter")}
-        own = self.embedding is not None
-        return {**plain, "shape": list(self.shape), "degrees": list(self.degrees), "own_embedding": own}
+        facts = {name: getattr(self, name) for name in ("label", "inference_steps", "shrink", "diameter")}
+        facts |= {"shape": list(self.shape), "degrees": list(self.degrees)}
+        return {**facts, "own_embedding": self.embedding is not None}
 
     def _images(self, records: Records) -> Floats:
         """Return pixels in [0, 1], of shape (images, height, width, channels)."""
@@ -157,15 +155,16 @@ class DiffusionImages(ModelAPI):
         weights = next(self.model.parameters())
         self.scheduler.set_timesteps(self.inference_steps)
         times = self.scheduler.timesteps[-max(1, round(degree * self.inference_steps)) :]
-        out = np.empty_like(images)
+        denoised = np.empty_like(images)
         with inference(seed):
-            for first in range(0, len(images), self.batch):
-                block = slice(first, first + self.batch)
-                noise = torch.randn(images[block].shape).to(weights)
-                clean = torch.from_numpy(images[block]).to(weights)
-                here = noise if degree == 1 else self.scheduler.add_noise(clean, noise, times[:1].repeat(len(clean)))
+            for start in range(0, len(images), self.batch):
+                block = slice(start, start + self.batch)
+                sample = torch.randn(images[block].shape).to(weights)
+                if degree < 1:
+                    clean = torch.from_numpy(images[block]).to(weights)
+                    sample = self.scheduler.add_noise(clean, sample, times[:1].repeat(len(clean)))
                 for time in times:
-                    predicted = self.model(here, time).sample
-                    here = self.scheduler.step(predicted, time, here).prev_sample
-                out[block] = here.double().cpu().numpy()
-        return out
+                    noise = self.model(sample, time).sample
+                    sample = self.scheduler.step(noise, time, sample).prev_sample
+                denoised[block] = sample.double().cpu().numpy()
+        return denoised

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
+from discreet._core.boundary import sealed
 from discreet._core.checks import integer, positive_size, real
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet._core.text import about, as_written, counted, percent_as_written, rounded_down, rounded_up
 from discreet.domain import Records
-from discreet.evolution.api import API, to_records
+from discreet.evolution.api import API, METRICS, to_records
 
 _BANDS = 16
 _FEWEST = 20
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contraction:
     """How much nearer the nearest variation is, for records at distances in one band.
@@ -38,6 +42,7 @@ class Contraction:
     lower: float
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredProperty:
     """What was measured of an API; ``print`` it for plain words.
@@ -92,6 +97,7 @@ class MeasuredProperty:
         return "\n".join(lines)
 
 
+@sealed
 def measured_property(
     api: API,
     records: Records,
@@ -116,8 +122,8 @@ def measured_property(
     smallest p with :math:`N \, \mathrm{kl}(\bar g, p) \le \log(16 / (1 - \mathrm{confidence}))`. All bands hold
     together.
 
-    What is bounded is the expectation over the pairs met, not the worst pair, of which no measurement can speak;
-    the recursion of the convergence theorem averages over pairs as well.
+    The bound is on the expectation over the pairs met, not on the worst pair, of which no measurement can speak; the
+    recursion of the convergence theorem averages over pairs as well.
 
     Parameters
     ----------
@@ -168,21 +174,20 @@ def measured_property(
     real("confidence", confidence, above=0, below=1)
     if not len(records):
         raise ParameterError("there must be at least one record to approach")
-    least = 0.0 if alpha is None else real("alpha", alpha, above=0)
+    minimum = 0.0 if alpha is None else real("alpha", alpha, above=0)
     targets = api.embed(records.take(rng.integers(len(records), size=pairs)))
     distances, gains, farthest = _walks(api, targets, steps, rng)
-    bands = _bands(api.diameter, distances, gains, least=least, risk=(1 - confidence) / _BANDS)
-    kept = bands
-    if alpha is None:
-        gammas = [min(band.lower for band in bands[: place + 1]) for place in range(len(bands))]
-        sure = [place + 1 for place, gamma in enumerate(gammas) if gamma > 0]
-        best = min(sure, key=lambda count: bands[count - 1].beyond / gammas[count - 1], default=0)
-        kept = bands[:best]
-        least = kept[-1].beyond if kept else api.diameter
+    bands = _contractions(api.diameter, distances, gains, minimum=minimum, risk=(1 - confidence) / _BANDS)
+    gammas = list(accumulate((band.lower for band in bands), min))
+    count = len(bands)
+    if alpha is None:  # the bands down to the one with the least alpha / gamma
+        positive = [place + 1 for place, gamma in enumerate(gammas) if gamma > 0]
+        count = min(positive, key=lambda count: bands[count - 1].beyond / gammas[count - 1], default=0)
+        minimum = bands[count - 1].beyond if count else api.diameter
     return MeasuredProperty(
-        gamma=min((band.lower for band in kept), default=0.0),
+        gamma=gammas[count - 1] if count else 0.0,
         v=api.variations_each(),
-        alpha=least,
+        alpha=minimum,
         confidence=confidence,
         bands=tuple(bands),
         diameter=api.diameter,
@@ -191,29 +196,26 @@ def measured_property(
 
 
 def _walks(api: API, targets: Floats, steps: int, rng: np.random.Generator) -> tuple[Floats, Floats, float]:
-    """Walk random records towards their targets.
-
-    Returns the distance before and the relative gain of each step, (walks, steps), and the largest distance met.
-    """
-    here, v = api.random(len(targets), rng=rng), api.variations_each()
+    """Walk records to their targets; return distances before and relative gains of steps, and the farthest distance."""
+    records, v = api.random(len(targets), rng=rng), api.variations_each()
     before, gains, farthest = np.zeros((len(targets), steps)), np.zeros((len(targets), steps)), 0.0
     for step in range(steps):
-        near = api.variation(here, rng=rng, step=step, steps=steps)
-        if len(near) != v * len(here) or not _same(near.take(slice(None, None, v)), here):
+        candidates = api.variation(records, rng=rng, step=step, steps=steps)
+        if len(candidates) != v * len(records) or not _are_equal(candidates.take(slice(None, None, v)), records):
             raise ParameterError(
                 f"a variation of the API {api.name} must have {counted(v, 'row')} per record, the record itself first"
             )
-        away = api.embed(near).reshape(len(here), v, -1) - targets[:, None, :]
-        distances = np.linalg.norm(away, ord=api.norm, axis=2)
+        differences = api.embed(candidates).reshape(len(records), v, -1) - targets[:, None, :]
+        distances = np.linalg.norm(differences, ord=api.norm, axis=2)
         before[:, step] = distances[:, 0]
-        apart = distances[:, 0] > 0
-        gains[apart, step] = 1 - distances[apart].min(axis=1) / distances[apart, 0]
+        moving = distances[:, 0] > 0
+        gains[moving, step] = 1 - distances[moving].min(axis=1) / distances[moving, 0]
         farthest = max(farthest, float(distances.max()))
-        here = near.take(np.arange(len(here)) * v + distances.argmin(axis=1))
+        records = candidates.take(np.arange(len(records)) * v + distances.argmin(axis=1))
     return before, gains, farthest
 
 
-def _same(a: Records, b: Records) -> bool:
+def _are_equal(a: Records, b: Records) -> bool:
     """Return whether records are equal, nulls too."""
     return all(
         bool(np.all((x == y) | ((x != x) & (y != y))))  # noqa: PLR0124 - a NaN differs from itself
@@ -221,20 +223,23 @@ def _same(a: Records, b: Records) -> bool:
     )
 
 
-def _bands(diameter: float, distances: Floats, gains: Floats, *, least: float, risk: float) -> list[Contraction]:
-    """Bound the expected gain of each band of distances beyond ``least``, from each walk's first step in it."""
-    bands = []
+def _contractions(
+    diameter: float, distances: Floats, gains: Floats, *, minimum: float, risk: float
+) -> list[Contraction]:
+    """Bound the expected gain of each band of distances beyond a minimum, from each walk's first step in it."""
+    contractions = []
     for level in range(_BANDS):
         up_to = diameter / 2**level
-        beyond = max(up_to / 2, least)
+        beyond = max(up_to / 2, minimum)
         inside = (distances > beyond) & ((distances <= up_to) | (level == 0))
-        met = inside.any(axis=1)
-        first = gains[met, inside[met].argmax(axis=1)]
-        if len(first) >= _FEWEST:
-            mean = float(first.mean())
-            lower = _lower_mean(mean, len(first), risk)
-            bands.append(Contraction(beyond=beyond, up_to=up_to, pairs=len(first), gamma=mean, lower=lower))
-    return bands
+        walks = inside.any(axis=1)
+        first_gains = gains[walks, inside[walks].argmax(axis=1)]
+        pairs = len(first_gains)
+        if pairs >= _FEWEST:
+            gamma = float(first_gains.mean())
+            lower = _lower_mean(gamma, pairs, risk)
+            contractions.append(Contraction(beyond=beyond, up_to=up_to, pairs=pairs, gamma=gamma, lower=lower))
+    return contractions
 
 
 def _lower_mean(mean: float, count: int, risk: float) -> float:
@@ -243,10 +248,7 @@ def _lower_mean(mean: float, count: int, risk: float) -> float:
     low, high = 0.0, mean
     for _ in range(60):
         middle = (low + high) / 2
-        if _divergence(mean, middle) > allowed:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if _divergence(mean, middle) > allowed else (low, middle)
     return low
 
 
@@ -254,8 +256,7 @@ def _divergence(a: float, b: float) -> float:
     """Return the Kullback-Leibler divergence of two Bernoulli laws, in nats."""
     if b in (0.0, 1.0):
         return 0.0 if a == b else math.inf
-    first = a * math.log(a / b) if a > 0 else 0.0
-    return first + ((1 - a) * math.log((1 - a) / (1 - b)) if a < 1 else 0.0)
+    return sum(p * math.log(p / q) for p, q in ((a, b), (1 - a, 1 - b)) if p > 0)
 
 
 # How near two weighted sets of points are to one another: Fréchet distance, precision and recall.
@@ -279,10 +280,7 @@ class Closeness(NamedTuple):
 def closeness(
     points: Floats, shares: Floats, table: Floats, table_shares: Floats, *, neighbours: int, norm: float
 ) -> Closeness:
-    """Return how near distinct points are to those of a table; there must be more of both than ``neighbours``.
-
-    A point lies among others if it is no farther from one than that one's neighbour of this rank among them.
-    """
+    """Return how near distinct points are to those of a table; there must be more of both than ``neighbours``."""
     return Closeness(
         frechet=_frechet(points, shares, table, table_shares),
         precision=float(shares @ _among(points, table, neighbours, norm)),
@@ -292,39 +290,37 @@ def closeness(
 
 def _frechet(x: Floats, x_shares: Floats, y: Floats, y_shares: Floats) -> float:
     r"""Return :math:`|\mu-\nu|^2 + \mathrm{tr}(A + B - 2 (A^{1/2} B A^{1/2})^{1/2})` of two weighted samples."""
-    means, spreads = zip(*(_moments(*sample) for sample in ((x, x_shares), (y, y_shares))), strict=True)
-    values, vectors = np.linalg.eigh(spreads[0])
+    (mean, covariance), (other_mean, other_covariance) = _moments(x, x_shares), _moments(y, y_shares)
+    values, vectors = np.linalg.eigh(covariance)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    both = np.linalg.eigvalsh(root @ spreads[1] @ root)
-    apart = float(((means[0] - means[1]) ** 2).sum())
-    found = apart + float(np.trace(spreads[0]) + np.trace(spreads[1]) - 2.0 * np.sqrt(np.maximum(both, 0.0)).sum())
-    return max(0.0, found)
+    product = np.linalg.eigvalsh(root @ other_covariance @ root)
+    trace = np.trace(covariance) + np.trace(other_covariance) - 2.0 * np.sqrt(np.maximum(product, 0.0)).sum()
+    return max(0.0, float(((mean - other_mean) ** 2).sum()) + float(trace))
 
 
 def _moments(points: Floats, shares: Floats) -> tuple[Floats, Floats]:
     mean = shares @ points
-    around = points - mean
-    return mean, (around * shares[:, None]).T @ around
+    deviations = points - mean
+    return mean, (deviations * shares[:, None]).T @ deviations
 
 
 def _among(points: Floats, others: Floats, neighbours: int, norm: float) -> Floats:
-    """Return 1 for each point that lies among others, else 0."""
+    """Return 1 for each point that is as near to some other as that one's neighbour of this rank, else 0."""
     from scipy.spatial.distance import cdist
 
-    metric = {1.0: "cityblock", 2.0: "euclidean"}.get(norm, "chebyshev")
     rows = max(1, _PAIRS // len(others))
-    blocks = [others[first : first + rows] for first in range(0, len(others), rows)]
-    reach = np.concatenate([np.partition(cdist(b, others, metric), neighbours, axis=1)[:, neighbours] for b in blocks])
-    found = [
-        (cdist(points[first : first + rows], others, metric) <= reach).any(axis=1)
-        for first in range(0, len(points), rows)
-    ]
-    return np.concatenate(found).astype(np.float64)
+
+    def distances(sample: Floats) -> Iterator[Floats]:
+        return (cdist(sample[i : i + rows], others, METRICS[norm]) for i in range(0, len(sample), rows))
+
+    reach = np.concatenate([np.partition(block, neighbours, axis=1)[:, neighbours] for block in distances(others)])
+    return np.concatenate([(block <= reach).any(axis=1) for block in distances(points)]).astype(np.float64)
 
 
 # One step of an evolution, as it is shown on the way: what it released, and how near that is to a public table.
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EvolvedStep:
     """What one step of Private Evolution released: public under the guarantee of the release.
@@ -367,12 +363,12 @@ class EvolvedStep:
         Raises ParameterError when the table does not fit the domain, or has no more rows than ``neighbours``.
         """
         integer("neighbours", neighbours, least=1, most=10**4)
-        theirs = self._api.embed(to_records(reference, self._api.domain, source="the public table"))
-        held = np.flatnonzero(self.shares > 0)
-        mine, shares = self._api.embed(self._encoded.take(held)), self.shares[held] / self.shares[held].sum()
-        if min(len(mine), len(theirs)) <= neighbours:
+        table = self._api.embed(to_records(reference, self._api.domain, source="the public table"))
+        places = np.flatnonzero(self.shares > 0)
+        points, shares = self._api.embed(self._encoded.take(places)), self.shares[places] / self.shares[places].sum()
+        if min(len(points), len(table)) <= neighbours:
             raise ParameterError(
                 f"the public table and the candidates must have more rows than neighbours={neighbours}"
             )
-        even = np.full(len(theirs), 1.0 / len(theirs))
-        return closeness(mine, shares, theirs, even, neighbours=neighbours, norm=self._api.norm)
+        table_shares = np.full(len(table), 1.0 / len(table))
+        return closeness(points, shares, table, table_shares, neighbours=neighbours, norm=self._api.norm)

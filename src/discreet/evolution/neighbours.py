@@ -41,12 +41,15 @@ that is less than :math:`1.2 (d + 6) w B (\alpha + B)`. What has to be kept thus
 
 of the best S: twice that error, the error of :math:`R`, and underflow. This holds for any library whose products are
 sums of d + 1 ordinary products in the precision of its arguments, and not for one set to round them to 16 bits.
+
+Sources: "Private Evolution Converges", Algorithm 4, before its division by the number of points; Higham (2002),
+*Accuracy and Stability of Numerical Algorithms*, section 3.1, for the errors of inner products.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, NamedTuple
 
@@ -58,7 +61,7 @@ from scipy.spatial.distance import cdist
 from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.checks import choice
 from discreet._core.errors import ParameterError
-from discreet.evolution.api import settled_norm
+from discreet.evolution.api import METRICS, settled_norm
 
 Singles = npt.NDArray[np.float32]
 
@@ -88,25 +91,17 @@ class Voters(NamedTuple):
         """Return the points of one label: all where they have none, or all have it."""
         if self.labels is None or (self.labels == label).all():
             return self
-        own = self.labels == label
-        owners = None if self.owners is None else self.owners[own]
-        return Voters(self.points[own], self.frequencies[own], owners, self.labels[own])
+        index = np.flatnonzero(self.labels == label)
+        owners = None if self.owners is None else self.owners[index]
+        return Voters(self.points[index], self.frequencies[index], owners, self.labels[index])
 
 
 class NearestCandidates:
-    """Candidates ready to be searched for the one nearest to each point.
+    """Public candidates, shape (V, d), ready to be searched for the one nearest to each point, as the module defines.
 
-    The answer for a point is the smallest index among the candidates at the least distance, in the arithmetic that the
-    module states: the same by every method. Candidates are public, shape (V, d), with coordinates of at most
-    :math:`10^{150}`; repeated ones are searched once, and the first gets the votes. ``tree`` is a k-d tree; ``blocks``
-    takes every distance, a block at a time; ``auto`` goes by d, V and the norm, as measured by the benchmark of nearest
-    neighbours. A tree is also nearly twice as fast where candidates of many coordinates lie near a surface of few
-    dimensions: name it then.
-
-    References
-    ----------
-    Private Evolution's nearest-neighbour histogram ("Private Evolution Converges", Algorithm 4). Higham (2002),
-    *Accuracy and Stability of Numerical Algorithms*, section 3.1, for the errors of inner products.
+    Repeated candidates are searched once, and the first gets the votes. ``tree`` is a k-d tree; ``blocks`` takes every
+    distance, a block at a time; ``auto`` goes by d, V and the norm. A tree is also nearly twice as fast where
+    candidates of many coordinates lie near a surface of few dimensions: name it then.
 
     Examples
     --------
@@ -132,7 +127,10 @@ class NearestCandidates:
         self._norm = float(norm)
         count, d = self._candidates.shape
         self._slack: float = 8 * (d + count + 8) * 2.0**-53
-        self.method: str = _chosen(d, count, self._norm) if method == "auto" else method
+        self.method: str = method
+        if method == "auto":  # the one measured to be faster on normal points
+            slope, offset = _TREE_COORDINATES[self._norm]
+            self.method = "tree" if d <= slope * np.log10(count) + offset else "blocks"
         if self.method == "tree":
             self._tree = cKDTree(self._candidates)
         if self._norm == 2.0:
@@ -143,35 +141,30 @@ class NearestCandidates:
         return self._count
 
     def nearest(self, points: Floats) -> Integers:
-        """Return the index of the candidate nearest to each confidential point, (q, d), the smallest where several are.
-
-        The indices, shape (q,), are of the candidates as they were given; confidential.
-        """
-        points = self._fitting(points)
+        """Return the index of the candidate nearest to each point, the smallest where several are; confidential."""
+        points = self._checked_points(points)
         if len(self._candidates) == 1:
             return np.zeros(len(points), dtype=np.int64)
         return self._first[self._by_tree(points) if self.method == "tree" else self._by_blocks(points)]
 
     def several(self, points: Floats, count: int) -> Integers:
-        """Return the ``count`` candidates nearest to each confidential point, nearest first, ties by their index.
-
-        Of candidates at one place the first stands for all. Of shape (q, min(count, places)); confidential.
-        """
+        """Return the ``count`` candidates nearest to each point, nearest first, ties by their index; confidential."""
         count = min(count, len(self._candidates))
         if count == 1:
             return self.nearest(points)[:, None]
-        points = self._fitting(points)
-        metric = {1.0: "cityblock", 2.0: "euclidean"}.get(self._norm, "chebyshev")
+        points = self._checked_points(points)
 
-        def found(block: slice) -> Integers:
-            distances = cdist(points[block], self._candidates, metric)
+        def nearest(block: slice) -> Integers:
+            distances = cdist(points[block], self._candidates, METRICS[self._norm])
             last = np.partition(distances, count - 1, axis=1)[:, count - 1 : count]
             return self._ranked(points[block], distances <= self._reach(last), count)
 
+        return np.asarray(self._first[self._in_threads(nearest, np.zeros((0, count), dtype=np.int64), len(points))])
+
+    def _in_threads(self, search: Callable[[slice], Integers], empty: Integers, count: int) -> Integers:
+        """Search blocks of points side by side: cdist leaves the interpreter free while it runs."""
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            parts = list(pool.map(found, _blocks(len(points), _PAIRS // len(self._candidates))))
-        found_in: Integers = np.concatenate([np.zeros((0, count), dtype=np.int64), *parts])
-        return np.asarray(self._first[found_in])
+            return np.concatenate([empty, *pool.map(search, _blocks(count, _PAIRS // len(self._candidates)))])
 
     def _ranked(self, points: Floats, near: Booleans, count: int) -> Integers:
         """Return the ``count`` of least R among each row's near candidates, which are as many at least."""
@@ -180,10 +173,9 @@ class NearestCandidates:
         parts = [_reference(points[rows[b]], self._candidates[places[b]], self._norm) for b in _blocks(len(rows), size)]
         order: Integers = np.lexsort((places, np.concatenate(parts), rows))  # by row, then R, then index
         starts = np.flatnonzero(np.diff(rows, prepend=-1))
-        found: Integers = places[order[starts[:, None] + np.arange(count)]]
-        return found
+        return np.asarray(places[order[starts[:, None] + np.arange(count)]])
 
-    def _fitting(self, points: Floats) -> Floats:
+    def _checked_points(self, points: Floats) -> Floats:
         points = _checked(points, "points")
         if points.shape[1] != self._candidates.shape[1]:
             raise ParameterError(
@@ -193,38 +185,35 @@ class NearestCandidates:
 
     def _by_tree(self, points: Floats) -> Integers:
         """Two neighbours of each point, sixteen where the second is as near, all where the sixteenth is."""
-        found = np.empty(len(points), dtype=np.int64)
-        left, settled = np.arange(len(points)), np.zeros(len(points), dtype=np.bool_)
+        nearest = np.empty(len(points), dtype=np.int64)
+        rows = np.arange(len(points))
         for count in (2, 16):
-            for block in _blocks(len(left), _PAIRS // count):
-                settled[left[block]] = self._settled(points, left[block], min(count, len(self._candidates)), found)
-            left = left[~settled[left]]
-        found[left] = self._by_blocks(points[left])
-        return found
+            known = min(count, len(self._candidates))
+            parts = [rows[block] for block in _blocks(len(rows), _PAIRS // count)]
+            rows = np.concatenate([rows[:0], *(self._undecided(points, part, known, nearest) for part in parts)])
+        nearest[rows] = self._by_blocks(points[rows])
+        return nearest
 
-    def _settled(self, points: Floats, rows: Integers, count: int, found: Integers) -> Booleans:
-        """Fill in the rows for which the candidates that may be nearest are fewer than ``count``, and say which."""
+    def _undecided(self, points: Floats, rows: Integers, count: int, nearest: Integers) -> Integers:
+        """Fill in the rows for which the candidates that may be nearest are fewer than ``count``; return the others."""
         distances, columns = self._tree.query(points[rows], k=count, p=self._norm, workers=-1)
         near = distances <= self._reach(distances[:, :1])
-        found[rows] = columns[:, 0]
-        settled: Booleans = ~near[:, -1] | (count == len(self._candidates))
-        close = settled & near[:, 1]
-        found[rows[close]] = self._decided(points[rows[close]], near[close], columns[close])
-        return settled
+        nearest[rows] = columns[:, 0]
+        decided: Booleans = ~near[:, -1] | (count == len(self._candidates))
+        tied = decided & near[:, 1]
+        nearest[rows[tied]] = self._decided(points[rows[tied]], near[tied], columns[tied])
+        return rows[~decided]
 
     def _by_blocks(self, points: Floats) -> Integers:
-        return self._by_products(points) if self._norm == 2.0 else self._by_distances(points)
+        """Measure every distance: by matrix products where the norm is one of them."""
+        if self._norm == 2.0:
+            return self._by_products(points)
 
-    def _by_distances(self, points: Floats) -> Integers:
-        """Measure every distance, for the norms that are no matrix product."""
-
-        def found(block: slice) -> Integers:
-            distances = cdist(points[block], self._candidates, "cityblock" if self._norm == 1.0 else "chebyshev")
+        def nearest(block: slice) -> Integers:
+            distances = cdist(points[block], self._candidates, METRICS[self._norm])
             return self._decided(points[block], distances <= self._reach(distances.min(axis=1, keepdims=True)))
 
-        with ThreadPoolExecutor(os.cpu_count()) as pool:  # cdist leaves the interpreter free while it runs
-            parts = list(pool.map(found, _blocks(len(points), _PAIRS // len(self._candidates))))
-        return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+        return self._in_threads(nearest, np.zeros(0, dtype=np.int64), len(points))
 
     def _reach(self, least: Floats) -> Floats:
         """Return up to which distance a candidate may be the nearest: the relative margin of the module."""
@@ -239,8 +228,8 @@ class NearestCandidates:
         halves = (shifted * shifted).sum(axis=1, keepdims=True) / 2
         self._largest = float(np.sqrt(2 * halves.max()))
         self._terms = np.hstack((-shifted, halves))
-        blocks = _blocks(len(shifted), _COLUMNS)
-        self._tiles = [np.ascontiguousarray(self._terms[block].T, dtype=np.float32) for block in blocks]
+        columns = _blocks(len(shifted), _COLUMNS)
+        self._tiles = [np.ascontiguousarray(self._terms[tile].T, dtype=np.float32) for tile in columns]
 
     def _factors(self, points: Floats, unit: float) -> tuple[Floats, Floats]:
         """Return the points' side of the product, and the margin of each in S: beyond every S for points far away."""
@@ -248,44 +237,39 @@ class NearestCandidates:
         factors[:, :-1] = (points - self._centre) * self._scale
         far = np.abs(factors).max(axis=1) > 2.0**60
         factors[far] = 0.0
-        lengths = np.where(far, 2.0**100, np.linalg.norm(factors[:, :-1], axis=1))
-        both = lengths + self._largest
-        margin = unit * self._largest * both + 2.0**-53 * both**2 + 2.0**-126 * (1 + both)
+        total = np.where(far, 2.0**100, np.linalg.norm(factors[:, :-1], axis=1)) + self._largest
+        margin = unit * self._largest * total + 2.0**-53 * total**2 + 2.0**-126 * (1 + total)
         return factors, 3 * (points.shape[1] + 8) * margin
 
     def _by_products(self, points: Floats) -> Integers:
-        """Single precision finds those whose nearest candidate stands clear, which is nearly all."""
-        found = np.empty(len(points), dtype=np.int64)
+        """Single precision finds nearly all, whose nearest candidate stands clear; double leaves few to the others."""
+        nearest = np.empty(len(points), dtype=np.int64)
         clear = np.empty(len(points), dtype=np.bool_)
         for block in _blocks(len(points), _ROWS):
             factors, margin = self._factors(points[block], 2.0**-24)
-            columns, least, second = _two_least(factors.astype(np.float32), self._tiles)
-            found[block], clear[block] = columns, second > least + margin
-        rest = np.flatnonzero(~clear)
-        found[rest] = self._by_exact_products(points[rest])
-        return found
-
-    def _by_exact_products(self, points: Floats) -> Integers:
-        """Double precision leaves few candidates to each of the others."""
-        found = np.empty(len(points), dtype=np.int64)
-        for block in _blocks(len(points), _PAIRS // len(self._candidates)):
-            factors, margin = self._factors(points[block], 2.0**-53)
+            nearest[block], least, second = _two_least(factors.astype(np.float32), self._tiles)
+            clear[block] = second > least + margin
+        close = np.flatnonzero(~clear)
+        for block in _blocks(len(close), _PAIRS // len(self._candidates)):
+            rows = close[block]
+            factors, margin = self._factors(points[rows], 2.0**-53)
             score = factors @ self._terms.T
-            found[block] = self._decided(points[block], score <= score.min(axis=1, keepdims=True) + margin[:, None])
-        return found
+            nearest[rows] = self._decided(points[rows], score <= score.min(axis=1, keepdims=True) + margin[:, None])
+        return nearest
 
     def _decided(self, points: Floats, near: Booleans, columns: Integers | None = None) -> Integers:
         """Return the smallest index of least R among each row's near candidates: those of ``columns``, or all."""
         rows, places = np.nonzero(near)
         if not len(rows):
             return rows
-        chosen = places if columns is None else columns[rows, places]
+        if columns is not None:
+            places = columns[rows, places]
         size = max(1, _PAIRS // points.shape[1])
-        parts = [_reference(points[rows[b]], self._candidates[chosen[b]], self._norm) for b in _blocks(len(rows), size)]
+        parts = [_reference(points[rows[b]], self._candidates[places[b]], self._norm) for b in _blocks(len(rows), size)]
         distances = np.concatenate(parts)
         starts = np.flatnonzero(np.diff(rows, prepend=-1))
-        least = np.minimum.reduceat(distances, starts)
-        return np.minimum.reduceat(np.where(distances == least[rows], chosen, len(self._candidates)), starts)
+        minimum = np.minimum.reduceat(distances, starts)
+        return np.minimum.reduceat(np.where(distances == minimum[rows], places, len(self._candidates)), starts)
 
 
 def votes(chunks: Iterable[Voters], candidates: NearestCandidates, *, nearest: int = 1, of_unit: int = 0) -> Integers:
@@ -297,11 +281,7 @@ def votes(chunks: Iterable[Voters], candidates: NearestCandidates, *, nearest: i
 
     so that one record replaced moves one vote for each of them. Where ``of_unit`` is above 0 it is units that vote:
     each gives one vote to each of the ``of_unit`` candidates that most of its records would vote for, the smaller index
-    first where several are as many. The chunks are confidential, and a unit lies within one of them.
-
-    References
-    ----------
-    "Private Evolution Converges", Algorithm 4, before its division by the number of points, for one vote per record.
+    first where several are as many. A unit lies within one chunk.
 
     Examples
     --------
@@ -315,27 +295,28 @@ def votes(chunks: Iterable[Voters], candidates: NearestCandidates, *, nearest: i
     for points, frequencies, owners, _ in chunks:
         if frequencies.shape != (len(points),) or (frequencies < 0).any():
             raise ParameterError("each point must have one frequency of at least 0")
-        chosen = candidates.several(points, nearest)
-        times = np.repeat(frequencies, chosen.shape[1])
+        choices = candidates.several(points, nearest)
+        ranks = choices.shape[1]
+        times = np.repeat(frequencies, ranks)
         if not of_unit:
-            np.add.at(total, chosen.ravel(), times)
+            np.add.at(total, choices.ravel(), times)
         elif owners is None or owners.shape != (len(points),):
             raise ParameterError("each point must have the number of its unit")
         else:
-            np.add.at(total, _of_units(np.repeat(owners, chosen.shape[1]), chosen.ravel(), times, of_unit), 1)
+            np.add.at(total, _unit_choices(np.repeat(owners, ranks), choices.ravel(), times, of_unit), 1)
     return total
 
 
-def _of_units(owners: Integers, chosen: Integers, times: Integers, most: int) -> Integers:
+def _unit_choices(owners: Integers, choices: Integers, times: Integers, maximum: int) -> Integers:
     """Return the candidates that units vote for: of each, those that most of its records chose."""
-    (owners, chosen), where = np.unique(np.stack((owners, chosen)), axis=1, return_inverse=True)
+    (owners, choices), place = np.unique(np.stack((owners, choices)), axis=1, return_inverse=True)
     weights = np.zeros(len(owners), dtype=np.int64)
-    np.add.at(weights, where.ravel(), times)
-    order = np.lexsort((chosen, -weights, owners))
-    owners, chosen, weights = owners[order], chosen[order], weights[order]
+    np.add.at(weights, place.ravel(), times)
+    order = np.lexsort((choices, -weights, owners))
+    owners, choices, weights = owners[order], choices[order], weights[order]
     starts = np.flatnonzero(np.diff(owners, prepend=owners[:1] - 1))
     ranks = np.arange(len(owners)) - np.repeat(starts, np.diff(starts, append=len(owners)))
-    return np.asarray(chosen[(ranks < most) & (weights > 0)])
+    return np.asarray(choices[(ranks < maximum) & (weights > 0)])
 
 
 def _reference(points: Floats, candidates: Floats, norm: float) -> Floats:
@@ -350,23 +331,17 @@ def _reference(points: Floats, candidates: Floats, norm: float) -> Floats:
 def _two_least(factors: Singles, tiles: list[Singles]) -> tuple[Integers, Floats, Floats]:
     """Return where each row's least score is, that score, and the second least, over all tiles of candidates."""
     rows = np.arange(len(factors))
-    where, least = np.zeros(len(rows), dtype=np.int64), np.full(len(rows), np.inf)
+    places, least = np.zeros(len(rows), dtype=np.int64), np.full(len(rows), np.inf)
     second, start = least.copy(), 0
     for tile in tiles:
         score = factors @ tile
         place = score.argmin(axis=1)
-        least_here = score[rows, place].astype(np.float64)
+        lowest = score[rows, place].astype(np.float64)
         score[rows, place] = np.inf
-        second = np.minimum(np.maximum(least, least_here), np.minimum(second, score.min(axis=1)))
-        where = np.where(least_here < least, place + start, where)
-        least, start = np.minimum(least, least_here), start + tile.shape[1]
-    return where, least, second
-
-
-def _chosen(d: int, count: int, norm: float) -> Literal["tree", "blocks"]:
-    """Return the method measured to be the faster one on normal points."""
-    slope, offset = _TREE_COORDINATES[norm]
-    return "tree" if d <= slope * np.log10(count) + offset else "blocks"
+        second = np.minimum(np.maximum(least, lowest), np.minimum(second, score.min(axis=1)))
+        places = np.where(lowest < least, place + start, places)
+        least, start = np.minimum(least, lowest), start + tile.shape[1]
+    return places, least, second
 
 
 def _checked(points: Floats, name: str) -> Floats:

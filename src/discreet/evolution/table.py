@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import integer, probability
 from discreet._core.errors import ParameterError
-from discreet.domain import Domain, Records
-from discreet.domain.column import Column
-from discreet.domain.metric import ground_embedding, nearest_codes
+from discreet.domain import Column, Domain, Records, ground_embedding, nearest_codes
 from discreet.evolution.api import API, GroundAPI, NamedAPI, in_blocks, to_records
 from discreet.evolution.euclidean import Ball, Box
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table(GroundAPI):
     r"""Records of a domain with columns of every kind but open labels; the distance is the domain's ground distance.
@@ -88,13 +88,13 @@ class Table(GroundAPI):
         columns = tuple(self.domain.columns.values())
         shape = (len(records), self.levels * self.each)
         scales = np.repeat(0.5 ** np.arange(1, self.levels + 1), self.each)
-        alone = np.tile(np.arange(self.each) % 2 == 1, self.levels)
-        chosen = rng.integers(len(columns), size=shape)
-        varied = []
+        changes_one = np.tile(np.arange(self.each) % 2 == 1, self.levels)
+        changed = rng.integers(len(columns), size=shape)
+        variations = []
         for place, (column, codes) in enumerate(zip(columns, records.columns, strict=True)):
-            stays = alone & (chosen != place)
-            varied.append(np.where(stays, codes[:, None], self._near(column, codes, scales, rng)))
-        return in_blocks(records, varied)
+            stays = changes_one & (changed != place)
+            variations.append(np.where(stays, codes[:, None], self._near(column, codes, scales, rng)))
+        return in_blocks(records, variations)
 
     def parameters(self) -> dict[str, Any]:
         """Return levels, each and null_share."""
@@ -128,6 +128,7 @@ class Table(GroundAPI):
 _PAIRS = 2**24
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Resampling(GroundAPI):
     r"""Records of a public table: every candidate is one of them, as it is.
@@ -137,8 +138,8 @@ class Resampling(GroundAPI):
     ``r`` nearest to it (the largest scale is a draw from all of them), so that the evolution may move by small and by
     large steps. Of equally near records it is undetermined which count.
 
-    What is released is then a table of public records, in numbers that follow the confidential table. That is as good
-    as the public table is rich: a confidential record unlike any public one has no near candidate.
+    The release is then a table of public records, in numbers that follow the confidential table. That is as good as the
+    public table is rich: a confidential record unlike any public one has no near candidate.
 
     Parameters
     ----------
@@ -174,12 +175,13 @@ class Resampling(GroundAPI):
 
     def __post_init__(self) -> None:
         GroundAPI.__post_init__(self)
-        given = self.table
-        held = given if isinstance(given, Records) else to_records(given, self.domain, source="the public table")
-        if len(held) < 2:
+        records = self.table
+        if not isinstance(records, Records):
+            records = to_records(records, self.domain, source="the public table")
+        if len(records) < 2:
             raise ParameterError("the public table must have at least 2 rows")
-        object.__setattr__(self, "table", held)
-        object.__setattr__(self, "_points", ground_embedding(self.domain, held))
+        object.__setattr__(self, "table", records)
+        object.__setattr__(self, "_points", ground_embedding(self.domain, records))
 
     @property
     def sizes(self) -> list[int]:
@@ -193,23 +195,22 @@ class Resampling(GroundAPI):
 
     def random(self, count: int, *, rng: np.random.Generator) -> Records:
         """Draw from the public records with replacement."""
-        drawn: Records = self.table.take(rng.integers(len(self.table), size=count))
-        return drawn
+        table: Records = self.table
+        return table.take(rng.integers(len(table), size=count))
 
     def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
         """Draw among the nearest public records, at every scale; the same in every step."""
         from scipy.spatial.distance import cdist
 
-        local = self.sizes[:-1]
-        chosen = rng.integers(self.sizes, size=(len(records), len(self.sizes)))
+        index = rng.integers(self.sizes, size=(len(records), len(self.sizes)))  # ranks, but for the last scale
         points = ground_embedding(self.domain, records)
         rows = max(1, _PAIRS // len(self.table))
-        for first in range(0, len(points), rows) if local else ():
-            block = slice(first, first + rows)
+        for start in range(0, len(points), rows) if len(self.sizes) > 1 else ():
+            block = slice(start, start + rows)
             distances = cdist(points[block], self._points, "cityblock")
-            for ranks, line in zip(chosen[block, :-1], distances, strict=True):
-                ranks[:] = np.argpartition(line, np.unique(ranks))[ranks]
-        return in_blocks(records, [codes[chosen] for codes in self.table.columns])
+            for ranks, of_record in zip(index[block, :-1], distances, strict=True):
+                ranks[:] = np.argpartition(of_record, np.unique(ranks))[ranks]
+        return in_blocks(records, [codes[index] for codes in self.table.columns])
 
     def sources(self) -> dict[str, Records]:
         """Return the public table."""
@@ -225,8 +226,6 @@ class Resampling(GroundAPI):
 
 # From the name and parameters that a certificate records, back to an API.
 
-_REBUILT: dict[str, type[API]] = {api.name: api for api in (Box, Ball, Table)}
-
 
 def api_from(name: str, parameters: Mapping[str, Any], domain: Domain) -> API:
     """Rebuild an API from a certificate: a :class:`NamedAPI` where its parameters do not say everything about it.
@@ -238,6 +237,7 @@ def api_from(name: str, parameters: Mapping[str, Any], domain: Domain) -> API:
     >>> api.name, api.parameters()
     ('callables', {'label': 'fonts'})
     """
-    if name in _REBUILT:
-        return _REBUILT[name].of(parameters, domain)
+    rebuilt: dict[str, type[API]] = {api.name: api for api in (Box, Ball, Table)}
+    if name in rebuilt:
+        return rebuilt[name].of(parameters, domain)
     return NamedAPI(domain=domain, name=name, stated=json.dumps(dict(parameters), sort_keys=True))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import takewhile
 from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import integer, real
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import torch
@@ -59,12 +62,9 @@ class _Texts(ModelAPI):
     def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
         """Vary each text at each degree."""
         texts = [self._ids(text)[: self.tokens] for text in records.columns[0].tolist()]
-        varied = []
-        for degree in degrees_at(self.degrees, self.shrink, step, steps):
-            seed = new_seed(rng)
-            parts = [self._varied(block, degree, seed + place) for place, block in enumerate(self._blocks(texts))]
-            varied.append(self._labels([ids for part in parts for ids in part]))
-        return in_blocks(records, [np.stack(varied, axis=1)])
+        degrees = degrees_at(self.degrees, self.shrink, step, steps)
+        variations = [self._in_batches(partial(self._varied, degree=degree), texts, rng) for degree in degrees]
+        return in_blocks(records, [np.stack(variations, axis=1)])
 
     def embed(self, records: Records) -> Floats:
         """Return the direction of the mean word embedding of each text, or ``embedding`` of the texts.
@@ -76,23 +76,30 @@ class _Texts(ModelAPI):
 
     def parameters(self) -> dict[str, Any]:
         """Return what is not a function or a model."""
-        names = ("label", "tokens", "shrink", "temperature", "diameter")
-        own = self.embedding is not None
-        return {**{name: getattr(self, name) for name in names}, "degrees": list(self.degrees), "own_embedding": own}
+        facts = {name: getattr(self, name) for name in ("label", "tokens", "shrink", "temperature", "diameter")}
+        return {**facts, "degrees": list(self.degrees), "own_embedding": self.embedding is not None}
 
     @abstractmethod
-    def _varied(self, texts: list[list[int]], degree: float, seed: int) -> list[list[int]]:
+    def _varied(self, texts: list[list[int]], seed: int, *, degree: float) -> list[list[int]]:
         """Return one variation of each text, as tokens without special ones."""
+
+    def _in_batches(
+        self, model: Callable[[list[list[int]], int], list[list[int]]], texts: list[list[int]], rng: np.random.Generator
+    ) -> npt.NDArray[Any]:
+        """Return what a model makes of texts, a batch at a time, as text."""
+        seed = new_seed(rng)
+        batches = (texts[start : start + self.batch] for start in range(0, len(texts), self.batch))
+        return self._labels([ids for place, batch in enumerate(batches) for ids in model(batch, seed + place)])
 
     def _mean_words(self, texts: list[str]) -> Floats:
         """Average the model's word embeddings over each text alone, and scale the mean to length 1."""
         words = self.model.get_input_embeddings().weight.detach()
-        out = np.zeros((len(texts), words.shape[1]))
+        directions = np.zeros((len(texts), words.shape[1]))
         for row, text in enumerate(texts):
             if ids := self._ids(text):
                 mean = words[ids].double().mean(dim=0).cpu().numpy()
-                out[row] = mean / max(float(np.linalg.norm(mean)), 1e-300)
-        return out
+                directions[row] = mean / max(float(np.linalg.norm(mean)), 1e-300)
+        return directions
 
     def _ids(self, text: str) -> list[int]:
         return list(self.tokenizer.encode(text, add_special_tokens=False))
@@ -105,22 +112,18 @@ class _Texts(ModelAPI):
         labels[:] = [self.tokenizer.decode(ids, skip_special_tokens=True).removeprefix(prefix) for ids in texts]
         return labels
 
-    def _blocks(self, texts: list[list[int]]) -> Iterator[list[list[int]]]:
-        return (texts[first : first + self.batch] for first in range(0, len(texts), self.batch))
-
     def _padded(self, texts: list[list[int]], *, left: bool) -> tuple[Any, Any]:
         """Return a batch of tokens and its attention mask."""
-        longest = max(map(len, texts))
-        fill = self.tokenizer.pad_token_id or 0
-        pads = [[fill] * (longest - len(ids)) for ids in texts]
-        ones = [[1] * len(ids) for ids in texts]
-        zeros = [[0] * len(pad) for pad in pads]
-        rows = [pad + ids if left else ids + pad for ids, pad in zip(texts, pads, strict=True)]
-        mask = [zero + one if left else one + zero for one, zero in zip(ones, zeros, strict=True)]
+        ids = np.full((len(texts), max(map(len, texts))), self.tokenizer.pad_token_id or 0)
+        mask = np.zeros_like(ids)
+        for row, text in enumerate(texts):
+            place = slice(ids.shape[1] - len(text), None) if left else slice(len(text))
+            ids[row, place], mask[row, place] = text, 1
         device = next(self.model.parameters()).device
-        return torch.tensor(rows, device=device), torch.tensor(mask, device=device)
+        return torch.tensor(ids, device=device), torch.tensor(mask, device=device)
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MaskedTexts(_Texts):
     """Texts of a masked language model of the library transformers (extra ``evolution``).
@@ -172,12 +175,10 @@ class MaskedTexts(_Texts):
 
     def random(self, count: int, *, rng: np.random.Generator) -> Records:
         """Draw texts from masks alone."""
-        seed = new_seed(rng)
-        empty = [[self.tokenizer.mask_token_id] * self.tokens for _ in range(count)]
-        parts = [self._varied(block, 1.0, seed + place) for place, block in enumerate(self._blocks(empty))]
-        return Records(columns=(self._labels([ids for part in parts for ids in part]),))
+        masks = [[self.tokenizer.mask_token_id] * self.tokens for _ in range(count)]
+        return Records(columns=(self._in_batches(partial(self._varied, degree=1.0), masks, rng),))
 
-    def _varied(self, texts: list[list[int]], degree: float, seed: int) -> list[list[int]]:
+    def _varied(self, texts: list[list[int]], seed: int, *, degree: float) -> list[list[int]]:
         start, end = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
         ids, present = self._padded([[start, *text, end] for text in texts], left=False)
         masked = torch.zeros_like(ids, dtype=torch.bool)
@@ -198,6 +199,7 @@ class MaskedTexts(_Texts):
         return [row[1 : 1 + len(text)].tolist() for row, text in zip(ids, texts, strict=True)]
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ContinuedTexts(_Texts):
     """Texts of a causal language model of the library transformers (extra ``evolution``).
@@ -228,8 +230,8 @@ class ContinuedTexts(_Texts):
         _Texts.__post_init__(self)
         if not self.prompts or isinstance(self.prompts, str):
             raise ParameterError("prompts must be a list of at least one public beginning")
-        longest = max(len(self._ids(prompt)) for prompt in self.prompts)
-        if min(len(self._ids(prompt)) for prompt in self.prompts) < 1 or longest >= self.tokens:
+        lengths = [len(self._ids(prompt)) for prompt in self.prompts]
+        if min(lengths) < 1 or max(lengths) >= self.tokens:
             raise ParameterError("prompts must have at least one token, and fewer than tokens")
         if self.tokenizer.eos_token_id is None:
             raise ParameterError("the tokenizer has no end token. Set its eos_token")
@@ -237,10 +239,8 @@ class ContinuedTexts(_Texts):
 
     def random(self, count: int, *, rng: np.random.Generator) -> Records:
         """Continue prompts."""
-        starts = [self._ids(self.prompts[place]) for place in rng.integers(len(self.prompts), size=count)]
-        seed = new_seed(rng)
-        parts = [self._continued(block, seed + place) for place, block in enumerate(self._blocks(starts))]
-        return Records(columns=(self._labels([ids for part in parts for ids in part]),))
+        prompts = [self._ids(self.prompts[place]) for place in rng.integers(len(self.prompts), size=count)]
+        return Records(columns=(self._in_batches(self._continued, prompts, rng),))
 
     def parameters(self) -> dict[str, Any]:
         """Return what is not a function or a model."""
@@ -250,25 +250,27 @@ class ContinuedTexts(_Texts):
         """Return the prompts."""
         return {"prompts": Records(columns=(np.array(self.prompts, dtype=object),))}
 
-    def _varied(self, texts: list[list[int]], degree: float, seed: int) -> list[list[int]]:
-        kept = [ids[: max(1, len(ids) - max(1, round(degree * len(ids))))] for ids in texts]
-        return self._continued(kept, seed)
+    def _varied(self, texts: list[list[int]], seed: int, *, degree: float) -> list[list[int]]:
+        starts = [ids[: max(1, len(ids) - max(1, round(degree * len(ids))))] for ids in texts]
+        return self._continued(starts, seed)
 
     def _continued(self, starts: list[list[int]], seed: int) -> list[list[int]]:
-        begun = [ids or [self.tokenizer.eos_token_id] for ids in starts]
-        ids, present = self._padded(begun, left=True)
+        end = self.tokenizer.eos_token_id
+        starts = [ids or [end] for ids in starts]
+        ids, present = self._padded(starts, left=True)
         with inference(seed):
-            out = self.model.generate(
+            texts = self.model.generate(
                 input_ids=ids,
                 attention_mask=present,
                 do_sample=True,
                 temperature=self.temperature,
                 top_k=0,
-                max_new_tokens=self.tokens - min(map(len, begun)),
-                eos_token_id=self.tokenizer.eos_token_id,
-                pad_token_id=self.tokenizer.eos_token_id,
+                max_new_tokens=self.tokens - min(map(len, starts)),
+                eos_token_id=end,
+                pad_token_id=end,
             )
-        width, end = ids.shape[1], self.tokenizer.eos_token_id
-        new = [row[width:].tolist() for row in out]
-        new = [more[: more.index(end)] if end in more else more for more in new]
-        return [(ids + more)[: self.tokens] for ids, more in zip(begun, new, strict=True)]
+        continued = []
+        for start, text in zip(starts, texts, strict=True):
+            continuation = list(takewhile(lambda token: token != end, text[ids.shape[1] :].tolist()))
+            continued.append((start + continuation)[: self.tokens])
+        return continued

@@ -1,16 +1,20 @@
 """The public side: from a release and its certificate to conclusions, with intervals. No confidential data is read."""
 
-from discreet._core.boundary import seal
-from discreet._core.errors import ReleaseTakenForSample
-from discreet.inference.functionals import Functional
-from discreet.inference.line import Draws
-from discreet.inference.mechanism_aware import mechanism_posterior, noisy_counts_posterior, posterior
-from discreet.inference.missing_mass import Unseen, unseen
-from discreet.inference.parametric import Fit, NotConverged, fit
-from discreet.inference.population import Posterior
-from discreet.inference.several_tables import Combined, combine
-from discreet.inference.summary import Band, Estimate, Summary
-from discreet.inference.urn import process_posterior
+from typing import TYPE_CHECKING
+
+from discreet._core.lazy import door
+
+if TYPE_CHECKING:
+    from discreet._core.errors import ReleaseTakenForSample
+    from discreet.inference.functionals import Functional, groups_of, known_functionals
+    from discreet.inference.line import Draws
+    from discreet.inference.mechanism_aware import mechanism_posterior, noisy_counts_posterior, posterior
+    from discreet.inference.missing_mass import Unseen, all_unseen, unseen
+    from discreet.inference.parametric import Fit, NotConverged, fit
+    from discreet.inference.population import Posterior
+    from discreet.inference.several_tables import Combined, combine
+    from discreet.inference.summary import Band, Estimate, Summary, bounded, effective_sample_size, jumps, points, r_hat
+    from discreet.inference.urn import process_posterior
 
 __all__ = [
     "NotConverged",
@@ -25,4 +29,4 @@ __all__ = [
     "unseen",
 ]
 
-seal(globals(), Band, Combined, Draws, Estimate, Fit, Functional, Summary, Unseen)
+__getattr__, __dir__ = door(__name__)

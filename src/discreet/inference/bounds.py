@@ -14,14 +14,12 @@ import numpy.typing as npt
 from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.errors import ParameterError
 from discreet._core.text import percent
-from discreet.domain import Domain, Numeric, Records
-from discreet.domain.column import Column
+from discreet.domain import Column, Domain, Numeric, Records
 from discreet.inference.functionals import ordered
 from discreet.inference.line import Draws, Line, at_ends, extremes
 from discreet.inference.prior import Noise
 from discreet.inference.samplers import Observation, ReleasedCounts, ReleasedRecords, sets_of
-from discreet.mechanisms.likelihood import Likelihood, NoisyCellCounts, NoisyTree, ThresholdedCounts, ThresholdedUrn
-from discreet.mechanisms.tree import Consistent
+from discreet.mechanisms import Consistent, Likelihood, NoisyCellCounts, NoisyTree, ThresholdedCounts, ThresholdedUrn
 
 # Cells that a release cannot tell from empty ones. Whether they are empty is not left to the prior.
 #

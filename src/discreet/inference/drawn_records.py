@@ -20,7 +20,7 @@ from discreet._core.numeric import log_rising
 from discreet.inference.lattice import Lattice, OnLattice
 from discreet.inference.prior import Noise, Prior, log_prior
 from discreet.inference.sums import Sums
-from discreet.mechanisms.likelihood import DrawnFromCounts, ThresholdedUrn
+from discreet.mechanisms import DrawnFromCounts, ThresholdedUrn
 
 _DROP = 45.0  # in logarithms, below the largest
 _PILOT, _ROUNDS = 64, 4  # draws that tell about how many cells are held

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import about, percent_as_written, with_article
-from discreet.domain import Domain, Records
-from discreet.domain.column import Column
+from discreet.domain import Column, Domain, Records
 from discreet.inference.line import Draws, Line, variances
 
 Evaluated = str | Callable[[Any, Floats], Floats]
@@ -26,6 +26,7 @@ _QUANTILE = re.compile(r"q(\d+(?:\.\d+)?)")
 _PROBABILITY = re.compile(r"P\((>=|<=|>|<|=)?(.+?)\)")
 
 
+@sealed
 @dataclass(frozen=True, slots=True)
 class Functional:
     """A number that a distribution has.

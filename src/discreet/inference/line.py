@@ -13,14 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import real
-from discreet.domain import Records
-from discreet.domain.column import Column
+from discreet.domain import Column, Records
 
 _HALVINGS = 80
 _LEAST = 1e-300
 
 
+@sealed
 class Draws:
     """A block of ``D`` draws of a probability measure.
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from discreet._core.arrays import Floats, Indices
-from discreet._core.boundary import quietly
+from discreet._core.boundary import quietly, sealed
 from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
@@ -25,11 +25,8 @@ from discreet.inference.prior import FIRMER, FIRMER_FOR_RECORDS, WIDE, WIDE_FOR_
 from discreet.inference.released import _table, analysed_mechanism, read_release
 from discreet.inference.samplers import Observation, ReleasedCounts, ReleasedRecords, along, draw_counts, noisy
 from discreet.inference.urn import process_posterior
-from discreet.mechanisms import Mechanism
-from discreet.mechanisms.likelihood import MOST_CELLS, known_likelihood
-from discreet.releases.certificate import Certificate
-from discreet.releases.reading import read_certificate
-from discreet.releases.table import released_counts, unreadable
+from discreet.mechanisms import MOST_CELLS, Mechanism, known_likelihood
+from discreet.releases import Certificate, read_certificate, released_counts, unreadable
 
 _MOST_NUMBERS = 1 << 28
 _PROCESS = (
@@ -58,6 +55,7 @@ class LatentCounts(NamedTuple):
     unseen: UnseenCells | None = None
 
 
+@sealed
 def mechanism_posterior(
     release: Any,
     certificate: Any = None,
@@ -189,6 +187,7 @@ def latent_counts(
     return LatentCounts(domain, counts, priors, base, leaf, mechanism.name, release.n, strength, unseen)
 
 
+@sealed
 def noisy_counts_posterior(
     counts: Sequence[float] | Floats,
     *,
@@ -337,6 +336,7 @@ def _prior_message(strength: float | None) -> str:
 # The posterior that fits the mechanism of a release.
 
 
+@sealed
 def posterior(
     release: Any,
     certificate: Any = None,

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice, integer, positive_size, real
 from discreet._core.errors import ParameterError
 from discreet._core.numeric import log_factorial_coefficient, log_rising
@@ -119,6 +120,7 @@ _FEW = 1000  # values that are simulated one by one
 _SURE = 0.99
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unseen:
     """An estimate of something that a release does not show.
@@ -157,6 +159,7 @@ class Unseen:
         return f"{head}{self.what}: {self.estimate:,.6g} ({least}{interval})"
 
 
+@sealed
 def unseen(
     release: Any,
     facts: Any = None,

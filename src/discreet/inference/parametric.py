@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import integer
 from discreet._core.errors import DiscreetWarning, ParameterError, ReleaseTakenForSample
-from discreet.domain.column import Column
+from discreet.domain import Column
 from discreet.inference.released import read_release
 from discreet.inference.summary import effective_sample_size, r_hat
 
@@ -46,6 +47,7 @@ def inference_data(posterior: dict[str, Floats], facts: dict[str, Any]) -> Any:
 # Warnings of an analysis: it goes on, but its numbers should not be read as they stand.
 
 
+@sealed
 class NotConverged(DiscreetWarning):
     """Markov chains gave up: their draws are worth less than was asked for, or they do not agree."""
 
@@ -53,6 +55,7 @@ class NotConverged(DiscreetWarning):
 _LARGE_SHARE = 0.05  # 2 m / n from which the width of an interval changes visibly
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fit:
     """What NUTS drew, and whether to rely on it.
@@ -76,6 +79,7 @@ class Fit:
     divergences: int
 
 
+@sealed
 def fit(
     model: Callable[..., None],
     release: Any,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import real
 from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Posterior:
     """Draws of the distribution that a population follows, given a release.

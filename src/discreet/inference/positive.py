@@ -15,7 +15,7 @@ from discreet._core.arrays import Booleans, Floats, Integers
 from discreet.inference.lattice import Lattice
 from discreet.inference.prior import Noise, Prior
 from discreet.inference.sums import Level, LogWeights, Sums, both, nothing
-from discreet.mechanisms.likelihood import NoisyCellCounts
+from discreet.mechanisms import NoisyCellCounts
 
 _HOPELESS = 30.0  # in logarithms, below the likeliest prior
 _LEFT, _MOST_NODES = 14.0, 12  # in logarithms below the largest; on each side

@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import choice, real
-from discreet.mechanisms.noise import NoiseLaw
+from discreet.mechanisms import NoiseLaw
 
 # The strength of the first splits: shares of halves are uniform; and where little is seen, so that much is left to the
 # prior, as likely near 0 and 1 as Jeffreys' law has it.

@@ -18,8 +18,7 @@ from discreet._core.arrays import Floats
 from discreet._core.checks import choice
 from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.text import counted, harmless
-from discreet.domain import Domain, Records
-from discreet.domain.column import Column
+from discreet.domain import Column, Domain, Records
 from discreet.inference.functionals import require_column
 from discreet.inference.line import Draws
 

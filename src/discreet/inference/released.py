@@ -11,15 +11,18 @@ import numpy as np
 from discreet._core.arrays import Floats
 from discreet._core.boundary import quietly
 from discreet._core.errors import DataError, ParameterError
-from discreet.domain import Domain, Records
-from discreet.domain.column import Column
-from discreet.mechanisms import MODELS, Mechanism
-from discreet.mechanisms.likelihood import ContinuedUrn
-from discreet.releases.certificate import Certificate
-from discreet.releases.content import certified_mechanism
-from discreet.releases.reading import read_certificate, require_own
-from discreet.releases.release import Release
-from discreet.releases.table import as_polars, scanned, unreadable
+from discreet.domain import Column, Domain, Records
+from discreet.mechanisms import MODELS, ContinuedUrn, Mechanism
+from discreet.releases import (
+    Certificate,
+    Release,
+    as_polars,
+    certified_mechanism,
+    read_certificate,
+    require_own,
+    scanned,
+    unreadable,
+)
 
 if TYPE_CHECKING:
     import polars as pl

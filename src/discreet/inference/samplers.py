@@ -26,7 +26,7 @@ from discreet.inference.positive import Moved, Positive
 from discreet.inference.prior import Noise, Prior
 from discreet.inference.sums import Law, Level, Sums, both
 from discreet.inference.trees import Splits, TreeRecords
-from discreet.mechanisms.likelihood import (
+from discreet.mechanisms import (
     DrawnFromCounts,
     ExactLaw,
     Likelihood,
@@ -34,8 +34,8 @@ from discreet.mechanisms.likelihood import (
     NoisyTree,
     ThresholdedCounts,
     ThresholdedUrn,
+    Tree,
 )
-from discreet.mechanisms.tree import Tree
 
 # Draws of the counts that are proposed under a simpler likelihood and kept with a probability: exact, without chains.
 #

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats, row_numbers
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
@@ -32,13 +33,12 @@ from discreet.inference.population import Posterior
 from discreet.inference.regression import FormulaDesign, regression
 from discreet.inference.released import Released, analysed_mechanism, read_release
 from discreet.inference.summary import Estimate, Summary
-from discreet.releases import Certificate
-from discreet.releases.reading import read, read_certificate
-from discreet.releases.release import Release
+from discreet.releases import Certificate, Release, read, read_certificate
 
 # Rules that combine estimates from released tables into one estimate with an interval.
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Combined:
     """An estimate and its interval.
@@ -72,6 +72,7 @@ class Combined:
     adjusted: bool = False
 
 
+@sealed
 def combine(
     estimates: Sequence[float] | npt.NDArray[np.float64],
     variances: Sequence[float] | npt.NDArray[np.float64],

@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import real
 from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.text import about, aligned, listing, percent_as_written, table
-from discreet.domain.temporal import moment_text
+from discreet.domain import moment_text
 from discreet.inference.functionals import require_single
 from discreet.inference.line import piece_ends
 
@@ -110,6 +111,7 @@ def _normal_scores(x: Floats) -> Floats:
     return np.asarray(ndtri((ranks - 0.375) / (x.size + 0.25)), dtype=np.float64)
 
 
+@sealed
 class Band(NamedTuple):
     """The posterior of a distribution function.
 
@@ -146,6 +148,7 @@ class Band(NamedTuple):
 _SAME = 1e-12  # difference of two computations of one number
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """The posterior of one number.
@@ -214,6 +217,7 @@ def bounded(rows: Iterable[Estimate]) -> list[str]:
     return [note + names] if names else []
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """Posteriors of some numbers, a row each; also its own text.

@@ -19,7 +19,7 @@ import numpy as np
 from discreet._core.arrays import Floats, Indices, Integers
 from discreet.inference.prior import log_prior, strength_at
 from discreet.inference.sums import each_once
-from discreet.mechanisms.tree import Tree
+from discreet.mechanisms import Tree
 
 # The part of a tree that released records reach, as a list of splits in two.
 #

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import integer, positive_size, real
 from discreet._core.errors import ParameterError
 from discreet._core.numeric import log_rising
@@ -185,6 +186,7 @@ _MOST_CELLS = 65_536
 _NEW = 10**11  # labels from here on are in no release
 
 
+@sealed
 def process_posterior(
     release: Any,
     facts: Any = None,

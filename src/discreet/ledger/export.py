@@ -23,7 +23,7 @@ from discreet._core.files import check_outputs, together
 from discreet._core.page import OWN, require_own
 from discreet._core.text import counted
 from discreet._core.version import __version__
-from discreet.domain.labels import escaped
+from discreet.domain import escaped
 from discreet.ledger.events import STATES
 from discreet.ledger.ledger import Ledger
 

@@ -21,8 +21,7 @@ from typing import Any, ClassVar, Self
 
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import above, below, written
-from discreet.privacy import Budget, Profile
-from discreet.privacy.zcdp import approximate_zcdp, pair_as_zcdp, zcdp_budget, zcdp_epsilon
+from discreet.privacy import Budget, Profile, approximate_zcdp, pair_as_zcdp, zcdp_budget, zcdp_epsilon
 
 _UP, _DOWN = Context(prec=12, rounding=ROUND_CEILING), Context(prec=12, rounding=ROUND_FLOOR)
 _DECIMAL = re.compile(r"[0-9]{1,400}(?:\.[0-9]{1,800})?(?:E-[0-9]{1,3})?")

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice
 from discreet._core.errors import ParameterError, Refused
 from discreet._core.files import canonical
@@ -32,8 +33,7 @@ from discreet.ledger.run import Run
 from discreet.ledger.status import LedgerStatus, in_words, status_of
 from discreet.ledger.store import shown, store_at
 from discreet.ledger.verification import problems_of
-from discreet.mechanisms import Mechanism
-from discreet.mechanisms.steps import checkpoint_state
+from discreet.mechanisms import Mechanism, checkpoint_state
 from discreet.privacy import Budget, Profile, Relation, Unit
 
 _KINDS = ("unconditional", "asymptotic", "empirical")
@@ -57,6 +57,7 @@ class Declared(Protocol):
         ...
 
 
+@sealed
 class Ledger:
     """The ledger of a confidential data set: all of its releases together keep one budget.
 
@@ -392,6 +393,7 @@ class Ledger:
         )
 
 
+@sealed
 @dataclass(frozen=True, slots=True)
 class PlannedRelease:
     """One release of a plan that a ledger has paid for: :meth:`Ledger.part` makes it."""

@@ -11,8 +11,7 @@ from discreet._core.errors import Refused
 from discreet.domain import Domain
 from discreet.ledger.events import Book, Event, Page
 from discreet.ledger.filters import Cost
-from discreet.mechanisms import Mechanism
-from discreet.mechanisms.base import declared
+from discreet.mechanisms import Mechanism, declared
 from discreet.privacy import Budget, Guarantee, Relation
 
 if TYPE_CHECKING:

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from discreet._core.boundary import sealed
 from discreet._core.checks import integer, positive_size, unfit
 from discreet._core.errors import ParameterError
 from discreet.domain import Domain
-from discreet.mechanisms import Mechanism, named
-from discreet.mechanisms.steps import SteppedMechanism
-from discreet.privacy import Budget, Relation, Unit
-from discreet.privacy.guarantee import RelationName
+from discreet.mechanisms import Mechanism, SteppedMechanism, named
+from discreet.privacy import Budget, Relation, RelationName, Unit
 
 FilePath = str | os.PathLike[str]
 
@@ -29,6 +28,7 @@ Workers = int | Callable[[Callable[[int], Any], Sequence[int]], Iterable[Any]]
 """How many processes make the parts, or a function that applies another one to numbers, as ``map`` does."""
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
     """A guarantee between tables of equally many records, of which one record, or one unit's, is another.
@@ -49,6 +49,7 @@ class Replacement:
             object.__setattr__(self, "records", positive_size("records", self.records))
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddRemove:
     """A guarantee between tables of which one has one more record, or unit, than the other.
@@ -67,6 +68,7 @@ class AddRemove:
         object.__setattr__(self, "records", positive_size("records", self.records))
 
 
+@sealed
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """The file that holds the steps released so far, for a mechanism that works in steps.
@@ -85,6 +87,7 @@ class Checkpoint:
     redraw: bool = False
 
 
+@sealed
 @dataclass(frozen=True, slots=True)
 class Output:
     """The files of a release.
@@ -144,6 +147,7 @@ class Output:
             raise ParameterError("a release in parts is a folder that must not exist yet. Write out=...")
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
     """Callbacks during a release. What they receive is public.
@@ -168,6 +172,7 @@ class Watch:
     evolved: Callable[[Any], None] | None = None
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """One release that is asked for: its payment, its mechanism and its run are all made from this request.

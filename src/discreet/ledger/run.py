@@ -11,15 +11,12 @@ from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 
-from discreet._core.errors import DiscreetError, ParameterError, Refused
+from discreet._core.boundary import sealed
+from discreet._core.errors import DiscreetError, ParameterError, RandomnessError, Refused
 from discreet._core.files import Keeper
 from discreet._core.random import SecureGenerator
-from discreet.confidential import Confidential
-from discreet.confidential.closed import Provenance
-from discreet.confidential.count import public_size
-from discreet.confidential.opening import open_confidential
-from discreet.domain import Counts
-from discreet.domain.records import Units
+from discreet.confidential import Confidential, Provenance, open_confidential, public_size
+from discreet.domain import Counts, Units
 from discreet.ledger.events import STATES, Book, Event
 from discreet.ledger.filters import Cost
 from discreet.ledger.payment import (
@@ -31,15 +28,13 @@ from discreet.ledger.payment import (
     require_unseeded,
 )
 from discreet.ledger.request import Request
-from discreet.mechanisms import Mechanism
-from discreet.mechanisms.base import PartsMechanism
-from discreet.mechanisms.state import kept_state
-from discreet.mechanisms.steps import SteppedMechanism, StepsFile, steps_taken
+from discreet.mechanisms import Mechanism, PartsMechanism, SteppedMechanism, StepsFile, kept_state, steps_taken
 from discreet.privacy import Budget, Guarantee
 
 T = TypeVar("T")
 
 
+@sealed
 class Run:
     """One private step on one confidential table: paid for, promised and taken by the same object, once.
 
@@ -165,7 +160,11 @@ class Run:
         ------
         Refused
             When the run was used, the mechanism is not as it was paid for, or a kernel changed its class or module.
+        RandomnessError
+            When the generator is that of a forecast.
         """
+        if getattr(rng, "approximate", False):
+            raise RandomnessError("noise of a forecast is drawn in floating point. Give secure() or seeded(...)")
         mechanism, facts = self.mechanism, closed.provenance or Provenance(frame_kind="polars", columns=())
         if not self._opened or self._process != os.getpid():
             raise Refused("a run is for one release, within its with block. Pay for another")

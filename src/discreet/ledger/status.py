@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from discreet._core.boundary import sealed
 from discreet._core.text import as_written, counted, harmless, listing, paragraph, rounded_down, rounded_up, table
 from discreet.ledger.events import Book, Event
 from discreet.ledger.filters import Cost
@@ -14,6 +15,7 @@ from discreet.ledger.filters import Cost
 _FALSE_ALARMS = 0.05
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LedgerStatus:
     """Where a ledger stands.

@@ -17,8 +17,7 @@ from discreet.domain import Domain
 from discreet.ledger.events import AFTER, BEGINNING, REMARKS, STATES, Book, Event, following
 from discreet.ledger.filters import Cost
 from discreet.ledger.payment import cost_of
-from discreet.mechanisms import MODELS, REGISTRY, certified_type
-from discreet.mechanisms.steps import SteppedMechanism
+from discreet.mechanisms import MODELS, REGISTRY, SteppedMechanism, certified_type
 from discreet.privacy import Budget, Relation, compose
 
 # Recomputing a ledger: its chain, its sums, its budget, and that certificates are in it.

@@ -1,41 +1,91 @@
-"""Mechanisms: one file each, named as in its theory page and its test; and the registry of their names.
+"""Mechanisms: one file each, named as in its theory page and its test; the registry of their names; calculators.
 
 A file is loaded when its mechanism is asked for.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from collections.abc import Iterator, Mapping
-from functools import cache
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-from discreet._core.boundary import seal, sealed
-from discreet._core.errors import ParameterError
-from discreet.domain import Domain
-from discreet.domain.declaration import DECLARED
-from discreet.mechanisms.base import CellCounts, Mechanism
-from discreet.mechanisms.forecast import Forecast, Traits
-from discreet.mechanisms.reading import Contents as Contents
-from discreet.mechanisms.reading import Reading
+from discreet._core.lazy import door
 
 if TYPE_CHECKING:
+    from discreet.mechanisms.base import (
+        MOST_LISTED,
+        NEIGHBOURS,
+        CellCounts,
+        DrawnTable,
+        Mechanism,
+        PartsMechanism,
+        declared,
+        parameter_names,
+        public_inputs,
+        require_known,
+        require_made_for,
+        require_relation,
+        shown_cells,
+        twin_of,
+    )
+    from discreet.mechanisms.calibration import require_budget, scale_solution
     from discreet.mechanisms.data_specific_reveal_or_obscure import DataSpecificRevealOrObscure
     from discreet.mechanisms.dirichlet_multinomial import DirichletMultinomial
+    from discreet.mechanisms.drawn import DrawnMechanism, HeldMechanism
     from discreet.mechanisms.exponential_histogram import ExponentialHistogram
+    from discreet.mechanisms.forecast import Forecast, Traits
     from discreet.mechanisms.gaussian_smoothed_histogram import GaussianSmoothedHistogram
     from discreet.mechanisms.hierarchical_histogram import HierarchicalHistogram
     from discreet.mechanisms.laplace_projection_sampler import LaplaceProjectionSampler
+    from discreet.mechanisms.likelihood import (
+        MOST_CELLS,
+        ContinuedUrn,
+        DrawnFromCounts,
+        ExactLaw,
+        Likelihood,
+        NoisyCellCounts,
+        NoisyTree,
+        ThresholdedCounts,
+        ThresholdedUrn,
+        known_likelihood,
+        no_posterior,
+    )
     from discreet.mechanisms.marginals import Marginals
+    from discreet.mechanisms.noise import LAWS, NoiseLaw
+    from discreet.mechanisms.noisy_counts import projection_error
     from discreet.mechanisms.perturbed_histogram import PerturbedHistogram
-    from discreet.mechanisms.pitman_yor import PitmanYor
+    from discreet.mechanisms.pitman_yor import PitmanYor, guarantee_named
+    from discreet.mechanisms.populations import embedded, settled_api
     from discreet.mechanisms.private_evolution import PrivateEvolution
+    from discreet.mechanisms.projections import PROJECTIONS
+    from discreet.mechanisms.reading import (
+        MOST_TABLES,
+        READING_ONLY,
+        SAMPLINGS,
+        CellShares,
+        Contents,
+        Estimates,
+        Outcome,
+        Portion,
+        Reading,
+    )
+    from discreet.mechanisms.registry import (
+        MODELS,
+        REGISTRY,
+        alias_of,
+        certified_type,
+        first_names,
+        known_parameters,
+        named,
+        require_kept,
+        solved,
+        stated,
+    )
     from discreet.mechanisms.reveal_or_obscure import RevealOrObscure
     from discreet.mechanisms.signed_measure import SignedMeasure
     from discreet.mechanisms.smoothed_histogram import SmoothedHistogram
     from discreet.mechanisms.stabilised_pitman_yor import StabilisedPitmanYor
     from discreet.mechanisms.stability_histogram import StabilityHistogram
+    from discreet.mechanisms.state import kept_state
+    from discreet.mechanisms.steps import SteppedMechanism, StepsFile, checkpoint_state, steps_taken
     from discreet.mechanisms.subsampled_randomised_response import SubsampledRandomisedResponse
+    from discreet.mechanisms.tree import Consistent, Tree
     from discreet.mechanisms.urn_histogram import UrnHistogram
 
 __all__ = [
@@ -65,114 +115,4 @@ __all__ = [
     "named",
 ]
 
-_NAMES = {
-    "dirichlet-process": "PitmanYor",
-    "pitman-yor": "PitmanYor",
-    "dirichlet-multinomial": "DirichletMultinomial",
-    "smoothed-histogram": "SmoothedHistogram",
-    "reveal-or-obscure": "RevealOrObscure",
-    "data-specific-reveal-or-obscure": "DataSpecificRevealOrObscure",
-    "subsampled-randomised-response": "SubsampledRandomisedResponse",
-    "perturbed-histogram": "PerturbedHistogram",
-    "hierarchical-histogram": "HierarchicalHistogram",
-    "signed-measure": "SignedMeasure",
-    "gaussian-smoothed-histogram": "GaussianSmoothedHistogram",
-    "laplace-projection-sampler": "LaplaceProjectionSampler",
-    "exponential-histogram": "ExponentialHistogram",
-    "stability-histogram": "StabilityHistogram",
-    "stabilised-pitman-yor": "StabilisedPitmanYor",
-    "urn-histogram": "UrnHistogram",
-    "marginals": "Marginals",
-    "private-evolution": "PrivateEvolution",
-}
-MODELS = {
-    "pseudo-posterior": "discreet.pseudo_posterior.pseudo.PseudoPosteriorMechanism",
-    "censored-posterior": "discreet.pseudo_posterior.censored.CensoredPosteriorMechanism",
-}
-"""Mechanisms of a package above this one, which certificates name and nobody can ask for by name."""
-_ALIASES: dict[str, dict[str, Any]] = {"dirichlet-process": {"discount": 0.0}}
-_FILES = {kind: name.replace("-", "_") for name, kind in _NAMES.items()}
-
-
-class _Registry(Mapping[str, type[Mechanism]]):
-    """Mechanisms by name; each is loaded when it is looked up."""
-
-    def __getitem__(self, name: str) -> type[Mechanism]:
-        kind: type[Mechanism] = _loaded(_NAMES[name])
-        return kind
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_NAMES)
-
-    def __len__(self) -> int:
-        return len(_NAMES)
-
-
-REGISTRY: Mapping[str, type[Mechanism]] = _Registry()
-"""Mechanisms by their registry and command names; ``dirichlet-process`` is ``pitman-yor`` at discount 0."""
-
-
-def named(name: str) -> type[Mechanism]:
-    """Return the mechanism of a registry name.
-
-    Raises
-    ------
-    ParameterError
-        When there is none of that name.
-    """
-    if name not in _NAMES:
-        raise ParameterError(f"there is no mechanism {name!r}. The mechanisms are: {', '.join(REGISTRY)}")
-    kind: type[Mechanism] = _loaded(_NAMES[name])
-    return kind
-
-
-def certified_type(name: str) -> type[Mechanism]:
-    """Return the mechanism that a certificate names: one of the registry, or a model. Raises ParameterError."""
-    if name not in MODELS:
-        return named(name)
-    module, _, kind = MODELS[name].rpartition(".")
-    found: type[Mechanism] = getattr(import_module(module), kind)  # sealed by its own package
-    return found
-
-
-def alias_of(name: str) -> dict[str, Any]:
-    """Return the parameters that a registry name fixes, where it is another name of a mechanism; else nothing."""
-    return dict(_ALIASES.get(name, {}))
-
-
-def first_names() -> list[str]:
-    """Return one registry name a mechanism, the first: every mechanism once, under its alias where it has one."""
-    return list({kind: name for name, kind in reversed(_NAMES.items())}.values())[::-1]
-
-
-def require_kept(name: str, domain: Domain, *, keeps: bool) -> None:
-    """Refuse what does not keep all that a domain declares beside its columns.
-
-    ``name``: of a mechanism or a model.
-    ``domain``: public.
-    ``keeps``: whether it does.
-
-    Raises ParameterError with the mechanisms that do.
-    """
-    declared = [f"[[{table}]]" for table in DECLARED if getattr(domain, table)]
-    if keeps or not declared:
-        return
-    others = [other for other in first_names() if named(other).traits.keeps_declared]
-    instead = f"Use {' or '.join(others)}, or leave" if others else "Leave"
-    raise ParameterError(
-        f"{name} does not keep what the domain declares under {', '.join(declared)}. {instead} it out of the domain"
-    )
-
-
-@cache
-def _loaded(kind: str) -> Any:
-    return sealed(getattr(import_module(f"discreet.mechanisms.{_FILES[kind]}"), kind))
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _FILES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _loaded(name)
-
-
-seal(globals(), Contents)
+__getattr__, __dir__ = door(__name__)

@@ -20,9 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats, Integers
-from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError, RelationNotSupported
+from discreet._core.boundary import sealed
+from discreet._core.errors import LawNotAvailable, ParameterError, RelationNotSupported
 from discreet._core.text import counted
 from discreet.domain import Commonness, Counts, Domain, Parts, Records
+from discreet.mechanisms.calibration import Search
 from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.reading import Contents, Reading
 from discreet.privacy import Budget, Guarantee, Relation
@@ -121,6 +123,7 @@ def listed(*ranges: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
     return product(*ranges)
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class Mechanism(ABC):
     """A private step, its law and its guarantee; and a public reading of what it gives.
@@ -231,27 +234,6 @@ class Mechanism(ABC):
             depend on it, and not all of them.
         """
 
-    @abstractmethod
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Draw the probabilities that records would be drawn with, for an invented table: for predictions only.
-
-        Parameters
-        ----------
-        shares : ndarray of float64, shape (len(support),)
-            Share of the invented table's records on each record of ``support``.
-        support : Records
-            Distinct records; all cells in flat order where the domain has few enough.
-        n : int
-            Number of records of the invented table.
-        rng : numpy.random.Generator
-            Source of the noise, in floating point.
-
-        Returns
-        -------
-        ndarray of float64, shape (len(support) + 1,)
-            Sums to one; the last entry is the probability of a draw from the base measure.
-        """
-
     # -- its parameters -----------------------------------------------------------------------------------------
 
     def parameters(self) -> dict[str, Any]:
@@ -282,7 +264,6 @@ class Mechanism(ABC):
         return cls(domain=domain, **values)
 
     @classmethod
-    @abstractmethod
     def calibrated(
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
     ) -> Self:
@@ -301,13 +282,26 @@ class Mechanism(ABC):
         group : int
             Records a privacy unit holds.
         **fixed
-            Parameters that are given.
+            Parameters that are given; ``relation`` too where the mechanism has theorems for several.
 
         Raises
         ------
         Infeasible
             When no value of the free parameter meets the budget; it names the nearest numbers that do.
         """
+        require_known(cls, fixed, *["relation"][: len(cls.traits.relations) - 1])
+        relation = Relation(name=fixed.pop("relation", "replacement"), group=group)
+        given = {name: value for name, value in fixed.items() if value is not None or name not in cls.traits.free}
+        search = Search(
+            mechanism_type=cls, budget=budget, domain=domain, n=n, size=size, relation=relation, parameters=given
+        )
+        mechanism: Self = cls._solution(search)
+        return mechanism
+
+    @classmethod
+    def _solution(cls, search: Search) -> Any:
+        """Return the mechanism that a search asks for: what is free, and where the search starts, is said here."""
+        raise ParameterError(f"{cls.name} is not calibrated from a budget. Give the mechanism itself")
 
 
 Twin = TypeVar("Twin", bound=Mechanism)
@@ -436,19 +430,3 @@ def require_made_for(records: int | None, n: int) -> None:
         raise ParameterError(
             f"the table must have {counted(records or 0, 'record')}, for which the mechanism was made, got {n:,}"
         )
-
-
-def feasible(guarantee: Guarantee, budget: Budget, request: str, **nearest: float) -> None:
-    """Raise :class:`~discreet.errors.Infeasible` unless the guarantee meets the budget.
-
-    Raises Infeasible with the budget that the guarantee does meet, beside ``nearest``.
-    """
-    if guarantee.meets(budget):
-        return
-    numbers: dict[str, float] = dict(nearest)
-    epsilon = guarantee.epsilon(budget.delta)
-    if epsilon <= 100:  # a budget beyond is refused
-        numbers["epsilon >="] = epsilon
-    if (delta := guarantee.delta(budget.epsilon)) < 1:
-        numbers["delta >="] = delta
-    raise Infeasible(request, numbers)

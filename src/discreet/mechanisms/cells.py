@@ -11,12 +11,11 @@ import numpy as np
 
 from discreet._core.arrays import Floats
 from discreet._core.errors import DomainError
-from discreet.domain import Domain, Records
-from discreet.domain.metric import ground_diameter, ground_embedding
+from discreet.domain import Domain, Records, ground_diameter, ground_embedding
 from discreet.mechanisms.base import CellCounts, numbered_cells
 
 if TYPE_CHECKING:
-    from discreet.evolution.neighbours import NearestCandidates
+    from discreet.evolution import NearestCandidates
 
 
 class Cells(ABC):
@@ -36,10 +35,6 @@ class Cells(ABC):
     @abstractmethod
     def records_in(self, items: CellCounts) -> Records:
         """Return the records that stand for cells."""
-
-    @abstractmethod
-    def shares_on(self, support: Records, probabilities: Floats) -> Floats:
-        """Return the cells' probabilities on records of a public support."""
 
     @abstractmethod
     def base(self) -> Floats:
@@ -79,7 +74,7 @@ class OwnCells(Cells):
     count: int
 
     @classmethod
-    def of(cls, domain: Domain, name: str) -> OwnCells:
+    def from_domain(cls, domain: Domain, name: str) -> OwnCells:
         """Return the cells of a domain for a mechanism of that name, which needs them to be finitely many.
 
         Raises ParameterError when the domain is not finite, or too large for its cells to be numbered.
@@ -113,6 +108,6 @@ class OwnCells(Cells):
 
 def nearest_of(candidates: Floats, *, norm: float = 1.0) -> NearestCandidates:
     """Return the exact search for the nearest of some points; it loads SciPy."""
-    from discreet.evolution.neighbours import NearestCandidates
+    from discreet.evolution import NearestCandidates
 
     return NearestCandidates(candidates, norm=norm)

@@ -8,28 +8,30 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import GuaranteeKindError
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.base import NEIGHBOURS, numbered_cells, require_relation
-from discreet.mechanisms.drawn import DrawnMechanism, Looked
+from discreet.mechanisms.calibration import SIZE, Free, Search, one_solution
+from discreet.mechanisms.drawn import DrawnMechanism
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import ExactLaw
-from discreet.mechanisms.mixture import UNIT, draw_mixture, mixed, mixture_log_prob
-from discreet.privacy import Budget, Code, ConstantProfile, Guarantee, Profile, Relation
-from discreet.privacy.mixtures import MinimumPairs
+from discreet.mechanisms.mixture import UNIT, draw_mixture, mixture_log_prob
+from discreet.privacy import Code, ConstantProfile, Guarantee, MinimumPairs, Profile, Relation
 
 Schedule = Literal["optimal", "published"]
 
 _LEAST, _MOST = 1e-6, 50.0
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class DataSpecificRevealOrObscure(DrawnMechanism):
     r"""Release ``size`` independent draws from ``(1 - q_i) * empirical + q_i * uniform``, ``i`` the smallest count.
@@ -163,6 +165,7 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
             lost=lost,
             lost_is="prediction",
             lost_to="uniform",
+            rest="uniform",
             worst=worst,
             remedies=helpful(self.domain, "cells", "columns", "size", "epsilon", "delta", size=self.size == 1),
         )
@@ -171,18 +174,11 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
         """Return the law itself: which mixture it is depends on the smallest count."""
         return ExactLaw(domain=self.domain, log_prob=self.log_prob, terms=self.size)
 
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Return the mixture at the invented table's smallest count."""
-        cells = numbered_cells(self.domain, self.name)
-        least = math.floor(n * float(shares.min())) if len(shares) == cells else 0
-        return mixed(shares, self._units_of(n, least) / UNIT, cells)
-
     @classmethod
-    def _looked(cls, domain: Domain) -> Looked:
-        return Looked((_LEAST, _MOST), usual=_LEAST, rising=False)
-
-    def _searched(self, relation: Relation, n: int, budget: Budget) -> Guarantee:
-        return self._promise(relation, n, quick=True)
+    def _solution(cls, search: Search) -> Any:
+        """Solve for the largest epsilon of a draw at a size, or for the largest size at an epsilon of a draw."""
+        quick = partial(cls._promise, relation=search.relation, n=search.n, quick=True)
+        return one_solution(search, SIZE, Free("draw_epsilon", _LEAST, _MOST, rising=False), promise=quick)
 
 
 @lru_cache(maxsize=64)

@@ -9,26 +9,35 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import ClassVar
+from functools import cached_property, partial
+from typing import Any, ClassVar
 
 import numpy as np
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError
 from discreet._core.numeric import log_rising
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.base import MOST_CELLS, NEIGHBOURS, held_frequencies, numbered_cells, require_relation
-from discreet.mechanisms.drawn import HeldMechanism, Looked, held_cells
+from discreet.mechanisms.calibration import SIZE, Free, Search, one_solution
+from discreet.mechanisms.drawn import HeldMechanism, held_cells
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import DrawnFromCounts
 from discreet.mechanisms.urn import draw_blocks, records_of
-from discreet.privacy import Budget, Code, ConstantProfile, Guarantee, Profile, Relation, UrnPair
-from discreet.privacy.algebra import ChainProfile
-from discreet.privacy.group_urn import GroupUrn
-from discreet.privacy.instance import HeldTable
-from discreet.privacy.profile import LargestProfile
+from discreet.privacy import (
+    ChainProfile,
+    Code,
+    ConstantProfile,
+    GroupUrn,
+    Guarantee,
+    HeldTable,
+    LargestProfile,
+    Profile,
+    Relation,
+    UrnPair,
+)
 
 _UNIT = 1 << 20  # prior masses are multiples of 2^-20 of a record
 _DENSE = 1 << 20  # cells held one by one; beyond, prior draws come from the base measure
@@ -36,6 +45,7 @@ _TWO_CELL_EXACT = 256
 _TWO_CELL_DRAWS = 1 << 20
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class DirichletMultinomial(HeldMechanism):
     r"""Release ``size`` draws from the posterior predictive of a Dirichlet prior with mean mass ``prior`` per cell.
@@ -202,25 +212,19 @@ class DirichletMultinomial(HeldMechanism):
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return the share of the prior."""
         remedies = helpful(self.domain, "cells", "columns", "size", "epsilon", "delta", size=self.size == 1)
-        return Forecast(lost=self._lost(n), lost_is="expectation", lost_to="prior", remedies=remedies)
+        urn = n + self.strength_units / _UNIT
+        return Forecast(
+            lost=self._lost(n), lost_is="expectation", lost_to="prior", rest="base", urn=urn, remedies=remedies
+        )
 
     def _lost(self, n: int) -> float:
         """Return ``sum alpha / A``."""
         strength = self.strength_units / _UNIT
         return strength / (strength + n)
 
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Draw the posterior weights of the cells."""
-        strength = self.strength_units / _UNIT
-        prior = strength * np.exp(self.domain.log_base(support))
-        gammas = rng.standard_gamma(np.append(n * shares + prior, max(0.0, strength - prior.sum())))
-        weights: Floats = gammas / gammas.sum()
-        return weights
-
     @classmethod
-    def _looked(cls, domain: Domain) -> Looked:
-        most = 2.0**40 / min(domain.size or 1, MOST_CELLS)
-        return Looked((2.0**-30, most), usual=most)
-
-    def _searched(self, relation: Relation, n: int, budget: Budget) -> Guarantee:
-        return self._promise(relation, n, quick=budget.delta > 0.0)  # the pure epsilon is quick
+    def _solution(cls, search: Search) -> Any:
+        """Solve for the least prior at a size, or for the largest size at a prior; the pure epsilon is quick."""
+        quick = partial(cls._promise, relation=search.relation, n=search.n, quick=search.budget.delta > 0.0)
+        prior = Free("prior", 2.0**-30, 2.0**40 / min(search.domain.size or 1, MOST_CELLS))
+        return one_solution(search, SIZE, prior, promise=quick)

@@ -7,24 +7,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice, positive_size, real
-from discreet._core.errors import Infeasible, ParameterError
-from discreet._core.numeric import least_real, up
+from discreet._core.errors import ParameterError
+from discreet._core.numeric import up
 from discreet._core.random import draw_weighted, rounding
-from discreet._core.text import about, as_written
+from discreet._core.text import about
 from discreet.domain import Commonness, Counts, Domain, Records
-from discreet.mechanisms.base import NEIGHBOURS, feasible, numbered_cells, require_known, require_relation
+from discreet.mechanisms.base import NEIGHBOURS, numbered_cells, require_relation
+from discreet.mechanisms.calibration import Free, Search, one_solution
 from discreet.mechanisms.drawn import DrawnMechanism
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import ExactLaw, compositions
-from discreet.privacy import Budget, Code, ConstantProfile, Guarantee, Profile, Relation
-from discreet.privacy.algebra import BoundedRangeProfile
+from discreet.privacy import BoundedRangeProfile, Code, ConstantProfile, Guarantee, Profile, Relation
 
 _MOST_TERMS = 1 << 28  # of the sums over cells and sizes, about a second
 _MOST_COUNTS = 1 << 23  # numbers in the list of all count vectors
@@ -33,6 +34,7 @@ _LARGEST = 1000.0
 _UNIT = 2.0**-53  # rounding of one operation
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class ExponentialHistogram(DrawnMechanism):
     r"""Draw the counts ``c`` of ``size`` records with probability proportional to ``exp(-pure_epsilon d / (2 Delta))``.
@@ -45,7 +47,8 @@ class ExponentialHistogram(DrawnMechanism):
     domain : Domain
         Public and finite, ``k`` cells. Its base measure is not used: every count vector starts equal.
     size : int
-        Number of records to release, ``m``. It costs no privacy, but time: see Raises.
+        Number of records to release, ``m``. It costs no privacy, but time: see Raises. ``calibrated`` takes ``n``
+        unless one is given.
     pure_epsilon : float
         Epsilon of the exponential mechanism with exact arithmetic, in ``[1e-6, 1000]``.
     loss : {"l1", "l2", "hellinger"}
@@ -230,45 +233,12 @@ class ExponentialHistogram(DrawnMechanism):
         terms = (self.size + 1) ** 2 if self.loss == "l1" else math.comb(self.size + cells - 1, cells - 1)
         return ExactLaw(domain=self.domain, log_prob=self.log_prob, terms=cells * terms)
 
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Return the shares of one release of a table that has these shares."""
-        held = np.zeros(numbered_cells(self.domain, self.name), dtype=np.int64)
-        cells = self.domain.flat(support)
-        held[cells] = np.diff(np.rint(n * np.cumsum(shares)), prepend=0.0)
-        drawn = self._draw(held, rng)[cells] / self.size
-        return np.append(drawn, max(0.0, 1.0 - drawn.sum()))
-
     @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> ExponentialHistogram:
+    def _solution(cls, search: Search) -> Any:
         """Solve for the largest ``pure_epsilon``; the size costs nothing and is ``n`` unless given."""
-        relation = Relation(group=group)
-        given = fixed.pop("pure_epsilon", None)
-        loss = fixed.pop("loss", "l1")
-        require_known(cls, fixed)
-
-        def at(value: float) -> ExponentialHistogram:
-            return cls(domain=domain, size=n if size is None else size, pure_epsilon=value, loss=loss)
-
-        def excess(inverse: float) -> float:
-            return at(1.0 / inverse).guarantee(relation, n=n)._excess(budget)
-
-        found = least_real(excess, 1.0 / _LARGEST, 1e6, relative=1e-10)
-        if given is not None:
-            stated = {} if found is None else {"pure_epsilon <=": 1.0 / found}
-            made = at(given)
-            feasible(
-                made.guarantee(relation, n=n),
-                budget,
-                f"{budget} with pure_epsilon {as_written(made.pure_epsilon)}",
-                **stated,
-            )
-            return made
-        if found is None:
-            least = at(1e-6).guarantee(relation, n=n)
-            raise Infeasible(str(budget), {"epsilon >=": least.epsilon(budget.delta)})
-        return at(1.0 / found)
+        sized = replace(search, size=search.n if search.size is None else search.size)
+        pure = Free("pure_epsilon", 1e-6, _LARGEST, rising=False, relative=1e-10)
+        return one_solution(sized, pure)
 
 
 def _log_vectors(total: int, cells: int) -> float:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from discreet._core.boundary import sealed
 from discreet.domain import Domain
-from discreet.privacy.guarantee import RelationName
+from discreet.privacy import RelationName
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class Traits:
     """Facts of a class, whatever its parameters. A subclass may write ``replace(Base.traits, random_size=True)``.
@@ -65,6 +68,7 @@ class Traits:
     randomness: str = "operating-system"
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
     """The numbers and codes that are known of a release of ``n`` records before anything is drawn.
@@ -91,10 +95,17 @@ class Forecast:
         pair's score, which is a number of records; None where all columns are worked on together.
     stratified : bool
         Whether records are drawn systematically, with less sampling error than independent ones.
+    rest : {"", "base", "uniform"}
+        Where every record is one of the table's but for the share ``lost``: whether those are of the base measure or
+        uniform over the cells. Then no kernel is run for a prediction.
+    urn : float
+        Where each makes its equals likelier: how many records the urn holds that they are drawn from.
+    stand_in : Mechanism or None
+        A quicker mechanism that displaces records as far, which a prediction runs instead.
     draws : int
-        How many draws of ``predictive`` a prediction takes at most.
+        How many times a prediction runs the kernel at most.
     slow : bool
-        Whether ``predictive`` takes minutes.
+        Whether that takes minutes.
     """
 
     lost: float
@@ -105,6 +116,9 @@ class Forecast:
     released_share: float = 1.0
     pair_scores: tuple[int, int, float] | None = None
     stratified: bool = False
+    rest: Literal["", "base", "uniform"] = ""
+    urn: float = math.inf
+    stand_in: Any = None
     draws: int = 32
     slow: bool = False
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import probability
 from discreet.domain import Commonness
 from discreet.mechanisms.base import CellCounts
@@ -20,6 +21,7 @@ from discreet.mechanisms.projections import L1
 from discreet.mechanisms.reading import READING_ONLY
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class GaussianSmoothedHistogram(NoisyCounts):
     r"""Add discrete Gaussian noise to every count, and draw any number of records from ``(1 - mixing) p + mixing / k``.

@@ -9,28 +9,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.arrays import Integers
+from discreet._core.boundary import sealed
 from discreet._core.checks import plain
 from discreet._core.errors import Infeasible, ParameterError
 from discreet.domain import Commonness, Counts, Domain, Records
-from discreet.mechanisms.base import NEIGHBOURS, CellCounts, finite_cells, numbered_cells, require_known
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, finite_cells, numbered_cells
+from discreet.mechanisms.calibration import Search, least_scale
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import NoisyTree
-from discreet.mechanisms.noise import law_named
-from discreet.mechanisms.noisy_counts import NoisyCounts, solve_scale
-from discreet.mechanisms.reading import CellReading, CellShares, Contents, Estimates, Reading
+from discreet.mechanisms.noise import LAWS, law_named
+from discreet.mechanisms.noisy_counts import NoisyCounts
+from discreet.mechanisms.reading import CellReading, CellShares, ColumnShares, Contents, Estimates, Reading
 from discreet.mechanisms.tree import Consistent, Tree, chosen_levels, node_counts, predicted_error
-from discreet.privacy import Budget, Code, Guarantee, Relation
+from discreet.privacy import Code, Guarantee, Relation
 
 _MOST_COLUMNS = 60  # of an array, up to 64
 _MOST_LISTED = 1 << 22
 _MOST_DIVIDED = 1 << 22
+_MOST_SPREAD = 1 << 16
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class HierarchicalHistogram(NoisyCounts):
     r"""Add independent discrete noise to the counts of the nodes of a tree, and draw records from what fits them best.
@@ -85,14 +89,14 @@ class HierarchicalHistogram(NoisyCounts):
     def __post_init__(self) -> None:
         finite_cells(self.domain, self.name)
         _check_columns(self.domain)
-        object.__setattr__(self, "levels", _levels(self.levels, deepest=Tree.of(self.domain).depth))
+        object.__setattr__(self, "levels", _levels(self.levels, deepest=Tree.from_domain(self.domain).depth))
         super().__post_init__()
 
     @cached_property
     def projector(self) -> Consistent:  # type: ignore[override]  # of leaves, not of cells
         """The consistent counts of the tree's leaves."""
         measured = cast("tuple[int, ...]", self.levels)
-        return Consistent(Tree.of(self.domain).down_to(max(measured, default=0)), measured, self.records)
+        return Consistent(Tree.from_domain(self.domain).down_to(max(measured, default=0)), measured, self.records)
 
     @property
     def _length(self) -> int:
@@ -103,12 +107,9 @@ class HierarchicalHistogram(NoisyCounts):
         return len(self.projector.measured)
 
     def _counts(self, x: Counts) -> CellCounts:
-        return self._node_counts(x.records, x.frequencies)
-
-    def _node_counts(self, records: Records, weights: Any) -> CellCounts:
         """Return the counts of the nodes of the measured levels, one level after the other."""
         tree, measured = self.projector.tree, self.projector.measured
-        leaves = np.bincount(tree.leaf_of(records), weights=weights, minlength=tree.nodes(tree.depth))
+        leaves = np.bincount(tree.leaf_of(x.records), weights=x.frequencies, minlength=tree.nodes(tree.depth))
         return node_counts(tree, measured, leaves.astype(np.float64))
 
     def reading(self, y: CellCounts, *, n: int) -> Reading:
@@ -124,14 +125,6 @@ class HierarchicalHistogram(NoisyCounts):
             sampling=self.sampling,
             consistent=self.projector,
         )
-
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Return the probabilities that the table's expected counts with one draw of noise are turned into."""
-        noise = self.law.approximate(self.scale, self._length, rng=rng)
-        leaves = self.probabilities(self._node_counts(support, self.records * shares) + noise)
-        leaf = self.projector.tree.leaf_of(support)
-        held = leaves[leaf] / np.bincount(leaf, minlength=len(leaves))[leaf]  # all cells, or some that stand for them
-        return np.append(held, max(0.0, 1.0 - held.sum()))
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T9 for a table of ``n`` records."""
@@ -163,36 +156,31 @@ class HierarchicalHistogram(NoisyCounts):
         )
 
     @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> Self:
+    def _solution(cls, search: Search) -> Any:
         """Solve for the least scale; choose the levels, and the noise, with the least predicted error."""
-        require_known(cls, fixed)
-        scale, noise, levels = fixed.pop("scale", None), fixed.pop("noise", None), fixed.pop("levels", None)
+        domain, noise = search.domain, search.parameters.get("noise")
         _check_columns(domain)
-        tree = Tree.of(domain)
+        tree = Tree.from_domain(domain)
 
-        def solved(law: str, chosen: Any, given: float | None = None) -> HierarchicalHistogram:
-            def make(law: str, value: float) -> HierarchicalHistogram:
-                return cls(domain=domain, records=n, scale=value, noise=law, levels=chosen, **fixed)
-
-            return solve_scale(make, budget, n=n, group=group, laws=(law,), scale=given)
-
-        def best(law: str) -> HierarchicalHistogram:
-            if levels is not None or tree.depth == 0:
-                return solved(law, levels, scale)
-            ends = [solved(law, tuple(range(1, count + 1))).scale for count in (1, tree.depth)]
-            return solved(law, chosen_levels(domain, n, law_named(law), ends), scale)
+        def best(law: str) -> Any:
+            own = search.with_parameters(noise=law)
+            if search.parameters.get("levels") is None and tree.depth > 0:
+                ends = [
+                    least_scale(own.with_parameters(scale=None, levels=tuple(range(1, count + 1)))).scale
+                    for count in (1, tree.depth)
+                ]
+                own = own.with_parameters(levels=chosen_levels(domain, search.n, law_named(law), ends))
+            return least_scale(own)
 
         options, refusals = [], []
-        for law in cls._laws() if noise is None else (noise,):
+        for law in LAWS if noise is None else (noise,):
             try:
                 options.append(best(law))
             except Infeasible as refusal:
                 refusals.append(refusal)
         if not options:
             raise refusals[-1]
-        return cast(Self, min(options, key=lambda m: m.forecast(n).lost))
+        return min(options, key=lambda mechanism: mechanism.forecast(search.n).lost)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,6 +195,21 @@ class _TreeReading(CellReading):
         tree = self.mechanism.projector.tree
         leaves = tree.in_order()
         return _LeafShares(self.mechanism.probabilities(self.y)[leaves], self.mechanism.sampling, tree, leaves)
+
+    def column_shares(self, *, rng: np.random.Generator) -> list[ColumnShares]:
+        """Return each column's shares, uniform within the leaves; of many codes, eight stand for a leaf's."""
+        tree, shares = self.mechanism.projector.tree, self.mechanism.probabilities(self.y)
+        held, columns = np.flatnonzero(shares), list[ColumnShares]()
+        blocks = np.unravel_index(held, tree.shape(tree.depth))
+        for edges, block in zip(tree.edges(tree.depth), blocks, strict=True):
+            widths = np.diff(edges)
+            mass = np.bincount(block, weights=shares[held], minlength=len(widths)).astype(np.float64)
+            if edges[-1] <= _MOST_SPREAD:
+                columns.append((np.arange(edges[-1]), np.repeat(mass / widths, widths)))
+            else:
+                codes = edges[:-1, None] + (widths[:, None] * np.arange(1, 16, 2)) // 16
+                columns.append((codes.ravel(), np.repeat(mass / 8.0, 8)))
+        return columns
 
     def estimates(self) -> Estimates:
         """Return the best linear unbiased estimates of the cells' counts, which may be negative, and their errors.

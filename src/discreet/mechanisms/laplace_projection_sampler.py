@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
+from discreet._core.boundary import sealed
 from discreet._core.checks import positive_size, real
 from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.noisy_counts import NoisyCounts, projection_error
 from discreet.mechanisms.projections import L1
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class LaplaceProjectionSampler(NoisyCounts):
     r"""Add discrete Laplace noise to every count, project onto the simplex in L1, and draw any number of records.

@@ -135,7 +135,7 @@ class Within:
     line: Floats
 
     @classmethod
-    def of(cls, merged: Integers, shares: Floats) -> Within:
+    def from_merged(cls, merged: Integers, shares: Floats) -> Within:
         """Return the cells of a column by its merged cells; ``shares`` of each merged cell sum to one."""
         order = np.argsort(merged, kind="stable")
         ends = np.cumsum(shares[order])
@@ -274,7 +274,7 @@ def fitted(
     """
     if not smooth:
         return np.ones(1), [one[:, None] / one.sum() for one in ones]
-    fit = _Fit.of(ones)
+    fit = _Fit.from_shares(ones)
     classes = min(_MOST, max(_FEWEST, len(fit.own) // 2))
     shares = np.full(classes, 1.0 / classes)
     inside = fit.normal((fit.own[:, None] + _LEAST) * np.exp(0.5 * rng.normal(size=(len(fit.own), classes))))
@@ -298,7 +298,7 @@ class _Fit:
     own: Floats
 
     @classmethod
-    def of(cls, ones: Sequence[Floats]) -> _Fit:
+    def from_shares(cls, ones: Sequence[Floats]) -> _Fit:
         return cls([0, *np.cumsum([len(one) for one in ones]).tolist()], np.concatenate(list(ones)))
 
     def normal(self, values: Floats) -> Floats:

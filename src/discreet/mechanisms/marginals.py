@@ -6,7 +6,7 @@ Theory and proofs: docs/theory/marginals.md (theorem T20).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -14,13 +14,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice, integer, positive_size
 from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError
-from discreet._core.numeric import least_integer, least_real, log_ratio
+from discreet._core.numeric import log_ratio
 from discreet._core.random import seeded
 from discreet._core.text import as_written
-from discreet.domain import Counts, Domain, Records
-from discreet.domain.records import Commonness, Parts, inner_half
+from discreet.domain import Commonness, Counts, Domain, Parts, Records, inner_half
 from discreet.mechanisms.base import (
     NEIGHBOURS,
     CellCounts,
@@ -28,11 +28,10 @@ from discreet.mechanisms.base import (
     LabelledTables,
     Outputs,
     PartsMechanism,
-    feasible,
     listed,
-    require_known,
     require_relation,
 )
+from discreet.mechanisms.calibration import THRESHOLD, Free, Search, require_budget
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.latent_classes import Pair, StratumShares
 from discreet.mechanisms.likelihood import NoisyCellCounts, NoisyTree, NoLikelihood
@@ -44,6 +43,7 @@ from discreet.mechanisms.reading import (
     READING_ONLY,
     SAMPLINGS,
     CellShares,
+    ColumnShares,
     Contents,
     Estimates,
     Outcome,
@@ -65,7 +65,6 @@ from discreet.mechanisms.wide_columns import (
 )
 from discreet.mechanisms.wide_facts import (
     MOST_CELLS,
-    MOST_THRESHOLD,
     MOST_UNITS,
     WideFacts,
     check_columns,
@@ -74,14 +73,23 @@ from discreet.mechanisms.wide_facts import (
     worked_on,
     worth_measuring,
 )
-from discreet.privacy import Budget, Code, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
-from discreet.privacy.noise import ThresholdedGaussian
+from discreet.privacy import (
+    Budget,
+    Code,
+    ConstantProfile,
+    DiscreteGaussianPair,
+    Guarantee,
+    Profile,
+    Relation,
+    ThresholdedGaussian,
+)
 
 _LEAST_SCALE = 9.0  # below, sums of noise are not noise of a larger scale to within 1e-300
 _UNITS_EACH = 40  # units per table that may be measured
 _INVENTED = 128  # labels drawn for an invented table, of which not all are held
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class Marginals(WideFacts, PartsMechanism):
     r"""Measure all one-way tables and the two-way tables worth their noise, fit a graphical model, draw any number.
@@ -100,6 +108,7 @@ class Marginals(WideFacts, PartsMechanism):
         ``q^2`` units has noise of scale ``scale / q`` in effect.
     units : int
         Units of measurement in all. What was released decides which table gets them, never how many are spent.
+        ``calibrated`` takes 40 for each table that may be measured, unless they are given.
     workload : str or tuple of str, optional
         Which two-way tables matter: ``"age*income"`` is one of them, ``"income"`` all with that column; several with
         commas between. By default all. The others are not measured.
@@ -174,7 +183,8 @@ class Marginals(WideFacts, PartsMechanism):
     tables: int | None = field(default=None, metadata=READING_ONLY)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", _on_grid(GAUSSIAN.checked(self.scale)))
+        # a multiple of 2^-10, whose multiples by small integers are exact in floats
+        object.__setattr__(self, "scale", math.ceil(GAUSSIAN.checked(self.scale) * 1024.0) / 1024.0)
         if self.scale < _LEAST_SCALE:
             raise ParameterError(f"scale must be at least {as_written(_LEAST_SCALE)}, got {as_written(self.scale)}")
         choice("sampling", self.sampling, SAMPLINGS)
@@ -420,93 +430,48 @@ class Marginals(WideFacts, PartsMechanism):
         counted = counts if nodes is None else nodes.sums(counts)
         return OneWay(counted + np.rint(self.usual_errors[i] * noise), 1.0, nodes).shares(float(n))
 
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Return probabilities of the support whose one-way tables are those of the table with one draw of noise."""
-        weights = np.maximum(shares, 1e-9 / len(shares))
-        made, _ = self._invented(n)
-        places, targets = [], []
-        for i, codes in enumerate(support.columns):
-            place = np.unique(codes.astype(str), return_inverse=True)[1] if i in self.open else codes.astype(np.int64)
-            held = np.bincount(place, weights=shares, minlength=self.sizes[i]).astype(np.float64)
-            places.append(place)
-            targets.append(made._target(i, held, n, self.threshold if i in self.open else None, rng))
-        for _ in range(1 if len(targets) == 1 else 10):
-            for i in sorted(range(len(targets)), key=self.open.__contains__):
-                found = np.bincount(places[i], weights=weights, minlength=len(targets[i]))
-                weights = weights * (targets[i] / np.maximum(found, 1e-300))[places[i]]
-        return np.append(weights, max(0.0, 1.0 - weights.sum()))
-
-    def _target(self, i: int, held: Floats, n: int, threshold: int | None, rng: np.random.Generator) -> Floats:
-        """Return a column's probabilities after one draw of noise.
-
-        Of open labels, those below the threshold have none: their records have labels that the table has none of. Where
-        the support has no such labels, the rarest tenth of those that are lost stands for them.
-        """
-        if threshold is None:
-            return self._noisy(i, held, n, rng.normal(size=self.lengths[i]))
-        kept, new = n * held >= threshold, held == 0.0
-        if not new.any():
-            rarest = np.argsort(held)
-            new[rarest[np.cumsum(held[rarest]) <= 0.1 * held[~kept].sum()]] = True
-        cells = np.append(held[kept], held[~kept].sum())
-        noisy = self._noisy(i, cells, n, rng.normal(size=len(cells)))
-        target = np.where(new, noisy[-1] / max(1, int(new.sum())), 0.0)
-        target[kept] = noisy[:-1]
-        return target
-
     # -- calibration --------------------------------------------------------------------------------------------
 
     @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> Self:
+    def _solution(cls, search: Search) -> Any:
         """Solve for the least scale; without ``units``, 40 for each table that may be measured."""
-        require_known(cls, fixed, "relation")
+        budget, domain, given = search.budget, search.domain, search.parameters
         check_columns(domain)
-        scale, threshold, labelled_columns = fixed.pop("scale", None), fixed.get("threshold"), len(open_columns(domain))
-        tables = len(domain.columns) + len(worked_on(domain, items_of(fixed.get("workload"))))
-        relation = Relation(name=fixed.pop("relation", "replacement"), group=group)
-        own = {"units": _UNITS_EACH * tables, **fixed}
+        labelled_columns, tables = len(open_columns(domain)), len(domain.columns)
+        tables += len(worked_on(domain, items_of(given.get("workload"))))
+        own = {"units": _UNITS_EACH * tables, **given}
         if labelled_columns:
             units = integer("units", own["units"], least=1, most=MOST_UNITS)
             own = {"threshold": 2, "label_units": label_units(units, labelled_columns), **own}
+        search = replace(search, parameters=own)
+        if "scale" not in given:
+            if budget.delta == 0.0:
+                raise Infeasible(f"{budget} with gaussian noise", {"delta >=": 1e-12})
+            part = budget.delta / (2 if labelled_columns else 1)  # for the noisy counts by themselves
 
-        def make(value: float) -> Any:
-            return cls(domain=domain, records=n, scale=value, **own)
+            def excess(scale: float) -> float:
+                noise = search.mechanism(scale=scale)._noise(search.relation, search.n)
+                return log_ratio(noise.delta(budget.epsilon), part)
 
-        if scale is None:
-            scale = _least_scale(make, budget, relation, n, parts=2 if labelled_columns else 1)
-        made: Self = make(scale)
+            least = Free("scale", _LEAST_SCALE, GAUSSIAN.largest_scale).solution(excess)
+            search = search.with_parameters(scale=least or GAUSSIAN.largest_scale)
+        mechanism = search.mechanism()
         nearest: dict[str, float] = {}
-        asked = f"{budget} with noise of scale {as_written(made.scale)}"
-        if labelled_columns and (least := made._least_threshold(budget, relation, n)) is not None:
-            made = replace(made, threshold=threshold or least)
-            asked, nearest = f"{asked} and threshold {made.threshold:,}", {"threshold >=": least}
-        feasible(made.guarantee(relation, n=n), budget, asked, **nearest)
-        return made
+        asked = f"{budget} with noise of scale {as_written(mechanism.scale)}"
+        if labelled_columns and (least := mechanism._least_threshold(budget, search.relation, search.n)) is not None:
+            mechanism = replace(mechanism, threshold=given.get("threshold") or least)
+            asked, nearest = f"{asked} and threshold {mechanism.threshold:,}", {"threshold >=": least}
+        require_budget(mechanism.guarantee(search.relation, n=search.n), budget, asked, **nearest)
+        return mechanism
 
     def _least_threshold(self, budget: Budget, relation: Relation, n: int) -> int | None:
         """Return the least threshold that meets the budget, if one does."""
         noise = self._pair(relation, n)
         delta = noise.delta(budget.epsilon)
-        return least_integer(
-            lambda t: replace(self, threshold=t)._thresholded(noise).whole(delta) <= budget.delta, 2, MOST_THRESHOLD
+        least: int | None = THRESHOLD.solution(
+            lambda t: replace(self, threshold=t)._thresholded(noise).whole(delta) - budget.delta
         )
-
-
-def _least_scale(
-    make: Callable[[float], Marginals], budget: Budget, relation: Relation, n: int, *, parts: int
-) -> float:
-    """Return the least scale at which the noisy counts by themselves have no more than a part of delta."""
-    if budget.delta == 0.0:
-        raise Infeasible(f"{budget} with gaussian noise", {"delta >=": 1e-12})
-    found = least_real(
-        lambda value: log_ratio(make(value)._noise(relation, n).delta(budget.epsilon), budget.delta / parts),
-        _LEAST_SCALE,
-        GAUSSIAN.largest_scale,
-        relative=1e-6,
-    )
-    return GAUSSIAN.largest_scale if found is None else found
+        return least
 
 
 @dataclass(frozen=True, eq=False)
@@ -551,6 +516,18 @@ class _MarginalsReading(Reading):
             shares, block = model.strata(totals.column or 0, totals.group)
             first, blocks = [block], [other for other in blocks if other.columns != block.columns]
         return StratumShares(shares, made.sampling, model, tuple(first), tuple(blocks), self._labels)
+
+    def column_shares(self, *, rng: np.random.Generator) -> list[ColumnShares]:
+        """Return each column's shares by the measured tables, which the model follows; a new label has none."""
+        columns: list[ColumnShares] = []
+        for i, shares in enumerate(self.measured.column_shares()):
+            codes, known = np.arange(len(shares)), np.ones(len(shares), dtype=np.bool_)
+            if i in self.mechanism.open:
+                labels = self.made.domain.columns[self.mechanism.domain.names[i]].labels or ()
+                known[len(labels) - 1] = False
+                codes = np.array([*labels, None], dtype=object)[: len(known)]
+            columns.append((codes[known], shares[known]))
+        return columns
 
     def _populated(self, size: int, rng: np.random.Generator) -> Iterator[Records]:
         """Draw records of a population that the confidential table may be a sample of, given its noisy tables.
@@ -675,11 +652,6 @@ def _counted(cells: Integers, frequencies: Integers, size: int) -> Integers:
 def _score(counts: Integers, expected: Integers) -> int:
     """Return how many records independent columns would put elsewhere: ``g`` records change it by at most ``g``."""
     return int(np.maximum(0, counts - expected).sum())
-
-
-def _on_grid(scale: float) -> float:
-    """Return the scale rounded up to a multiple of 2^-10, whose multiples by small integers are exact in floats."""
-    return math.ceil(scale * 1024.0) / 1024.0
 
 
 def _steady(rows: int, size: int) -> Floats:

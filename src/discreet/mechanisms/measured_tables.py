@@ -11,9 +11,7 @@ import numpy as np
 
 from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.random import seeded
-from discreet.domain import Domain
-from discreet.domain.column import Column
-from discreet.domain.constraints import PublishedTotals
+from discreet.domain import Column, Domain, PublishedTotals
 from discreet.mechanisms.base import CellCounts
 from discreet.mechanisms.latent_classes import Block, LatentClasses, Pair, Table, Within, denoised, fitted
 from discreet.mechanisms.projections import nearest_probabilities
@@ -220,6 +218,12 @@ class MeasuredTables:
             found.append(Counted((i, j), cells, counts, np.full(len(counts), scale / q)))
         return found
 
+    def column_shares(self) -> list[Floats]:
+        """Return each column's probabilities: of merged cells by all tables, within them by its own."""
+        ones, two_way = self._estimated()
+        merged = zip(self.merged, self._combined(ones, two_way, self.held), ones, strict=True)
+        return [coarse[each.of] * _within(each, one.shares(self.held)) for each, coarse, one in merged]
+
     def model(self, rng: np.random.Generator) -> LatentClasses:
         """Return the model of all tables, on the cells of the domain."""
         made = self._made
@@ -310,7 +314,7 @@ class MeasuredTables:
         first = columns[0]
         if first not in self._by_cell:
             each = self.merged[first]
-            within = Within.of(each.of, _within(each, fine[first]))
+            within = Within.from_merged(each.of, _within(each, fine[first]))
             return Block((first,), (np.arange(each.count),), inside[first], within)
         codes = self._made.joint.get(columns, (np.arange(self._made.sizes[first]),))
         probabilities = np.ones((len(codes[0]), classes))

@@ -19,13 +19,17 @@ from discreet._core.checks import positive_size, real
 from discreet._core.random import locate
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, held_frequencies, numbered_cells, require_relation
-from discreet.mechanisms.drawn import DrawnMechanism, Looked
+from discreet.mechanisms.calibration import SIZE, Free, Search, one_solution
+from discreet.mechanisms.drawn import DrawnMechanism
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import DrawnFromCounts, Likelihood
 from discreet.privacy import Code, ConstantProfile, Guarantee, MixturePair, Profile, Relation
 
 UNIT = 1 << 32
 """The probability of a uniform cell is a multiple of ``1 / UNIT``."""
+
+MIXING = Free("mixing", 1e-12, 1.0)
+"""The probability of a uniform cell, as it is solved for."""
 
 _BLOCK = 1 << 17
 
@@ -123,7 +127,7 @@ class Mixture(DrawnMechanism):
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return ``mixing``."""
         remedies = helpful(self.domain, "cells", "columns", "size", "epsilon", "delta", size=self.size == 1)
-        return Forecast(lost=self.mixing, lost_is="expectation", lost_to="uniform", remedies=remedies)
+        return Forecast(lost=self.mixing, lost_is="expectation", lost_to="uniform", rest="uniform", remedies=remedies)
 
     def likelihood(self) -> Likelihood:
         """Return the factor ``((1-q) c / n + q / k)^z`` of each cell."""
@@ -136,10 +140,7 @@ class Mixture(DrawnMechanism):
 
         return DrawnFromCounts(log_weight=log_weight)
 
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Return the mixture itself."""
-        return mixed(shares, self.mixing, numbered_cells(self.domain, self.name))
-
     @classmethod
-    def _looked(cls, domain: Domain) -> Looked:
-        return Looked((1e-12, 1.0), usual=1.0)
+    def _solution(cls, search: Search) -> Any:
+        """Solve for the least mixing at a size, or for the largest size at a mixing."""
+        return one_solution(search, SIZE, MIXING)

@@ -63,8 +63,11 @@ class NoiseLaw(ABC):
         count : int
             Number of draws.
         rng : numpy.random.Generator
-            A secure generator selects OpenDP's sampler, fed by the operating system; any other one feeds ours.
+            A secure generator selects OpenDP's sampler, fed by the operating system; any other one feeds ours. That of
+            a forecast selects quick draws of nearly the same law.
         """
+        if getattr(rng, "approximate", False):
+            return self.approximate(scale, count, rng=rng)
         if isinstance(rng, SecureGenerator):
             return self._secure(scale, count)
         draws, exact = ExactDraws(rng), Fraction(scale)

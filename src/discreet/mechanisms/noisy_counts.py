@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from discreet._core.arrays import Floats
 from discreet._core.checks import choice, positive_size
-from discreet._core.errors import Infeasible, ParameterError
-from discreet._core.numeric import least_real, written
-from discreet._core.text import as_written
-from discreet.domain import Commonness, Counts, Domain, Records
+from discreet._core.errors import ParameterError
+from discreet.domain import Commonness, Counts, Domain
 from discreet.mechanisms.base import (
     NEIGHBOURS,
     CellCounts,
     Mechanism,
     Outputs,
-    feasible,
     listed,
-    require_known,
     require_made_for,
     require_relation,
 )
+from discreet.mechanisms.calibration import Search, least_scale
 from discreet.mechanisms.cells import Cells, OwnCells
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
-from discreet.mechanisms.noise import LAWS, NoiseLaw, law_named
+from discreet.mechanisms.noise import NoiseLaw, law_named
 from discreet.mechanisms.projections import Projection
 from discreet.mechanisms.reading import (
     READING_ONLY,
@@ -44,8 +39,7 @@ from discreet.mechanisms.reading import (
     Reading,
     Sampling,
 )
-from discreet.privacy import Budget, Code, ConstantProfile, Guarantee, Profile, Relation
-from discreet.privacy.guarantee import RelationName
+from discreet.privacy import Code, ConstantProfile, Guarantee, Profile, Relation
 
 if TYPE_CHECKING:
     from discreet.mechanisms.likelihood import NoisyCellCounts
@@ -91,7 +85,7 @@ class NoisyCounts(Mechanism):
     @cached_property
     def cells(self) -> Cells:
         """What noise is added to."""
-        return OwnCells.of(self.domain, self.name)
+        return OwnCells.from_domain(self.domain, self.name)
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
         """Return the noisy counts of all cells, an int64 array of shape ``(cells,)``."""
@@ -176,13 +170,6 @@ class NoisyCounts(Mechanism):
 
     # -- what can be said beforehand ----------------------------------------------------------------------------
 
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Return the probabilities that the table's expected counts with one draw of noise are turned into."""
-        expected = np.bincount(self.cells.cell_of(support), weights=n * shares, minlength=self.cells.count)
-        noise = self.law.approximate(self.scale, self.cells.count, rng=rng)
-        held = self.cells.shares_on(support, self.probabilities(np.rint(expected).astype(np.int64) + noise))
-        return np.append(held, max(0.0, 1.0 - held.sum()))
-
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return a bound on the expected total variation from the table's shares: ``(k E|Z| + sqrt(k) s) / (2n)``.
 
@@ -201,26 +188,9 @@ class NoisyCounts(Mechanism):
     # -- calibration --------------------------------------------------------------------------------------------
 
     @classmethod
-    def _laws(cls) -> tuple[str, ...]:
-        """Return the laws of noise that it may have: the one that it fixes, or all."""
-        own = cls.__dataclass_fields__["noise"]
-        return tuple(LAWS) if own.init else (str(own.default),)
-
-    @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> Self:
+    def _solution(cls, search: Search) -> Any:
         """Solve for the least scale; without ``noise``, take the law with the smaller mean absolute noise."""
-        require_known(cls, fixed)
-        scale, noise = fixed.pop("scale", None), fixed.pop("noise", None)
-        laws = cls._laws() if noise is None else (noise,)
-        fixes_noise = cls._laws() != tuple(LAWS)
-
-        def make(law: str, value: float) -> NoisyCounts:
-            own = fixed if fixes_noise else {**fixed, "noise": law}
-            return cls(domain=domain, records=n, scale=value, **own)
-
-        return cast(Self, solve_scale(make, budget, n=n, group=group, laws=laws, scale=scale))
+        return least_scale(search)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,19 +212,6 @@ class NoisyReading(CellReading):
         return Estimates(records, np.asarray(self.y, dtype=np.float64), np.full(cells.count, error))
 
 
-@dataclass(frozen=True)
-class BareNoise:
-    """Noise on the counts of two cells or more, and what is promised of it: no table, no reading."""
-
-    noise: str
-    scale: float
-
-    def guarantee(self, relation: Relation, *, n: int) -> Guarantee:
-        """Return the theorem for a table of ``n`` records."""
-        profile = law_named(self.noise).profile(self.scale, group=min(relation.group, n), counts=2)
-        return Guarantee.proved(profile, relation=relation, n=n, theorem="T6", chosen=("noise",))
-
-
 def projection_error(law: NoiseLaw, scale: float, *, cells: int, total: int) -> float:
     """Return a bound on the expected total variation between an L1 projection of noisy counts and the true shares.
 
@@ -262,75 +219,3 @@ def projection_error(law: NoiseLaw, scale: float, *, cells: int, total: int) -> 
     """
     noise = cells * law.mean_absolute(scale) + math.sqrt(cells) * law.standard_deviation(scale)
     return min(1.0, 0.5 * noise / total)
-
-
-Solved = TypeVar("Solved", bound=NoisyCounts | BareNoise)
-
-
-def _pure(make: Callable[[str, float], Solved], law: str, epsilon: float, between: Relation, n: int) -> Solved | None:
-    """Return the mechanism of the least scale with a pure epsilon, the papers' own: compared exactly.
-
-    The pure epsilon is a rational number divided by the scale, so the least scale is the float next above a quotient.
-    """
-    at_one = Fraction(make(law, 1.0).guarantee(between, n=n).profile.pure)
-    exact = at_one / written(epsilon) if epsilon > 0.0 else Fraction(2**60 if at_one else 0)
-    least = max(2.0**-10, _float_from(exact))
-    return make(law, least) if least <= law_named(law).largest_scale else None
-
-
-def _float_from(exact: Fraction) -> float:
-    """Return the least float whose binary value is at least a number: the kernel draws with that value."""
-    nearest = float(exact)
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
-
-
-def solve_scale(
-    make: Callable[[str, float], Solved],
-    budget: Budget,
-    *,
-    n: int,
-    group: int,
-    laws: Sequence[str],
-    scale: float | None,
-    relation: RelationName = "replacement",
-) -> Solved:
-    """Solve for the least scale of the noise, of the law with the smaller mean absolute noise where there is a choice.
-
-    Raises Infeasible with the nearest numbers that meet the budget.
-
-    ``make``: ``make(noise, scale)``.
-    ``budget``: what may be spent.
-    ``n``, ``group``: numbers of records, and of records a privacy unit holds.
-    ``laws``: to choose from.
-    ``scale``: the scale where it is given, with the first of the laws.
-    ``relation``, {"replacement", "add-remove"}: between which tables the budget is to hold.
-    """
-    between = Relation(name=relation, group=group)
-
-    def solved(law: str) -> Solved | None:
-        if budget.delta == 0.0:
-            return _pure(make, law, budget.epsilon, between, n) if law_named(law).pure else None
-        found = least_real(
-            lambda value: make(law, value).guarantee(between, n=n)._excess(budget),
-            2.0**-10,
-            law_named(law).largest_scale,
-            relative=1e-9,
-        )
-        return None if found is None else make(law, found)
-
-    if scale is not None:
-        mechanism = make(laws[0], scale)
-        guarantee = mechanism.guarantee(between, n=n)
-        if not guarantee.meets(budget):
-            best = solved(laws[0])
-            stated: dict[str, float] = {} if best is None else {"scale >=": best.scale}
-            feasible(guarantee, budget, f"{budget} with {laws[0]} noise of scale {as_written(scale)}", **stated)
-        return mechanism
-    options = [m for m in map(solved, laws) if m is not None]
-    if not options:
-        most = [make(law, law_named(law).largest_scale).guarantee(between, n=n) for law in laws]
-        nearest = {"delta >=": max(1e-12, min(g.delta(budget.epsilon) for g in most))}
-        if np.isfinite(epsilon := min(g.epsilon(budget.delta) for g in most)):
-            nearest["epsilon >="] = epsilon
-        raise Infeasible(f"{budget} with {' or '.join(laws)} noise", nearest)
-    return min(options, key=lambda m: law_named(m.noise).mean_absolute(m.scale))

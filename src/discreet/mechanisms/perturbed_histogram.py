@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice
 from discreet._core.errors import ParameterError
-from discreet.domain import Domain
+from discreet.mechanisms.calibration import Search, least_scale
 from discreet.mechanisms.cells import OwnCells
 from discreet.mechanisms.noisy_counts import NoisyCounts
 from discreet.mechanisms.projections import PROJECTIONS, W1, Projection
 from discreet.mechanisms.reading import READING_ONLY
-from discreet.privacy import Budget
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class PerturbedHistogram(NoisyCounts):
     r"""Add independent discrete noise to the count of every cell, and draw any number of records from the result.
@@ -33,7 +34,7 @@ class PerturbedHistogram(NoisyCounts):
         Of the noise, in records: ``P(z)`` is proportional to ``e^(-|z|/scale)`` (laplace) or
         ``e^(-z^2/(2 scale^2))`` (gaussian).
     noise : {"laplace", "gaussian"}
-        Which.
+        Which. ``calibrated`` takes the one with the smaller mean absolute noise unless one is given.
     projection : {"clip", "simplex", "l1", "w1", "bounded-lipschitz"}
         How noisy counts become probabilities, in public: clip at zero and normalise (the papers' way), Euclidean or L1
         projection onto the simplex, Wasserstein-1 projection on the line (one ordered column without nulls), or
@@ -82,11 +83,9 @@ class PerturbedHistogram(NoisyCounts):
         return PROJECTIONS[self.projection](self.cells, self.records)
 
     @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> Self:
-        """Solve for the least scale; without ``noise``, take the law with the smaller mean absolute noise."""
-        if "projection" not in fixed:
-            on_a_line = W1.unsuited(OwnCells.of(domain, cls.name)) is None
-            fixed["projection"] = W1.name if on_a_line else "simplex"
-        return super().calibrated(budget, domain=domain, n=n, size=size, group=group, **fixed)
+    def _solution(cls, search: Search) -> Any:
+        """Solve for the least scale, with the projection that suits the domain unless one is given."""
+        if "projection" not in search.parameters:
+            on_a_line = W1.unsuited(OwnCells.from_domain(search.domain, cls.name)) is None
+            search = search.with_parameters(projection=W1.name if on_a_line else "simplex")
+        return least_scale(search)

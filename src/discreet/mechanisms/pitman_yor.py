@@ -12,7 +12,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.arrays import Integers
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import LawNotAvailable, ParameterError
 from discreet._core.numeric import log_rising
@@ -22,12 +23,10 @@ from discreet.mechanisms.drawn import held_cells
 from discreet.mechanisms.forecast import Forecast, helpful
 from discreet.mechanisms.likelihood import ContinuedUrn
 from discreet.mechanisms.urn import BLOCK, UNIT, PitmanYorUrn, draw_blocks, moved_mass, records_of
-from discreet.privacy import Code, ConstantProfile, Guarantee, Profile, Relation
-from discreet.privacy.guarantee import Kind
-from discreet.privacy.instance import HeldTable
-from discreet.privacy.pitman_yor import PitmanYorPairs
+from discreet.privacy import Code, ConstantProfile, Guarantee, HeldTable, Kind, PitmanYorPairs, Profile, Relation
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class PitmanYor(PitmanYorUrn):
     r"""Release ``size`` draws from the posterior predictive of a Pitman-Yor process prior.
@@ -44,7 +43,7 @@ class PitmanYor(PitmanYorUrn):
         Number of records to release, ``m``, 1 to 1e10.
     strength : float
         ``theta``, above ``-discount``, and above 0 when the discount is 0; at most 2^40. Rounded up to a multiple of
-        2^-20, which the kernel draws with.
+        2^-20, which the kernel draws with. ``calibrated`` takes 1 where neither it nor a size is given.
     discount : float
         ``sigma`` in ``[0, 1)``; rounded to the nearest multiple of 2^-20. 0 is the Dirichlet process. Below 0 the
         release is :class:`DirichletMultinomial` with prior ``|discount|``, on a finite domain.
@@ -257,17 +256,11 @@ class PitmanYor(PitmanYorUrn):
             lost=self._expected_new(n, like),
             lost_is="prediction",
             lost_to="prior",
+            rest="base",
+            urn=n + self.strength,
             worst=self._most_new(n),
             remedies=helpful(self.domain, "discount", "size", "delta", size=self.size == 1, discount=not self.discount),
         )
-
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Draw the posterior weights of the held values; each is taken to be one value, held ``n`` times its share."""
-        held = n * shares
-        old = np.where(held > 0.0, np.maximum(held - self.discount, 1e-9), 0.0)
-        gammas = rng.standard_gamma(np.append(old, max(0.0, self.strength + n - old.sum())))
-        weights: Floats = gammas / gammas.sum()
-        return weights
 
 
 def guarantee_named(mechanism: Mechanism, theorem: str, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:

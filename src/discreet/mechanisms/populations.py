@@ -17,21 +17,15 @@ import numpy as np
 from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import real, unfit
 from discreet._core.errors import DiscreetError, ParameterError
-from discreet._core.random import seeded
+from discreet._core.random import approximate, seeded
 from discreet._core.text import counted
-from discreet.domain import Domain, Records
-from discreet.domain.records import Parts, Units, invented_records
-from discreet.evolution import API
-from discreet.evolution.api import NamedAPI
-from discreet.evolution.table import api_from
-from discreet.mechanisms.noisy_counts import solve_scale
-from discreet.mechanisms.stability import solve_threshold
+from discreet.domain import Counts, Domain, Parts, Records, Units, invented_records
+from discreet.evolution import API, NamedAPI, api_from
+from discreet.mechanisms.calibration import Search, least_scale, least_threshold
 from discreet.papers import pe25
-from discreet.privacy import Budget
-from discreet.privacy.guarantee import RelationName
 
 if TYPE_CHECKING:
-    from discreet.evolution.neighbours import Voters
+    from discreet.evolution import Voters
 
 
 _ROUNDS = 4  # of draws until each label has its members; those still missing get their label written over
@@ -152,7 +146,7 @@ class Embedded:
         self._kept: list[Voters] | None = None
 
     def __iter__(self) -> Iterator[Voters]:
-        from discreet.evolution.neighbours import Voters
+        from discreet.evolution import Voters
 
         if self._kept is not None:
             yield from self._kept
@@ -288,9 +282,9 @@ def displacement(mechanism: Any) -> float:
         points = small.embedded(held)
         moved = []
         for seed in range(_DRAWS):
-            rng = seeded(seed)
+            rng = approximate(seed)
             frequencies = rng.multinomial(records, np.full(_HELD, 1.0 / _HELD))
-            candidates, shares = small.foreseen(held, frequencies, rng=rng)
+            candidates, shares = small.evolved(Counts(records=held, frequencies=frequencies), rng=rng)
             moved.append(_dyadic(small.embedded(candidates), shares, points, frequencies / records))
         logs.append(math.log(max(1e-300, float(np.mean(moved)))))
     return math.exp(sum(logs) / len(logs))
@@ -323,43 +317,33 @@ _MOST_PROJECTED = 1 << 15  # candidates per step where none are asked for: their
 _MOST_COORDINATES = 64  # up to which steps are chosen by trying them out
 
 
-@dataclass(frozen=True, kw_only=True)
-class Calibration:
+@dataclass(frozen=True)
+class EvolutionSearch:
     """The search for the parameters of an evolution that meet a budget.
 
-    ``kind``: its class.
-    ``own``: the parameters that are fixed.
+    ``named``: whether the API was asked for by name.
     """
 
-    kind: Any
-
-    budget: Budget
-    domain: Domain
-    n: int
-    group: int
-    relation: RelationName
-    scale: float | None
-    threshold: int | None
+    search: Search
     named: bool
-    own: dict[str, Any]
 
-    def chosen(self) -> Any:
+    def solution(self) -> Any:
         """Return the evolution with what is free chosen."""
-        steps, population = self.own.get("steps"), self.own.get("population")
-        theory = pe25.usable_steps(self.n, self.budget.epsilon)
-        varied = "variant" not in self.own and self.own.get("noise", "gaussian") == "gaussian"
-        api = self.own["api"]
+        n, domain, own = self.search.n, self.search.domain, self.search.parameters
+        steps, population, api = own.get("steps"), own.get("population"), own["api"]
+        theory = pe25.usable_steps(n, self.search.budget.epsilon)
+        gaussian = own.get("noise", "gaussian") == "gaussian"
         quick = api.quick and api.embed(api.random(1, rng=seeded(0))).shape[1] <= _MOST_COORDINATES
-        if not quick or self.own.get("variant") == "theoretical" or None not in (steps, population):
+        if not quick or own.get("variant") == "theoretical" or None not in (steps, population):
             return self.solved(Choice(theory if steps is None else steps, share=1.0))
         self.solved(Choice(1), population=1)._require_solver()
-        if steps is None and self.domain.size is not None:
+        if steps is None and domain.size is not None:
             once = self.solved(Choice(1, share=1.0))
-            if self.domain.size <= once.candidates:  # each cell is a candidate: more steps are more noise
+            if domain.size <= once.candidates:  # each cell is a candidate: more steps are more noise
                 return once
         listed = sorted({*STEPS, theory}) if steps is None else [steps]
-        voting = self.own.get("noise", "gaussian") == "gaussian" and not {"nearest", "unit_votes"} & self.own.keys()
-        start = Choice(0, nearest=NEAREST if voting else None)
+        voting = gaussian and not {"nearest", "unit_votes"} & own.keys()
+        start, varied = Choice(0, nearest=NEAREST if voting else None), gaussian and "variant" not in own
         return least_displaced(self.solved, start, listed, varied=varied, sized=population is None)
 
     def solved(self, choice: Choice, population: int | None = None) -> Any:
@@ -367,7 +351,7 @@ class Calibration:
         needed = (choice.steps, choice.nearest)
         if needed not in self._noise_for:
             self._noise_for[needed] = self._with_noise(*needed)
-        solved, population = self._noise_for[needed], self.own.get("population", population)
+        solved, population = self._noise_for[needed], self.search.parameters.get("population", population)
         if choice.variant is not None:
             solved = replace(solved, variant=choice.variant)
         if choice.steps == 0:
@@ -381,30 +365,20 @@ class Calibration:
 
     def _with_noise(self, steps: int, nearest: int | None) -> Any:
         """Return an evolution of a population of one, its noise solved for."""
-        own: dict[str, Any] = {**self.own, "steps": steps, "population": 1}
-        own |= {} if nearest is None else {"nearest": nearest}
-        noise = own.pop("noise", "gaussian")
-        shared: dict[str, Any] = {"n": self.n, "group": self.group, "scale": self.scale, "relation": self.relation}
-
-        def make(kind: Any, value: float, least: int = 0) -> Any:
-            return self.kind(domain=self.domain, records=self.n, scale=value, noise=kind, threshold=least, **own)
-
+        votes = {} if nearest is None else {"nearest": nearest}
+        search = self.search.with_parameters(steps=steps, population=1, **votes)
         if steps == 0:
-            return make("gaussian", 1.0)
+            return search.mechanism(noise="gaussian", scale=1.0, threshold=0)
+        noise = self.search.parameters.get("noise", "gaussian")
         if noise == "laplace":
-            return solve_threshold(
-                lambda value, least: make("laplace", value, least),
-                self.budget,
-                threshold=self.threshold,
-                composed=steps > 1,
-                **shared,
-            )
-        return replace(solve_scale(make, self.budget, laws=(noise,), **shared), threshold=self.threshold or 0)
+            return least_threshold(search, composed=steps > 1)
+        return least_scale(search.with_parameters(noise=noise))
 
     def _populated(self, solved: Any, population: int | None, share: float) -> Any:
         """Return an evolution with the theorem's finest scale and population where they are not given."""
-        each = min(solved.unit_votes, solved.nearest * self.group) if solved.unit_votes else solved.nearest
-        sigma, d = solved.scale / (self.n * math.sqrt(each)), len(self.domain.columns)  # as for one vote
+        n, group, d = self.search.n, self.search.relation.group, len(self.search.domain.columns)
+        each = min(solved.unit_votes, solved.nearest * group) if solved.unit_votes else solved.nearest
+        sigma = solved.scale / (n * math.sqrt(each))  # as for one vote
         if self.named and hasattr(solved.api, "alpha"):
             api = solved.api
             alpha = pe25.theorem_alpha(min(sigma, 0.5), dimension=d, diameter=api.diameter)

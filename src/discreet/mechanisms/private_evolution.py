@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 import numpy as np
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice, flag, integer, positive_size
 from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.random import public, seeded
-from discreet.domain import Commonness, Domain, Parts, Records
-from discreet.evolution import API
-from discreet.evolution.measured import EvolvedStep
-from discreet.mechanisms.base import NEIGHBOURS, CellCounts, KernelOutput, Votes, require_known
+from discreet.domain import Commonness, Counts, Domain, Parts, Records
+from discreet.evolution import API, EvolvedStep
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, KernelOutput, Votes
 from discreet.mechanisms.bounded_lipschitz import bounded_lipschitz_projection
+from discreet.mechanisms.calibration import Search
 from discreet.mechanisms.cells import nearest_of
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import NoLikelihood
@@ -29,8 +30,8 @@ from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
 from discreet.mechanisms.populations import (
     LARGEST,
     MOST_CANDIDATES,
-    Calibration,
     Embedded,
+    EvolutionSearch,
     Populations,
     check_fits,
     settled_api,
@@ -48,12 +49,19 @@ from discreet.mechanisms.reading import (
 )
 from discreet.mechanisms.sparse_transport import transport_available
 from discreet.mechanisms.steps import SteppedMechanism
-from discreet.privacy import Budget, Code, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
-from discreet.privacy.algebra import power
-from discreet.privacy.noise import ThresholdedLaplace
+from discreet.privacy import (
+    Code,
+    ConstantProfile,
+    DiscreteGaussianPair,
+    Guarantee,
+    Profile,
+    Relation,
+    ThresholdedLaplace,
+    power,
+)
 
 if TYPE_CHECKING:
-    from discreet.evolution.neighbours import Voters
+    from discreet.evolution import Voters
 
 Variant = Literal["projection", "practical", "theoretical"]
 
@@ -66,6 +74,7 @@ _BASE_DRAWS = 4096  # records that an invented table of continuous columns holds
 _MOST_WORK = 1 << 31  # distances of a prediction's step, times columns
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class PrivateEvolution(SteppedMechanism):
     r"""Let every confidential record vote for its nearest candidate, release noisy votes, vary the winners, repeat.
@@ -132,6 +141,16 @@ class PrivateEvolution(SteppedMechanism):
     others would be noise alone.
 
     Releases draw noise with OpenDP's exact samplers, so floating point costs nothing.
+
+    ``calibrated`` solves for the least scale, and takes what is free with the least predicted displacement. The steps
+    are chosen from 0, 1, 2, 3, 4, 6, 8 and the theory's ``max(1, ceil(2 log(n epsilon)))`` (PE25, section 6), by
+    evolutions on two invented tables; then the variant, and a quarter, half or all of the population of Theorem 4.1. A
+    record then votes for 4 candidates, with Gaussian noise. One step, with one vote, is taken where a finite domain has
+    no more cells than that has candidates. An API that takes long, or has more than 64 coordinates, is not tried out:
+    the theory's numbers are taken. For the noise found, a box or a ball asked for by name has the theorem's finest
+    scale ``alpha = D sigma^(1/max(d, 2))``. ``relation="add-remove"`` asks for that relation. The projection variant
+    takes a population of at most 32,768 candidates unless told otherwise: far above, probabilities are only near the
+    nearest, and take minutes.
 
     References
     ----------
@@ -279,7 +298,7 @@ class PrivateEvolution(SteppedMechanism):
 
     def _votes(self, table: Iterable[Voters], candidates: Records, step: int) -> CellCounts:
         """Return how many votes each candidate gets. Confidential."""
-        from discreet.evolution.neighbours import votes
+        from discreet.evolution import votes
 
         points = self._ahead(candidates, step) if self.lookahead else self._api.embed(candidates)
         groups = list(self._populations.groups(self._populations.labels(candidates)))
@@ -408,58 +427,16 @@ class PrivateEvolution(SteppedMechanism):
             "is not known which candidates the table's records could vote for. Take another mechanism for intervals"
         )
 
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Return the probabilities that an evolution on an invented table ends with.
-
-        With at most 2,048 candidates, whose noise is so much larger that it moves as much in all, and the noise of all
-        steps. Each candidate stands for the record of the support that is nearest to it.
-        """
-        short = self
-        if (share := max(1, _MOST_PREDICTED // self._api.variations_each()) / self.population) < 1.0:
-            louder = math.sqrt(share) if self.noise == "gaussian" else 1.0  # a threshold keeps its noise
-            scale = min(self.scale / louder, law_named(self.noise).largest_scale)
-            short = replace(self, population=max(1, round(share * self.population)), scale=scale)
-        some = np.flatnonzero(frequencies := rng.multinomial(self.records, shares / shares.sum()))
-        candidates, weights = short.foreseen(support.take(some), frequencies[some], rng=rng)
-        return np.append(np.bincount(self._nearest(support, candidates), weights, minlength=len(support)), 0.0)
-
-    def foreseen(self, held: Records, frequencies: CellCounts, *, rng: np.random.Generator) -> tuple[Records, Floats]:
-        """Return candidates with their probabilities after an evolution on an invented table, its noise approximate.
-
-        Parameters
-        ----------
-        held : Records
-            Public, distinct.
-        frequencies : ndarray of int64
-            How often the invented table has each.
-        rng : numpy.random.Generator
-            Source of the noise, in floating point, and of the candidates.
-        """
-        if not self.steps:
-            start = self._api.random(_BASE_DRAWS, rng=rng)
-            return start, np.full(len(start), 1.0 / len(start))
-        from discreet.evolution.neighbours import Voters
-
-        table = [Voters(self._api.embed(held), frequencies, labels=self._populations.labels(held))]
-        voted_for, released = replace(self, unit_votes=0), list[Votes]()
-        for step in range(self.steps):
-            candidates = self._candidates(released, rng=rng)
-            votes = voted_for._votes(table, candidates, step)
-            noisy = np.rint(votes + law_named(self.noise).approximate(self.scale, len(votes), rng=rng)).astype(np.int64)
-            if self.noise == "laplace":
-                noisy[(votes == 0) | (noisy < self.threshold)] = 0
-            released.append(Votes(candidates, noisy))
-        return released[-1].candidates, self.probabilities(released[-1])
+    def evolved(self, x: Counts, *, rng: np.random.Generator) -> tuple[Records, Floats]:
+        """Return candidates with their probabilities after an evolution on an invented table, where records vote."""
+        released = replace(self, unit_votes=0).kernel(x, rng=rng)
+        if released:
+            return released[-1].candidates, self.probabilities(released[-1])
+        return self._api.random(_BASE_DRAWS, rng=rng), np.full(_BASE_DRAWS, 1.0 / _BASE_DRAWS)
 
     def embedded(self, records: Records) -> Floats:
         """Return the points that the API says records are."""
         return self._api.embed(records)
-
-    def _nearest(self, support: Records, records: Records) -> CellCounts:
-        """Return the place of the nearest record of the support: the record's own cell where it holds all."""
-        if len(support) == self.domain.size:
-            return self.domain.flat(records)
-        return nearest_of(self._api.embed(support), norm=self._api.norm).nearest(self._api.embed(records))
 
     # -- law and guarantee --------------------------------------------------------------------------------------
 
@@ -547,7 +524,13 @@ class PrivateEvolution(SteppedMechanism):
             held = min(self.records, _BASE_DRAWS if self.domain.size is None else self.domain.size)
             coordinates = self._api.embed(self._api.random(1, rng=seeded(0))).shape[1]
             slow = held * min(self.candidates, _MOST_JUDGED) * coordinates > _MOST_WORK
+        # at most 2,048 candidates, whose noise is so much larger that it moves as much in all; records vote
+        share = min(1.0, max(1, _MOST_PREDICTED // self._api.variations_each()) / self.population)
+        louder = math.sqrt(share) if self.noise == "gaussian" else 1.0  # a threshold keeps its noise
+        scale = min(self.scale / louder, law_named(self.noise).largest_scale)
+        population = max(1, round(share * self.population))
         return Forecast(
+            stand_in=replace(self, population=population, scale=scale, unit_votes=0),
             lost=self._lost(n),
             lost_is="prediction",
             lost_to="displacement to candidates",
@@ -615,41 +598,14 @@ class PrivateEvolution(SteppedMechanism):
         return {**stated, "api": api}
 
     @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> PrivateEvolution:
-        """Solve for the least scale; take what is free with the least predicted displacement.
-
-        The steps are chosen from 0, 1, 2, 3, 4, 6, 8 and the theory's ``max(1, ceil(2 log(n epsilon)))`` (PE25, section
-        6), by evolutions on two invented tables; then the variant, and a quarter, half or all of the population of
-        Theorem 4.1. A record then votes for 4 candidates, with Gaussian noise. One step, with one vote, is taken where
-        a finite domain has no more cells than that has candidates. An API that takes long, or has more than 64
-        coordinates, is not tried out: the theory's numbers are taken. For the noise found, a box or a ball asked for by
-        name has the theorem's finest scale ``alpha = D sigma^(1/max(d, 2))``. ``relation="add-remove"`` asks for that
-        relation. The projection variant takes a population of at most 32,768 candidates unless told otherwise: far
-        above, probabilities are only near the nearest, and take minutes.
-        """
-        require_known(cls, fixed, "relation")
-        relation = fixed.pop("relation", "replacement")
-        scale, threshold = fixed.pop("scale", None), fixed.pop("threshold", None)
-        known = ("steps", "population", "noise", "variant", "nearest", "unit_votes", "by_label", "label_shares",
-                 "lookahead", "multiplicity", "sampling", "api")  # fmt: skip
-        own = {name: value for name in known if (value := fixed.pop(name, None)) is not None}
-        request = Calibration(
-            kind=cls,
-            budget=budget,
-            domain=domain,
-            n=n,
-            group=group,
-            relation=relation,
-            scale=scale,
-            threshold=threshold,
-            named=isinstance(own.get("api"), str),
-            own={**own, "api": settled_api(own.get("api", "table"), domain)},
-        )
-        solved: PrivateEvolution = request.chosen()
-        solved._require_solver()
-        return solved
+    def _solution(cls, search: Search) -> Any:
+        """Solve for the least scale; take what is free with the least predicted displacement."""
+        given = {name: value for name, value in search.parameters.items() if value is not None}
+        api = settled_api(given.get("api", "table"), search.domain)
+        named = isinstance(given.get("api"), str)
+        evolution = EvolutionSearch(replace(search, parameters={**given, "api": api}), named=named).solution()
+        evolution._require_solver()
+        return evolution
 
 
 @dataclass(frozen=True, eq=False)

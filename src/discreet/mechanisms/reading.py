@@ -13,8 +13,10 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet._core.arrays import Floats, Integers
+from discreet._core.boundary import sealed
 from discreet.domain import Domain, Records
 from discreet.privacy import Code
 
@@ -31,6 +33,9 @@ Sampling = Literal["iid", "stratified"]
 
 MOST_TABLES = 1_000
 """Tables of one release."""
+
+ColumnShares = tuple[npt.NDArray[Any], Floats]
+"""Codes of a column and the share of the records that has each; what they leave is of the base measure."""
 
 SAMPLINGS: tuple[Sampling, ...] = ("stratified", "iid")
 """How records are drawn from public probabilities. Stratified, the default, costs no privacy and has less error."""
@@ -158,6 +163,7 @@ READING_ONLY: Mapping[str, bool] = MappingProxyType({"reading only": True})
 """Metadata of a mechanism's field on which its private step does not depend, only what is made of the output."""
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class Contents:
     """What a release holds: public, and known before there is an output.
@@ -208,6 +214,7 @@ class Outcome(NamedTuple):
     pairs: Sequence[tuple[int, int]] | None = None
 
 
+@sealed
 class Reading(ABC):
     """All that may be made of a kernel's output: it holds the output and the public ``n``, never a table."""
 
@@ -218,6 +225,15 @@ class Reading(ABC):
     def cell_shares(self, *, rng: np.random.Generator) -> CellShares | None:
         """Return the cells that records are drawn from, by a model that may begin with draws; None where none are."""
         return None
+
+    def column_shares(self, *, rng: np.random.Generator) -> Sequence[ColumnShares] | None:
+        """Return how records are distributed in each column, for forecasts; None where these have to draw records."""
+        drawn = self.cell_shares(rng=rng)
+        if drawn is None:
+            return None
+        items = np.flatnonzero(drawn.weights)
+        shares = drawn.weights[items] / max(float(drawn.weights.sum()), 1e-300)
+        return [(codes, shares) for codes in drawn.records_in(items, rng=rng).columns]
 
     def estimates(self) -> Estimates | None:
         """Return the counts that the output estimates; None where it is of records only."""

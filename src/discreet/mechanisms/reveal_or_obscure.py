@@ -13,12 +13,14 @@ from typing import ClassVar
 import numpy as np
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError
 from discreet.mechanisms.base import numbered_cells
 from discreet.mechanisms.mixture import UNIT, Mixture, mixing_units
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class RevealOrObscure(Mixture):
     r"""Release ``size`` independent draws, each a uniform cell with probability ``mixing``, otherwise a record.

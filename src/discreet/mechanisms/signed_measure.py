@@ -12,24 +12,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.lazy import pl
 from discreet._core.text import as_written, counted
-from discreet.domain import Commonness, Counts, Domain, Records
-from discreet.domain.metric import ground_embedding
+from discreet.domain import Commonness, Counts, Domain, Records, ground_embedding
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts
+from discreet.mechanisms.calibration import Search
 from discreet.mechanisms.cells import Cells, nearest_of
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.noisy_counts import NoisyCounts
 from discreet.mechanisms.projections import BoundedLipschitz
 from discreet.mechanisms.reading import BLOCK
 from discreet.mechanisms.sparse_transport import transport_available
-from discreet.privacy import Budget, Code, Guarantee, Relation
+from discreet.privacy import Code, Guarantee, Relation
 
 _PREDICTED_WORK = 1 << 27  # in the draws of a prediction together
 
@@ -60,7 +61,7 @@ class PublicPoints:
     _given: Records | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def of(cls, given: Any, domain: Domain) -> PublicPoints:
+    def parse(cls, given: Any, domain: Domain) -> PublicPoints:
         """Take public points in any form; of points at distance zero from one another, the first stays.
 
         ``given``: public. A mapping is what :meth:`to_json` gives for many points.
@@ -176,11 +177,6 @@ class CellsAround(Cells):
         """Return the points themselves."""
         return self.given.records(self.domain).take(items)
 
-    def shares_on(self, support: Records, probabilities: Floats) -> Floats:
-        """Return the probabilities, each on the record of the support that is nearest to its point."""
-        at = nearest_of(ground_embedding(self.domain, support)).nearest(self.points())
-        return np.asarray(np.bincount(at, weights=probabilities, minlength=len(support)), dtype=np.float64)
-
     def base(self) -> Floats:
         """Return equal shares: which share of the base measure is nearest to a point is not known."""
         return np.full(self.count, 1.0 / self.count)
@@ -195,6 +191,7 @@ def _blocks(records: Records) -> Iterator[Records]:
         yield records.take(slice(start, start + BLOCK))
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class SignedMeasure(NoisyCounts):
     r"""Add independent discrete noise to the count of every cell, and draw records from the nearest distribution.
@@ -256,7 +253,7 @@ class SignedMeasure(NoisyCounts):
 
     def __post_init__(self) -> None:
         if self.points is not None:
-            object.__setattr__(self, "points", PublicPoints.of(self.points, self.domain))
+            object.__setattr__(self, "points", PublicPoints.parse(self.points, self.domain))
         if needed := BoundedLipschitz.unsuited(self.cells):
             raise ParameterError(f"{self.name} needs {needed}")
         super().__post_init__()
@@ -306,12 +303,10 @@ class SignedMeasure(NoisyCounts):
         return replace(noise, remedies=helpful(self.domain, "points", "epsilon", "delta", points=few))
 
     @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> Self:
-        """Solve for the least scale; without ``noise``, take the law with the smaller mean absolute noise."""
-        if fixed.get("points") is not None:
-            fixed["points"] = PublicPoints.of(fixed["points"], domain)
-        solved = super().calibrated(budget, domain=domain, n=n, size=size, group=group, **fixed)
-        solved._require_solver()
-        return solved
+    def _solution(cls, search: Search) -> Any:
+        """Solve for the least scale, once the points are read."""
+        if (points := search.parameters.get("points")) is not None:
+            search = search.with_parameters(points=PublicPoints.parse(points, search.domain))
+        mechanism = super()._solution(search)
+        mechanism._require_solver()
+        return mechanism

@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from discreet._core.boundary import sealed
 from discreet.mechanisms.mixture import Mixture
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class SmoothedHistogram(Mixture):
     r"""Release ``size`` independent draws from ``(1 - mixing) * empirical + mixing * uniform`` over the cells.

@@ -12,18 +12,20 @@ from typing import ClassVar
 import numpy as np
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import positive_size, real
 from discreet.domain import Commonness, Counts, Records
 from discreet.mechanisms.base import numbered_cells, require_made_for
 from discreet.mechanisms.likelihood import NoLikelihood, ThresholdedUrn
 from discreet.mechanisms.noise import LAPLACE
-from discreet.mechanisms.reading import READING_ONLY, Reading
+from discreet.mechanisms.reading import READING_ONLY, ColumnShares, Reading
 from discreet.mechanisms.stability import LabelReading, StableCounts
 from discreet.mechanisms.urn import UNIT, discount_units, draw_blocks, records_of, strength_units
 
 _MOST_FOLLOWED = 10**6  # records times cells: intervals take some ten seconds
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class StabilisedPitmanYor(StableCounts):
     r"""Draw any number of records from a Pitman-Yor urn that holds the noisy counts of a stability histogram.
@@ -124,15 +126,6 @@ class StabilisedPitmanYor(StableCounts):
         cells = np.arange(numbered_cells(self.domain, self.name))
         return np.asarray(np.exp(self.domain.log_base(self.domain.unflat(cells))))
 
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Return posterior weights drawn from what remains of the table's expected counts with one draw of noise."""
-        kept = self._expected_counts(shares, n=n, rng=rng)
-        held = kept > 0
-        opening = self.strength + self.discount * held.sum() + max(0.0, n - kept.sum())
-        masses = np.append(np.where(held, kept - self.discount, 0.0), opening)
-        weights = rng.standard_gamma(masses)
-        return np.asarray(weights / weights.sum())
-
     def _lost(self, n: int, like: Commonness | None) -> float:
         """Return the expected share of new values, as records of rare labels come back, and of noise."""
         records, labels = self._kept(n, like)
@@ -145,13 +138,24 @@ class _UrnReading(LabelReading):
 
     mechanism: StabilisedPitmanYor
 
+    @property
+    def _missing(self) -> int:
+        """How many records the noisy counts do not account for: public."""
+        return max(0, self.mechanism.records - self.y.n)
+
+    def column_shares(self, *, rng: np.random.Generator) -> list[ColumnShares]:
+        """Return shares of the labels that remain, drawn as those of infinitely many records."""
+        held, discount = self.y.frequencies, self.mechanism.discount
+        opening = self.mechanism.strength + discount * len(held) + self._missing
+        weights = rng.standard_gamma(np.append(held - discount, opening))
+        return [(codes, weights[:-1] / weights.sum()) for codes in self.y.records.columns]
+
     def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:
         """Continue the urn for ``size`` draws, in chunks, in exchangeable order."""
-        missing = max(0, self.mechanism.records - self.y.n)  # what the noisy counts do not account for: public
         blocks = draw_blocks(
             self.y.frequencies * UNIT,
             unit=UNIT,
-            strength=strength_units(self.mechanism.strength) + missing * UNIT,
+            strength=strength_units(self.mechanism.strength) + self._missing * UNIT,
             discount=discount_units(self.mechanism.discount),
             size=size,
             rng=rng,

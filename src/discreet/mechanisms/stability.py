@@ -6,25 +6,20 @@ What distinguishes the mechanisms that share it is public post-processing of the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet._core.arrays import Floats
 from discreet._core.checks import integer, positive_size
-from discreet._core.errors import Infeasible, RelationNotSupported
-from discreet._core.numeric import least_integer, least_real
-from discreet._core.text import rounded_up
+from discreet._core.errors import RelationNotSupported
 from discreet.domain import Commonness, Counts, Domain, Records
-from discreet.mechanisms.base import NEIGHBOURS, Mechanism, Outputs, feasible, listed, require_known
+from discreet.mechanisms.base import NEIGHBOURS, Mechanism, Outputs, listed
+from discreet.mechanisms.calibration import Search, least_threshold
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.reading import Estimates, Outcome, Reading
-from discreet.privacy import Budget, Code, ConstantProfile, Guarantee, Profile, Relation
-from discreet.privacy.guarantee import RelationName
-from discreet.privacy.noise import ThresholdedLaplace
+from discreet.privacy import Code, ConstantProfile, Guarantee, Profile, Relation, ThresholdedLaplace
 
 _MOST = 1 << 40
 
@@ -96,12 +91,6 @@ class StableCounts(Mechanism):
             values.append(Counts(records=labels.take(np.flatnonzero(noisy)), frequencies=noisy[noisy > 0]))
         return Outputs(values, 1e-14 * len(most))
 
-    def _expected_counts(self, shares: Floats, *, n: int, rng: np.random.Generator) -> Floats:
-        """Return noisy counts of an invented table, 0 where they are not released: for predictions."""
-        counts = np.rint(n * shares).astype(np.int64)
-        noisy = counts + LAPLACE.approximate(self.scale, len(counts), rng=rng)
-        return np.where((counts > 0) & (noisy >= self.threshold), noisy, 0).astype(np.float64)
-
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T8 for a table of ``n`` records.
 
@@ -133,22 +122,9 @@ class StableCounts(Mechanism):
         )
 
     @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> Self:
+    def _solution(cls, search: Search) -> Any:
         """Solve for the least scale that any threshold allows, then for the least threshold."""
-        require_known(cls, fixed)
-        scale, threshold = fixed.pop("scale", None), fixed.pop("threshold", None)
-        return solve_threshold(
-            lambda b, t: cls.from_parameters(
-                {**fixed, "scale": b, "threshold": t}, domain=domain, records=n, size=None
-            ),
-            budget,
-            n=n,
-            group=group,
-            scale=scale,
-            threshold=threshold,
-        )
+        return least_threshold(search)
 
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return the share lost of a table like that one; in the worst case no label is kept."""
@@ -197,67 +173,3 @@ class LabelReading(Reading):
         if labels == 0:
             return Outcome((Code("no-label-kept"),), 0.0)
         return Outcome((Code("labels-kept", {"labels": labels, "share": share, "records": self.n}),), share)
-
-
-class Thresholded(Protocol):
-    """A mechanism with noise of some scale and a threshold."""
-
-    def guarantee(self, relation: Relation, *, n: int) -> Guarantee:
-        """Return what is promised."""
-
-
-Solved = TypeVar("Solved", bound=Thresholded)
-
-
-def solve_threshold(
-    make: Callable[[float, int], Solved],
-    budget: Budget,
-    *,
-    n: int,
-    group: int,
-    scale: float | None,
-    threshold: int | None,
-    relation: RelationName = "replacement",
-    composed: bool = False,
-) -> Solved:
-    """Solve for the least scale of the noise that any threshold allows, then for the least threshold.
-
-    Raises Infeasible with the nearest numbers that meet the budget.
-
-    ``make``: ``make(scale, threshold)``.
-    ``budget``: what may be spent.
-    ``n``, ``group``: numbers of records, and of records a privacy unit holds.
-    ``scale``, ``threshold``: what is given.
-    ``relation``, {"replacement", "add-remove"}: between which tables the budget is to hold.
-    ``composed``: whether the guarantee is that of several releases: what the scale and the threshold cost then adds up.
-    """
-    between = Relation(name=relation, group=group)
-    if budget.delta == 0.0:
-        raise Infeasible(
-            f"{budget} with undeclared labels at delta 0 (give a delta above 0, such as 1e-9, since a label that "
-            "only one record holds could never be released otherwise, nor, one record at a time, any other)",
-            {},
-        )
-
-    def promise(b: float, t: int) -> Guarantee:
-        return make(b, t).guarantee(between, n=n)
-
-    # With the bound for large groups, and over several releases, the two parts of delta add up: each gets half.
-    parts = 2.0 if composed or min(group, n) > ThresholdedLaplace.largest_exact else 1.0
-    share = Budget(epsilon=budget.epsilon, delta=budget.delta / parts)
-    least = least_real(lambda b: promise(b, _MOST)._excess(share), 2.0**-10, LAPLACE.largest_scale, relative=1e-9)
-    if least is None:
-        delta = parts * promise(LAPLACE.largest_scale, _MOST).delta(budget.epsilon)
-        raise Infeasible(f"{budget} with noise of any scale", {"delta >=": delta})
-    noise = least if scale is None else scale
-    enough = least_integer(lambda t: promise(noise, t).meets(budget), 2, _MOST)
-    nearest = {"scale >=": least} if enough is None else {"threshold >=": enough}
-    reached = _MOST if enough is None else enough
-    chosen = reached if threshold is None else threshold
-    feasible(
-        promise(noise, chosen),
-        budget,
-        f"{budget} with scale {rounded_up(noise, 6)} and threshold {chosen:,}",
-        **nearest,
-    )
-    return make(noise, chosen)

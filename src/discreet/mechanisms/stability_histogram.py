@@ -11,7 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.arrays import Integers
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.forecast import Forecast
@@ -32,6 +33,7 @@ from discreet.mechanisms.reading import (
 from discreet.mechanisms.stability import LabelReading, StableCounts
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class StabilityHistogram(StableCounts):
     r"""Add discrete Laplace noise to the labels that are held, keep those that reach a threshold, draw any number.
@@ -98,12 +100,6 @@ class StabilityHistogram(StableCounts):
             surplus="rescaled",
             sampling=self.sampling,
         )
-
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Return the shares of the labels that remain of the table's expected counts with one draw of noise."""
-        kept = self._expected_counts(shares, n=n, rng=rng)
-        weights = np.append(kept, 0.0 if kept.any() else 1.0)
-        return np.asarray(weights / weights.sum())
 
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return what is forecast of the noisy counts, and how records are drawn from them."""

@@ -9,25 +9,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet._core.boundary import sealed
 from discreet._core.checks import positive_size, real
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.text import counted
-from discreet.domain import Counts, Domain, Records
+from discreet.domain import Counts, Records
 from discreet.mechanisms.base import NEIGHBOURS, numbered_cells
+from discreet.mechanisms.calibration import SIZE, Search, one_solution
 from discreet.mechanisms.forecast import Traits
 from discreet.mechanisms.likelihood import ExactLaw
-from discreet.mechanisms.mixture import Mixture, mixing_units, obscure
-from discreet.privacy import Budget, Guarantee, Profile, Relation
-from discreet.privacy.algebra import ChainProfile
-from discreet.privacy.mixtures import SubsampledPair
+from discreet.mechanisms.mixture import MIXING, Mixture, mixing_units, obscure
+from discreet.privacy import ChainProfile, Guarantee, Profile, Relation, SubsampledPair
 
 _BLOCK = 1 << 17
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class SubsampledRandomisedResponse(Mixture):
     r"""Release ``size`` distinct records, each replaced by a uniform cell with probability ``mixing``.
@@ -93,17 +94,11 @@ class SubsampledRandomisedResponse(Mixture):
         return min(1.0, k / (positive_size("n", n) * epsilon / positive_size("size", size) + k - 1.0))
 
     @classmethod
-    def _sized(cls, size: int, value: float, *, domain: Domain, n: int, **fixed: Any) -> Self:
-        return super()._sized(min(size, n), value, domain=domain, n=n, **fixed)
-
-    @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> Self:
-        """Solve for the least mixing at the given size, or for the largest size, at most ``n``, at the given mixing."""
-        if size is not None and positive_size("size", size) > n:
-            raise Infeasible(f"{counted(size, 'record')} of {n:,} with {cls.name}", {"size <=": n})
-        return super().calibrated(budget, domain=domain, n=n, size=size, group=group, **fixed)
+    def _solution(cls, search: Search) -> Any:
+        """Solve for the least mixing at a size, or for the largest size, at most ``n``, at a mixing."""
+        if search.size is not None and positive_size("size", search.size) > search.n:
+            raise Infeasible(f"{counted(search.size, 'record')} of {search.n:,} with {cls.name}", {"size <=": search.n})
+        return one_solution(search, replace(SIZE, high=search.n), MIXING)
 
     def _require(self, n: int) -> None:
         if self.size > n:

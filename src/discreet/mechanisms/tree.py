@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import DomainError
-from discreet.domain import Domain, Records
-from discreet.domain.column import Column
+from discreet.domain import Column, Domain, Records
 from discreet.mechanisms.noise import NoiseLaw
 
 DEEPEST = 22
@@ -38,7 +37,7 @@ class Tree:
     cuts: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, domain: Domain) -> Tree:
+    def from_domain(cls, domain: Domain) -> Tree:
         """Cut, at each level, the column whose blocks are longest: metric weight times share of its codes.
 
         The tree ends when every leaf is a cell, or at level 22. Categories are cut in their declared order, a null
@@ -244,7 +243,7 @@ def predicted_error(domain: Domain, n: int, law: NoiseLaw, scale: float, levels:
     for the levels below the last measured one, whose halves are taken for even. Categories without an order are all at
     distance 1: an even block of ``b`` of them misplaces ``1 - 1/b`` at most, of which its own halving is ``1/b``.
     """
-    tree = Tree.of(domain)
+    tree = Tree.from_domain(domain)
     measured = np.zeros((1, tree.depth), dtype=bool)
     measured[0, [level - 1 for level in levels]] = True
     spread = np.array([law.standard_deviation(scale)])
@@ -264,7 +263,7 @@ def chosen_levels(domain: Domain, n: int, law: NoiseLaw, scales: Sequence[float]
     The best of: every level, every second, third or fourth one, upwards from any deepest one. Freer choices predict a
     little less error by leaving the upper levels out, and measure worse: those show where nothing is.
     """
-    tree = Tree.of(domain)
+    tree = Tree.from_domain(domain)
     depth = tree.depth
     power = math.log(scales[1] / scales[0]) / math.log(depth) if depth > 1 else 0.0
     spread = np.array([0.0] + [law.standard_deviation(scales[0] * s**power) for s in range(1, depth + 1)])

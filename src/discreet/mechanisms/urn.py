@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +27,10 @@ from discreet._core.errors import ParameterError
 from discreet._core.numeric import log_rising, up
 from discreet._core.random import locate
 from discreet.domain import Commonness, Counts, Domain, Records
-from discreet.mechanisms.drawn import HeldMechanism, Looked
+from discreet.mechanisms.calibration import SIZE, Free, Search, one_solution
+from discreet.mechanisms.drawn import HeldMechanism
 from discreet.mechanisms.forecast import Traits
-from discreet.privacy import Budget
-from discreet.privacy.instance import HeldTable
+from discreet.privacy import HeldTable
 
 BLOCK = 1 << 17
 
@@ -223,17 +223,11 @@ class PitmanYorUrn(HeldMechanism):
         return max(0.0, theta + sigma * distinct) / (theta + n)
 
     @classmethod
-    def _looked(cls, domain: Domain) -> Looked:
-        return Looked((1.0, 2.0**40), usual=1.0)
-
-    @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> Self:
+    def _solution(cls, search: Search) -> Any:
         """Solve for the largest size at the given strength (1 by default), or for the least strength at a size."""
-        if size is None and fixed.get("strength") is None:
-            fixed["strength"] = 1.0
-        return super().calibrated(budget, domain=domain, n=n, size=size, group=group, **fixed)
+        if search.size is None and "strength" not in search.parameters:
+            search = search.with_parameters(strength=1.0)
+        return one_solution(search, SIZE, Free("strength", 1.0, 2.0**40, usual=1.0))
 
 
 def moved_mass(size: int, strength: float, n: int, group: int) -> float:

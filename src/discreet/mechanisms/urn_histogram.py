@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet._core.arrays import Floats, Indices
+from discreet._core.boundary import sealed
 from discreet._core.checks import positive_size
 from discreet._core.numeric import log_rising
 from discreet.domain import Commonness, Counts, Records
@@ -20,10 +21,10 @@ from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Outputs, listed, re
 from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.likelihood import DrawnFromCounts
 from discreet.mechanisms.urn import PitmanYorUrn, moved_mass
-from discreet.privacy import Code, ConstantProfile, Guarantee, Relation
-from discreet.privacy.instance import HeldTable
+from discreet.privacy import Code, ConstantProfile, Guarantee, HeldTable, Relation
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class UrnHistogram(PitmanYorUrn):
     r"""Draw ``size`` times from the posterior predictive of a Pitman-Yor prior and release the draws of held values.
@@ -169,14 +170,8 @@ class UrnHistogram(PitmanYorUrn):
             lost=0.0,
             lost_is="expectation",
             lost_to="other sources",
+            rest="base",
+            urn=n,
             remedies=("delta",),
             released_share=1.0 - self._expected_new(n),
         )
-
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Draw the posterior weights of the held values, and leave out the rest."""
-        held = n * shares
-        gammas = rng.standard_gamma(np.where(held > 0.0, np.maximum(held - self.discount, 1e-9), 0.0))
-        weights: Floats = np.append(gammas, 0.0)
-        total = float(weights.sum())
-        return weights / total if total > 0.0 else np.append(shares, 0.0)

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
-from discreet.domain import Category, Counts, Domain, OpenLabels, Parts, Records
-from discreet.domain.column import Column
+from discreet.domain import Category, Column, Counts, Domain, OpenLabels, Parts, Records
 from discreet.mechanisms.base import KeptLabels
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.projections import nearest_probabilities
@@ -94,11 +93,10 @@ class Coded:
         for part in self.x.parts():
             columns = list(part.records.columns)
             for i in self.columns:
-                column = closed[i]
-                assert isinstance(column, Category)  # made of open labels
-                place: dict[str | None, int] = {label: code for code, label in enumerate(column.categories)}
+                labels = closed[i].labels or ()
+                place: dict[str | None, int] = {label: code for code, label in enumerate(labels)}
                 other = len(place) - 1
-                place[None] = len(column.categories)
+                place[None] = len(labels)
                 codes = [place.get(label, other) for label in columns[i].tolist()]
                 columns[i] = np.array(codes, dtype=np.int64)
             yield Counts(records=Records(columns=tuple(columns)), frequencies=part.frequencies)
@@ -137,10 +135,9 @@ def labelled(
     for chunk in chunks:
         columns = list(chunk.columns)
         for i in places:
-            category = narrow[i]
-            assert isinstance(category, Category)
-            labels = np.array([*category.categories, None], dtype=object)[columns[i].astype(np.int64)]
-            others = np.flatnonzero(columns[i] == len(category.categories) - 1)
+            known = narrow[i].labels or ()
+            labels = np.array([*known, None], dtype=object)[columns[i].astype(np.int64)]
+            others = np.flatnonzero(columns[i] == len(known) - 1)
             labels[others] = wide[i].draw(len(others), rng, first=first[i])
             first[i] += len(others)
             columns[i] = labels
@@ -245,7 +242,7 @@ def nodes_of(column: Column) -> Nodes | None:
     """Return the nodes of a long ordered column; None of another column, whose cells are counted."""
     if not column.on_a_line or int(column.values or 0) <= _LONG:
         return None
-    tree = Tree.of(Domain(columns={"column": column}))
+    tree = Tree.from_domain(Domain(columns={"column": column}))
     cells = Records(columns=(np.arange(int(column.size or 0)),))
     return Nodes(tree, tuple(range(tree.depth, 0, -2))[::-1], tree.leaf_of(cells))
 

@@ -16,9 +16,7 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import integer, positive_size, unfit
 from discreet._core.errors import DomainError, ParameterError
 from discreet._core.reading import parsed_toml
-from discreet.domain import Domain
-from discreet.domain.constraints import CellReader, PublishedTotals, refuse_large
-from discreet.domain.declaration import plain_condition
+from discreet.domain import CellReader, Domain, PublishedTotals, plain_condition, refuse_large
 from discreet.mechanisms.latent_classes import Pair
 from discreet.mechanisms.reading import READING_ONLY
 from discreet.mechanisms.wide_columns import Nodes, nodes_of, open_columns
@@ -102,22 +100,18 @@ def worth_measuring(
     scores by what noise costs in them, as many as make the sum least if every unit is where it helps most: there, a
     table of cost ``c`` has units in proportion to ``c^(2/3)``.
     """
-    cost = np.array([_pair_cost(a, b) for a, b in shapes])
+    cost = np.array([0.5 * _FOLDED * math.sqrt(a * b * min((a - 1) * (b - 1), FREE)) for a, b in shapes])
     order = np.argsort(-scores / np.maximum(cost, 1e-9) ** (2.0 / 3.0), kind="stable")
     order = order[(scores[order] > 0.0) & (cost[order] > 0.0)]
     held = first.astype(np.float64) ** 2
     least, chosen = math.inf, 0
     for count in _tried(len(order)):
-        every = _Tables.of(one_way, copies, held, cost[order[:count]])
+        every = _Tables.from_costs(one_way, copies, held, cost[order[:count]])
         error = scale * float((every.cost / np.sqrt(every.filled(units))).sum())
         if (total := error + float(scores[order[count:]].sum())) < least:
             least, chosen = total, count
-    q = _Tables.of(one_way, copies, held, cost[order[:chosen]]).whole(units)
+    q = _Tables.from_costs(one_way, copies, held, cost[order[:chosen]]).whole(units)
     return order[:chosen], q[len(first) :], q[: len(first)]
-
-
-def _pair_cost(a: int, b: int) -> float:
-    return 0.5 * _FOLDED * math.sqrt(a * b * min((a - 1) * (b - 1), FREE))
 
 
 def _tried(most: int) -> list[int]:
@@ -142,7 +136,7 @@ class _Tables(NamedTuple):
     held: Floats
 
     @classmethod
-    def of(cls, one_way: Floats, copies: Integers, held: Floats, two_way: Floats) -> _Tables:
+    def from_costs(cls, one_way: Floats, copies: Integers, held: Floats, two_way: Floats) -> _Tables:
         """Return the one-way tables, which have units already, and some two-way ones."""
         more = len(two_way)
         ones = np.ones(more, dtype=np.int64)

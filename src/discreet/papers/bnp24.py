@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from discreet._core.arrays import Booleans, Floats, Integers
-from discreet._core.boundary import seal
+from discreet._core.boundary import sealed
 from discreet._core.checks import integer, positive, positive_size, real, sizes
 from discreet.errors import ParameterError
 
@@ -23,6 +23,7 @@ __all__ = [
 ]
 
 
+@sealed
 def empirical_bayes_strength(n: int, distinct: int) -> float:
     r"""Return the strength that maximises the likelihood of a Dirichlet process, as the thesis chooses it.
 
@@ -72,6 +73,7 @@ def empirical_bayes_strength(n: int, distinct: int) -> float:
     return high
 
 
+@sealed
 def dirichlet_multinomial_thesis(counts: Integers, epsilon: float, *, size: int) -> Floats:
     r"""Return the thesis' prior mass of each cell, chosen by the cell's own count.
 
@@ -105,6 +107,7 @@ def dirichlet_multinomial_thesis(counts: Integers, epsilon: float, *, size: int)
     return np.maximum(1e-4, size / math.expm1(epsilon) - np.asarray(counts, dtype=np.float64))
 
 
+@sealed
 def kolmogorov_smirnov_rate(n: float, m: float) -> float:
     r"""Return the rate of the Dirichlet-multinomial release on a public finite domain in Kolmogorov-Smirnov distance.
 
@@ -135,6 +138,7 @@ def kolmogorov_smirnov_rate(n: float, m: float) -> float:
     return math.sqrt(math.log(m) / m) + math.pow(n, -0.5)
 
 
+@sealed
 def theorem_4_1(
     frequencies: Integers,
     drawn: Integers,
@@ -220,6 +224,7 @@ def theorem_4_1(
     )
 
 
+@sealed
 def proposition_4_2(
     frequencies: Integers, epsilon: float, *, size: int, strength: float, discount: float = 0.0
 ) -> float:
@@ -277,6 +282,3 @@ def proposition_4_2(
     for r in n:
         product = np.convolve(product, series(r - discount, math.expm1(epsilon) * (r - 1 - discount)))[: size + 1]
     return float(max(0.0, 1.0 - product[size] / series(total, size)[size]))
-
-
-seal(globals())

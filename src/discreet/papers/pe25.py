@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from discreet._core.boundary import seal
+from discreet._core.boundary import sealed
 from discreet._core.checks import dimensions, integer, positive, real, sizes
 from discreet._core.errors import ParameterError
-from discreet.evolution.api import settled_norm
+from discreet.evolution import settled_norm
 from discreet.papers.pe25_error import (
     gaussian_complexity,
     laplace_complexity,
@@ -45,6 +45,7 @@ __all__ = [
 ]
 
 
+@sealed
 def theorem_gamma(dimension: int) -> float:
     r"""Return by how much, at least, one step of Gaussian variations brings the nearest candidate closer.
 
@@ -76,6 +77,7 @@ def theorem_gamma(dimension: int) -> float:
     return 1 / (8 * math.pi * ((math.sqrt(dimensions(dimension)) + math.log(2)) ** 2 + math.log(2)))
 
 
+@sealed
 def theorem_alpha(sigma: float, *, dimension: int, diameter: float = 1.0) -> float:
     r"""Return the finest scale of the variations, :math:`\alpha = D \sigma^{1/\max(d, 2)}`.
 
@@ -98,6 +100,7 @@ def theorem_alpha(sigma: float, *, dimension: int, diameter: float = 1.0) -> flo
     )
 
 
+@sealed
 def theorem_variations(sigma: float, *, dimension: int) -> int:
     r"""Return the number of candidates per record, :math:`2 \lceil \log_2(D/\alpha) \rceil + 1`, at least 1.
 
@@ -117,6 +120,7 @@ def theorem_variations(sigma: float, *, dimension: int) -> int:
     return 2 * max(levels, 0) + 1
 
 
+@sealed
 def theorem_population(sigma: float, *, dimension: int, variations: int | None = None) -> int:
     r"""Return the number of synthetic records that balances noise against sampling.
 
@@ -145,6 +149,7 @@ def theorem_population(sigma: float, *, dimension: int, variations: int | None =
     return max(1, round(math.pow(integer("variations", v, least=1, most=10**9), power) / real("sigma", sigma, above=0)))
 
 
+@sealed
 def theorem_steps(sigma: float, *, dimension: int, diameter: float = 1.0) -> int:
     r"""Return the number of steps that PE25 prints for a given noise.
 
@@ -174,6 +179,7 @@ def theorem_steps(sigma: float, *, dimension: int, diameter: float = 1.0) -> int
     return math.ceil(math.log(gamma / theorem_alpha(sigma, dimension=dimension, diameter=diameter)) / gamma)
 
 
+@sealed
 def theorem_steps_of_budget(n: float, epsilon: float, delta: float, *, dimension: int) -> int:
     r"""Return the number of steps that PE25 prints for a given budget.
 
@@ -201,6 +207,7 @@ def theorem_steps_of_budget(n: float, epsilon: float, delta: float, *, dimension
     return theorem_steps(1 / strength, dimension=dimension)
 
 
+@sealed
 def usable_steps(n: float, epsilon: float) -> int:
     r"""Return a number of steps that works: :math:`T = \max(1, \lceil 2 \log(n \varepsilon) \rceil)`.
 
@@ -225,6 +232,7 @@ def usable_steps(n: float, epsilon: float) -> int:
 # What PE25 rules out: how much privacy it costs to put every synthetic record near its confidential one.
 
 
+@sealed
 def ball_packing(radius: float, dimension: int, *, distance: float, norm: float = 2.0) -> tuple[float, float]:
     r"""Bound the packing number of a ball: how many of its points can be at least that far apart.
 
@@ -255,6 +263,7 @@ def ball_packing(radius: float, dimension: int, *, distance: float, norm: float 
     return max(pair, dimensions(dimension) * math.log(ratio)), dimension * math.log1p(2 * ratio)
 
 
+@sealed
 def box_packing(sides: Sequence[float], *, distance: float, norm: float = 2.0) -> tuple[float, float]:
     r"""Bound the packing number of a box: how many of its points can be at least that far apart.
 
@@ -292,6 +301,7 @@ def box_packing(sides: Sequence[float], *, distance: float, norm: float = 2.0) -
     return max(grid, lower), upper
 
 
+@sealed
 def closeness_epsilon(log_packing: float, *, tau: float | None = None, delta: float = 0.0) -> float:
     r"""Return the epsilon that any mechanism needs which puts every synthetic record near its confidential one.
 
@@ -336,6 +346,7 @@ def closeness_epsilon(log_packing: float, *, tau: float | None = None, delta: fl
 # Its noise and threshold on a histogram, and its rate.
 
 
+@sealed
 def stability_histogram_proposition_4_1(epsilon: float, delta: float) -> tuple[float, float]:
     r"""Return the paper's Laplace scale and threshold, in records, of a stability histogram.
 
@@ -366,6 +377,7 @@ def stability_histogram_proposition_4_1(epsilon: float, delta: float) -> tuple[f
     return 2.0 / epsilon, 2.0 * math.log(1.0 / delta) / epsilon + 1.0
 
 
+@sealed
 def signed_measure_algorithm_5(epsilon: float, delta: float) -> float:
     r"""Return the standard deviation, in records, of the noise that the paper adds to the count of every cell.
 
@@ -399,6 +411,7 @@ def signed_measure_algorithm_5(epsilon: float, delta: float) -> float:
     return math.sqrt(math.log(1.0 / delta)) / epsilon
 
 
+@sealed
 def private_evolution_rate(
     n: float, d: int, *, epsilon: float, delta: float, diameter: float = 1.0, published: bool = False
 ) -> float:
@@ -442,6 +455,3 @@ def private_evolution_rate(
         raise ParameterError("n times epsilon is too small for the theorem")
     noise = math.sqrt(math.log(strength) * tail) / (n * epsilon)
     return d * diameter * math.pow(noise, 1 / (d if published else max(d, 2)))
-
-
-seal(globals())

@@ -16,11 +16,13 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.boundary import sealed
 from discreet._core.checks import dimensions, integer, real
 from discreet._core.errors import ParameterError
-from discreet.evolution.api import settled_norm
+from discreet.evolution import settled_norm
 
 
+@sealed
 def gaussian_complexity(
     points: int, *, dimension: int, diameter: float = 1.0, norm: float = 2.0, published: bool = False
 ) -> float:
@@ -71,6 +73,7 @@ def gaussian_complexity(
     return math.sqrt(2 / math.pi) * diameter * min(1.0, 1 / math.sqrt(points) + rest)
 
 
+@sealed
 def laplace_complexity(points: int, *, dimension: int, diameter: float = 1.0, norm: float = 2.0) -> float:
     r"""Bound the Laplacian complexity: as :func:`gaussian_complexity`, with noise of the Laplace law of scale 1.
 
@@ -97,6 +100,7 @@ def laplace_complexity(points: int, *, dimension: int, diameter: float = 1.0, no
     return real("diameter", diameter, above=0) * min(1.0, math.sqrt(2 / points) + rest)
 
 
+@sealed
 def sampling_error(population: int, *, dimension: int, diameter: float = 1.0, norm: float = 2.0) -> float:
     r"""Bound the expected Wasserstein-1 distance between a distribution and that many independent draws from it.
 
@@ -124,6 +128,7 @@ def sampling_error(population: int, *, dimension: int, diameter: float = 1.0, no
     return real("diameter", diameter, above=0) * min(1.0, rest)
 
 
+@sealed
 def predicted_error(
     steps: int,
     *,
@@ -193,6 +198,7 @@ def predicted_error(
     return min(diameter, kept * (diameter if start is None else start) + (1 - kept) / gamma * added)
 
 
+@sealed
 def thresholded_laplace_error(
     votes: npt.NDArray[np.integer],
     *,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from discreet._core.boundary import seal
+from discreet._core.boundary import sealed
 from discreet._core.checks import positive, real, sizes
 from discreet._core.errors import ParameterError
 from discreet._core.numeric import least_integer
@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 
+@sealed
 def pitman_yor_theorem_2(epsilon: float, *, n: int, size: int, strength: float) -> float:
     r"""Return the paper's delta of a Dirichlet-process release.
 
@@ -66,6 +67,7 @@ def pitman_yor_theorem_2(epsilon: float, *, n: int, size: int, strength: float) 
     return max(size / (strength + n + size - 1.0), 2.0 * size / ((strength + n) * step))
 
 
+@sealed
 def largest_size_theorem_2(epsilon: float, delta: float, *, n: int, strength: float) -> int:
     """Return the largest size that Theorem 2 of the paper allows; 0 when it allows none.
 
@@ -92,6 +94,7 @@ def largest_size_theorem_2(epsilon: float, delta: float, *, n: int, strength: fl
     return 10**10 if excess is None else excess - 1
 
 
+@sealed
 def smoothed_histogram_a1(*, n: int, size: int, cells: int, mixing: float) -> float:
     r"""Return the paper's pure epsilon of a smoothed histogram, :math:`m\log\bigl((1-q)k/(nq)+1\bigr)`.
 
@@ -119,6 +122,7 @@ def smoothed_histogram_a1(*, n: int, size: int, cells: int, mixing: float) -> fl
     return size * math.log1p((1.0 - mixing) * cells / (n * mixing))
 
 
+@sealed
 def dirichlet_multinomial_a2(epsilon: float, *, size: int) -> float:
     r"""Return the paper's least prior mass of a cell, :math:`\alpha\ge m/(e^\varepsilon-1)`.
 
@@ -145,6 +149,7 @@ def dirichlet_multinomial_a2(epsilon: float, *, size: int) -> float:
     return size * math.exp(-epsilon) / -math.expm1(-epsilon)
 
 
+@sealed
 def laplace_histogram_scale(epsilon: float) -> float:
     r"""Return the paper's scale of the Laplace noise on each count, :math:`2/\varepsilon`.
 
@@ -170,6 +175,7 @@ def laplace_histogram_scale(epsilon: float) -> float:
     return 2.0 / epsilon
 
 
+@sealed
 def empirical_rate(n: float, d: int, *, moment: float = math.inf) -> float:
     r"""Return the rate of the empirical distribution of ``n`` independent records.
 
@@ -211,6 +217,7 @@ def empirical_rate(n: float, d: int, *, moment: float = math.inf) -> float:
     return rate * (math.log1p(n) if d == 2 else 1.0) + tail
 
 
+@sealed
 def dirichlet_multinomial_rate(n: float, m: float, d: int) -> float:
     r"""Return the rate of the Dirichlet-multinomial release on a public finite domain.
 
@@ -237,6 +244,7 @@ def dirichlet_multinomial_rate(n: float, m: float, d: int) -> float:
     return math.pow(n, -0.5) + empirical_rate(m, d)
 
 
+@sealed
 def dirichlet_process_rate(n: float, m: float, d: int) -> float:
     r"""Return the rate of the Dirichlet process release of bounded records.
 
@@ -263,6 +271,7 @@ def dirichlet_process_rate(n: float, m: float, d: int) -> float:
     return empirical_rate(m, d) + empirical_rate(n, d)
 
 
+@sealed
 def vanishing_delta_rate(n: float, d: int, *, published: bool = False) -> float:
     r"""Return the rate of the Dirichlet process release with :math:`m = n / \log n`, for which delta vanishes.
 
@@ -297,6 +306,3 @@ def vanishing_delta_rate(n: float, d: int, *, published: bool = False) -> float:
     real("n", n, above=1)
     power = {1: 1.0 if published else 0.5, 2: 1.5}.get(d, 1 / d)
     return math.pow(n, -1 / max(d, 2)) * math.pow(math.log(n), power)
-
-
-seal(globals())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from discreet._core.boundary import seal
+from discreet._core.boundary import sealed
 from discreet._core.checks import positive
 
 __all__ = ["laplace_projection_5"]
 
 
+@sealed
 def laplace_projection_5(epsilon: float, *, accuracy: float, cells: int) -> float:
     r"""Return the paper's number of records for a Laplace projection sampler, :math:`n'=2k/(\alpha\varepsilon)`.
 
@@ -36,6 +37,3 @@ def laplace_projection_5(epsilon: float, *, accuracy: float, cells: int) -> floa
     """
     positive(epsilon=epsilon, accuracy=accuracy, cells=cells)
     return 2.0 * cells / accuracy / epsilon
-
-
-seal(globals())

@@ -14,11 +14,9 @@ from discreet._core.errors import DiscreetError
 from discreet._core.text import about
 from discreet.domain import Domain, Numeric
 from discreet.ledger import Request
-from discreet.mechanisms import Mechanism, named
-from discreet.mechanisms.steps import SteppedMechanism
-from discreet.planner.predicted import Reference, predicted_w1, width_error
+from discreet.mechanisms import Mechanism, SteppedMechanism, named
 from discreet.privacy import Budget
-from discreet.releases.content import POOR_UTILITY
+from discreet.releases import POOR_UTILITY
 
 _LOG_RATIO = 100.0
 _FIRST = 64  # cells in all that a search begins with
@@ -56,7 +54,7 @@ def with_cells(
     their own keep it and stay continuous. Where noise is added to tables of few columns, each column gets the number of
     cells that the mechanism says.
     """
-    columns = [name for name, c in domain.columns.items() if isinstance(c, Numeric) and not c.finite and c.base is None]
+    columns = [name for name, c in domain.columns.items() if not c.finite and not c.open and c.base is None]
     if not columns or not kind.traits.needs_cells:
         return domain
 
@@ -81,10 +79,10 @@ def _cut(domain: Domain, names: list[str], cells: int, *, judged: bool = False) 
 
     Log-spaced cells are judged as linear ones of the logarithm.
     """
+    columns = {name: cast("Numeric", domain.columns[name]) for name in names}
     cut = {
         name: _linear(column, cells) if judged else replace(column, cells=cells, spacing=_spacing(column))
-        for name, column in domain.columns.items()
-        if isinstance(column, Numeric) and name in names
+        for name, column in columns.items()
     }
     return Domain(columns={**domain.columns, **cut}, metric_weights=domain.metric_weights)
 
@@ -118,6 +116,8 @@ class _Search:
 
     def _error(self, exponent: int) -> float:
         """Return the predicted error of this many cells, infinite where the mechanism cannot have them."""
+        from discreet.planner.predicted import width_error
+
         try:
             mechanism = self.calibrated(1 << exponent)
             moved = self.moved(min(exponent, self.predicted))
@@ -133,6 +133,8 @@ class _Search:
 
     def _moved(self, exponent: int) -> float:
         """Return the predicted error but for the width of cells."""
+        from discreet.planner.predicted import predicted_w1, width_error
+
         mechanism = self.calibrated(1 << exponent)
         size = self.n if self.size is None else self.size
         draws = max(2, mechanism.forecast(self.n).draws // 4)
@@ -146,8 +148,8 @@ def chosen_cells(declared: Domain, used: Domain) -> list[str]:
         f"{about(np.diff(column.edges).max(), 4)} wide, chosen from its bounds, the number of records, the budget "
         "and the size. Where in its cell a released value lies is not from the data. If this is too coarse, declare "
         "cells"
-        for name, column in used.columns.items()
-        if isinstance(column, Numeric) and column != declared.columns[name]
+        for name, column in cast("dict[str, Numeric]", used.columns).items()
+        if column != declared.columns[name]
     ]
 
 
@@ -160,6 +162,8 @@ def _spacing(column: Numeric) -> str:
 
 def said_before(mechanism: Mechanism, request: Request, *, n: int, reference: Any = None) -> list[str]:
     """Say what a mechanism's steps will do, and compare them with no step at all and with a histogram."""
+    from discreet.planner.predicted import Reference, predicted_w1
+
     if not isinstance(mechanism, SteppedMechanism):
         return []
     drawn, like = request.size or n, Reference.of(reference, mechanism.domain)

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from discreet._core.checks import choice, integer
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import pl
-from discreet.confidential.public import public_table
-from discreet.domain import Domain
-from discreet.domain.records import Commonness
-from discreet.ledger import Request
-from discreet.ledger.request import Replacement
-from discreet.mechanisms import REGISTRY, Mechanism, first_names, named, require_kept
-from discreet.mechanisms.base import parameter_names, require_relation
-from discreet.mechanisms.reading import MOST_TABLES, SAMPLINGS
+from discreet.confidential import public_table
+from discreet.domain import Commonness, Domain
+from discreet.ledger import Replacement, Request
+from discreet.mechanisms import (
+    MOST_TABLES,
+    REGISTRY,
+    SAMPLINGS,
+    Mechanism,
+    first_names,
+    named,
+    parameter_names,
+    require_kept,
+    require_relation,
+)
 from discreet.planner.cells import with_cells
-from discreet.planner.options import Comparison, required, with_sampling
-from discreet.planner.plans import planned
-from discreet.planner.predicted import Reference, common
+from discreet.privacy import Budget
 
 _NO_PARAMETERS = {"cells", "group", "n"}
 """What a mechanism is calibrated with, besides its own parameters."""
@@ -42,6 +47,10 @@ class PublicFacts:
     @property
     def commonness(self) -> Commonness | None:
         """How common the records of the reference are; None where there is none."""
+        if self.reference is None:
+            return None
+        from discreet.planner.predicted import common
+
         return common(self.reference, self.domain)
 
     def on(self, domain: Domain) -> PublicFacts:
@@ -50,6 +59,31 @@ class PublicFacts:
             return self
         like = None if self.given is None else public_table(self.given, domain)
         return replace(self, domain=domain, reference=like)
+
+
+def require_current(given: Iterable[str], moved: Mapping[str, str]) -> None:
+    """Refuse an argument of earlier versions, with what is written now."""
+    for name in given:
+        if name in moved:
+            raise ParameterError(f"{name}=... is an argument of earlier versions. Write {moved[name]}")
+
+
+def required(budget: Budget | None) -> Budget:
+    """Return a budget. Raises ParameterError where there is none."""
+    if budget is None:
+        raise ParameterError("the budget is what the release may spend. Write Budget(epsilon=..., delta=...)")
+    return budget
+
+
+def with_sampling(kind: type[Mechanism], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters that are given, with the sampling where the mechanism has one: the default if not given.
+
+    Raises ParameterError when there is no such sampling.
+    """
+    sampling = given.get("sampling") or SAMPLINGS[0]
+    choice("sampling", sampling, SAMPLINGS)
+    others = {name: value for name, value in given.items() if name != "sampling"}
+    return {"sampling": sampling, **others} if "sampling" in kind.__dataclass_fields__ else others
 
 
 def require_complete(request: Request) -> None:
@@ -93,6 +127,10 @@ def chosen_mechanism(request: Request, facts: PublicFacts) -> tuple[Mechanism, s
 
 def _by_plan(request: Request, facts: PublicFacts) -> tuple[Mechanism, str]:
     """Return the mechanism that the plan chooses among those that can release what is asked for, and why."""
+    from discreet.planner.options import Comparison
+    from discreet.planner.plans import planned
+    from discreet.planner.predicted import Reference
+
     names, between = first_names(), request.between.name
     if request.counts:
         names = [name for name in names if named(name).traits.counts]

@@ -5,26 +5,35 @@ from __future__ import annotations
 import math
 import shutil
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from discreet import wording
-from discreet._core.checks import choice
-from discreet._core.errors import DiscreetError, Fault, MissingExtra, ParameterError, Refused
+from discreet._core.boundary import sealed
+from discreet._core.errors import DiscreetError, Fault, MissingExtra, Refused
 from discreet._core.numeric import least_integer
-from discreet._core.text import about, counted, percent
+from discreet._core.text import about, aligned, counted, percent
 from discreet.domain import Domain
 from discreet.ledger import Request
-from discreet.mechanisms import Forecast, Mechanism, named, require_kept
-from discreet.mechanisms.noise import LAWS, law_named
-from discreet.mechanisms.noisy_counts import BareNoise, projection_error, solve_scale
-from discreet.mechanisms.reading import READING_ONLY, SAMPLINGS
+from discreet.mechanisms import (
+    LAWS,
+    READING_ONLY,
+    Forecast,
+    Mechanism,
+    NoiseLaw,
+    named,
+    projection_error,
+    require_kept,
+    scale_solution,
+)
 from discreet.planner.cells import with_cells
+from discreet.planner.choice import required
 from discreet.planner.predicted import Reference, predicted_errors, sampling_errors, summed
-from discreet.privacy import Budget, Guarantee
-from discreet.releases.content import POOR_UTILITY
+from discreet.privacy import Budget, Guarantee, Relation
+from discreet.releases import POOR_UTILITY
 
 _HOPELESS = 0.9  # share that is not from the data, from which on the error is not predicted where that takes long
 _MANY_CELLS = 1 << 20
@@ -89,20 +98,6 @@ class Comparison:
         return sampling_errors(self.domain, self.size, self.reference)
 
 
-def require_current(given: Iterable[str], moved: Mapping[str, str]) -> None:
-    """Refuse an argument of earlier versions, with what is written now."""
-    for name in given:
-        if name in moved:
-            raise ParameterError(f"{name}=... is an argument of earlier versions. Write {moved[name]}")
-
-
-def required(budget: Budget | None) -> Budget:
-    """Return a budget. Raises ParameterError where there is none."""
-    if budget is None:
-        raise ParameterError("the budget is what the release may spend. Write Budget(epsilon=..., delta=...)")
-    return budget
-
-
 _Fact = TypeVar("_Fact")
 
 
@@ -113,6 +108,7 @@ def _there(fact: _Fact | None, name: str) -> _Fact:
     return fact
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class Option:
     """One mechanism calibrated to the budget, or why it cannot be.
@@ -166,20 +162,22 @@ class Option:
     @property
     def analysed(self) -> bool:
         """Whether :func:`discreet.inference.posterior` knows how its releases depend on the table."""
-        from discreet.mechanisms.likelihood import no_posterior
+        from discreet.mechanisms import no_posterior
 
         return self.mechanism is not None and not no_posterior(self.mechanism, self.comparison.n)
 
     @property
     def times_sampling(self) -> float | None:
         """The predicted W1 in units of that of a sample of the same size without privacy."""
-        sample = self.comparison.without_privacy if self.w1 is not None else 0.0
-        return None if self.w1 is None or sample <= 0.0 else self.w1 / sample
+        if self.w1 is None or not (sample := self.comparison.without_privacy) > 0.0:
+            return None
+        return self.w1 / sample
 
     @cached_property
     def _guarantee(self) -> Guarantee | None:
-        asked = self.comparison
-        return None if self.mechanism is None else self.mechanism.guarantee(asked.request.between, n=asked.n)
+        if self.mechanism is None:
+            return None
+        return self.mechanism.guarantee(self.comparison.request.between, n=self.comparison.n)
 
     @property
     def epsilon(self) -> float | None:
@@ -206,19 +204,18 @@ class Option:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the option as JSON values."""
-        beforehand = self.forecast and (self.forecast.lost, self.forecast.lost_at_most, wording.lost(self.forecast))
-        lost, lost_at_most, in_words = beforehand or (None, None, None)
+        forecast = self.forecast
         return {
             "mechanism": self.name,
-            "parameters": None if self.mechanism is None else self.mechanism.parameters(),
+            "parameters": self.mechanism and self.mechanism.parameters(),
             "refused": self.refused,
             "extra": self.extra,
             "epsilon": self.epsilon,
             "delta": self.delta,
             "largest_size": self.largest_size,
-            "share_not_from_data": lost,
-            "share_at_most": lost_at_most,
-            "share_in_words": in_words,
+            "share_not_from_data": self.share_not_from_data,
+            "share_at_most": forecast and forecast.lost_at_most,
+            "share_in_words": forecast and wording.lost(forecast),
             "predicted_w1": self.w1,
             "predicted_errors": None if self.errors is None else dict(self.errors),
             "times_sampling": self.times_sampling,
@@ -232,17 +229,6 @@ def private_step(mechanism: Mechanism) -> tuple[Any, ...]:
     names = [item.name for item in fields(mechanism) if item.compare and item.metadata != READING_ONLY]
     values = {name: getattr(mechanism, name) for name in names}
     return type(mechanism).log_prob, {name: value for name, value in values.items() if value is not None}
-
-
-def with_sampling(kind: type[Mechanism], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that are given, with the sampling where the mechanism has one: the default if not given.
-
-    Raises ParameterError when there is no such sampling.
-    """
-    sampling = given.get("sampling") or SAMPLINGS[0]
-    choice("sampling", sampling, SAMPLINGS)
-    others = {name: value for name, value in given.items() if name != "sampling"}
-    return {"sampling": sampling, **others} if "sampling" in kind.__dataclass_fields__ else others
 
 
 def considered(name: str, comparison: Comparison, fixed: dict[str, Any], *, sized: bool) -> Option:
@@ -281,9 +267,10 @@ def predicted(option: Option, draws: int | None = None) -> Option:
     """Return an option with its error predicted from so many draws of the noise; by default as many as it takes."""
     if option.mechanism is None:
         return option
-    asked, made = option.comparison, option.mechanism
-    errors = predicted_errors(made, n=asked.n, size=asked.size, reference=asked.reference, draws=draws)
-    return replace(option, w1=summed(made.domain, errors), errors=errors)
+    comparison, mechanism = option.comparison, option.mechanism
+    n, size, reference = comparison.n, comparison.size, comparison.reference
+    errors = predicted_errors(mechanism, n=n, size=size, reference=reference, draws=draws)
+    return replace(option, w1=summed(mechanism.domain, errors), errors=errors)
 
 
 def _largest_size(option: Option) -> int:
@@ -292,40 +279,39 @@ def _largest_size(option: Option) -> int:
     Between a number that fits and one that does not, the next is where the odds of that share would be reached if they
     grew by a power of the number, as those of a prior do.
     """
-    asked, made = option.comparison, option.mechanism
-    if made is None:
+    comparison, mechanism = option.comparison, option.mechanism
+    if mechanism is None:
         return 0
-    like = asked.reference.commonness(made.domain)
-    kind, domain = type(made), made.domain
+    profile = comparison.reference.commonness(mechanism.domain)
+    mechanism_type, domain = type(mechanism), mechanism.domain
 
-    def odds(m: int) -> float:
+    def odds(size: int) -> float:
         try:
-            mechanism = kind.calibrated(domain=domain, **{**asked.sizes, "size": m}, **option.fixed)
+            larger = mechanism_type.calibrated(domain=domain, **{**comparison.sizes, "size": size}, **option.fixed)
         except DiscreetError:  # too many for the budget, or for the mechanism at all
             return math.inf
-        share = mechanism.forecast(asked.n, like).lost
+        share = larger.forecast(comparison.n, profile).lost
         return share / (1.0 - share) if share < 1.0 else math.inf
 
-    least = POOR_UTILITY / (1.0 - POOR_UTILITY)
-    beyond = min(10**10, 100 * asked.n)
-    if (above := odds(beyond)) <= least:
-        return beyond
-    if all(item.name != "size" for item in fields(kind)) or (below := odds(1)) > least:  # any number is too many
-        return 0
-    fits, tries = 1, 0
-    while beyond - fits > max(1.0, _WITHIN * fits):
-        middle = math.isqrt(fits * beyond) if beyond > 4 * fits else (fits + beyond) // 2
-        if tries % 3 and 0.0 < below < least < above < math.inf:
-            power = math.log(least / below) / math.log(above / below)
-            guess = fits * (beyond / fits) ** power
+    limit, maximum = POOR_UTILITY / (1.0 - POOR_UTILITY), min(10**10, 100 * comparison.n)
+    if (high_odds := odds(maximum)) <= limit:
+        return maximum
+    if all(item.name != "size" for item in fields(mechanism_type)) or (low_odds := odds(1)) > limit:
+        return 0  # any number is too many
+    low, high, tries = 1, maximum, 0
+    while high - low > max(1.0, _WITHIN * low):
+        middle = math.isqrt(low * high) if high > 4 * low else (low + high) // 2
+        if tries % 3 and 0.0 < low_odds < limit < high_odds < math.inf:
+            power = math.log(limit / low_odds) / math.log(high_odds / low_odds)
+            guess = low * (high / low) ** power
             middle = round(guess * (1.0 + (_WITHIN / 3.0 if tries % 3 == 2 else -_WITHIN / 3.0)))
-        middle = min(max(middle, fits + 1), beyond - 1)
-        found, tries = odds(middle), tries + 1
-        if found > least:
-            beyond, above = middle, found
+        middle = min(max(middle, low + 1), high - 1)
+        middle_odds, tries = odds(middle), tries + 1
+        if middle_odds > limit:
+            high, high_odds = middle, middle_odds
         else:
-            fits, below = middle, found
-    return fits
+            low, low_odds = middle, middle_odds
+    return low
 
 
 # What to do instead where a table has too many cells: how many a budget carries, and which columns have no more.
@@ -347,16 +333,24 @@ def carried_cells(n: int, budget: Budget, group: int = 1) -> int:
     >>> carried_cells(10_000, Budget(epsilon=1.0, delta=1e-6))
     2018
     """
-    try:
-        noisy = solve_scale(BareNoise, budget, n=n, group=group, laws=tuple(LAWS), scale=None)
-    except DiscreetError:
+    options = []
+    for law in LAWS.values():
+
+        def promise(scale: float, law: NoiseLaw = law) -> Guarantee:
+            profile = law.profile(scale, group=min(group, n), counts=2)
+            return Guarantee.proved(profile, relation=Relation(group=group), n=n, theorem="T6", chosen=("noise",))
+
+        if (scale := scale_solution(law, budget, promise)) is not None:
+            options.append((law.mean_absolute(scale), law, scale))
+    if not options:
         return 0
+    _, law, scale = min(options, key=itemgetter(0))
 
     def too_many(cells: int) -> bool:
-        return projection_error(law_named(noisy.noise), noisy.scale, cells=cells, total=n) > POOR_UTILITY
+        return projection_error(law, scale, cells=cells, total=n) > POOR_UTILITY
 
-    beyond = least_integer(too_many, 1, _MOST)
-    return _MOST if beyond is None else beyond - 1
+    fewest = least_integer(too_many, 1, _MOST)
+    return _MOST if fewest is None else fewest - 1
 
 
 def fewer_cells(domain: Domain, n: int, budget: Budget, group: int = 1) -> str | None:
@@ -374,19 +368,21 @@ def fewer_cells(domain: Domain, n: int, budget: Budget, group: int = 1) -> str |
 
 def _within(domain: Domain, most: int) -> str:
     """Return the columns of the fewest cells that have no more together."""
-    finite = [(column.size, name) for name, column in domain.columns.items() if column.size is not None]
-    sizes = sorted(finite, key=lambda pair: pair[0])
-    kept, cells = [], 1
+    sizes = sorted(
+        [(column.size, name) for name, column in domain.columns.items() if column.size is not None],
+        key=lambda pair: pair[0],
+    )
+    names, cells = [], 1
     for size, name in sizes:
         if cells * size > most:
             break
-        kept.append(name)
+        names.append(name)
         cells *= size
-    if not kept:
+    if not names:
         return "Declare fewer cells, or coarser labels"
-    some = ", ".join(map(repr, kept[:_NAMED])) + (", ..." if len(kept) > _NAMED else "")
-    alone = "alone has" if len(kept) == 1 else "together have"
-    return f"Release fewer columns ({some} {alone} {cells:,}), or declare fewer cells"
+    columns = ", ".join(map(repr, names[:_NAMED])) + ", ..." * (len(names) > _NAMED)
+    alone = "alone has" if len(names) == 1 else "together have"
+    return f"Release fewer columns ({columns} {alone} {cells:,}), or declare fewer cells"
 
 
 # A plan as text, no wider than the terminal (or ``COLUMNS``).
@@ -411,12 +407,12 @@ def shown_options(head: str, header: Row, rows: Sequence[Row], notes: Sequence[s
     table = [row for row in rows if any(row[1:-1])]
     lines = _wrapped(head, width)
     if table:
-        widths = [max(len(row[i]) for row in (header, *table)) for i in range(len(header) - 1)]
-        beside = ["  ".join(map(str.ljust, row[:-1], widths)).rstrip() for row in (header, *table)]
+        beside = aligned([row[:-1] for row in (header, *table)], left=len(header))
         fits = max(map(len, beside)) <= width
-        for row, line in zip((header, *table), beside, strict=True):
+        lines += beside[:1] * fits
+        for row, line in zip(table, beside[1:], strict=True):
             lines += [line] if fits else _stacked(header, row, width)
-            lines += [] if row is header else _wrapped(row[-1], width, "    ")
+            lines += _wrapped(row[-1], width, "    ")
     refused: dict[str, list[str]] = {}
     for row in rows:
         if not any(row[1:-1]):
@@ -439,8 +435,6 @@ def _width() -> int:
 
 def _stacked(header: Row, row: Row, width: int) -> list[str]:
     """Return a row too long for a line as its name and what the others are, in words."""
-    if row is header:
-        return []
     facts = [f"{name} {cell}" for name, cell in zip(header[1:-1], row[1:-1], strict=True) if cell]
     return [row[0], *_wrapped(", ".join(facts), width, "    ")]
 

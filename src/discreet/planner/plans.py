@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from discreet import wording
+from discreet._core.boundary import sealed
 from discreet._core.errors import Infeasible
 from discreet._core.text import about, alarm, counted, listing, percent, rounded_up, sentence, table
 from discreet.domain import Domain
-from discreet.ledger import Ledger, Request
-from discreet.ledger.request import Replacement
-from discreet.mechanisms import Mechanism, first_names, named
-from discreet.mechanisms.base import shown_cells
+from discreet.ledger import Ledger, Replacement, Request
+from discreet.mechanisms import Mechanism, first_names, named, shown_cells
 from discreet.planner.cells import chosen_cells
+from discreet.planner.choice import require_current, required, with_sampling
 from discreet.planner.options import (
     Comparison,
     Option,
@@ -25,15 +25,12 @@ from discreet.planner.options import (
     fewer_cells,
     predicted,
     private_step,
-    require_current,
-    required,
     shown_options,
-    with_sampling,
     wrapped,
 )
 from discreet.planner.predicted import Reference
 from discreet.privacy import Budget, Unit
-from discreet.releases.content import poor_utility
+from discreet.releases import poor_utility
 
 _HEADER = ("mechanism", "delta", "not from data", "predicted W1", "times a sample's", "largest size", "parameters")
 _NOT_TRIED = "not tried out, which takes long for a wide table. Ask for it by name"
@@ -50,6 +47,7 @@ _MOVED = {
 """Arguments of earlier versions, and where they are now."""
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """Every mechanism for one request, best predicted utility first.
@@ -71,30 +69,32 @@ class Plan:
     @property
     def rows_of_steps(self) -> list[tuple[Option, list[str]]]:
         """The best option of each private step, with the names of the others that take the same one."""
-        found: list[tuple[Option, list[str]]] = []
+        rows: list[tuple[Option, list[str]]] = []
         steps: list[Any] = []
         for option in self.options:
             step = option.mechanism and private_step(option.mechanism)
             if step and step in steps:
-                found[steps.index(step)][1].append(option.name)
+                rows[steps.index(step)][1].append(option.name)
             else:
-                found.append((option, []))
+                rows.append((option, []))
                 steps.append(step)
-        return found
+        return rows
 
     @property
     def missing(self) -> str | None:
         """Which mechanisms were not compared because an extra of this package is not installed."""
-        extras = {o.extra for o in self.options if o.extra is not None}
-        if not extras:
-            return None
-        names = ", ".join(o.name for o in self.options if o.extra is not None)
-        return f"not compared: {names}. Install what they need: pip install 'discreet[{','.join(sorted(extras))}]'"
+        extras = {option.name: option.extra for option in self.options if option.extra is not None}
+        install = f"pip install 'discreet[{','.join(sorted(set(extras.values())))}]'"
+        return f"not compared: {', '.join(extras)}. Install what they need: {install}" if extras else None
 
     @property
     def feasible(self) -> list[Option]:
         """The options that meet the budget, in the plan's order."""
-        return [o for o in self.options if o.mechanism is not None]
+        return [option for option in self.options if option.mechanism is not None]
+
+    @property
+    def _chosen(self) -> Option | None:
+        return next(iter(self.feasible), None)
 
     @property
     def best(self) -> Mechanism:
@@ -108,41 +108,36 @@ class Plan:
         for option in self.feasible:
             if option.mechanism is not None:
                 return option.mechanism
-        reasons = "; ".join([*self.verdict[1:], *(f"{o.name}: {o.refused}" for o in self.options)])
+        reasons = "; ".join([*self.verdict[1:], *(f"{option.name}: {option.refused}" for option in self.options)])
         raise Infeasible(
             f"{self.comparison.budget} for {counted(self.comparison.size, 'record')} on this domain ({reasons})", {}
         )
 
     @property
-    def _sample(self) -> str:
-        """How the best option's error compares with that of a sample."""
-        times = self.feasible[0].times_sampling
-        sample = f"a sample of {counted(self.comparison.size, 'record')} without privacy"
-        return "" if times is None else f", {about(times, 2)} times that of {sample}"
-
-    @property
     def why(self) -> str:
         """Why the best option was chosen, from public facts alone."""
         best, *others = self.feasible
-        lower = [o for o in others if _rank(o.w1) < _rank(best.w1)]
-        near = best.analysed and any(map(_not_analysed, lower))
-        behind = bool(lower) and not near
-        those = "mechanisms that keep rare records, repeat none verbatim and" if behind else "mechanisms that"
+        missing = f". {sentence(self.missing)}" if self.missing else ""
         if best.w1 is None:
-            reason = f"{best.name}: errors are not predicted for records that are mostly not from the data"
-            return reason if self.missing is None else f"{reason}. {sentence(self.missing)}"
+            return f"{best.name}: errors are not predicted for records that are mostly not from the data{missing}"
+        better = [option for option in others if _rank(option.w1) < _rank(best.w1)]
+        least, compared, sample, following = "least predicted W1", "mechanisms that", "", ""
+        if best.analysed and any(map(_not_analysed, better)):
+            least = "near the least predicted W1, and its records can be analysed; W1"
+        elif better:
+            compared = "mechanisms that keep rare records, repeat none verbatim and"
         if best.poor:
-            those = "mechanisms, each mostly not from the data, that"
-        least = "near the least predicted W1, and its records can be analysed; W1" if near else "least predicted W1"
-        reason = (
-            f"{best.name}: {least} ({about(best.w1, 4)}{self._sample}) of the {those} meet {self.comparison.budget}"
+            compared = "mechanisms, each mostly not from the data, that"
+        if best.times_sampling is not None:
+            records = counted(self.comparison.size, "record")
+            sample = f", {about(best.times_sampling, 2)} times that of a sample of {records} without privacy"
+        for option in others[:1]:
+            w1 = "not predicted" if option.w1 is None else about(option.w1, 4)
+            following = f". Next: {option.name} ({w1})"
+        return (
+            f"{best.name}: {least} ({about(best.w1, 4)}{sample}) of the {compared} meet {self.comparison.budget}"
+            f"{following}. Predicted from public facts alone{_unlike(self.comparison.domain, best.w1)}{missing}"
         )
-        if others:
-            reason += (
-                f". Next: {others[0].name} ({'not predicted' if others[0].w1 is None else about(others[0].w1, 4)})"
-            )
-        reason += f". Predicted from public facts alone{_unlike(self.comparison.domain, best.w1)}"
-        return reason if self.missing is None else f"{reason}. {sentence(self.missing)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
@@ -153,8 +148,8 @@ class Plan:
             "delta": self.comparison.budget.delta,
             "verdict": self.verdict,
             "notes": self.notes,
-            "chosen": self.feasible[0].name if self.feasible else None,
-            "options": [o.to_dict() for o in self.options],
+            "chosen": self._chosen and self._chosen.name,
+            "options": [option.to_dict() for option in self.options],
         }
 
     @property
@@ -163,12 +158,11 @@ class Plan:
 
         The other options' caveats are in :attr:`options`.
         """
-        notes = [] if self.missing is None else [self.missing]
-        if not self.feasible:
-            return notes
-        best = self.feasible[0]
-        caveats = [f"{best.name}: {caveat}" for caveat in best.caveats]
-        return [*chosen_cells(self.comparison.domain, self.best.domain), *caveats, *notes]
+        missing = [self.missing] if self.missing else []
+        if self._chosen is None:
+            return missing
+        caveats = [f"{self._chosen.name}: {caveat}" for caveat in self._chosen.caveats]
+        return [*chosen_cells(self.comparison.domain, self.best.domain), *caveats, *missing]
 
     @property
     def verdict(self) -> list[str]:
@@ -176,17 +170,14 @@ class Plan:
 
         Each is a sentence or two.
         """
-        best = self.feasible[0] if self.feasible else None
+        best, asked = self._chosen, self.comparison
         if best is not None and not best.poor:
             return []
+        verdict = ["no mechanism can release this table: each says why below"]
         if best is not None and best.forecast is not None:
             why = poor_utility(best.forecast, self.best)
             verdict = [f"a release by {self.best.name}, the best, would be refused: {why}"]
-        else:
-            verdict = ["no mechanism can release this table: each says why below"]
-        instead = fewer_cells(
-            self.comparison.domain, self.comparison.n, self.comparison.budget, self.comparison.request.group
-        )
+        instead = fewer_cells(asked.domain, asked.n, asked.budget, asked.request.group)
         return verdict if instead is None else [*verdict, instead]
 
     def write_page(
@@ -249,25 +240,25 @@ class Plan:
         is a prediction.
         """
         rows: list[tuple[str, ...]] = []
-        for o, same in self.rows_of_steps:
-            if o.mechanism is None or o.forecast is None:
-                rows.append((o.name, *[""] * (len(_HEADER) - 2), o.refused or ""))
+        most = min(10**10, 100 * self.comparison.n)
+        for option, same in self.rows_of_steps:
+            if option.mechanism is None or option.forecast is None:
+                rows.append((option.name, *[""] * (len(_HEADER) - 2), option.refused or ""))
                 continue
-            parameters = ", ".join(f"{k}={_shown(v)}" for k, v in o.mechanism.parameters().items())
-            if o.mechanism.domain != self.comparison.domain:
-                parameters += f"; {_cells(o.mechanism.domain)}"
+            parameters = ", ".join(f"{name}={_shown(value)}" for name, value in option.mechanism.parameters().items())
+            if option.mechanism.domain != self.comparison.domain:
+                parameters += f"; {_cells(option.mechanism.domain)}"
             if same:
                 parameters += f"; the same private step, read otherwise: {', '.join(same)}"
-            largest = "" if o.largest_size is None else f"{o.largest_size:,}"
-            largest += "+" if o.largest_size == min(10**10, 100 * self.comparison.n) else ""
+            largest = option.largest_size
             rows.append(
                 (
-                    o.name,
-                    rounded_up(o.delta or 0.0),
-                    wording.marked_share(o.forecast),
-                    "-" if o.w1 is None else about(o.w1, 4),
-                    "-" if o.times_sampling is None else about(o.times_sampling, 2),
-                    largest,
+                    option.name,
+                    rounded_up(option.delta or 0.0),
+                    wording.marked_share(option.forecast),
+                    "-" if option.w1 is None else about(option.w1, 4),
+                    "-" if option.times_sampling is None else about(option.times_sampling, 2),
+                    "" if largest is None else f"{largest:,}{'+' * (largest == most)}",
                     parameters,
                 )
             )
@@ -288,6 +279,7 @@ class Plan:
         return "".join(map(alarm, self.verdict)) + table(_HEADER, self.rows()) + listing(self.notes)
 
 
+@sealed
 def plan(
     domain: Domain | str | os.PathLike[str],
     budget: Budget | None = None,
@@ -379,20 +371,17 @@ def planned(comparison: Comparison, *, largest_sizes: bool, progress: Callable[[
             options.append(considered(name, comparison, given, sized=largest_sizes))
         if progress is not None:
             progress(len(options), len(names))
-    least = min((o.w1 for o in options if o.w1 is not None), default=0.0)
-    close = [predicted(o) if _in_detail(o, _CLOSE * least) else o for o in options]
-    return Plan(comparison=comparison, options=_ranked(close))
+    close = _CLOSE * min((option.w1 for option in options if option.w1 is not None), default=0.0)
+    for place, option in enumerate(options):  # a contender is predicted from all draws, where they take no time
+        cheap = option.forecast is not None and option.forecast.draws >= _CHEAP
+        if cheap and option.w1 is not None and option.w1 <= close:
+            options[place] = predicted(option)
+    return Plan(comparison=comparison, options=_ranked(options))
 
 
 def _for_wide_tables(option: Option) -> bool:
     """Return whether an option is good for a table of many columns."""
     return named(option.name).traits.least_columns > 1 and option.mechanism is not None and not option.poor
-
-
-def _in_detail(option: Option, most: float) -> bool:
-    """Return whether an option's error is to be predicted from all draws: it is a contender, and they take no time."""
-    cheap = option.forecast is not None and option.forecast.draws >= _CHEAP
-    return cheap and option.w1 is not None and option.w1 <= most
 
 
 def _ranked(options: Sequence[Option]) -> tuple[Option, ...]:
@@ -401,26 +390,30 @@ def _ranked(options: Sequence[Option]) -> tuple[Option, ...]:
     The first that can be analysed goes first where its predicted error is no more than 5 % of the least one, and of
     that of a sample without privacy, above the least one, and it is no last resort.
     """
-    last = {o.name: _last_resort(named(o.name), o.comparison.reference) for o in options}
-    enough = any(o.mechanism is not None and not last[o.name] and not o.poor for o in options)
+    last = {option.name: _last_resort(option) for option in options}
+    enough = any(option.mechanism is not None and not last[option.name] and not option.poor for option in options)
 
-    def after(o: Option) -> tuple[bool, bool, bool]:
-        return o.mechanism is None, o.poor, enough and last[o.name]
+    def after(option: Option) -> tuple[bool, bool, bool]:
+        return option.mechanism is None, option.poor, enough and last[option.name]
 
-    ranked = sorted(options, key=lambda o: (*after(o), _rank(o.w1), _share(o)))
+    def order(option: Option) -> tuple[Any, ...]:
+        share = (option.share_not_from_data or 0.0) if option.w1 is None else 0.0
+        return *after(option), _rank(option.w1), share
+
+    ranked = sorted(options, key=order)
     first = ranked[0]
     if first.analysed or first.w1 is None:
         return tuple(ranked)
     most = (1.0 + _NEAR) * first.w1 + _NEAR * first.comparison.without_privacy
     for option in ranked:
         if option.analysed and after(option) == after(first) and option.w1 is not None and option.w1 <= most:
-            return (option, *(o for o in ranked if o is not option))
+            return (option, *(other for other in ranked if other is not option))
     return tuple(ranked)
 
 
 def _not_analysed(option: Option) -> bool:
     """Return whether an option comes later for no other reason than that it cannot be analysed."""
-    return not (option.analysed or option.poor or _last_resort(named(option.name), option.comparison.reference))
+    return not (option.analysed or option.poor or _last_resort(option))
 
 
 def _unlike(domain: Domain, w1: float) -> str:
@@ -440,18 +433,14 @@ def _rank(w1: float | None) -> float:
     return math.inf if w1 is None else float(about(w1, 3))
 
 
-def _share(option: Option) -> float:
-    """Return what ranks options whose error was not predicted: the share that is not from the data, where poor."""
-    return (option.share_not_from_data or 0.0) if option.w1 is None else 0.0
-
-
-def _last_resort(kind: type[Mechanism], reference: Reference) -> bool:
+def _last_resort(option: Option) -> bool:
     """Return whether a mechanism is only chosen where nothing else would do.
 
     Those whose records are confidential ones; and, without a reference, those that leave out rare records: an invented
     table has none, so that they look too good.
     """
-    return kind.traits.verbatim or (kind.traits.leaves_out and reference.table is None)
+    traits = named(option.name).traits
+    return traits.verbatim or (traits.leaves_out and option.comparison.reference.table is None)
 
 
 def _shown(value: Any) -> str:

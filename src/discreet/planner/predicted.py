@@ -1,16 +1,15 @@
 """The Wasserstein-1 distance that a release will have from its table, predicted from public facts alone.
 
-The prediction runs each mechanism on an invented table: a public reference table scaled to ``n`` records where there is
-one, else the inner half of the base measure (a table distributed as the base measure itself would make a release of
-nothing but prior look perfect). What a mechanism does to the shares of the cells (``predictive``) is drawn with fresh
-noise; what drawing ``size`` records adds is integrated in closed form.
+Each mechanism's own kernel and reading are run on an invented table: a public reference table scaled to ``n`` records
+where there is one, else the inner half of the base measure (a table distributed as the base measure itself would make a
+release of nothing but prior look perfect). What drawing ``size`` records adds is integrated in closed form.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,16 +18,18 @@ import numpy as np
 from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import DomainError
 from discreet._core.lazy import pl
-from discreet._core.random import seeded
-from discreet.domain import Domain, Records
-from discreet.domain.column import Column
-from discreet.domain.records import Commonness, inner_half, invented_records
-from discreet.mechanisms import Mechanism
+from discreet._core.random import approximate, seeded
+from discreet.domain import Column, Commonness, Counts, Domain, Records, inner_half, invented_records
+from discreet.mechanisms import Forecast, Mechanism
 
 _MOST_CELLS = 1 << 22
 _BASE_DRAWS = 4096
 _ELSEWHERE = 4096  # records of the base measure that an invented table has none of: a release may
 _WITHIN = 8
+_LISTED = 1 << 16  # values of a column
+_DRAWN = 1 << 16  # records that stand for a law of which only draws are known
+
+_Shares = tuple[Any, Floats]  # codes of a column, and the share of the records that has each
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +46,7 @@ class Reference:
         """
         if data is None or isinstance(data, Reference):
             return data or cls()
-        from discreet.confidential.public import public_table
+        from discreet.confidential import public_table
 
         return cls(public_table(data if not isinstance(data, os.PathLike) else os.fspath(data), domain))
 
@@ -119,26 +120,74 @@ def predicted_errors(
 
     Notes
     -----
-    With ``F`` the reference's distribution function and ``G`` that of the records' law after one draw of the
-    mechanism's noise, a column's error is the mean over such draws of the integral of ``E|G - F + Z|``, where ``Z`` is
-    normal with the variance of drawing ``size`` records: the mean of a folded normal. An invented table does not say
-    where in its cells its values are, and a twelfth of their mean width is added: as if a quarter of the records held
-    values that many share, each a third of a width from a value put anywhere in its cell. The prediction is as good as
-    the reference is like the table.
+    With ``F`` the reference's distribution function and ``G`` that of the records' law after one run of the kernel, a
+    column's error is the mean over such runs of the integral of ``E|G - F + Z|``, where ``Z`` is normal with the
+    variance of drawing ``size`` records: the mean of a folded normal. An invented table does not say where in its cells
+    its values are, and a twelfth of their mean width is added: as if a quarter of the records held values that many
+    share, each a third of a width from a value put anywhere in its cell. The prediction is as good as the reference is
+    like the table.
     """
     reference = reference or Reference()
     domain = mechanism.domain
     support, shares = reference.shares(domain)
     forecast = mechanism.forecast(n)
-    drawn = _Drawn(max(1.0, size * forecast.released_share), len(domain.columns), forecast.stratified)
     most = forecast.draws if draws is None else min(draws, forecast.draws)
-    taken = max(min(2, most), min(most, (1 << 19) // len(shares)))
-    weights = [mechanism.predictive(shares, support=support, n=n, rng=seeded(i)) for i in range(taken)]
+    runs = max(min(2, most), min(most, (1 << 19) // len(shares)))
+    if forecast.rest and math.isinf(forecast.urn):  # nothing is drawn
+        runs = 1
+    # where the kernel draws the records, their counts are its own
+    exact = forecast.stratified or not (forecast.rest or mechanism.contents(n).size is None)
+    sample = _Sample(max(1.0, size * forecast.released_share), len(domain.columns), exact)
+    laws = zip(*released_shares(mechanism, support, shares, n=n, runs=runs), strict=True)
     widths = _width_errors(domain) if reference.table is None else dict.fromkeys(domain.names, 0.0)
     return {
-        name: _in_unit(column, _column_error(name, column, codes, shares, weights, drawn, reference) + widths[name])
-        for (name, column), codes in zip(domain.columns.items(), support.columns, strict=True)
+        name: widths[name] + _in_unit(column, _column_error(name, column, (codes, shares), law, sample, reference))
+        for (name, column), codes, law in zip(domain.columns.items(), support.columns, laws, strict=True)
     }
+
+
+def released_shares(
+    mechanism: Mechanism, support: Records, shares: Floats, *, n: int, runs: int
+) -> Iterator[Sequence[_Shares]]:
+    """Yield the shares of each column that records are drawn with, after several runs on a public table.
+
+    An evolution reads a table drawn from these shares, any other kernel one that has them, in whole numbers.
+    """
+    forecast = mechanism.forecast(n, Commonness.of_counts(shares, cells=mechanism.domain.size))
+    table = _table(support, np.diff(np.rint(n * np.cumsum(shares)), prepend=0.0).astype(np.int64))
+    for rng in map(approximate, range(runs)):
+        if forecast.rest:
+            yield _continued(mechanism.domain, support, shares, forecast, rng)
+            continue
+        if forecast.stand_in:
+            table = _table(support, rng.multinomial(n, shares / shares.sum()))
+        made = forecast.stand_in or mechanism
+        reading = made.reading(made.kernel(table, rng=rng), n=n)
+        columns = reading.column_shares(rng=rng)
+        if columns is None:
+            records = Records.concatenate(list(reading.draw(mechanism.contents(n).size or _DRAWN, rng=rng)))
+            columns = [(codes, np.full(len(records), 1.0 / len(records))) for codes in records.columns]
+        yield columns
+
+
+def _table(support: Records, frequencies: Integers) -> Counts:
+    held = np.flatnonzero(frequencies)
+    return Counts(records=support.take(held), frequencies=frequencies[held])
+
+
+def _continued(
+    domain: Domain, support: Records, shares: Floats, forecast: Forecast, rng: np.random.Generator
+) -> list[_Shares]:
+    """Return the shares of many records that are the table's but for a share; those of an urn are drawn."""
+    law, rest = (1.0 - forecast.lost) * shares, forecast.lost
+    if len(support) == domain.size:
+        uniform = forecast.rest == "uniform"
+        law += rest * (1.0 / len(support) if uniform else np.exp(domain.log_base(support)))
+        rest = 0.0
+    if math.isfinite(forecast.urn):
+        weights = rng.standard_gamma(forecast.urn * np.append(law, rest))
+        law = weights[:-1] / weights.sum()
+    return [(codes, law) for codes in support.columns]
 
 
 def width_error(domain: Domain) -> float:
@@ -179,16 +228,16 @@ def summed(domain: Domain, errors: Mapping[str, float]) -> float:
 def sampling_errors(domain: Domain, size: int, reference: Reference) -> dict[str, float]:
     """Return the errors that independent records drawn from the table itself are predicted to have: without privacy."""
     support, shares = reference.shares(domain)
-    drawn = _Drawn(float(size), len(domain.columns), stratified=False)
-    own = [np.append(shares, 0.0)]
+    sample = _Sample(float(size), len(domain.columns), stratified=False)
+    own = {name: (codes, shares) for name, codes in zip(domain.names, support.columns, strict=True)}
     return {
-        name: _in_unit(column, _column_error(name, column, codes, shares, own, drawn, reference))
-        for (name, column), codes in zip(domain.columns.items(), support.columns, strict=True)
+        name: _in_unit(column, _column_error(name, column, own[name], [own[name]], sample, reference))
+        for name, column in domain.columns.items()
     }
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
+class _Sample:
     """How many records are drawn from a law, in how many columns, and whether stratified."""
 
     size: float
@@ -216,53 +265,66 @@ class _Drawn:
 def _column_error(
     name: str,
     column: Column,
-    codes: Any,
-    shares: Floats,
-    weights: list[Floats],
-    drawn: _Drawn,
+    own: _Shares,
+    released: Sequence[_Shares],
+    sample: _Sample,
     reference: Reference,
 ) -> float:
     """Return one column's predicted distance, in its own unit (total variation where it has no order)."""
-    values, place = np.unique(codes.astype(str) if column.open else codes, return_inverse=True)
-    f = np.bincount(place, weights=shares).astype(np.float64)
-    released = [np.bincount(place, weights=w[:-1]).astype(np.float64) for w in weights]
-    beyond = [float(w[-1]) for w in weights]
+    values, (f, *laws) = _on_values(column, [own, *released])
+    beyond = [max(0.0, 1.0 - float(law.sum())) for law in laws]
+    if not column.open and (len(values) == column.size):
+        base = np.exp(column.log_base(values))
+        laws, beyond = [law + b * base for law, b in zip(laws, beyond, strict=True)], [0.0] * len(laws)
     low, high = _ends(column, values)
     if low is None or high is None:
-        return _apart(column, values, f, released, beyond, drawn)
+        return _apart(column, values, f, laws, beyond, sample)
     at = np.isfinite(low)
-    base = np.sort(_middle(column, column.draw(_BASE_DRAWS, seeded(1)))) if any(beyond) else np.empty(0)
+    base = np.sort(_middle(column, column.draw(_BASE_DRAWS, seeded(1)))) if max(beyond) > 1e-12 else np.empty(0)
     base = base[np.isfinite(base)]
-    points, held = _spread(low[at], high[at])
+    points, cell_of = _spread(low[at], high[at])
     # the table's own values where a reference has them, else spread over the cells as a release is
     raw = reference.table is not None and column.labels is None  # categories are their codes
-    own = _values(column, reference.table[name]) if raw and reference.table is not None else None
-    x = np.unique(np.concatenate((points, base, np.empty(0) if own is None else own[0])))
-    gaps = np.diff(x)
-    distribution = _distribution(x, points, f[at][held] / _count(held)) if own is None else _distribution(x, *own)
+    exact = _values(column, reference.table[name]) if raw and reference.table is not None else None
+    x = np.unique(np.concatenate((points, base, np.empty(0) if exact is None else exact[0])))
+    gaps, place = np.diff(x), np.searchsorted(x, np.concatenate((points, base)))
+    pieces = np.bincount(cell_of)[cell_of]
+    distribution = _distribution(x, place[: len(points)], f[at][cell_of] / pieces)
+    if exact is not None:
+        distribution = _distribution(x, np.searchsorted(x, exact[0]), exact[1])
     order = np.argsort(low[at], kind="stable")
     cell = np.maximum(0, np.searchsorted(low[at][order], x, side="right") - 1)
     total = 0.0
-    for g, b in zip(released, beyond, strict=True):
-        mass = g[at][held] / _count(held)
-        law = _distribution(
-            x, np.concatenate((points, base)), np.append(mass, np.full(len(base), b / max(1, len(base))))
-        )
+    for g, b in zip(laws, beyond, strict=True):
+        law = _distribution(x, place, np.append(g[at][cell_of] / pieces, np.full(len(base), b / max(1, len(base)))))
         inside = g[at][order] / max(float(g[at].sum()), 1e-300)
         start = np.cumsum(inside) - inside
-        total += float(gaps @ _folded(law - distribution, drawn.variance(law, start[cell], inside[cell]))[:-1])
-    return total / len(weights)
+        total += float(gaps @ _folded(law - distribution, sample.variance(law, start[cell], inside[cell]))[:-1])
+    return total / len(laws)
 
 
-def _apart(column: Column, values: Any, f: Floats, released: list[Floats], beyond: list[float], drawn: _Drawn) -> float:
+def _on_values(column: Column, laws: Sequence[_Shares]) -> tuple[Any, list[Floats]]:
+    """Return values of a column, all where they are few, and the shares of each by several laws."""
+    if column.size is not None and column.size <= _LISTED:
+        return np.arange(column.size), [_sums(codes.astype(np.int64), law, column.size) for codes, law in laws]
+    listed = [codes.astype(str) if column.open else codes for codes, _ in laws]
+    values, place = np.unique(np.concatenate(listed), return_inverse=True)
+    places = np.split(place, np.cumsum(list(map(len, listed)))[:-1])
+    return values, [_sums(own, law, len(values)) for own, (_, law) in zip(places, laws, strict=True)]
+
+
+def _sums(place: Any, shares: Floats, places: int) -> Floats:
+    return np.bincount(place, weights=shares, minlength=places).astype(np.float64)
+
+
+def _apart(column: Column, values: Any, f: Floats, laws: list[Floats], beyond: list[float], sample: _Sample) -> float:
     """Return the total variation between a column without order and what is drawn for it."""
     if not column.open:
-        released = [g + b * np.exp(column.log_base(values)) for g, b in zip(released, beyond, strict=True)]
+        laws = [g + b * np.exp(column.log_base(values)) for g, b in zip(laws, beyond, strict=True)]
         beyond = [0.0] * len(beyond)
     none = np.zeros(len(f))
     apart = [
-        0.5 * (b + float(_folded(g - f, drawn.variance(g, g, none)).sum()))
-        for g, b in zip(released, beyond, strict=True)
+        0.5 * (b + float(_folded(g - f, sample.variance(g, g, none)).sum())) for g, b in zip(laws, beyond, strict=True)
     ]
     return float(np.mean(apart))
 
@@ -277,9 +339,9 @@ def _folded(mean: Floats, variance: Floats) -> Floats:
     return result
 
 
-def _distribution(x: Floats, points: Floats, mass: Floats) -> Floats:
-    """Return the distribution function of masses at points, on the grid ``x`` that holds them."""
-    total: Floats = np.cumsum(np.bincount(np.searchsorted(x, points), weights=mass, minlength=len(x)))
+def _distribution(x: Floats, place: Any, mass: Floats) -> Floats:
+    """Return the distribution function of masses at some places of a grid."""
+    total: Floats = np.cumsum(np.bincount(place, weights=mass, minlength=len(x)))
     return np.minimum(total / total[-1], 1.0) if total[-1] > 0 else total
 
 
@@ -290,10 +352,6 @@ def _spread(low: Floats, high: Floats) -> tuple[Floats, Any]:
     step = (np.arange(pieces) + 0.5) / pieces
     points = (low[:, None] + (high - low)[:, None] * step).ravel()
     return points, np.repeat(np.arange(len(low)), pieces)
-
-
-def _count(held: Any) -> Any:
-    return np.bincount(held)[held]
 
 
 def _ends(column: Column, codes: Any) -> tuple[Floats, Floats] | tuple[None, None]:

@@ -17,12 +17,12 @@ import numpy as np
 from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import pl
-from discreet._core.random import seeded
+from discreet._core.random import approximate
 from discreet.domain import Counts
 from discreet.mechanisms import Mechanism
 from discreet.planner.options import Comparison, Option
 from discreet.planner.predicted import places
-from discreet.utility.rows import DistinctRows, tables
+from discreet.utility import DistinctRows, tables
 
 _MOST_REHEARSALS = 3
 _WORK = 1 << 22  # records times pairs, up to which there are several
@@ -89,7 +89,7 @@ class Rehearsal:
         errors = np.zeros(len(self.pairs))
         measured: Integers | None = np.zeros(len(self.pairs), dtype=np.int64)
         for run in range(self.runs):
-            rng = seeded(run)
+            rng = approximate(run)
             reading = made.reading(made.kernel(held, rng=rng), n=held.n)
             released = [made.domain.decode(chunk, rng=rng) for chunk in reading.draw(drawn, rng=rng)]
             errors += self._apart(pl.concat(released)) if sum(map(len, released)) else 1.0

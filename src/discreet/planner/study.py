@@ -11,26 +11,28 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from discreet._core.checks import integer, positive_size, real
+from discreet._core.checks import integer, real
 from discreet._core.errors import DiscreetError, FileProblem, Infeasible, ParameterError, Refused
 from discreet._core.numeric import least_real, log_ratio
 from discreet._core.reading import bounded_text, first_wrong, parsed_toml, read_json
 from discreet._core.text import aligned, as_written, counted, rounded_down
 from discreet._core.version import __version__
 from discreet.domain import Domain
+from discreet.ledger import Replacement, Request
 from discreet.mechanisms import Mechanism, named, require_kept
 from discreet.planner.cells import with_cells
-from discreet.planner.options import UNIT, with_sampling, wrapped
-from discreet.planner.plans import plan
-from discreet.privacy import Budget, Guarantee, Profile, Relation, Unit, compose
-from discreet.releases.certificate import as_json
-from discreet.releases.content import POOR_UTILITY, poor_utility
-from discreet.releases.verification import SECONDS, within
+from discreet.planner.choice import required, with_sampling
+from discreet.planner.options import UNIT, Comparison, wrapped
+from discreet.planner.plans import planned
+from discreet.planner.predicted import Reference
+from discreet.privacy import Budget, Guarantee, Profile, Unit, compose
+from discreet.releases import POOR_UTILITY, SECONDS, as_json, poor_utility, within
 
 SCHEMA = 1
 _STEP = 1.25  # of the factor, until it is too large
@@ -57,98 +59,60 @@ _PART: dict[str, Any] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """One release of a study as it is declared: public facts.
-
-    ``domain``: as it was declared.
-    ``records``, ``size``, ``max_records``: numbers of records held, released, and kept of a privacy unit.
-    ``mechanism``: registry name; None where the plan is to choose.
-    ``parameters``: of the mechanism, that are given.
-    ``share``: of the budget, in parts of the sum of all shares.
-    """
-
-    name: str
-    domain: Domain
-    records: int
-    size: int
-    mechanism: str | None = None
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    share: float = 1.0
-    max_records: int = 1
-
-    def __post_init__(self) -> None:
-        if not self.name.strip() or not self.name.isprintable():
-            raise ParameterError("each release must have a name of printable characters")
-        plain = {
-            "name": str(self.name),
-            "records": positive_size("records", self.records),
-            "size": positive_size("size", self.size),
-            "share": real("share", self.share, above=0, most=1e6),
-            "max_records": integer("max_records", self.max_records, least=1, most=10_000),
-        }
-        for name, value in plain.items():
-            object.__setattr__(self, name, value)
-        if self.parameters and self.mechanism is None:
-            raise ParameterError(f"{self.name}: parameters are of a mechanism. Name the mechanism, or leave them out")
-
-
-@dataclass(frozen=True, kw_only=True)
 class Part:
-    """One release of a study, calibrated.
+    """One release of a study: its request, with the budget that the mechanism was calibrated to.
 
     ``mechanism``: its domain has the cells that were chosen.
-    ``given``: those of its parameters that were declared.
     ``domain_sha256``: of the domain as it was declared.
-    ``records``, ``size``, ``max_records``: as it was declared.
-    ``budget``: what it was calibrated to: a release by this mechanism with this budget is the one that was planned.
     """
 
-    name: str
+    request: Request
     mechanism: Mechanism
-    given: Mapping[str, Any]
     domain_sha256: str
-    records: int
-    size: int
-    max_records: int
-    budget: Budget
+
+    @property
+    def name(self) -> str:
+        """Its name in the plan."""
+        return str(self.request.part)
+
+    @property
+    def budget(self) -> Budget:
+        """Its own: a release by this mechanism with this budget is the one that was planned."""
+        return required(self.request.budget)
 
     @cached_property
     def guarantee(self) -> Guarantee:
         """Its own."""
-        return self.mechanism.guarantee(Relation(group=self.max_records), n=self.records)
+        return self.mechanism.guarantee(self.request.between, n=_records(self.request))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the part as JSON values."""
         return {
             "name": self.name,
             "mechanism": {"name": self.mechanism.name, "parameters": self.mechanism.parameters()},
-            "given": dict(self.given),
+            "given": dict(self.request.parameters),
             "domain": as_json(self.mechanism.domain),
             "domain_sha256": self.domain_sha256,
-            "records": self.records,
-            "size": self.size,
-            "max_records": self.max_records,
+            "records": _records(self.request),
+            "size": self.request.size,
+            "max_records": self.request.group,
             "epsilon": self.budget.epsilon,
             "delta": self.budget.delta,
         }
 
     @classmethod
-    def of(cls, facts: Mapping[str, Any]) -> Self:
+    def from_dict(cls, facts: Mapping[str, Any]) -> Self:
         """Return the part that was written by :meth:`to_dict`. Raises DiscreetError where it cannot be built."""
-        group = integer("max_records", facts["max_records"], least=1, most=10_000)
-        records, size = positive_size("records", facts["records"]), positive_size("size", facts["size"])
-        mechanism = named(facts["mechanism"]["name"]).from_parameters(
-            facts["mechanism"]["parameters"], domain=Domain.from_dict(facts["domain"]), records=records, size=size
-        )
+        declared = {key: facts[key] for key in ("name", "records", "size", "max_records")}
+        name, parameters = facts["mechanism"]["name"], facts["mechanism"]["parameters"]
+        request = _request(**declared, mechanism=name, parameters=facts["given"])
+        budget = Budget(epsilon=facts["epsilon"], delta=facts["delta"])
         return cls(
-            name=facts["name"],
-            mechanism=mechanism,
-            given=facts["given"],
+            request=replace(request, budget=budget),
+            mechanism=named(name).from_parameters(
+                parameters, domain=Domain.from_dict(facts["domain"]), records=_records(request), size=request.size
+            ),
             domain_sha256=facts["domain_sha256"],
-            records=records,
-            size=size,
-            max_records=group,
-            budget=Budget(epsilon=facts["epsilon"], delta=facts["delta"]),
         )
 
 
@@ -166,7 +130,7 @@ class Together:
     parts: tuple[Part, ...]
 
     def __post_init__(self) -> None:
-        _require_one_table([(part.name, part.records, part.max_records) for part in self.parts])
+        _require_one_table([part.request for part in self.parts])
         for part in self.parts:
             if part.guarantee.kind != "unconditional":
                 raise ParameterError(f"{part.name}: the guarantee is {part.guarantee.kind}. Leave it out of the plan")
@@ -206,7 +170,7 @@ class Together:
         try:
             with within(seconds):
                 budget = Budget(epsilon=facts["epsilon"], delta=facts["delta"])
-                return cls(budget=budget, parts=tuple(map(Part.of, facts["releases"])))
+                return cls(budget=budget, parts=tuple(map(Part.from_dict, facts["releases"])))
         except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             if isinstance(error, Refused) and not isinstance(error, Infeasible):  # time is up
                 raise
@@ -219,12 +183,11 @@ class Together:
         return [
             f"a release of {part.name} would be refused: {poor_utility(forecast, part.mechanism)}"
             for part in self.parts
-            if (forecast := part.mechanism.forecast(part.records)).lost > POOR_UTILITY
+            if (forecast := part.mechanism.forecast(part.guarantee.n)).lost > POOR_UTILITY
         ]
 
-    def text(self, wanted: Sequence[Wanted]) -> str:
+    def text(self, shares: Sequence[float]) -> str:
         """Return a table of the releases beside what each would have had by sums, and what they satisfy."""
-        sums = dict(zip([one.name for one in wanted], shares(wanted), strict=True))
         head = ("release", "mechanism", "epsilon", "delta", "epsilon by sums")
         rows = [
             (
@@ -232,21 +195,20 @@ class Together:
                 part.mechanism.name,
                 as_written(part.budget.epsilon),
                 as_written(part.budget.delta),
-                rounded_down(sums[part.name] * self.budget.epsilon),
+                rounded_down(share * self.budget.epsilon),
             )
-            for part in self.parts
+            for part, share in zip(self.parts, _fractions(shares), strict=True)
         ]
-        many = counted(len(self.parts), "release")
-        said = (
-            f"{many} together satisfy {self.budget}, if these are made and no others, each with the mechanism, "
-            "epsilon, delta and size above. They were fixed before any of them is seen: none may be added, or changed, "
-            "by looking at one of the others"
+        satisfied = (
+            f"{counted(len(self.parts), 'release')} together satisfy {self.budget}, if these are made and no others, "
+            "each with the mechanism, epsilon, delta and size above. They were fixed before any of them is seen: none "
+            "may be added, or changed, by looking at one of the others."
         )
-        return "\n".join([*aligned([head, *rows], left=2), *wrapped([said + "."])])
+        return "\n".join([*aligned([head, *rows], left=2), *wrapped([satisfied])])
 
 
-def wanted_in(path: str | os.PathLike[str]) -> list[Wanted]:
-    """Read the releases of a study: a TOML file of ``[[release]]`` tables. Domains are named relative to the file.
+def read_study(path: str | os.PathLike[str]) -> tuple[list[Request], list[float]]:
+    """Read the releases of a study and their shares: a TOML file of ``[[release]]`` tables, domains relative to it.
 
     Raises FileProblem, DomainError or ParameterError when something in it is not as it must be.
     """
@@ -255,32 +217,38 @@ def wanted_in(path: str | os.PathLike[str]) -> list[Wanted]:
     tables = document.get("release")
     if set(document) != {"release"} or not isinstance(tables, list) or not tables:
         raise FileProblem(path, "it must have [[release]] tables, and nothing else", remedy)
-    return [_wanted(table, Path(path).parent) for table in tables]
+    requests = []
+    for table in tables:
+        if not isinstance(table, Mapping):
+            raise ParameterError("each [[release]] must be a table")
+        if unknown := sorted(set(table) - _KEYS):
+            raise ParameterError(f"a [[release]] must not have {unknown[0]!r}. It may have: {', '.join(sorted(_KEYS))}")
+        for key, kind in _KINDS.items():
+            if not isinstance(table.get(key, kind()), kind) or (key in _REQUIRED and key not in table):
+                raise ParameterError(f"{key!r} of each [[release]] must be {_WORDS[kind]}")
+        facts = {key: value for key, value in table.items() if key not in ("domain", "share")}
+        requests.append(_request(**facts, domain=Domain.read(Path(path).parent / table["domain"])))
+    return requests, [_share(table.get("share", 1.0)) for table in tables]
 
 
-def _wanted(table: Any, folder: Path) -> Wanted:
-    if not isinstance(table, Mapping):
-        raise ParameterError("each [[release]] must be a table")
-    if unknown := sorted(set(table) - _KEYS):
-        raise ParameterError(f"a [[release]] must not have {unknown[0]!r}. It may have: {', '.join(sorted(_KEYS))}")
-    for key, kind in _KINDS.items():
-        if not isinstance(table.get(key, kind()), kind) or (key in _REQUIRED and key not in table):
-            raise ParameterError(f"{key!r} of each [[release]] must be {_WORDS[kind]}")
-    given = {key: value for key, value in table.items() if key != "domain"}
-    return Wanted(**{"size": table["records"], **given, "domain": Domain.read(folder / table["domain"])})
+def _request(*, name: str, records: int, max_records: int = 1, **facts: Any) -> Request:
+    group = integer("max_records", max_records, least=1, most=10_000)
+    unit = None if group == 1 else Unit(UNIT, max_records=group)
+    return Request(part=name, relation=Replacement(records=records), unit=unit, **{"size": records, **facts})
 
 
 def plan_together(
-    wanted: Sequence[Wanted],
+    requests: Sequence[Request],
+    budget: Budget,
     *,
-    epsilon: float,
-    delta: float = 0.0,
+    shares: Sequence[float] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Together:
     """Calibrate several releases of one table so that all of them together satisfy a budget.
 
-    ``wanted``: the releases.
-    ``epsilon``, ``delta``: the budget of all.
+    ``requests``: of the releases, each with its name as ``part``, its domain, number of records and size.
+    ``budget``: of all.
+    ``shares``: of the budget, in parts of their sum; equal by default.
     ``progress``: called after each attempt with how many are done, and how many there are at most.
 
     Raises Infeasible when no budgets do; ParameterError, BudgetError when a number is out of range, or a choice of
@@ -292,79 +260,85 @@ def plan_together(
     ``t`` is the largest, to 0.1 %, at which the composed profile meets ``(E, D)``. Mechanisms and cells that are not
     given are chosen for these budgets, and the factor is solved for again until they stay the same.
     """
-    whole = Budget(epsilon=epsilon, delta=delta)
-    _require_one_table([(one.name, one.records, one.max_records) for one in wanted])
-    start = 1.0 / math.sqrt(sum(share * share for share in shares(wanted))) if delta else 1.0
-    budgets = [_budget(whole, share, start) for share in shares(wanted)]
-    chosen = [_chosen(one, budget) for one, budget in zip(wanted, budgets, strict=True)]
+    for request in requests:
+        _require_public(request)
+    _require_one_table(requests)
+    parts = _fractions([1.0] * len(requests) if shares is None else shares)
+    start = 1.0 / math.sqrt(sum(share * share for share in parts)) if budget.delta else 1.0
+    budgets = [_budget(budget, share, start) for share in parts]
+    chosen = list(map(_chosen, requests, budgets))
     for done in range(_ROUNDS):
-        budgets = _solved(chosen, whole, shares(wanted), start)
+        budgets = _solved(chosen, budget, parts, start)
         if progress is not None:
             progress(done + 1, _ROUNDS)
-        named_so_far = [one.name if done else None for one in chosen]
-        again = [_chosen(*both) for both in zip(wanted, budgets, named_so_far, strict=True)]
+        # the mechanisms that the first round chose stay
+        same = [replace(request, mechanism=one.mechanism) for request, one in zip(requests, chosen, strict=True)]
+        again = list(map(_chosen, same if done else requests, budgets))
         if again == chosen:
-            return Together(
-                budget=whole, parts=tuple(one.part(budget) for one, budget in zip(chosen, budgets, strict=True))
-            )
+            return Together(budget=budget, parts=tuple(map(_part, requests, chosen, budgets)))
         chosen = again
     raise ParameterError("the cells that are chosen change with the budget, back and forth. Declare them: cells = ...")
 
 
-def shares(wanted: Sequence[Wanted]) -> list[float]:
-    """Return the releases' shares of the whole."""
-    total = math.fsum(one.share for one in wanted)
-    return [one.share / total for one in wanted]
+def _records(request: Request) -> int:
+    return request.declared or 0  # which a planned request declares
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Chosen:
-    """A release with its mechanism and cells, but for its one free parameter."""
-
-    wanted: Wanted
-    name: str
-    domain: Domain
-
-    def calibrated(self, budget: Budget) -> Mechanism:
-        """Return the mechanism at a budget, as a release by its name makes it."""
-        kind, one = named(self.name), self.wanted
-        given = with_sampling(kind, one.parameters)
-        return kind.calibrated(budget, domain=self.domain, n=one.records, size=one.size, group=one.max_records, **given)
-
-    def profile(self, budget: Budget) -> Profile:
-        """Return the profile at a budget."""
-        return self.calibrated(budget).guarantee(Relation(group=self.wanted.max_records), n=self.wanted.records).profile
-
-    def part(self, budget: Budget) -> Part:
-        """Return the release at its budget."""
-        one = self.wanted
-        return Part(
-            name=one.name,
-            mechanism=self.calibrated(budget),
-            given=one.parameters,
-            domain_sha256=hashlib.sha256(one.domain.to_toml().encode()).hexdigest(),
-            records=one.records,
-            size=one.size,
-            max_records=one.max_records,
-            budget=budget,
+def _require_public(request: Request) -> None:
+    """Refuse a request that does not say what a plan of several releases needs."""
+    if not request.part or not request.part.strip() or not request.part.isprintable():
+        raise ParameterError("each release must have a name of printable characters")
+    if None in (request.domain, request.declared, request.size):
+        raise ParameterError(f"{request.part}: a planned release needs its domain, its number of records and its size")
+    if not isinstance(request.relation, Replacement):
+        raise ParameterError(
+            f"{request.part}: several releases are planned for relation=Replacement(records=...) alone"
         )
+    if request.parameters and request.mechanism is None:
+        raise ParameterError(f"{request.part}: parameters are of a mechanism. Name the mechanism, or leave them out")
 
 
-def _chosen(one: Wanted, budget: Budget, name: str | None = None) -> _Chosen:
-    """Choose a mechanism and cells for a budget; the mechanism that was asked for, or that was chosen before."""
-    name = one.mechanism or name
-    if name is None:
-        unit = None if one.max_records == 1 else Unit(UNIT, max_records=one.max_records)
-        made = plan(one.domain, budget, records=one.records, size=one.size, unit=unit, largest_sizes=False)
-        return _Chosen(wanted=one, name=made.best.name, domain=made.best.domain)
-    kind = named(name)
-    require_kept(name, one.domain, keeps=kind.traits.keeps_declared)
-    given, group = with_sampling(kind, one.parameters), one.max_records
-    cells = with_cells(one.domain, kind, n=one.records, budget=budget, size=one.size, group=group, **given)
-    return _Chosen(wanted=one, name=name, domain=cells)
+def _fractions(shares: Sequence[float]) -> list[float]:
+    """Return the fractions of the whole that shares are."""
+    checked = list(map(_share, shares))
+    return [share / math.fsum(checked) for share in checked]
 
 
-def _solved(chosen: Sequence[_Chosen], whole: Budget, parts: Sequence[float], start: float) -> list[Budget]:
+def _share(share: Any) -> float:
+    return real("share", share, above=0, most=1e6)
+
+
+def _comparison(request: Request, budget: Budget) -> Comparison:
+    return Comparison(request=replace(request, budget=budget), reference=Reference())
+
+
+def _chosen(request: Request, budget: Budget) -> Request:
+    """Return a request with a mechanism and cells: chosen for a budget where none are asked for."""
+    comparison = _comparison(request, budget)
+    if request.mechanism is None:
+        best = planned(comparison, largest_sizes=False).best
+        return replace(request, mechanism=best.name, domain=best.domain)
+    mechanism_type = named(request.mechanism)
+    require_kept(request.mechanism, comparison.domain, keeps=mechanism_type.traits.keeps_declared)
+    parameters = with_sampling(mechanism_type, request.parameters)
+    return replace(request, domain=with_cells(comparison.domain, mechanism_type, **comparison.sizes, **parameters))
+
+
+def _calibrated(chosen: Request, budget: Budget) -> Mechanism:
+    """Return the mechanism at a budget, as a release by its name makes it."""
+    comparison, mechanism_type = _comparison(chosen, budget), named(str(chosen.mechanism))
+    parameters = with_sampling(mechanism_type, chosen.parameters)
+    mechanism: Mechanism = mechanism_type.calibrated(domain=comparison.domain, **comparison.sizes, **parameters)
+    return mechanism
+
+
+def _part(request: Request, chosen: Request, budget: Budget) -> Part:
+    comparison = _comparison(request, budget)
+    declared = hashlib.sha256(comparison.domain.to_toml().encode()).hexdigest()
+    return Part(request=comparison.request, mechanism=_calibrated(chosen, budget), domain_sha256=declared)
+
+
+def _solved(chosen: Sequence[Request], whole: Budget, parts: Sequence[float], start: float) -> list[Budget]:
     """Return the largest budgets with which the releases together meet the whole one."""
     most = min(1.5, 100.0 / whole.epsilon) / max(parts)
 
@@ -374,7 +348,10 @@ def _solved(chosen: Sequence[_Chosen], whole: Budget, parts: Sequence[float], st
     @cache
     def excess(inverse: float) -> float:
         try:
-            profiles = [one.profile(budget) for one, budget in zip(chosen, budgets(inverse), strict=True)]
+            profiles = [
+                _calibrated(request, budget).guarantee(request.between, n=_records(request)).profile
+                for request, budget in zip(chosen, budgets(inverse), strict=True)
+            ]
         except Infeasible:  # too little for a mechanism: where more is too much, it says so itself in the end
             return -1.0
         return _excess(compose(profiles), whole)
@@ -405,15 +382,13 @@ def _excess(profile: Profile, whole: Budget) -> float:
     return log_ratio(profile.delta(whole.epsilon), whole.delta)
 
 
-def _require_one_table(facts: Sequence[tuple[str, int, int]]) -> None:
+def _require_one_table(requests: Sequence[Request]) -> None:
     """Refuse releases that cannot be of one table, between the same neighbours."""
-    if not facts:
+    if not requests:
         raise ParameterError("a plan needs at least one release")
-    names = [name for name, _, _ in facts]
-    if len(set(names)) != len(names):
+    if len({request.part for request in requests}) != len(requests):
         raise ParameterError("two releases have the same name. Give each its own")
-    _, records, group = facts[0]
-    if any(records * other_group != other_records * group for _, other_records, other_group in facts):
+    if len({Fraction(_records(request), request.group) for request in requests}) > 1:
         raise ParameterError(
             "the releases must be of one table: records / max_records, the number of privacy units, must be the same"
         )

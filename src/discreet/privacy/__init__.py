@@ -1,17 +1,47 @@
 """Privacy: profiles, their algebra, and guarantees."""
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from typing import TYPE_CHECKING, Any
-
-from discreet._core.boundary import seal, sealed
-from discreet.privacy.algebra import BoundedRangeProfile, ChainProfile, ComposedProfile, compose
-from discreet.privacy.guarantee import Budget, Code, Guarantee, Relation, Unit
-from discreet.privacy.noise import DiscreteGaussianPair, DiscreteLaplacePair, ThresholdedLaplace
-from discreet.privacy.profile import ConstantProfile, LargestProfile, Profile
+from discreet._core.lazy import door
 
 if TYPE_CHECKING:
+    from discreet.privacy.group_urn import GroupUrn
+    from discreet.privacy.guarantee import (
+        LEVELS,
+        Budget,
+        Code,
+        Guarantee,
+        Kind,
+        Relation,
+        RelationName,
+        TradeOff,
+        Unit,
+        against_guessing,
+        furthest,
+        require_kind,
+    )
+    from discreet.privacy.instance import HeldTable, InstanceDelta, instance_readings
+    from discreet.privacy.mixtures import MinimumPairs, SubsampledPair
+    from discreet.privacy.noise import (
+        DiscreteGaussianPair,
+        DiscreteLaplacePair,
+        ThresholdedGaussian,
+        ThresholdedLaplace,
+    )
+    from discreet.privacy.pitman_yor import OpeningPair, PitmanYorPairs
+    from discreet.privacy.profile import (
+        BoundedRangeProfile,
+        ChainProfile,
+        ComposedProfile,
+        ConstantProfile,
+        LargestProfile,
+        Profile,
+        compose,
+        keeps_shape,
+        power,
+    )
     from discreet.privacy.urn import MixturePair, UrnPair
+    from discreet.privacy.zcdp import approximate_zcdp, pair_as_zcdp, zcdp_budget, zcdp_epsilon
 
 __all__ = [
     "Budget",
@@ -28,18 +58,4 @@ __all__ = [
     "compose",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Load the profiles of urns and mixtures when they are first used."""
-    if name not in ("MixturePair", "UrnPair"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from discreet.privacy import urn
-
-    return sealed(getattr(urn, name))
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
-seal(globals(), BoundedRangeProfile, ChainProfile, ComposedProfile, LargestProfile, ThresholdedLaplace)
+__getattr__, __dir__ = door(__name__)

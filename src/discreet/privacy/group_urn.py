@@ -1,9 +1,7 @@
 """Exact profile of the urn for a small group of records: the maximum over how the group splits on both sides.
 
-A group of ``g`` records may leave one cell or several, and enter one or several; no split is always the worst. For each
-pair of partitions of ``g`` the two laws are Dirichlet-multinomial on the cells involved. The sources' likelihood ratio
-depends on their draws alone and the targets' on theirs, so the sum over outcomes is taken over the sources' draws, with
-the targets sorted by their ratio and summed up to the one where the loss falls to epsilon.
+For each pair of partitions of ``g`` the sum over outcomes is taken over the sources' draws, with the targets' sorted by
+their likelihood ratio and summed up to the one where the loss falls to epsilon.
 """
 
 from __future__ import annotations
@@ -97,7 +95,7 @@ class GroupUrn(Profile):
             for sources in _partitions(moved):
                 for targets in _partitions(moved):
                     if len(sources) + len(targets) <= self.cells:
-                        pair = _Pair.of(self.size, self.prior, self.cells, self.n, sources, targets)
+                        pair = _Pair.from_partitions(self.size, self.prior, self.cells, self.n, sources, targets)
                         if pair is None:
                             return []
                         pairs.append(pair)
@@ -120,7 +118,7 @@ class _Pair:
         self._beyond = beyond
 
     @classmethod
-    def of(
+    def from_partitions(
         cls, size: int, prior: float, cells: int, n: int, sources: tuple[int, ...], targets: tuple[int, ...]
     ) -> _Pair | None:
         """Prepare a pair; None where there are too many outcomes to keep."""
@@ -230,8 +228,7 @@ def _log_outside(size: int, inside: float, rest: float, reach: int) -> Floats:
     u = np.arange(reach + 1, dtype=np.float64)
     # P(U = u) = outside(u) (inside)_u / u!
     log_ancillary = log_beta_binomial(u, float(size), inside, rest) if rest > 0 else np.where(u == size, 0.0, -np.inf)
-    result: Floats = log_ancillary - (log_rising(inside, u) - log_rising(1.0, u))
-    return result
+    return np.asarray(log_ancillary - (log_rising(inside, u) - log_rising(1.0, u)))
 
 
 def _reach(size: int, inside: float, rest: float, most_beyond: float) -> tuple[int, float]:

@@ -11,18 +11,19 @@ import numpy as np
 
 from discreet import wording
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice, integer, real, unfit
 from discreet._core.errors import BudgetError, GuaranteeKindError, ParameterError
 from discreet._core.numeric import log_ratio
 from discreet._core.text import as_written, counted, listing, paragraph, rounded_up, table
-from discreet.privacy.algebra import fallen_to
-from discreet.privacy.profile import Profile, keeps_shape
+from discreet.privacy.profile import Profile, fallen_to, keeps_shape
 
 Kind = Literal["unconditional", "instance", "asymptotic", "empirical"]
 RelationName = Literal["replacement", "add-remove"]
 _SHOWN = (0.1, 0.5, 1.0, 2.0, 4.0)  # epsilons, in a notebook
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """A privacy budget ``(epsilon, delta)``.
@@ -58,6 +59,7 @@ class Budget:
         return f"epsilon {as_written(self.epsilon)}" + (f", delta {as_written(self.delta)}" if self.delta else "")
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
     """Which tables count as neighbours.
@@ -78,6 +80,7 @@ class Relation:
         object.__setattr__(self, "group", integer("group", self.group, least=1, most=10_000))
 
 
+@sealed
 @dataclass(frozen=True, slots=True)
 class Unit:
     """The privacy unit behind the rows, such as a person: whom the guarantee is for.
@@ -104,6 +107,7 @@ class Unit:
         object.__setattr__(self, "max_records", integer("max_records", self.max_records, least=1, most=10_000))
 
 
+@sealed
 @dataclass(frozen=True, slots=True)
 class Code:
     """An assumption, a caveat or an outcome by name: its text is the sentence that :mod:`discreet.wording` has for it.
@@ -130,6 +134,7 @@ class Code:
 Codes = tuple[Code, ...]
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarantee:
     """What a mechanism promises for one release.
@@ -285,7 +290,7 @@ class TradeOff:
     Examples
     --------
     >>> from discreet.privacy import ConstantProfile
-    >>> curve = TradeOff.of(ConstantProfile(value=0.1))
+    >>> curve = TradeOff.from_profile(ConstantProfile(value=0.1))
     >>> [round(float(p), 6) for p in curve.power(np.array([0.0, 0.01, 0.95]))]
     [0.1, 0.11, 1.0]
     """
@@ -294,7 +299,7 @@ class TradeOff:
     deltas: Floats
 
     @classmethod
-    def of(cls, profile: Profile, *, upto: float = 1.0, among: float = 0.0) -> Self:
+    def from_profile(cls, profile: Profile, *, upto: float = 1.0, among: float = 0.0) -> Self:
         """Take some 150 points of a profile, since each may take a tenth of a second.
 
         ``profile``: of a release, or of several together.

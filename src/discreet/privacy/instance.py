@@ -17,18 +17,12 @@ from discreet._core.checks import real
 from discreet._core.errors import BudgetError, ParameterError
 from discreet._core.numeric import log_beta_binomial, log_error, log_rising, up
 from discreet._core.text import about
-from discreet.privacy.pitman_yor import Divergence, OpeningPair, beta_binomial_range, beyond, singular
+from discreet.privacy.pitman_yor import Divergence, OpeningPair, beta_binomial_range, singular, tail_bounds
 from discreet.privacy.urn import UrnPair
 
-# What the law of an urn started from a table depends on, and the changes of one record it can suffer.
-#
-# Why this is here. An instance-level guarantee compares one table with all its neighbours. Up to data processing, a
-# neighbour is one of: a record moved between two values that both tables hold, a pair of plain urns; a change of which
-# values are held at all, a pair of :mod:`~discreet.privacy.pitman_yor`; a value held once that is exchanged for
-# another. Which of these there are, and with which masses, is stated here (theorem T11).
-#
-# Edge cases: one or two distinct values; equal frequencies, where two values are needed to move a record between them;
-# no value that the table does not hold.
+# What the law of an urn started from a table depends on, and the changes of one record it can suffer (theorem T11): a
+# record moved between two values that both tables hold, a pair of plain urns; a change of which values are held at all,
+# a pair of :mod:`~discreet.privacy.pitman_yor`; a value held once that is exchanged for another.
 
 
 class InstanceDelta(NamedTuple):
@@ -194,13 +188,15 @@ class HeldTable:
             words = f"a record moves from a value held {r} times to one that is not held"
             others = (self.n - r) - (j - 1) * sigma
             pair = pair_of(a=r - 1 - sigma, phi=self.strength + j * sigma, others=others)
-            yield from _directions(pair, words, r == several[0], first=True, two_sided=two_sided)
+            for forward in (True, False)[: 1 + two_sided]:
+                yield Opening(pair, forward, words, r == several[0])
         targets = self.frequencies[(self.frequencies > 1) | (self.multiplicities > 1)].tolist()
         for r in targets if self.singletons else []:  # this table is the Q of its pair
             words = "the record of a value held once moves to " + _held(r, other=True)
             others = (self.n - 1 - r) - (j - 2) * sigma
             pair = pair_of(a=r - sigma, phi=self.strength + (j - 1) * sigma, others=others)
-            yield from _directions(pair, words, r == targets[0], first=False, two_sided=two_sided)
+            for forward in (False, True)[: 1 + two_sided]:
+                yield Opening(pair, forward, words, r == targets[0])
 
     @property
     def exchange(self) -> InstanceDelta:
@@ -219,22 +215,14 @@ class HeldTable:
         return bool(self.losing[i] > 0 and self.gaining[j] > 0 and (i != j or self.gaining[i] > 1))
 
 
-def _directions(pair: OpeningPair, words: str, rarest: bool, *, first: bool, two_sided: bool) -> Iterator[Opening]:
-    yield Opening(pair, first, words, rarest)
-    if two_sided:
-        yield Opening(pair, not first, words, rarest)
-
-
 def _held(r: int, *, other: bool = False) -> str:
     return f"{'another' if other else 'a value'} held {'once' if r == 1 else f'{r} times'}"
 
 
-# The papers' instance-level delta: the largest probability that the privacy loss exceeds epsilon.
-#
-# Why this is here. The probability jumps with the integers, so unlike the tight delta it is not largest at the rarest
-# values: every distinct frequency, and every pair of them, is a candidate. Each has a bound that costs nothing, the
-# tail of one beta-binomial law; candidates are evaluated in the order of their bounds, until no bound exceeds the
-# largest value found. What is left when the work allowed is spent is covered by its bound, labelled as one.
+# The papers' instance-level delta: the largest probability that the privacy loss exceeds epsilon. It jumps with the
+# integers, so that every pair of distinct frequencies is a candidate. Each has a bound that costs nothing, the tail of
+# one beta-binomial law. Candidates are evaluated in the order of their bounds, until none exceeds the largest value.
+# What is left when the work allowed is spent is covered by its bound, labelled as one.
 
 Known = dict[tuple[OpeningPair, bool], Divergence]
 """Opening pairs that were summed already."""
@@ -281,8 +269,7 @@ def event_reading(table: HeldTable, epsilon: float, known: Known, *, two_sided: 
             continue
         reading, terms = candidate.evaluate(best.delta)
         work += terms
-        if reading.delta > best.delta:
-            best = reading
+        best = max(best, reading, key=lambda one: one.delta)
     return best
 
 
@@ -292,10 +279,10 @@ def _candidates(
     """Yield bounds and candidates: a change that opens or closes a value, or all moves from, or to, one mass."""
     # A loss above epsilon needs S > (e^eps - 1) a draws of the value that weighs a + 1 here, whatever else happens.
     grow = math.expm1(epsilon) * (1.0 - 1e-12)
-    reach = [
-        beyond(table.size, a + 1.0, table.total, np.ceil(grow * np.maximum(a, 0.0)))[1]
+    losing, gaining = (
+        tail_bounds(table.size, a + 1.0, table.total, np.ceil(grow * np.maximum(a, 0.0)))
         for a in (table.mass - 1.0, table.mass)
-    ]
+    )
 
     def tail(a: float) -> Callable[[], float]:
         return partial(_tail, table.size, a + 1.0, table.total, math.ceil(grow * a))
@@ -307,7 +294,7 @@ def _candidates(
 
     listed = list(table.openings(two_sided=two_sided))
     masses = np.array([opening.pair.a for opening in listed])
-    one_sided = beyond(table.size, masses + 1.0, table.total, np.ceil(grow * masses))[1].tolist()
+    one_sided = tail_bounds(table.size, masses + 1.0, table.total, np.ceil(grow * masses)).tolist()
     new_values: dict[float, float] = {}  # bounds that depend on the kind of change only
     for opening, bound in zip(listed, one_sided, strict=True):
         pair = opening.pair
@@ -323,11 +310,11 @@ def _candidates(
     for i in [] if covered else np.flatnonzero(table.losing).tolist():
         search = _moves(table, epsilon, i, backwards=False)
         words = f"a record moves from {table.value(i)} to another that is held"
-        yield float(reach[0][i]), _Candidate(words, tail(float(table.mass[i]) - 1.0), search)
+        yield float(losing[i]), _Candidate(words, tail(float(table.mass[i]) - 1.0), search)
     for j in np.flatnonzero(table.gaining).tolist() if two_sided and table.losing.any() else []:
         search = _moves(table, epsilon, j, backwards=True)
         words = f"a record moves to {table.value(j)} from another held more than once"
-        yield float(reach[1][j]), _Candidate(words, tail(float(table.mass[j])), search)
+        yield float(gaining[j]), _Candidate(words, tail(float(table.mass[j])), search)
 
 
 def _moves(table: HeldTable, epsilon: float, fixed: int, *, backwards: bool) -> _Search:
@@ -397,39 +384,19 @@ def _moved_event(size: int, a: float, b: float, total: float, epsilon: float) ->
     return min(1.0, up(value * math.exp(log_error(size, total))) + 1e-45), terms
 
 
-# Instance-level guarantees: what a release of *this* table reveals, against all its neighbours (theorem T11).
-#
-# Why this is here. Definition 2 of the Pitman-Yor paper asks for the inequality of differential privacy at one table
-# only, with all its neighbours. The result depends on the table, so it is confidential, and no certificate holds it.
-#
-# Two deltas: the tight one, the largest hockey-stick divergence, and the papers', the largest probability that the loss
-# exceeds epsilon, which is larger. Two readings: the papers' (the release has the law of this table) and the definition
-# of Soria-Comas et al. (of either table).
-#
-# For the tight delta the splitting lemma leaves a handful of changes: the rarest values are the worst. The papers'
-# delta has no such order, as it jumps with the integers: all distinct frequencies are searched, best bound first, and
-# what could not be searched within the work allowed is covered by its bound, labelled as one.
+# Instance-level guarantees: what a release of *this* table reveals, against all its neighbours (theorem T11). They are
+# confidential as the table is, and no certificate holds them. For the tight delta the splitting lemma leaves a handful
+# of changes: the rarest values are the worst. Theory: docs/theory/instance-level.md.
 
 
 def instance_readings(table: HeldTable, epsilon: float) -> dict[str, dict[str, InstanceDelta]]:
-    """Return both deltas of a table in both readings.
+    """Return ``{"one-sided": {"tight": .., "event": ..}, "two-sided": {..}}``, the deltas of T11. Confidential.
+
+    One-sided: the release has the law of this table (Definition 2 of PY26). Two-sided: of this one or of its neighbour
+    (Soria-Comas et al., 2017). ``tight`` is the hockey-stick delta, ``event`` the probability that the loss exceeds
+    epsilon, or equals it up to rounding. Where a sum or search would be too long, an upper bound, ``exact=False``.
 
     Raises BudgetError when epsilon is not positive and finite.
-
-    ``table``: confidential.
-    ``epsilon``: positive.
-    Returns: ``{"one-sided": {"tight": .., "event": ..}, "two-sided": {..}}``. One-sided: the release has the
-    law of this table (Definition 2 of the paper). Two-sided: of this table or of its neighbour (Soria-Comas et al.).
-    ``tight`` is the hockey-stick delta, ``event`` the probability that the loss exceeds epsilon.
-
-    Notes
-    -----
-    Theorem T11. Exact up to rounding, which only adds; where a sum or search would be too long, an upper bound,
-    labelled ``exact=False``. An outcome whose loss equals epsilon up to rounding counts as exceeding it.
-
-    References
-    ----------
-    PY26, Definition 2, Theorem 1, Corollary 1; BNP24, Proposition 4.2; Soria-Comas et al. (2017).
 
     Examples
     --------
@@ -455,7 +422,7 @@ def _tight(table: HeldTable, epsilon: float, known: Known, *, two_sided: bool) -
     for i, j in _lightest_pairs(table):
         pair = table.pair(i, j)
         words = f"a record moves from {table.value(i)} to {table.value(j)}"
-        pairs = [pair] if not two_sided else [pair, UrnPair(size=pair.size, a=pair.b, b=pair.a, rest=pair.rest)]
+        pairs = [pair, UrnPair(size=pair.size, a=pair.b, b=pair.a, rest=pair.rest)][: 1 + two_sided]
         found += [InstanceDelta(p.delta(epsilon), p.exact, words, p) for p in pairs]
     for opening in table.openings(two_sided=two_sided):
         if opening.rarest:

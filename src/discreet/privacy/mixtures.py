@@ -14,8 +14,7 @@ import numpy as np
 from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.numeric import LogRatio, log_binomial, log_error, not_above, up
-from discreet.privacy.algebra import power
-from discreet.privacy.profile import ConstantProfile, Profile
+from discreet.privacy.profile import ConstantProfile, Profile, power
 from discreet.privacy.urn import MixturePair
 
 # Exact divergences of a mixture with the uniform distribution whose weight depends on the smallest count (T7).
@@ -165,15 +164,11 @@ class MinimumPairs(Profile):
         i, q = self._same
         best = float(excess(i + 1, q, i, q).max(initial=0.0))
         i, q, r, top = self._next
-        for turned in (False, True):
-
-            def of(a: Any, b: Any, turned: bool = turned) -> Any:
-                return excess(b, r, a, q) if turned else excess(a, q, b, r)
-
-            lost, least = of(i, i - 1), of(i, i)
-            deltas = [lost + of(top, top + 1) + (k - 2) * least]
+        for order in (excess, lambda a, q, b, r: excess(b, r, a, q)):
+            lost, least = order(i, q, i - 1, r), order(i, q, i, r)
+            deltas = [lost + order(top, q, top + 1, r) + (k - 2) * least]
             if k > 2:
-                deltas.append(lost + of(i, i + 1) + of(top, top) + (k - 3) * least)
+                deltas.append(lost + order(i, q, i + 1, r) + order(top, q, top, r) + (k - 3) * least)
             best = max(best, *(float(d.max(initial=0.0)) for d in deltas))
         return min(1.0, up(best / (float(k) * self.n) * (1.0 + 1e-14), 4))
 

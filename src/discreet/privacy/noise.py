@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.boundary import sealed
 from discreet._core.numeric import above, up, written
 from discreet.privacy.profile import Profile
 
@@ -25,6 +26,7 @@ _NOTHING = 60.0  # standard deviations beyond which no noise is left in a float
 _FINEST = 64  # losses kept apart in one count, where more than two are convolved
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscreteLaplacePair(Profile):
     """Profile of counts with discrete Laplace noise, ``P(Z = z) = (1-r)/(1+r) r^|z|``, ``r = e^(-1/scale)``.
@@ -104,6 +106,10 @@ def laplace_losses(scale: float, shift: int) -> npt.NDArray[np.float64]:
     return one
 
 
+_SMOOTH = 2.0  # the least scale from which on a sum of discrete Gaussians has no residues
+
+
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscreteGaussianPair(Profile):
     """Profile of counts with discrete Gaussian noise, ``P(Z = z)`` proportional to ``e^(-z^2 / (2 scale^2))``.
@@ -145,7 +151,8 @@ class DiscreteGaussianPair(Profile):
         while True:
             back = np.arange(done, done + chunk, dtype=np.float64)
             w = top - back
-            mass = np.exp(-(w * w) / (2.0 * counts * s2)) * theta[w.astype(np.int64) % counts]
+            weight = theta[0] if self.scale >= _SMOOTH else theta[w.astype(np.int64) % counts]
+            mass = np.exp(-(w * w) / (2.0 * counts * s2)) * weight
             part = mass * -np.expm1(-(gap + back * (g / s2)))
             value += float(part.sum())
             done += chunk
@@ -162,7 +169,7 @@ def _residues(scale: float, counts: int) -> npt.NDArray[np.float64]:
     below, the law is convolved, whose terms are all positive.
     """
     variance = counts * scale * scale
-    if scale >= 2.0:
+    if scale >= _SMOOTH:
         return np.full(counts, 1.0 / math.sqrt(2.0 * math.pi * variance))
     reach = max(math.ceil(13.0 * scale), counts) + 1  # leaves out a relative 1e-36
     z = np.arange(-reach, reach + 1, dtype=np.float64)
@@ -183,6 +190,7 @@ def _residues(scale: float, counts: int) -> npt.NDArray[np.float64]:
 # Theory: docs/theory/stability-histogram.md.
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdedLaplace(Profile):
     r"""Profile of labels whose noisy count is released where the label is held and the noisy count reaches a threshold.

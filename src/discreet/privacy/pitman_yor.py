@@ -1,13 +1,8 @@
 """Profile of the Pitman-Yor release, discount in ``(0, 1)``: the largest of six divergences, or bounds on them (T21).
 
-Why this file exists. Up to data processing a replaced record leads to a move between values, an opening
-(:class:`OpeningPair`) or an exchange of values held once (theorem T11). An opening reveals the more,
-the less mass opens new values. So of all tables three are the worst: two values of which one is held twice, a third
-value beside them, and one value held ``n`` times.
-
 Up to 1,024 draws the openings are followed draw by draw: every number is exact. Beyond, the number of opened values is
 taken after a random number of draws, where it has a closed law, and the result is an upper bound. Both are tables made
-once: a sum over them gives delta at any epsilon.
+once: a sum over them gives delta at any epsilon. Theory: docs/theory/pitman-yor.md.
 """
 
 from __future__ import annotations
@@ -25,23 +20,15 @@ from discreet._core.numeric import log_beta_binomial, log_error, log_rising, not
 from discreet.privacy.profile import Profile
 from discreet.privacy.urn import UrnPair
 
-# The pair of urns that differ by a record moved from a held value to one that only one of the two tables holds.
-#
-# Why this is here. Replacing a record of a repeated value by a value that the table does not hold, or a value held once
-# by another held value (the same change seen from the other table), changes the number of distinct values, and with a
-# discount the mass that opens new ones. Up to data processing such a change is (theorem T11)
+# The pair of urns that differ by a record moved from a held value to one that only one of the two tables holds (T11):
 #
 # ``P``: value ``a + 1``, opening ``phi``, others;  ``Q``: value ``a``, singled value ``1 - sigma``, opening
 # ``phi + sigma``, the same others.
 #
 # Where the singled value is not drawn, ``P/Q = (a + S)/a / h``. In a Pitman-Yor release ``h = (phi + K sigma)/phi``
 # with ``K`` values opened; in an urn histogram, which drops the ``L`` draws of opened values, ``h = (phi +
-# sigma)_L/(phi)_L``. The sum runs over ``S`` and ``K`` or ``L``. Given ``S = s`` the openings are a Markov chain along
-# the other ``m - s`` draws, which opens a value with probability ``(opening + k sigma)/(opening + others + i)``: one
-# pass serves every ``s``.
-#
-# Edge cases: discount 0 (``h = 1``: one sum over ``s``); no other value (``others = 0``); a size beyond what the sum
-# can follow, where the bound ``h >= 1`` and the coupling bound of T2 answer, labelled as bounds.
+# sigma)_L/(phi)_L``. The sum runs over ``S`` and ``K`` or ``L``: one pass along the draws serves every ``S``. Beyond
+# what it can follow, ``h >= 1`` and the coupling of T2 are bounds. Theory: docs/theory/instance-level.md.
 
 _EPS = float(np.finfo(float).eps)
 NEGLIGIBLE = 1e-50  # probability left out at a time, and added to the result
@@ -218,32 +205,19 @@ def singular(size: int, mass: float, total: float) -> float:
     return min(1.0, up(-math.expm1(log_never) + 1e-13))
 
 
-def beyond(size: int, mass: Floats, total: float, draws: Floats) -> tuple[Floats, Floats]:
-    """Return lower and upper bounds on ``P(S >= draws)``, ``S ~ BetaBin(size; mass, total - mass)``, for each mass.
+def tail_bounds(size: int, mass: Any, total: float, draws: Floats) -> Floats:
+    """Return upper bounds on ``P(S >= draws)``, ``S ~ BetaBin(size; mass, total - mass)``, for each mass.
 
-    The first term of the tail, and the geometric series of its first ratio, which falls along the tail where both
-    masses are at least 1; 1 where it does not fall below 1.
+    The geometric series of the tail's first ratio, which falls where both masses are at least 1; else 1.
     """
     rest = np.maximum(total - mass, 1e-12)
-    inside = draws <= size
     k = np.minimum(np.maximum(draws, 0.0), float(size))
     slack = math.exp(log_error(size, total))
-    at = np.exp(_log_mass(k, size, mass, rest))
+    first = np.exp(log_beta_binomial(k, float(size), mass, rest))
     ratio = (size - k) / (k + 1.0) * (mass + k) / np.maximum(rest + size - k - 1.0, 1e-300)
     with np.errstate(divide="ignore"):
-        tail = np.where((ratio < 1.0) & (rest >= 1.0) & (mass >= 1.0), at * slack / (1.0 - ratio), 1.0)
-    return np.where(inside, at / slack, 0.0), np.where(inside, np.minimum(1.0, tail), 0.0)
-
-
-def _log_mass(s: Floats, size: int, mass: Floats, rest: Floats) -> Floats:
-    result: Floats = (
-        log_rising(size - s + 1.0, s)
-        - log_rising(np.ones(len(s)), s)
-        + log_rising(mass, s)
-        + log_rising(rest, size - s)
-        - log_rising(mass + rest, np.full(len(s), float(size)))
-    )
-    return result
+        tail = np.where((ratio < 1.0) & (rest >= 1.0) & (mass >= 1.0), first * slack / (1.0 - ratio), 1.0)
+    return np.where(draws <= size, np.minimum(1.0, tail), 0.0)
 
 
 def beta_binomial_range(size: int, mass: float, rest: float) -> tuple[int, int]:
@@ -460,5 +434,4 @@ def _tail(count: Floats, mean: float, shape: float, *, above: bool) -> Floats:
     moved = count - mean
     ratio = np.log1p(moved / mean, where=count > 0.0, out=np.zeros(np.shape(count)))
     exponent = (count + shape) * np.log1p(moved / (mean + shape)) - count * ratio
-    result: Floats = np.where(moved > 0.0 if above else moved < 0.0, np.exp(np.minimum(0.0, exponent)), 1.0)
-    return result
+    return np.asarray(np.where(moved > 0.0 if above else moved < 0.0, np.exp(np.minimum(0.0, exponent)), 1.0))

@@ -1,8 +1,4 @@
-"""Exact profiles of the two sampling mechanisms: the urn (T4) and the mixture with uniform (T5).
-
-Each states what their one-dimensional sum needs: the law of the number of draws in the two cells, and where
-and by how much one more draw adds to the profile.
-"""
+"""Exact profiles of the two sampling mechanisms: the urn (T4) and the mixture with uniform (T5)."""
 
 from __future__ import annotations
 
@@ -17,29 +13,22 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError
 from discreet._core.numeric import LogRatio, log_beta_binomial, log_binomial, log_error, not_above, up
 from discreet._core.text import as_written
 from discreet.privacy.profile import Profile
 
-# The one-dimensional sum behind the exact profiles of the urn (T4) and of the mixture with uniform (T5).
+# The one-dimensional sum behind both (docs/theory/sampling-is-noise.md): ``S`` and ``T`` draws fall in the cell that
+# lost a record and in the one that gained it, and ``delta_u`` is the profile after ``U = S + T = u`` such draws. With
+# ``g_u = p_u - e^eps q_u``, likelihoods relative to a base law ``w_u``, and ``pi = P(next draw in S | s)``,
 #
-# Why this is here. Both theorems reduce a release of ``m`` records to one pair of laws on ``(S, T)``, the numbers of
-# draws in the cell that lost a record and in the cell that gained one. The sum over ``(s, t)`` has ``m^2 / 2`` terms.
-# Two facts reduce it to one short sum (docs/theory/sampling-is-noise.md):
+# ``delta(eps) = sum_u P(U > u) (delta_{u+1} - delta_u)``,
+# ``delta_{u+1} - delta_u = w_u(s) min(pi g_{u+1}(s+1), (1 - pi) |g_{u+1}(s)|)`` at the one ``s`` where ``g`` can change
+# its sign: every term is positive, none is lost to cancellation.
 #
-# 1. ``U = S + T`` has the same law under both datasets, and given ``U = u`` the draws in the two cells are an urn (or
-#    coin) sequence of length ``u``. So ``delta = E[delta_U]``, with ``delta_u`` the profile after ``u`` such draws.
-# 2. Along that sequence ``g_u = p_u - e^eps q_u`` (likelihoods relative to a base law ``w_u``) is a martingale and
-#    increases in ``s``. Hence ``delta_u = E[(g_u)_+]`` grows only where one more draw can change the sign of ``g``,
-#    which is a single value of ``s`` for each ``u``:
-#    ``delta_{u+1} - delta_u = w_u(s) min(pi g_{u+1}(s+1), (1 - pi) |g_{u+1}(s)|)``, ``pi = P(next draw in S | s)``.
-#
-# So ``delta(eps) = sum_u P(U > u) (delta_{u+1} - delta_u)``: every term is positive, none is lost to cancellation.
-#
-# Edge cases: no other mass (``U = m``, the two-cell domain); ``U`` over a range too long to sum, where the terms below
-# a low quantile are replaced by their sum ``delta_u`` (an upper bound, since ``P(U > u) <= 1``) and those beyond the
-# last summed by ``P(U > u) (delta_infinity - delta_u)``, again an upper bound: where it may exceed 1 %, the profile
+# Where the range of ``U`` is too long to sum, the terms below a low quantile are replaced by their sum ``delta_u``, and
+# those beyond the last by ``P(U > u) (delta_infinity - delta_u)``: upper bounds. Where they may exceed 1 %, the profile
 # says that it is not exact.
 
 _NEGLIGIBLE = -760.0  # log of less than the least positive double
@@ -132,11 +121,13 @@ class SamplingPair(Profile):
         epsilon = not_above(epsilon)
         mean, deviation = self._ancillary_moments()
         slack = math.exp(log_error(self.size, self._total))
-        first = self._first(epsilon)
+        # the least u at which one more draw can reveal more than epsilon
+        first = _least(lambda u: self._crossing(u + 1.0, epsilon) > 0.0, 0, self.size)
         if first >= self.size:
             return 0.0
+        most = self._limit(epsilon) * (1.0 + 1e-9)
         if deviation == 0.0:
-            sure = self._conditional(self.size, epsilon) if self.size <= _LONGEST else self._most(epsilon)
+            sure = self._conditional(self.size, epsilon) if self.size <= _LONGEST else most
             return up(min(1.0, sure * slack))
         # Everything that can happen before u is reached adds up to delta_u: use it for the long, nearly certain start.
         before = 0.0
@@ -152,18 +143,15 @@ class SamplingPair(Profile):
             beyond = self._beyond(stop, mean)
             value = before + self._sum(start, stop, epsilon, beyond)
             # What is left is at most P(U > stop) (delta_infinity - delta_stop).
-            left = beyond * self._most(epsilon)
+            left = beyond * most
             done = left <= 1e-4 * value
             if not done and (stop < last or drop == _DROPS[-1]):
-                left, done = beyond * max(0.0, self._most(epsilon) - self._conditional(stop, epsilon)), True
+                left, done = beyond * max(0.0, most - self._conditional(stop, epsilon)), True
             value += left
             if done:
                 break
         value *= slack
         return up(value) if value < 1.0 else 1.0  # a sum that is not a number promises nothing
-
-    def _most(self, epsilon: float) -> float:
-        return self._limit(epsilon) * (1.0 + 1e-9)
 
     def _beyond(self, stop: int, mean: float) -> float:
         """Return an upper bound on ``P(U > stop)``: the geometric series of the ratio at ``stop``."""
@@ -189,10 +177,6 @@ class SamplingPair(Profile):
                 value += float(np.minimum(above[live], 1.0) @ step)
             survival = float(above[0])
         return value
-
-    def _first(self, epsilon: float) -> int:
-        """Return the least ``u`` at which one more draw can reveal more than ``epsilon``."""
-        return _least(lambda u: self._crossing(u + 1.0, epsilon) > 0.0, 0, self.size)
 
     def _last(self, start: int, mean: float, drop: float) -> int:
         """Return a ``u`` where ``log P(U = u)`` is ``drop`` below its top from ``start`` on, or ``size``."""
@@ -225,6 +209,7 @@ class SamplingPair(Profile):
 _LEAST_MASS = 1e-150
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrnPair(SamplingPair):
     """Profile of ``DirMult(m; a+1, b, rest)`` against ``DirMult(m; a, b+1, rest)`` (theorem T4, one order).
@@ -272,8 +257,7 @@ class UrnPair(SamplingPair):
         return self.size + self.a + self.b + self.rest + 1.0
 
     def _log_ancillary(self, u: Floats) -> Floats:
-        result: Floats = log_beta_binomial(u, float(self.size), self.a + self.b + 1.0, self.rest)
-        return result
+        return np.asarray(log_beta_binomial(u, float(self.size), self.a + self.b + 1.0, self.rest))
 
     def _ancillary_moments(self) -> tuple[float, float]:
         total = self.a + self.b + 1.0 + self.rest
@@ -313,14 +297,12 @@ class UrnPair(SamplingPair):
         rounding = self._doubt(y, epsilon)
         up_step = (a + s) / (a + b + u) * (y - tau + rounding)
         down_step = (b + tau) / (a + b + u) * (tau + 1.0 - y + rounding)
-        result: Floats = weight * self._factor(u + 1.0, epsilon) * np.minimum(up_step, down_step)
-        return result
+        return np.asarray(weight * self._factor(u + 1.0, epsilon) * np.minimum(up_step, down_step))
 
     def _log_terms(self, u: float, t: Floats, y: float, epsilon: float) -> Floats:
         rounding = self._doubt(y, epsilon)
         weight = log_beta_binomial(u - t, u, self.a, self.b)
-        result: Floats = weight + np.log(self._factor(u, epsilon) * (y - t + rounding))
-        return result
+        return np.asarray(weight + np.log(self._factor(u, epsilon) * (y - t + rounding)))
 
     def _limit(self, epsilon: float) -> float:
         from scipy.special import betainc
@@ -332,6 +314,7 @@ class UrnPair(SamplingPair):
         return float(min(1.0, left - right + 1e-12 * left))
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixturePair(SamplingPair):
     """Profile of ``m`` independent draws from ``(b+s, b, rest)`` against ``(b, b+s, rest)`` (theorem T5).
@@ -380,8 +363,7 @@ class MixturePair(SamplingPair):
 
     def _log_ancillary(self, u: Floats) -> Floats:
         p, m = self._both, float(self.size)
-        result: Floats = log_binomial(m, u) + u * math.log(p) + (m - u) * math.log1p(-p)
-        return result
+        return np.asarray(log_binomial(m, u) + u * math.log(p) + (m - u) * math.log1p(-p))
 
     def _ancillary_moments(self) -> tuple[float, float]:
         p = self._both
@@ -415,16 +397,14 @@ class MixturePair(SamplingPair):
         loss = np.expm1(np.maximum(0.0, epsilon - low * unit)) + rounding
         above = self._log_likelihood(u + 1.0, high) + np.log(gain)
         below = self._log_likelihood(u + 1.0, low) + np.log(loss)
-        result: Floats = np.exp(weight + np.minimum(above, below))
-        return result
+        return np.asarray(np.exp(weight + np.minimum(above, below)))
 
     def _log_terms(self, u: float, t: Floats, y: float, epsilon: float) -> Floats:
         difference = u - 2.0 * t
         rounding = 8 * _EPS * (epsilon + np.abs(difference) * self._unit)
         log_weight = log_binomial(u, t) - u * math.log(2.0) + self._log_likelihood(u, difference)
         positive = -np.expm1(np.minimum(0.0, epsilon - difference * self._unit)) + rounding
-        result: Floats = log_weight + np.log(positive)
-        return result
+        return np.asarray(log_weight + np.log(positive))
 
     def _limit(self, epsilon: float) -> float:
         return 1.0

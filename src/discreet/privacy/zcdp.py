@@ -9,16 +9,14 @@ goes, up to a limit fixed beforehand. Proofs: docs/theory/filters.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 
-from discreet._core.arrays import Floats
 from discreet._core.errors import BudgetError
 from discreet._core.numeric import below, least_real, log_ratio, up, written
-from discreet.privacy.algebra import fallen_to
-from discreet.privacy.profile import Profile
+from discreet.privacy.profile import Profile, fallen_to
 
 SUMMED = Fraction(1, 10)
 """The share of a total delta that the sum of the releases' deltas may come to; the rest is the conversion's."""
@@ -34,32 +32,15 @@ _PURE_COSTS = 1.01  # times the rho of a cut profile, up to which no delta at al
 
 
 def approximate_zcdp(profile: Profile, *, cut: float) -> tuple[float, float]:
-    """Return ``(rho, delta)`` such that whatever has a profile is delta-approximate rho-zCDP.
+    """Return ``(rho, delta)``, rounded up, such that whatever has a profile is delta-approximate rho-zCDP.
 
-    Parameters
-    ----------
-    profile : Profile
-        A profile, or a bound on it, that holds for both orders of each pair of neighbours.
-    cut : float
-        How much of the profile's tail may become delta, above its floor ``profile.delta(inf)``, in ``[0, 1]``; 0 where
-        it has to be pure.
-
-    Returns
-    -------
-    tuple of float
-        Both rounded up. Infinite rho where ``cut`` is 0 and the profile has no floor and no end.
-
-    Notes
-    -----
-    With ``d = delta(T)``, ``h(eps) = max(delta(eps) - d, 0)/(1 - d)`` is the profile of a symmetric pair whose losses
-    are at most ``T``, and
+    ``cut``: how much of the profile's tail may become delta, above its floor ``profile.delta(inf)``; 0 where it has to
+    be pure, with infinite rho where there is neither floor nor end. With ``d = delta(T)`` and
+    ``h(eps) = max(delta(eps) - d, 0)/(1 - d)``,
 
     ``exp((alpha - 1) D_alpha) = 1 + alpha (alpha - 1) int_0^T (e^((alpha-1) eps) + e^(-alpha eps)) h(eps) d eps``.
 
-    All terms are positive and grow with ``h``, so a bound on the profile gives a bound on ``D_alpha``; between the
-    points of a grid the profile lies below its chords in ``e^eps``. ``(alpha - 1) D_alpha`` is convex in ``alpha``,
-    so the supremum of ``D_alpha/alpha`` over an interval is bounded by the chord, too. Where the profile is pure,
-    ``d = 0`` at its end is preferred if that costs at most 1 % more.
+    ``d = 0`` at the end of a pure profile is preferred if that costs at most 1 % more.
     """
     pure = profile.pure
     ended = (_rho(profile, pure, 0.0), 0.0) if pure <= 700.0 else (math.inf, 0.0)
@@ -70,8 +51,8 @@ def approximate_zcdp(profile: Profile, *, cut: float) -> tuple[float, float]:
         return ended
     reach = fallen_to(profile, min(1.0, profile.delta(math.inf) + cut), within=1e-3)
     lost = profile.delta(reach)
-    found = (_rho(profile, reach, lost), lost)
-    return ended if ended[0] <= _PURE_COSTS * found[0] else found
+    rho = _rho(profile, reach, lost)
+    return ended if ended[0] <= _PURE_COSTS * rho else (rho, lost)
 
 
 def _rho(profile: Profile, reach: float, lost: float) -> float:
@@ -80,50 +61,40 @@ def _rho(profile: Profile, reach: float, lost: float) -> float:
         return 0.0
     if reach < _TINY:
         return _TINY**2  # rho is below the square of the largest loss
-    pair = _Pair.cut(profile, reach, lost)
+    moment, step = _moments(profile, reach, lost)
     best, low, at_low, beyond = 0.0, 1.0, 0.0, _FIRST
-    while reach / low > best and beyond * pair.step <= _STEEP:
-        high, at_high = 1.0 + beyond, pair.moment(1.0 + beyond)
+    while reach / low > best and beyond * step <= _STEEP:
+        high, at_high = 1.0 + beyond, moment(1.0 + beyond)
         best = max(best, _largest(low, at_low, high, at_high))
         low, at_low, beyond = high, at_high, _GROWTH * beyond
     # No loss is above the reach: from here on D_alpha/alpha is at most reach/alpha.
     return up(max(best, reach / low) * (1.0 + _MARGIN))
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """A symmetric pair without infinite losses, by a bound on its profile.
+def _moments(profile: Profile, reach: float, lost: float) -> tuple[Callable[[float], float], float]:
+    """Return ``alpha -> (alpha - 1) D_alpha``, a bound, of the pair without infinite losses; and a grid's widest step.
 
-    ``epsilon``: the nodes of a quadrature.
-    ``mass``: the profile there, by chords between the points of a grid, times the nodes' weights.
-    ``step``: the widest of the grid.
+    The grid is even, and finer towards 0; between its points the profile is bounded by chords, at a quadrature's nodes.
     """
+    grid = np.union1d(np.linspace(0.0, reach, _DOTS + 1), np.geomspace(_FINEST * reach, reach, _DOTS))
+    delta = np.array([profile.delta(e) for e in grid.tolist()])
+    height = np.maximum(delta - lost, 0.0) / (1.0 - lost)
+    step = np.diff(grid)[:, None]
+    node, weight = np.polynomial.legendre.leggauss(_NODES)
+    inside = 0.5 * (node + 1.0) * step
+    left = np.expm1(step - inside) / np.expm1(step) * np.exp(inside)  # of the chord in e^eps
+    chord = left * height[:-1, None] + np.maximum(0.0, 1.0 - left) * height[1:, None]
+    epsilon, mass = grid[:-1, None] + inside, 0.5 * weight * step * chord
 
-    epsilon: Floats
-    mass: Floats
-    step: float
-
-    @classmethod
-    def cut(cls, profile: Profile, reach: float, lost: float) -> _Pair:
-        """Evaluate a profile on a grid that is even, and finer towards 0."""
-        grid = np.union1d(np.linspace(0.0, reach, _DOTS + 1), np.geomspace(_FINEST * reach, reach, _DOTS))
-        delta = np.array([profile.delta(e) for e in grid.tolist()])
-        height = np.maximum(delta - lost, 0.0) / (1.0 - lost)
-        step = np.diff(grid)[:, None]
-        node, weight = np.polynomial.legendre.leggauss(_NODES)
-        inside = 0.5 * (node + 1.0) * step
-        left = np.expm1(step - inside) / np.expm1(step) * np.exp(inside)  # of the chord in e^eps
-        chord = left * height[:-1, None] + np.maximum(0.0, 1.0 - left) * height[1:, None]
-        return cls(grid[:-1, None] + inside, 0.5 * weight * step * chord, float(step.max()))
-
-    def moment(self, alpha: float) -> float:
-        """Return a bound on ``(alpha - 1) D_alpha``."""
-        scale = (alpha - 1.0) * float(self.epsilon[-1, -1])
-        grown = np.exp((alpha - 1.0) * self.epsilon - scale) + np.exp(-alpha * self.epsilon - scale)
-        found = float((self.mass * grown).sum())
-        if found == 0.0:
+    def moment(alpha: float) -> float:
+        scale = (alpha - 1.0) * float(epsilon[-1, -1])
+        grown = np.exp((alpha - 1.0) * epsilon - scale) + np.exp(-alpha * epsilon - scale)
+        total = float((mass * grown).sum())
+        if total == 0.0:
             return 0.0
-        return float(np.logaddexp(0.0, math.log(alpha * (alpha - 1.0) * found * (1.0 + _MARGIN)) + scale))
+        return float(np.logaddexp(0.0, math.log(alpha * (alpha - 1.0) * total * (1.0 + _MARGIN)) + scale))
+
+    return moment, float(step.max())
 
 
 def _largest(low: float, at_low: float, high: float, at_high: float) -> float:
@@ -145,17 +116,7 @@ def _largest(low: float, at_low: float, high: float, at_high: float) -> float:
 def pair_as_zcdp(epsilon: float, delta: float) -> tuple[float, float]:
     """Return ``(epsilon tanh(epsilon/2), delta)``: whatever is (epsilon, delta)-DP is that in approximate zCDP.
 
-    Parameters
-    ----------
-    epsilon : float
-        At least 0.
-    delta : float
-        In ``[0, 1]``.
-
-    Returns
-    -------
-    tuple of float
-        rho, rounded up, and delta. Randomised response attains rho (Harrison and Manurangsi 2025).
+    Randomised response attains rho (Harrison and Manurangsi 2025), which is rounded up.
 
     Examples
     --------
@@ -168,18 +129,10 @@ def pair_as_zcdp(epsilon: float, delta: float) -> tuple[float, float]:
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
-    """Return a delta such that rho-zCDP implies (epsilon, delta)-DP.
+    """Return a delta such that rho-zCDP implies (epsilon, delta)-DP, rounded up; above 0 it is at least 1e-300.
 
-    Parameters
-    ----------
-    rho, epsilon : float
-        At least 0.
-
-    Returns
-    -------
-    float
-        ``inf over alpha > 1 of e^((alpha-1)(alpha rho - epsilon)) (1 - 1/alpha)^(alpha-1) / alpha``, rounded up, in
-        ``[0, 1]``; above 0 and below 1e-300 it is 1e-300 (Canonne, Kamath and Steinke 2020, Proposition 12).
+    ``inf over alpha > 1 of e^((alpha-1)(alpha rho - epsilon)) (1 - 1/alpha)^(alpha-1) / alpha`` (Canonne, Kamath and
+    Steinke 2020, Proposition 12).
     """
     if rho == 0.0:
         return 0.0
@@ -205,49 +158,21 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
 def zcdp_epsilon(rho: float, delta: float) -> float:
     """Return an epsilon such that rho-zCDP implies (epsilon, delta)-DP, within one part in 1e9 of the least known.
 
-    Parameters
-    ----------
-    rho : float
-        At least 0.
-    delta : float
-        Above 0 and at most 1.
-
-    Raises
-    ------
-    BudgetError
-        When delta is 0: no finite epsilon does.
+    Raises BudgetError when delta is 0: no finite epsilon does.
     """
     if delta <= 0.0:
         raise BudgetError("rho in zero-concentrated differential privacy is no pure epsilon. Give a delta above 0")
     most = rho + 2.0 * math.sqrt(rho * -math.log(delta)) + 1e-9  # Bun and Steinke's conversion
-    found = least_real(lambda e: log_ratio(zcdp_delta(rho, e), delta), 0.0, most, relative=1e-10, absolute=1e-12)
-    return up(most) if found is None else found
+    epsilon = least_real(lambda e: log_ratio(zcdp_delta(rho, e), delta), 0.0, most, relative=1e-10, absolute=1e-12)
+    return up(most) if epsilon is None else epsilon
 
 
 def zcdp_budget(epsilon: float, delta: float) -> tuple[float, float]:
-    """Return ``(rho, delta')`` such that delta'-approximate rho-zCDP implies (epsilon, delta)-DP.
+    """Return ``(rho, delta')``, rounded down, such that delta'-approximate rho-zCDP implies (epsilon, delta)-DP.
 
-    Parameters
-    ----------
-    epsilon : float
-        Above 0.
-    delta : float
-        Above 0 and below 1, of which a tenth is delta' and the rest is for the conversion.
+    A tenth of delta is delta', and the rest is for the conversion.
 
-    Returns
-    -------
-    tuple of float
-        Both rounded down.
-
-    Raises
-    ------
-    BudgetError
-        When either is 0.
-
-    Notes
-    -----
-    ``P(B) <= (1 - d') P'(B) + d' <= e^eps Q(B) + (1 - d') d'' + d'`` with ``d''`` the conversion's delta. A tenth for
-    the sum costs 0.6 % of rho at delta 1e-9 and 1.2 % at 1e-5; of noise without a floor it is hardly used.
+    Raises BudgetError when either is 0.
     """
     if epsilon <= 0.0 or delta <= 0.0:
         raise BudgetError(

@@ -1,33 +1,39 @@
 """The risk-weighted pseudo-posterior and the censored posterior over any NumPyro model."""
 
-from discreet._core.boundary import seal
-from discreet.pseudo_posterior.censored import CensoredPosterior, CensoredPosteriorMechanism, ChainDistance
-from discreet.pseudo_posterior.design import Design, Predictor, Response
-from discreet.pseudo_posterior.from_domain import synthesiser_for
-from discreet.pseudo_posterior.mixture import MixtureRegression
-from discreet.pseudo_posterior.pictures import frontier_page, violins, weight_picture
-from discreet.pseudo_posterior.pseudo import PseudoFit, PseudoPosterior, PseudoPosteriorMechanism, Risks
-from discreet.pseudo_posterior.regressions import (
-    CategoricalShares,
-    LinearRegression,
-    PoissonMean,
-    SequentialRegression,
-    Step,
-)
-from discreet.pseudo_posterior.risk_frontier import FrontierPoint, across_tables, frontier
-from discreet.pseudo_posterior.sampler import Convergence, PosteriorDraws
-from discreet.pseudo_posterior.synthesiser import FromModel, Synthesiser
-from discreet.pseudo_posterior.weights import (
-    CountWeights,
-    ExponentialWeights,
-    LinearWeights,
-    MappedWeights,
-    Scaled,
-    Truncated,
-    Unweighted,
-    Weighting,
-    reciprocal,
-)
+from typing import TYPE_CHECKING
+
+from discreet._core.lazy import door
+
+if TYPE_CHECKING:
+    from discreet._core.charts import violins, weight_picture
+    from discreet.pseudo_posterior.censored import CensoredPosterior, CensoredPosteriorMechanism, ChainDistance
+    from discreet.pseudo_posterior.design import Design, Predictor, Response
+    from discreet.pseudo_posterior.from_domain import synthesiser_for
+    from discreet.pseudo_posterior.ladder_page import LADDER, PAGE, frontier_page, ladder, ladder_text
+    from discreet.pseudo_posterior.mixture import MixtureRegression
+    from discreet.pseudo_posterior.pseudo import PseudoFit, PseudoPosterior, PseudoPosteriorMechanism
+    from discreet.pseudo_posterior.regressions import (
+        CategoricalShares,
+        LinearRegression,
+        PoissonMean,
+        SequentialRegression,
+        Step,
+    )
+    from discreet.pseudo_posterior.risk_frontier import FrontierPoint, across_tables, frontier
+    from discreet.pseudo_posterior.sampler import Convergence, PosteriorDraws
+    from discreet.pseudo_posterior.synthesiser import FromModel, Synthesiser
+    from discreet.pseudo_posterior.weights import (
+        CountWeights,
+        ExponentialWeights,
+        LinearWeights,
+        MappedWeights,
+        Risks,
+        Scaled,
+        Truncated,
+        Unweighted,
+        Weighting,
+        reciprocal,
+    )
 
 __all__ = [
     "CensoredPosterior",
@@ -52,22 +58,4 @@ __all__ = [
     "weight_picture",
 ]
 
-seal(
-    globals(),
-    CategoricalShares,
-    CensoredPosteriorMechanism,
-    ChainDistance,
-    CountWeights,
-    ExponentialWeights,
-    FromModel,
-    FrontierPoint,
-    LinearRegression,
-    PosteriorDraws,
-    PseudoFit,
-    PseudoPosteriorMechanism,
-    Risks,
-    Scaled,
-    SequentialRegression,
-    Step,
-    Weighting,
-)
+__getattr__, __dir__ = door(__name__)

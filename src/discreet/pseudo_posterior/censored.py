@@ -15,51 +15,19 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError, RelationNotSupported
 from discreet.domain import Domain
 from discreet.privacy import Code, Guarantee, Relation
-from discreet.privacy.algebra import BoundedRangeProfile, power
-from discreet.pseudo_posterior.grid import check_grid_bound, drawn_on_grid
+from discreet.pseudo_posterior.grid import LARGEST_BOUND, LEAST_BOUND, drawn_on_grid
 from discreet.pseudo_posterior.likelihood import Columns, quiet, records_of, rows
-from discreet.pseudo_posterior.mechanism import ModelMechanism, least_product, partial_caveats, synthetic_tables
-from discreet.pseudo_posterior.sampler import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Progress, Sampler
-from discreet.pseudo_posterior.survey_and_units import (
-    check_survey,
-    check_unit,
-    survey_weights,
-    unit_caveats,
-    units_in,
-)
-from discreet.pseudo_posterior.synthesiser import settle_numbers, settled
-from discreet.releases.content import MechanismFamily
+from discreet.pseudo_posterior.mechanism import ModelMechanism, synthetic_tables
+from discreet.pseudo_posterior.posterior import ModelPosterior, least_product
+from discreet.pseudo_posterior.sampler import Convergence, PosteriorDraws, Progress, Sampler
 
 
-def censored_law(
-    log_likelihoods: npt.ArrayLike, *, bound: float, log_prior: npt.ArrayLike, weights: npt.ArrayLike = 1.0
-) -> Floats:
-    r"""Return the exact censored posterior on finitely many parameters.
-
-    ``log_likelihoods``, shape (parameters, n): Nats; what is not finite counts as ``-bound``.
-    ``bound``: M, nats.
-    ``log_prior``, shape (parameters,): up to a constant.
-    ``weights``, shape (n,) or (): in [0, 1].
-    Returns, shape (parameters,): probabilities.
-
-    Examples
-    --------
-    >>> censored_law([[-1.0], [-9.0]], bound=2.0, log_prior=[0.0, 0.0]).round(6).tolist()
-    [0.731059, 0.268941]
-    """
-    if np.ndim(log_likelihoods) != 2 or np.shape(log_prior) != np.shape(log_likelihoods)[:1]:
-        raise ParameterError("log_likelihoods must have one row, and log_prior one number, per parameter")
-    given = np.asarray(log_likelihoods, dtype=np.float64)
-    clipped = np.where(np.isfinite(given), np.clip(given, -bound, 0.0), -bound)
-    logs = (clipped * np.asarray(weights, dtype=np.float64)).sum(axis=1) + np.asarray(log_prior, dtype=np.float64)
-    masses = np.exp(logs - logs.max())
-    return np.asarray(masses / masses.sum())
-
-
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainDistance:
     """How far Markov chains may be from the posterior that the theorem speaks of. Confidential.
@@ -93,27 +61,26 @@ def chain_distance(draws: PosteriorDraws) -> ChainDistance:
     """
     if draws.exact:
         return ChainDistance(between_chains=0.0, expected=0.0, r_hat=1.0, effective=draws.effective)
-    largest = 0.0
+    distances = []
     for watched in draws.watched.values():
-        for i, one in enumerate(watched):
-            others = np.sort(np.delete(watched, i, axis=0).ravel())
-            own, grid = np.sort(one), np.concatenate((one, others))
-            gap = np.searchsorted(own, grid, side="right") / len(own)
-            gap = gap - np.searchsorted(others, grid, side="right") / len(others)
-            largest = max(largest, float(np.abs(gap).max()))
-    chains = next(iter(draws.watched.values())).shape[0]
+        for i in range(len(watched)):
+            chain, others = np.sort(watched[i]), np.sort(np.delete(watched, i, axis=0).ravel())
+            grid = np.concatenate((chain, others))
+            shares, other_shares = (np.searchsorted(x, grid, side="right") / len(x) for x in (chain, others))
+            distances.append(float(np.abs(shares - other_shares).max()))
+    chains = len(distances) // len(draws.watched)
     each = draws.effective / chains
-    comparisons = chains * len(draws.watched)
     # Bonferroni over the comparisons of Smirnov's two-sample limit, 2 exp(-2 s t^2) with s the harmonic size.
     size = each * (draws.effective - each) / draws.effective
-    expected = math.sqrt(math.log(2.0 * comparisons / 0.05) / (2.0 * size))
+    expected = math.sqrt(math.log(2.0 * len(distances) / 0.05) / (2.0 * size))
     return ChainDistance(
-        between_chains=largest, expected=min(1.0, expected), r_hat=draws.r_hat, effective=draws.effective
+        between_chains=max(distances), expected=min(1.0, expected), r_hat=draws.r_hat, effective=draws.effective
     )
 
 
+@sealed
 @dataclass(frozen=True, slots=True)
-class CensoredPosterior(MechanismFamily):
+class CensoredPosterior(ModelPosterior):
     r"""The censored posterior mechanism: ``2M`` per table for every pair of neighbours, given an exact posterior draw.
 
     Parameters
@@ -182,24 +149,17 @@ class CensoredPosterior(MechanismFamily):
     chain_method: str = "sequential"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "synthesiser", settled(self.synthesiser, self.sensitive, self.given))
+        self._settle()
         object.__setattr__(self, "bound", real("bound", self.bound, above=0))
-        settle_numbers(self)
-        mean = check_survey(self.synthesiser, self.survey_weight, self.survey_mean)
-        object.__setattr__(self, "survey_mean", mean)
-        check_unit(self.synthesiser, self.unit)
         if self.size is not None:
-            self._check_size(self.size)
+            object.__setattr__(self, "size", positive_size("size", self.size))
+            if self.synthesiser.given:
+                raise ParameterError(
+                    "size is for full synthesis, since a partially synthetic table has as many records as the "
+                    "confidential one. Leave size out"
+                )
         if self.grid is not None:
-            check_grid_bound(self.bound)
-
-    def _check_size(self, size: int) -> None:
-        object.__setattr__(self, "size", positive_size("size", size))
-        if self.synthesiser.given:
-            raise ParameterError(
-                "size is for full synthesis, since a partially synthetic table has as many records as the "
-                "confidential one. Leave size out"
-            )
+            real("on a grid the bound M", self.bound, least=LEAST_BOUND, most=LARGEST_BOUND)
 
     def fit(
         self, columns: Columns, *, rng: np.random.Generator, check: bool = True, progress: Progress | None = None
@@ -234,20 +194,19 @@ class CensoredPosterior(MechanismFamily):
         blanks = self._blanks(columns)
         data = self.synthesiser.encoded_alike(columns) if blanks else self.synthesiser.encoded(columns)
         weights = self._weights(data, records_of(data))
-        survey = survey_weights(columns, self.survey_weight, self.survey_mean)
-        units = units_in(columns, self.unit)
+        survey, units = self._survey_weights(columns), self._units(columns)
         if units is not None and len(units):
             # Each of the k records of a unit is clipped to M/k, the product with k to M and then divided by k.
-            together = np.bincount(units)[units].astype(np.float64)
-            weights = weights / together
-            survey = together if survey is None else survey * together
+            sizes = np.bincount(units)[units].astype(np.float64)
+            weights = weights / sizes
+            survey = sizes if survey is None else survey * sizes
         if blanks:
             self._weights(blanks[1], 2)  # so that weights that are refused are for a table of no records, too
-            held = len(columns[self.synthesiser.sensitive[0]]) > 0
-            weights, survey = (weights, survey) if held else (np.zeros(1), None if survey is None else np.zeros(1))
+            if not len(columns[self.synthesiser.sensitive[0]]):
+                weights, survey = np.zeros(1), None if survey is None else np.zeros(1)
         if self.grid is not None:
             with quiet():
-                picked = drawn_on_grid(
+                values = drawn_on_grid(
                     self.synthesiser,
                     self.grid,
                     data,
@@ -258,7 +217,7 @@ class CensoredPosterior(MechanismFamily):
                     blanks=blanks,
                     survey=survey,
                 )
-            return PosteriorDraws(values=picked, watched={}, divergent=0.0, exact=True)
+            return PosteriorDraws(values=values, watched={}, divergent=0.0, exact=True)
         sampler = Sampler(
             self.synthesiser,
             data,
@@ -271,10 +230,7 @@ class CensoredPosterior(MechanismFamily):
             blanks=blanks,
             survey=survey,
         )
-        made = sampler.draw(weights, rng=rng, until=self.convergence if check else AS_LONG_AS_ASKED)
-        if check:
-            made.require(self.convergence)
-        return made
+        return self._draw(sampler, weights, rng=rng, check=check)
 
     def synthesise(
         self, draws: PosteriorDraws, columns: Columns, *, rng: np.random.Generator
@@ -309,45 +265,34 @@ class CensoredPosterior(MechanismFamily):
         RelationNotSupported
             For add/remove under partial synthesis, which publishes one row per record, and without a ``size``.
         """
-        held = Relation() if relation is None else relation
-        if held.name == "add-remove":
-            self._require_public_size(held)
-        each = self.epsilon_each(held)
-        return Guarantee(
-            relation=held,
-            n=n,
-            profile=power(BoundedRangeProfile(spread=each), self.tables),
-            kind="empirical" if self.grid is None else "unconditional",
-            theorem="T18",
-            assumptions=(
-                Code("model-chosen-without-data", {"grid": self.grid is not None}),
-                *((Code("public-size"),) if held.name == "add-remove" else ()),
-                Code("model-reads-argument-alone"),
-                *((Code("public-survey-mean"),) if self.survey_weight is not None else ()),
-                Code("exact-sampling" if self.grid is None else "density-row-by-row"),
-            ),
-            caveats=(
-                Code("delta-is-bound"),
-                *((Code("epsilon-each", {"epsilon": each, "tables": self.tables}),) * (self.tables > 1)),
-                *((Code("chains-approximate"),) if self.grid is None else ()),
-                *unit_caveats(self.unit, same_number=self.size is None),
-                *partial_caveats(self.synthesiser, self.survey_weight),
-            ),
-            stated=(least_product(self.tables, each), each),
-            protected=self.synthesiser.sensitive if self.synthesiser.given else (),
-        )
-
-    def _require_public_size(self, relation: Relation) -> None:
-        if self.synthesiser.given:
+        relation = relation or Relation()
+        if relation.name == "add-remove" and self.synthesiser.given:
             raise RelationNotSupported(
                 "censored-posterior", relation.name, "a partially synthetic table shows how many records there are"
             )
-        if self.size is None:
+        if relation.name == "add-remove" and self.size is None:
             raise RelationNotSupported(
-                "censored-posterior", relation.name,
+                "censored-posterior",
+                relation.name,
                 "without a size the tables have as many records as the confidential one. Write size=..., a public "
                 "number",
-            )  # fmt: skip
+            )
+        chains, no_codes = self.grid is None, ()
+        return self._promise(
+            relation,
+            n,
+            kind="empirical" if chains else "unconditional",
+            theorem="T18",
+            assumptions=(
+                Code("model-chosen-without-data", {"grid": not chains}),
+                *((Code("public-size"),) if relation.name == "add-remove" else no_codes),
+                Code("model-reads-argument-alone"),
+                *((Code("public-survey-mean"),) if self.survey_weight is not None else no_codes),
+                Code("exact-sampling" if chains else "density-row-by-row"),
+            ),
+            caveats=(Code("delta-is-bound"), Code("chains-approximate"))[: 1 + chains],
+            units=("unit-sizes",) * (self.size is None),
+        )
 
     def _blanks(self, columns: Columns) -> tuple[dict[str, npt.NDArray[Any]], ...]:
         """Return tables of one record, two and what is to be drawn if the number held is confidential; else none."""
@@ -357,25 +302,24 @@ class CensoredPosterior(MechanismFamily):
         """Return one weight per record, from that record alone; the whole table is used only to check this."""
         if self.record_weights is None:
             return np.ones(count)
-        each = [self._weight(rows(data, slice(i, i + 1))) for i in range(count)]
-        whole = np.asarray(self.record_weights(rows(data, np.arange(count))), dtype=np.float64)
-        if whole.shape != (count,) or not np.allclose(whole, each, rtol=1e-6, atol=1e-9):
+        weights = np.empty(count)
+        for i in range(count):
+            weight = np.asarray(self.record_weights(rows(data, slice(i, i + 1))), dtype=np.float64)
+            if weight.shape != (1,) or not 0 <= weight[0] <= 1:
+                raise ParameterError(
+                    "record_weights must give one weight in [0, 1] per record, also for one record by itself"
+                )
+            weights[i] = weight[0]
+        of_table = np.asarray(self.record_weights(rows(data, np.arange(count))), dtype=np.float64)
+        if of_table.shape != (count,) or not np.allclose(of_table, weights, rtol=1e-6, atol=1e-9):
             raise ParameterError(
                 "record_weights must give one weight per record, each from its own record alone, or the bound does "
                 "not hold. PseudoPosterior takes other weights, with an asymptotic guarantee"
             )
-        return np.asarray(each)
-
-    def _weight(self, record: Mapping[str, Any]) -> float:
-        assert self.record_weights is not None
-        weight = np.asarray(self.record_weights(record), dtype=np.float64)
-        if weight.shape != (1,) or not 0 <= weight[0] <= 1:
-            raise ParameterError(
-                "record_weights must give one weight in [0, 1] per record, also for one record by itself"
-            )
-        return float(weight[0])
+        return weights
 
 
+@sealed
 class CensoredPosteriorMechanism(ModelMechanism):
     """The censored posterior on a domain."""
 

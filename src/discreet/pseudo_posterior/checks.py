@@ -49,42 +49,46 @@ def latent_sites(
 ) -> dict[str, tuple[int, ...]]:
     """Return a model's latent sites and the shapes of their values, and check its sites; nothing is computed.
 
-    Without ``at``, sites must be continuous with a proper prior, and the shapes are of unconstrained coordinates.
-    ``data`` give shapes alone; the public ``blanks`` stand in where the number of records is confidential.
+    ``at``: values of the sites. Without them, sites must be continuous with a proper prior, and the shapes are of
+    unconstrained coordinates. ``blanks``: public tables where the number of records is confidential.
     """
-    sites = _small(synthesiser, blanks[1], at, "two records") if blanks else _sites(synthesiser, data, at)
-    single = _small(synthesiser, rows(blanks[0] if blanks else data, slice(0, 1)), at, "one record by itself")
-    for name, shape in sites.items():
+    if blanks:
+        shapes = _small_table_shapes(synthesiser, blanks[1], at, "two records")
+    else:
+        shapes = _site_shapes(synthesiser, data, at)
+    record = rows(blanks[0] if blanks else data, slice(0, 1))
+    single = _small_table_shapes(synthesiser, record, at, "one record by itself")
+    for name, shape in shapes.items():
         if single.get(name) != shape:
             raise ParameterError(
                 f"site {name!r} is a latent variable of each record. Sum it out, or give one to each group of records"
             )
-    return sites
+    return shapes
 
 
-def _small(
-    synthesiser: Synthesiser, data: Mapping[str, Any], at: Mapping[str, Any] | None, said: str
+def _small_table_shapes(
+    synthesiser: Synthesiser, data: Mapping[str, Any], at: Mapping[str, Any] | None, table: str
 ) -> dict[str, tuple[int, ...]]:
-    """Return the latent sites on a table that is not the one that the model was written for."""
+    """Return the shapes on a table that is not the one that the model was written for."""
     try:
-        return _sites(synthesiser, data, at)
+        return _site_shapes(synthesiser, data, at)
     except DiscreetError as error:
-        raise ParameterError(f"on {said}: {error}") from None
+        raise ParameterError(f"on {table}: {error}") from None
     except Exception as error:
         raise ParameterError(
-            f"the model cannot be run on {said}. Take the sizes of plates and observed sites from the data, as in "
+            f"the model cannot be run on {table}. Take the sizes of plates and observed sites from the data, as in "
             "len(data[...]), and give no record a latent variable of its own"
         ) from error
 
 
-def _sites(
+def _site_shapes(
     synthesiser: Synthesiser, data: Mapping[str, Any], at: Mapping[str, Any] | None
 ) -> dict[str, tuple[int, ...]]:
     shapes: dict[str, tuple[int, ...]] = {}
-    given = {"substitute_fn": numpyro.infer.init_to_uniform} if at is None else {"data": at}
+    values = {"substitute_fn": numpyro.infer.init_to_uniform} if at is None else {"data": at}
 
-    def look(traced: Mapping[str, Any]) -> None:
-        with handlers.trace() as sites, handlers.substitute(**given), handlers.seed(rng_seed=0):
+    def trace(traced: Mapping[str, Any]) -> None:
+        with handlers.trace() as sites, handlers.substitute(**values), handlers.seed(rng_seed=0):
             synthesiser.model(traced)
         with handlers.block(), handlers.substitute(data=_latent(sites)), handlers.seed(rng_seed=0):
             by_record(synthesiser.model, traced, len(traced[synthesiser.sensitive[0]]))
@@ -95,16 +99,16 @@ def _sites(
                 )
         for name in _latent(sites):
             shapes[name] = _continuous(name, sites[name]) if at is None else sites[name]["value"].shape
-        new = redrawn(synthesiser.model, _latent(sites), traced, jax.random.PRNGKey(0))
+        records = redrawn(synthesiser.model, _latent(sites), traced, jax.random.PRNGKey(0))
         for name in synthesiser.sensitive:
-            drawn, held = new[name].shape, traced[name].shape
-            if drawn != held:
+            shape, expected = records[name].shape, traced[name].shape
+            if shape != expected:
                 raise ParameterError(
-                    f"site {name!r} draws values of shape {drawn}, and not one per record, {held}. Put it in a "
+                    f"site {name!r} draws values of shape {shape}, and not one per record, {expected}. Put it in a "
                     "numpyro.plate of as many records as the data have"
                 )
 
-    jax.eval_shape(look, {name: np.asarray(value) for name, value in data.items()})
+    jax.eval_shape(trace, {name: np.asarray(value) for name, value in data.items()})
     if not shapes:
         raise ParameterError("the model has no latent variable, so there is nothing to learn")
     return shapes
@@ -132,7 +136,7 @@ def typical_values(
     rng = seeded(0)
     points = {name: rng.uniform(-2.0, 2.0, size=(_TRIED, *shape)).astype(np.float32) for name, shape in shapes.items()}
 
-    def one(point: Mapping[str, Any]) -> dict[str, Any]:
+    def constrained(point: Mapping[str, Any]) -> dict[str, Any]:
         def value(site: Mapping[str, Any]) -> Any:
             return dist.biject_to(site["fn"].support)(point[site["name"]]) if site["name"] in point else None
 
@@ -140,8 +144,8 @@ def typical_values(
             synthesiser.model(without(data, synthesiser.sensitive))
         return _latent(sites)
 
-    found: dict[str, Any] = jax.jit(jax.vmap(one))(points)
-    return found
+    values: dict[str, Any] = jax.jit(jax.vmap(constrained))(points)
+    return values
 
 
 def check_model(
@@ -154,109 +158,96 @@ def check_model(
     """Refuse a model that does more with the sensitive columns than to give each record a log-density.
 
     It is run on its table, on one with zeros in the sensitive columns, and on one with zeros and ones in turn, always
-    with the same parameters. Apart from what it reads, it is told what its observed sites return: that is all that the
-    law of the records may depend on.
-
-    ``data``: confidential. ``values``: public parameters to try, one row each.
-    ``blanks``: where the number of records is confidential: tables without a confidential value, of one record, of two,
-    and of other public numbers. The model is tried on the first two before it is on its table, and its prior on all.
+    with the same parameters. ``values``: public parameters to try, one row each. ``blanks``: public tables of one
+    record, of two, and of other numbers, where the number of records is confidential.
     """
     if blanks:
         _check_any_number(synthesiser, blanks, values)
         check_model(synthesiser, blanks[1], values)
     model, sensitive = synthesiser.model, synthesiser.sensitive
 
-    def run(values: Any, data: Any, told: Any) -> Any:
-        def at(one: Any) -> Any:
-            return _densities(model, one, data, told), alone(model, one, data)
+    @jax.jit  # type: ignore[untyped-decorator]
+    def run(values: Any, data: Any, records: Any) -> Any:
+        return jax.vmap(lambda point: (_densities(model, point, data, records), alone(model, point, data)))(values)
 
-        return jax.vmap(at)(values)
+    def run_on(data: Any, source: Any) -> Any:
+        """Return the log-densities of a run on one table whose observed sites return the records of another."""
+        return jax.tree.map(np.asarray, run(values, data, {name: source[name] for name in sensitive}))
 
-    compiled = jax.jit(run)
-
-    def ran(data: Any, told: Any) -> Any:
-        return jax.tree.map(np.asarray, compiled(values, data, {name: told[name] for name in sensitive}))
-
-    held = {name: jnp.asarray(value) for name, value in data.items()}
-    blank = without(held, sensitive)
-    alternating = _alternating(blank, sensitive)
-    for told in (alternating, held):  # the former shows what is wrong without the confidential table
-        (prior, records), _ = ran(blank, told)
-        for table in (alternating, held):
-            found, single = ran(table, told)
-            _check_same(found[0], prior, "changes with the sensitive columns. A prior or a factor must be fixed "
-                                         "without looking at them, and what depends on a record belongs in an "
-                                         "observed site, obs=data[...]")  # fmt: skip
-            if table is told:
-                _check_alone(sum(found[1].values()), single)
-            _check_same(found[1], records, "has a law that changes with the sensitive columns. Where one of them "
-                                           "depends on another, use what numpyro.sample returns for it")  # fmt: skip
+    table = {name: jnp.asarray(value) for name, value in data.items()}
+    blank = without(table, sensitive)
+    turns = dict(blank)  # with zeros and ones in turn
+    for name in sensitive:
+        bits = (jnp.arange(len(blank[name])) % 2).reshape(-1, *(1,) * (blank[name].ndim - 1))
+        turns[name] = jnp.broadcast_to(bits, blank[name].shape).astype(blank[name].dtype)
+    for source in (turns, table):  # the former shows what is wrong without the confidential table
+        (prior, likelihood), _ = run_on(blank, source)
+        for read in (turns, table):
+            (read_prior, read_likelihood), single = run_on(read, source)
+            if site := _changed_site(read_prior, prior):
+                raise ParameterError(
+                    f"site {site!r} changes with the sensitive columns. A prior or a factor must be fixed without "
+                    "looking at them, and what depends on a record belongs in an observed site, obs=data[...]"
+                )
+            if read is source:
+                _check_alone(sum(read_likelihood.values()), single)
+            if site := _changed_site(read_likelihood, likelihood):
+                raise ParameterError(
+                    f"site {site!r} has a law that changes with the sensitive columns. Where one of them depends on "
+                    "another, use what numpyro.sample returns for it"
+                )
 
 
 def _check_any_number(synthesiser: Synthesiser, blanks: Sequence[Mapping[str, Any]], values: Mapping[str, Any]) -> None:
     """Refuse a model whose prior, factors or public arrays depend on how many records there are."""
-
-    def priors(values: Any, data: Any) -> Any:
-        return jax.vmap(lambda one: _densities(synthesiser.model, one, data, {})[0])(values)
-
-    compiled, one = jax.jit(priors), blanks[0]
-    before = compiled(values, one)
-    for blank in blanks[1:]:
+    priors = jax.jit(jax.vmap(lambda point, data: _densities(synthesiser.model, point, data, {})[0], in_axes=(0, None)))
+    single, *others = blanks
+    prior = priors(values, single)
+    for blank in others:
         count = len(blank[synthesiser.sensitive[0]])
         for name, array in blank.items():
-            if not _close(array, one[name] if name.startswith(SHARED) else repeated(one[name], count)):
+            if not _close(array, single[name] if name.startswith(SHARED) else repeated(single[name], count)):
                 raise ParameterError(f"array {name!r} of Synthesiser.public {_CONFIDENTIAL_NUMBER}")
-        found = compiled(values, blank)
-        for name in sorted({*found, *before}):
-            if name not in found or name not in before or not _close(found[name], before[name]):
+        other = priors(values, blank)
+        for name in sorted({*other, *prior}):
+            if name not in other or name not in prior or not _close(other[name], prior[name]):
                 raise ParameterError(f"site {name!r} {_CONFIDENTIAL_NUMBER}")
 
 
-def _close(found: Any, before: Any) -> bool:
-    return np.shape(found) == np.shape(before) and np.allclose(found, before, rtol=1e-5, atol=1e-6, equal_nan=True)
+def _close(a: Any, b: Any) -> bool:
+    return np.shape(a) == np.shape(b) and np.allclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True)
 
 
 def _densities(
-    model: Any, values: Mapping[str, Any], data: Mapping[str, Any], told: Mapping[str, Any]
+    model: Any, values: Mapping[str, Any], data: Mapping[str, Any], records: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the log-densities of priors and factors, and those of the records in ``told``, by site."""
+    """Return the log-densities of priors and factors, and those of the records that observed sites return, by site."""
 
-    class Tell(numpyro.primitives.Messenger):  # type: ignore[misc]
-        """Let observed sites return what is told."""
-
+    class Return(numpyro.primitives.Messenger):  # type: ignore[misc]
         def process_message(self, msg: dict[str, Any]) -> None:
-            if is_likelihood(msg) and msg["name"] in told:
-                msg["value"] = told[msg["name"]]
+            if is_likelihood(msg) and msg["name"] in records:
+                msg["value"] = records[msg["name"]]
 
-    with handlers.trace() as sites, Tell():
+    with handlers.trace() as sites, Return():
         handlers.substitute(seeded_model(model), data=values)(data)
-    sampled = {name: site for name, site in sites.items() if site["type"] == "sample"}
-    logs = {name: log_density(site) for name, site in sampled.items()}
-    return (
-        {name: value for name, value in logs.items() if not is_likelihood(sampled[name])},
-        {name: value for name, value in logs.items() if is_likelihood(sampled[name])},
-    )
+    prior: dict[str, Any] = {}
+    likelihood: dict[str, Any] = {}
+    for name, site in sites.items():
+        if site["type"] == "sample":
+            (likelihood if is_likelihood(site) else prior)[name] = log_density(site)
+    return prior, likelihood
 
 
-def _alternating(blank: Mapping[str, Any], sensitive: tuple[str, ...]) -> dict[str, Any]:
-    def turned(value: Any) -> Any:
-        each = (jnp.arange(len(value)) % 2).reshape(-1, *(1,) * (value.ndim - 1))
-        return jnp.broadcast_to(each, value.shape).astype(value.dtype)
-
-    return {name: turned(value) if name in sensitive else value for name, value in blank.items()}
+def _changed_site(logs: Mapping[str, Any], expected: Mapping[str, Any]) -> str | None:
+    """Return the name of a site whose log-density is not as expected."""
+    return next((name for name in logs if not np.array_equal(logs[name], expected[name], equal_nan=True)), None)
 
 
-def _check_same(found: Mapping[str, Any], before: Mapping[str, Any], said: str) -> None:
-    for name, logs in found.items():
-        if not np.array_equal(logs, before[name], equal_nan=True):
-            raise ParameterError(f"site {name!r} {said}")
-
-
-def _check_alone(together: npt.NDArray[Any], single: npt.NDArray[Any]) -> None:
-    finite = np.isfinite(together) & np.isfinite(single)
-    a, b = np.where(finite, together, 0.0), np.where(finite, single, 0.0)
+def _check_alone(total: npt.NDArray[Any], single: npt.NDArray[Any]) -> None:
+    finite = np.isfinite(total) & np.isfinite(single)
+    a, b = np.where(finite, total, 0.0), np.where(finite, single, 0.0)
     near = np.abs(a - b) <= _TOLERANCE * (1.0 + np.abs(a))
-    if not (near & (np.isfinite(together) == np.isfinite(single))).all():
+    if not (near & (np.isfinite(total) == np.isfinite(single))).all():
         raise ParameterError(
             "the log-density of the table is not the sum of those of its records by themselves. A record's density "
             "may use that record, public numbers and parameters, but nothing computed from all records (a mean, a "

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice, real
 from discreet._core.errors import ParameterError
 from discreet.pseudo_posterior.likelihood import Columns
@@ -19,6 +20,7 @@ from discreet.pseudo_posterior.synthesiser import Synthesiser
 _PEAK = 1.0 / math.sqrt(2.0 * math.pi)
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
     r"""A numeric column on the scale of its model: :math:`y=(t(v)-\text{centre})/\text{unit}`.
@@ -75,13 +77,14 @@ class Response:
         The logarithm where ``lower`` is above 0 and ``upper`` 100 times as large, "asinh" with a thousandth of the
         larger bound as its scale where the bounds are as far apart as that, and else the value itself.
         """
-        wide = upper - lower >= 1e4
-        chosen = transform or ("log" if lower > 0 and upper >= 100 * lower else "asinh" if wide else "identity")
-        scale = max(abs(lower), abs(upper)) / 1000.0 if chosen == "asinh" else 1.0
-        bare = cls(column=column, transform=chosen, scale=scale, lower=lower, upper=upper)
-        low, high = (float(end) for end in bare.encode(np.array([lower, upper])))
-        return cls(column=column, transform=chosen, scale=scale, lower=lower, upper=upper,
-                   centre=(low + high) / 2, unit=(high - low) / 32)  # fmt: skip
+        if transform is None and lower > 0 and upper >= 100 * lower:
+            transform = "log"
+        elif transform is None:
+            transform = "asinh" if upper - lower >= 1e4 else "identity"
+        scale = max(abs(lower), abs(upper)) / 1000.0 if transform == "asinh" else 1.0
+        response = cls(column=column, transform=transform, scale=scale, lower=lower, upper=upper)
+        low, high = (float(end) for end in response.encode(np.array([lower, upper])))
+        return replace(response, centre=(low + high) / 2, unit=(high - low) / 32)
 
     @property
     def bounded(self) -> bool:
@@ -91,16 +94,22 @@ class Response:
     def encode(self, values: npt.ArrayLike) -> Floats:
         """Return values on the scale of the model."""
         v = np.clip(np.asarray(values, dtype=np.float64), self.lower, self.upper)
-        t = np.log(v) if self.transform == "log" else np.arcsinh(v / self.scale) if self.transform == "asinh" else v
-        return np.asarray((t - self.centre) / self.unit)
+        if self.transform == "log":
+            v = np.log(v)
+        elif self.transform == "asinh":
+            v = np.arcsinh(v / self.scale)
+        return np.asarray((v - self.centre) / self.unit)
 
     def decode(self, y: npt.ArrayLike) -> Floats:
         """Return values in the column's own unit; those that a model draws outside its bounds as they are."""
         t = np.asarray(y, dtype=np.float64) * self.unit + self.centre
-        t = np.clip(t, -700.0, 700.0) if self.transform != "identity" else t
-        return np.exp(t) if self.transform == "log" else self.scale * np.sinh(t) if self.transform == "asinh" else t
+        if self.transform == "identity":
+            return t
+        t = np.clip(t, -700.0, 700.0)
+        return np.exp(t) if self.transform == "log" else self.scale * np.sinh(t)
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predictor:
     """One given column as columns of a design.
@@ -154,11 +163,13 @@ class Predictor:
             assert self.upper is not None
             middle, half = (self.lower + self.upper) / 2, (self.upper - self.lower) / 2
             return ((np.asarray(values, dtype=np.float64) - middle) / half)[:, None]
-        codes = np.asarray(values) if self.edges is None else np.digitize(np.asarray(values), self.edges)
-        count = self.categories if self.edges is None else len(self.edges) + 1
+        codes, count = np.asarray(values), self.categories
+        if self.edges is not None:
+            codes, count = np.digitize(codes, self.edges), len(self.edges) + 1
         return np.asarray(codes[:, None] == np.arange(1, count)[None, :], dtype=np.float64)
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
     """An intercept and the given columns.
@@ -202,7 +213,7 @@ class OnDesign(Synthesiser):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Regression(OnDesign):
+class ResponseRegression(OnDesign):
     """A model of one numeric column, the response, given the columns of a design."""
 
     response: Response

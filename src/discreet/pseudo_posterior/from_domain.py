@@ -6,11 +6,11 @@ from collections.abc import Collection
 
 import numpy as np
 
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice
 from discreet._core.errors import DomainError, ParameterError
 from discreet._core.text import with_article
-from discreet.domain import Date, Datetime, Domain, Integer, Numeric
-from discreet.domain.column import Column
+from discreet.domain import Column, Date, Datetime, Domain, Integer, Numeric
 from discreet.pseudo_posterior.design import Design, Predictor, Response
 from discreet.pseudo_posterior.mixture import MixtureRegression
 from discreet.pseudo_posterior.regressions import (
@@ -26,6 +26,7 @@ MODELS = ("mixture", "dirichlet-process", "linear", "robust", "hierarchical", "p
 """Names of the models that can be built from a domain."""
 
 
+@sealed
 def synthesiser_for(
     domain: Domain,
     sensitive: tuple[str, ...],
@@ -73,19 +74,15 @@ def synthesiser_for(
     (('income',), ('sex',))
     """
     _check_model(model, sensitive, clusters, group)
-    _check_sensitive(domain, sensitive)
-    for name in (group, survey_weight, unit):
-        if name is not None and name not in domain.columns:
-            raise ParameterError(f"{name!r} is not a column of the domain")
+    _check_columns(domain, sensitive, (group, survey_weight, unit))
     others = {name: column for name, column in domain.columns.items() if name not in {*sensitive, survey_weight, unit}}
     if model in ("poisson", "categorical"):
         return _without_predictors(others, domain.columns[sensitive[0]], sensitive[0], model)
     design = Design(predictors=tuple(_predictor(name, column) for name, column in others.items() if name != group))
     if model == "sequential":
-        return SequentialRegression(
-            steps=tuple(_step(name, domain.columns[name], transform) for name in sensitive), design=design
-        )
-    response = _response(sensitive[0], domain.columns[sensitive[0]], transform)
+        steps = tuple(_step(name, domain.columns[name], transform) for name in sensitive)
+        return SequentialRegression(steps=steps, design=design)
+    response = _response_of(sensitive[0], domain.columns[sensitive[0]], transform)
     if group is not None:
         if group not in others:
             raise ParameterError(
@@ -115,10 +112,10 @@ def _check_model(model: str, sensitive: tuple[str, ...], clusters: int | None, g
         raise ParameterError("name one sensitive column, or several with the sequential model")
 
 
-def _check_sensitive(domain: Domain, sensitive: tuple[str, ...]) -> None:
-    """Refuse sensitive columns that are not of the domain, or nullable."""
-    for name in sensitive:
-        if name not in domain.columns:
+def _check_columns(domain: Domain, sensitive: tuple[str, ...], others: tuple[str | None, ...]) -> None:
+    """Refuse columns that are not of the domain, and sensitive ones with nulls."""
+    for name in (*sensitive, *others):
+        if name is not None and name not in domain.columns:
             raise ParameterError(f"{name!r} is not a column of the domain")
     for name in sensitive:
         if domain.columns[name].nullable:
@@ -170,7 +167,7 @@ def _categories(name: str, column: Column) -> int:
     return len(column.labels)
 
 
-def _response(name: str, column: Column, transform: str | None) -> Response:
+def _response_of(name: str, column: Column, transform: str | None) -> Response:
     lower, upper = _bounds(name, column)
     if isinstance(column, (Date, Datetime)) and transform is None:
         transform = "identity"  # 1970 is not a zero that anything is relative to
@@ -187,4 +184,4 @@ def _predictor(name: str, column: Column) -> Predictor:
 def _step(name: str, column: Column, transform: str | None) -> Step:
     if column.labels is not None:
         return Step(column=name, kind="category", categories=_categories(name, column))
-    return Step(column=name, kind="numeric", response=_response(name, column, transform))
+    return Step(column=name, kind="numeric", response=_response_of(name, column, transform))

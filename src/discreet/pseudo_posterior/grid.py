@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats, Integers
-from discreet._core.checks import real
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import handlers, jax, jnp
 from discreet._core.random import draw_weighted
@@ -27,14 +26,11 @@ from discreet.pseudo_posterior.synthesiser import Synthesiser
 _UNITS = 2**36
 _RECORDS = 2**26
 _POINTS = 2**23
-_LEAST_BOUND, _LARGEST_BOUND = 2.0**-24, 2.0**10
+LEAST_BOUND, LARGEST_BOUND = 2.0**-24, 2.0**10
+"""Of a bound M that leaves room for rounding."""
+
 _PRIOR_SPREAD = 2.0**14
 _BLOCK = 512
-
-
-def check_grid_bound(bound: float) -> None:
-    """Check that a bound M leaves room for rounding: that it is between ``2^-24`` and 1,024."""
-    real("on a grid the bound M", bound, least=_LEAST_BOUND, most=_LARGEST_BOUND)
 
 
 def margin(bound: float) -> float:
@@ -78,43 +74,41 @@ def drawn_on_grid(
 ) -> dict[str, npt.NDArray[Any]]:
     """Return independent draws from the censored posterior on a public grid of the latent sites, one row per parameter.
 
-    ``data``, ``weights`` in [0, 1] and ``survey``, at least 0: confidential, each entry of its own record.
-    ``blanks``: where the number of records is confidential: public tables, as for :func:`check_model`. The prior is
-    that of the first.
+    ``weights`` in [0, 1] and ``survey``, at least 0: each entry of its own record. ``blanks``: public tables where the
+    number of records is confidential; the prior is that of the first.
     """
     points = {name: np.asarray(value) for name, value in grid.items()}
     if records_of(points) > _POINTS or len(weights) > _RECORDS:
         raise ParameterError("a grid must have at most 2^23 parameters, and is for at most 2^26 records")
-    latent = set(latent_sites(synthesiser, data, at={name: value[0] for name, value in points.items()},
-                              blanks=blanks))  # fmt: skip
-    if latent != set(points):
-        raise ParameterError(f"the grid gives no values of site {min(latent - set(points))!r}" if latent - set(points)
-                             else f"the model has no latent site {min(set(points) - latent)!r}")  # fmt: skip
-    tried = rows(points, np.linspace(0, records_of(points) - 1, 3).astype(np.int64))
-    check_model(synthesiser, data, tried, blanks=blanks)
+    latent = set(latent_sites(synthesiser, data, at={name: v[0] for name, v in points.items()}, blanks=blanks))
+    if missing := latent - set(points):
+        raise ParameterError(f"the grid gives no values of site {min(missing)!r}")
+    if unknown := set(points) - latent:
+        raise ParameterError(f"the model has no latent site {min(unknown)!r}")
+    sample = rows(points, np.linspace(0, records_of(points) - 1, 3).astype(np.int64))
+    check_model(synthesiser, data, sample, blanks=blanks)
     blank = blanks[0] if blanks else without(data, synthesiser.sensitive)
-    points, log_prior = _possible(points, _log_prior(synthesiser, points, blank))
+    points, log_prior = _possible(points, _log_prior_densities(synthesiser, points, blank))
     totals = np.zeros(len(log_prior), dtype=np.int64)
     surveyed = data if survey is None else {**data, SURVEY: survey}
-    for first, logs in _by_blocks(synthesiser, points, surveyed, len(weights)):
-        totals += said(logs, weights[first : first + logs.shape[1]], bound).sum(axis=1)
+    for start, logs in _by_blocks(synthesiser, points, surveyed, len(weights)):
+        totals += said(logs, weights[start : start + logs.shape[1]], bound).sum(axis=1)
     law = grid_log_weights(totals, log_prior, bound)
-    picked = np.array([draw_weighted(law, rng=rng) for _ in range(draws)])
-    return rows(points, picked)
+    return rows(points, np.array([draw_weighted(law, rng=rng) for _ in range(draws)]))
 
 
-def _log_prior(synthesiser: Synthesiser, points: Mapping[str, Any], blank: Mapping[str, Any]) -> Floats:
+def _log_prior_densities(synthesiser: Synthesiser, points: Mapping[str, Any], blank: Mapping[str, Any]) -> Floats:
     """Return the log-densities of priors and factors, from the model on a table without a confidential value."""
 
-    def at(one: Mapping[str, Any]) -> Any:
-        with handlers.trace() as sites, handlers.substitute(data=one), handlers.seed(rng_seed=0):
+    def density(point: Mapping[str, Any]) -> Any:
+        with handlers.trace() as sites, handlers.substitute(data=point), handlers.seed(rng_seed=0):
             synthesiser.model(blank)
         return sum(
             log_density(site).sum() for site in sites.values() if site["type"] == "sample" and not is_likelihood(site)
         )
 
-    logs = jax.jit(lambda some: jax.lax.map(at, some))({name: jnp.asarray(value) for name, value in points.items()})
-    return np.asarray(logs, dtype=np.float64)
+    compiled = jax.jit(lambda points: jax.lax.map(density, points))
+    return np.asarray(compiled({name: jnp.asarray(value) for name, value in points.items()}), dtype=np.float64)
 
 
 def _possible(points: Mapping[str, Any], log_prior: Floats) -> tuple[dict[str, Any], Floats]:
@@ -122,23 +116,21 @@ def _possible(points: Mapping[str, Any], log_prior: Floats) -> tuple[dict[str, A
     possible = np.isfinite(log_prior)
     if np.isposinf(log_prior).any() or not possible.any():
         raise ParameterError("the prior's densities on the grid must be finite, and some of them above 0")
-    held = log_prior[possible] - log_prior[possible].max()
-    if held.min() < -_PRIOR_SPREAD:
+    relative = log_prior[possible] - log_prior[possible].max()
+    if relative.min() < -_PRIOR_SPREAD:
         raise ParameterError(
             f"the prior's log-densities on the grid are more than {as_written(_PRIOR_SPREAD)} nats apart. Leave out "
             "the parameters that it rules out"
         )
-    return rows(points, possible), held
+    return rows(points, possible), relative
 
 
 def _by_blocks(synthesiser: Synthesiser, points: Mapping[str, Any], data: Mapping[str, Any], count: int) -> Any:
-    """Yield where a block of records begins, and their log-likelihoods, (parameters, records).
-
-    All blocks have one shape, whatever the number of records: the last one is filled up with its own first rows.
-    """
-    made = jax.jit(lambda some, block: jax.lax.map(lambda one: alone(synthesiser.model, one, block), some))
-    at = {name: jnp.asarray(value) for name, value in points.items()}
-    for first in range(0, count, _BLOCK):
-        filled = first + np.arange(_BLOCK) % min(_BLOCK, count - first)
-        block = {name: jnp.asarray(value) for name, value in rows(data, filled).items()}
-        yield first, np.asarray(made(at, block))[:, : count - first]
+    """Yield where a block of records begins, and their log-likelihoods, (parameters, records)."""
+    logs = jax.jit(lambda points, block: jax.lax.map(lambda point: alone(synthesiser.model, point, block), points))
+    parameters = {name: jnp.asarray(value) for name, value in points.items()}
+    for start in range(0, count, _BLOCK):
+        # All blocks have one shape, whatever the number of records: the last is filled up with its own first rows.
+        index = start + np.arange(_BLOCK) % min(_BLOCK, count - start)
+        block = {name: jnp.asarray(value) for name, value in rows(data, index).items()}
+        yield start, np.asarray(logs(parameters, block))[:, : count - start]

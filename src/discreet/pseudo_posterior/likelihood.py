@@ -41,19 +41,16 @@ def records_of(data: Mapping[str, Any]) -> int:
 
 def rows(data: Mapping[str, Any], index: Any) -> dict[str, npt.NDArray[Any]]:
     """Return the data of some records, in memory of their own: what belongs to all of them stays."""
-    return {
-        name: np.asarray(value) if name.startswith(SHARED) else _owned(np.asarray(value)[index])
-        for name, value in data.items()
-    }
-
-
-def _owned(taken: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return values that lead to no others: a view would, through its base."""
-    return taken if taken.base is None else taken.copy()
+    arrays = {name: np.asarray(value) for name, value in data.items()}
+    for name, array in arrays.items():
+        if not name.startswith(SHARED):
+            part = array[index]
+            arrays[name] = part if part.base is None else part.copy()  # a view leads to others, through its base
+    return arrays
 
 
 def repeated(row: npt.ArrayLike, count: int) -> npt.NDArray[Any]:
-    """Return an array of one row, as often as that."""
+    """Repeat a row."""
     return np.repeat(np.asarray(row), count, axis=0)
 
 
@@ -99,17 +96,14 @@ def log_density(site: Mapping[str, Any]) -> Any:
 
 
 def by_record(model: Model, data: Mapping[str, Any], count: int) -> Any:
-    """Run a model with its observed sites hidden, and return their log-densities summed record by record, in nats.
-
-    They are with respect to the measure of the model's own data; latent sites are met by the handlers around this call.
-    """
-    with handlers.block(hide_fn=is_likelihood), handlers.trace() as sites:
+    """Run a model with its observed sites hidden, and return the sum of their log-densities of each record, in nats."""
+    with handlers.block(hide_fn=is_likelihood), handlers.trace() as trace:
         model(data)
     total: Any = 0.0
-    found = [site for site in sites.values() if is_likelihood(site)]
-    if not found:
+    sites = [site for site in trace.values() if is_likelihood(site)]
+    if not sites:
         raise ParameterError("the model has no observed site. Pass the data as obs=data[...] to numpyro.sample")
-    for site in found:
+    for site in sites:
         if site["scale"] is not None:
             raise ParameterError(
                 f"site {site['name']!r} is scaled or subsampled, which no bound would know of. Leave that out, and "
@@ -126,19 +120,15 @@ def by_record(model: Model, data: Mapping[str, Any], count: int) -> Any:
 
 
 def alone(model: Model, values: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
-    """Return the log-density of each record, from the model run on that record alone, times its survey weight; nats.
-
-    Entry i is a function of row i, of what is shared, which is public, and of the parameters. The model is not shown
-    the survey weights, :data:`SURVEY` in the data.
-    """
+    """Return the log-density of each record, from the model run on that record alone, times its survey weight; nats."""
     shared = {name: value for name, value in data.items() if name.startswith(SHARED)}
     single = {name: jnp.asarray(value)[:, None] for name, value in data.items() if name not in {*shared, SURVEY}}
 
-    def one(row: Mapping[str, Any]) -> Any:
+    def density(row: Mapping[str, Any]) -> Any:
         with handlers.block(), handlers.seed(rng_seed=0), handlers.substitute(data=values):
             return by_record(model, {**row, **shared}, 1)[0]
 
-    logs = jax.vmap(one)(single)
+    logs = jax.vmap(density)(single)
     if SURVEY not in data:
         return logs
     weights = jnp.asarray(data[SURVEY], dtype=logs.dtype)
@@ -156,18 +146,16 @@ def censored(logs: Any, bound: float) -> Any:
 
 
 def _safely_censored(model: Model, values: Mapping[str, Any], data: Mapping[str, Any], bound: float) -> Any:
-    """Return the clipped log-likelihoods of records, with a gradient that is finite wherever they are clipped.
-
-    Where a log-density or its derivative is not finite, a product with 0 is NaN. So the values come from every record
-    alone, and the gradient from the same rows but for those that are clipped: an unclipped row stands for them, and
-    what it would add is multiplied by 0.
-    """
-    held = jax.lax.stop_gradient(alone(model, jax.lax.stop_gradient(values), data))
-    inside = jnp.isfinite(held) & (held > -bound) & (held < 0.0)
-    kept = jnp.where(inside, jnp.arange(len(held)), jnp.argmax(inside))
-    spared = {name: value if name.startswith(SHARED) else jnp.asarray(value)[kept] for name, value in data.items()}
-    smooth = alone(model, _with_finite_gradient(values), spared)
-    return censored(held, bound) + jnp.where(inside, smooth - jax.lax.stop_gradient(smooth), 0.0)
+    """Return the clipped log-likelihoods of records, with a gradient that is finite wherever they are clipped."""
+    # Where a log-density or its derivative is not finite, a product with 0 is NaN. So the values come from every
+    # record alone, and the gradient from the same rows but for those that are clipped: an unclipped row stands for
+    # them, and what it would add is multiplied by 0.
+    logs = jax.lax.stop_gradient(alone(model, jax.lax.stop_gradient(values), data))
+    inside = jnp.isfinite(logs) & (logs > -bound) & (logs < 0.0)
+    index = jnp.where(inside, jnp.arange(len(logs)), jnp.argmax(inside))
+    smooth_data = {name: v if name.startswith(SHARED) else jnp.asarray(v)[index] for name, v in data.items()}
+    smooth = alone(model, _with_finite_gradient(values), smooth_data)
+    return censored(logs, bound) + jnp.where(inside, smooth - jax.lax.stop_gradient(smooth), 0.0)
 
 
 def _with_finite_gradient(values: Mapping[str, Any]) -> Any:
@@ -193,11 +181,7 @@ def weighted(
 ) -> Callable[[Mapping[str, Any], Any], None]:
     r"""Return the model whose log-likelihood is :math:`\sum_i\alpha_i\ell_i`, each clipped to ``[-bound, 0]`` if given.
 
-    Its latent sites and factors are those of the model without the sensitive columns, :math:`\ell_i` is that of the
-    model on record i alone, times its survey weight where the data have one.
-
-    ``blank``: a public table to take latent sites and factors from, where even the number of records is confidential;
-    by default the data without the sensitive columns.
+    ``blank``: a public table to take latent sites and factors from, by default the data without the sensitive columns.
     """
 
     def pseudo(data: Mapping[str, Any], weights: Any) -> None:
@@ -224,50 +208,42 @@ def seeded_model(model: Callable[..., None]) -> Callable[..., None]:
 def extremes(
     model: Model, count: int, units: npt.NDArray[np.int64] | None = None
 ) -> Callable[[Mapping[str, npt.NDArray[Any]], Mapping[str, Any]], Any]:
-    """Return a compiled function from draws and data to the least and the largest log-likelihood of each record, nats.
+    """Return a function from draws and data to the extreme log-likelihoods of each record, or unit, in nats."""
 
-    With ``units``, the number of each record's unit, they are those of units. A NaN counts as minus infinity.
-    """
+    def logs(parameters: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
+        logs = alone(model, parameters, data)
+        if units is not None:
+            logs = jax.ops.segment_sum(logs, units, num_segments=count)
+        return jnp.where(jnp.isnan(logs), -jnp.inf, logs)
 
-    def logs(one: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
-        found = alone(model, one, data)
-        found = found if units is None else jax.ops.segment_sum(found, units, num_segments=count)
-        return jnp.where(jnp.isnan(found), -jnp.inf, found)
-
-    def block(some: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
-        made = jax.vmap(logs, in_axes=(0, None))(some, data)
-        return made.min(axis=0), made.max(axis=0)
-
-    compiled = jax.jit(block)
+    @jax.jit  # type: ignore[untyped-decorator]
+    def block(draws: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
+        by_draw = jax.vmap(logs, in_axes=(0, None))(draws, data)
+        return by_draw.min(axis=0), by_draw.max(axis=0)
 
     def over(draws: Mapping[str, npt.NDArray[Any]], data: Mapping[str, Any]) -> Any:
-        least, largest = np.full(count, np.inf), np.full(count, -np.inf)
+        minimum, maximum = np.full(count, np.inf), np.full(count, -np.inf)
         total = len(next(iter(draws.values())))
-        for first in range(0, total, _BLOCK):
-            rows = np.arange(first, first + _BLOCK) % total  # blocks of one length; repeats change no extreme
-            low, high = compiled({name: jnp.asarray(value[rows]) for name, value in draws.items()}, data)
-            least = np.minimum(least, np.asarray(low, dtype=np.float64))
-            largest = np.maximum(largest, np.asarray(high, dtype=np.float64))
-        return least, largest
+        for start in range(0, total, _BLOCK):
+            rows = np.arange(start, start + _BLOCK) % total  # blocks of one length; repeats change no extreme
+            low, high = block({name: jnp.asarray(value[rows]) for name, value in draws.items()}, data)
+            minimum = np.minimum(minimum, np.asarray(low, dtype=np.float64))
+            maximum = np.maximum(maximum, np.asarray(high, dtype=np.float64))
+        return minimum, maximum
 
     return over
 
 
-def redrawn(model: Model, one: Mapping[str, Any], data: Mapping[str, Any], key: Any) -> dict[str, Any]:
-    """Draw new values of every observed site, given values of the latent sites.
-
-    ``data``: where a model is to be trusted with no more than shapes and public columns, zeros for the sensitive ones.
-    """
+def redrawn(model: Model, values: Mapping[str, Any], data: Mapping[str, Any], key: Any) -> dict[str, Any]:
+    """Draw new values of every observed site, given values of the latent sites."""
     names: list[str] = []
 
     class Redraw(numpyro.primitives.Messenger):  # type: ignore[misc]
-        """Turn observed sites into draws."""
-
         def process_message(self, msg: dict[str, Any]) -> None:
             if is_likelihood(msg):
                 names.append(msg["name"])
                 msg["is_observed"], msg["value"] = False, None
 
-    with handlers.seed(rng_seed=key), handlers.substitute(data=one), handlers.trace() as sites, Redraw():
+    with handlers.seed(rng_seed=key), handlers.substitute(data=values), handlers.trace() as sites, Redraw():
         model(data)
     return {name: sites[name]["value"] for name in names}

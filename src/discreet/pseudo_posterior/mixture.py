@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice, integer
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import dist, jax, jnp, numpyro
 from discreet._core.random import seeded
-from discreet.pseudo_posterior.design import Regression
+from discreet.pseudo_posterior.design import ResponseRegression
 from discreet.pseudo_posterior.likelihood import SHARED, Columns, records_of
 from discreet.pseudo_posterior.mixture_chain import mixture_chain
 from discreet.pseudo_posterior.mixture_steps import DirichletShares, StickShares
@@ -33,8 +34,9 @@ _MAP = f"{SHARED}map"
 _HALF_LOG_TAU = 0.9189385332046727  # log(2 pi) / 2
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MixtureRegression(Regression):
+class MixtureRegression(ResponseRegression):
     r"""A numeric column given others, by a mixture of up to K normal regressions.
 
     .. math:: y_i\sim\sum_{k\le K}\pi_kN(x_i^\top\beta_k,\sigma_k),\quad
@@ -116,8 +118,8 @@ class MixtureRegression(Regression):
         if self.weights == "dirichlet":
             return numpyro.sample("shares", dist.Dirichlet(jnp.full(self.clusters, total / self.clusters)))
         sticks = numpyro.sample("sticks", dist.Beta(1.0, total).expand([self.clusters - 1]).to_event(1))
-        left = jnp.concatenate((jnp.ones(1), jnp.cumprod(1.0 - sticks)))
-        return jnp.concatenate((sticks, jnp.ones(1))) * left
+        remainder = jnp.concatenate((jnp.ones(1), jnp.cumprod(1.0 - sticks)))
+        return jnp.concatenate((sticks, jnp.ones(1))) * remainder
 
     def chain(self, data: Mapping[str, Any], *, warm_up: int, bound: float | None) -> Chain:
         """Return the chain of :mod:`discreet.pseudo_posterior.mixture_chain`: NUTS does not converge here."""
@@ -148,27 +150,22 @@ class MixtureRegression(Regression):
         order = np.argsort(-shares)
         shares, coefficients, scales = shares[order], coefficients[order], scales[order]
         plain = np.linalg.solve(np.asarray(data[_MAP]), coefficients.T).T
-        width = design.shape[1]
         values: dict[str, npt.NDArray[Any]] = {
             "concentration": np.asarray(1.0),
             "coefficient_spreads": np.maximum(np.sqrt((plain**2).mean(axis=0)), 0.1),
-            "correlations": np.eye(width),
+            "correlations": np.eye(design.shape[1]),
             "coefficients": coefficients,
             "excess_scales": np.maximum(scales - self.response.least_scale, 0.02),
         }
         if self.weights == "dirichlet":
-            values["shares"] = shares
-        else:
-            left = 1.0 - np.concatenate(([0.0], np.cumsum(shares)[:-1]))
-            values["sticks"] = np.clip(shares[:-1] / np.maximum(left[:-1], 1e-6), 1e-4, 1.0 - 1e-4)
-        return values
+            return {**values, "shares": shares}
+        remainder = 1.0 - np.concatenate(([0.0], np.cumsum(shares)[:-2]))
+        sticks = np.clip(shares[:-1] / np.maximum(remainder, 1e-6), 1e-4, 1.0 - 1e-4)
+        return {**values, "sticks": sticks}
 
 
 def _mixture(shares: Any, means: Any, scales: Any) -> Any:
-    """Return the mixture of normals as a distribution over n records, given (K,) shares and (K, n) means.
-
-    Clusters come first in memory: sums over them then run along records.
-    """
+    """Return the mixture of normals as a distribution over n records, given (K,) shares and (K, n) means."""
 
     class NormalMixture(dist.Distribution):  # type: ignore[misc]
         support = dist.constraints.real
@@ -186,8 +183,8 @@ def _mixture(shares: Any, means: Any, scales: Any) -> Any:
             labels_key, noise_key = jax.random.split(key)
             shape = (*sample_shape, *means.shape[1:])
             labels = jax.random.categorical(labels_key, jnp.log(shares), shape=shape)
-            picked = jnp.take_along_axis(means, labels.reshape(-1, means.shape[1]), axis=0).reshape(shape)
-            return picked + scales[labels] * jax.random.normal(noise_key, shape)
+            centres = jnp.take_along_axis(means, labels.reshape(-1, means.shape[1]), axis=0).reshape(shape)
+            return centres + scales[labels] * jax.random.normal(noise_key, shape)
 
     return NormalMixture()
 

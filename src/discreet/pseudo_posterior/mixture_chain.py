@@ -100,14 +100,16 @@ class _Mixture:
 
     def move_clusters(self, key: Any, state: _State, facts: _Facts, step: Any) -> tuple[_State, Any, Any]:
         """Move coefficients, scales and shares (1.); return the state, the acceptance and whether it diverged."""
-        at_metric, at_move = jax.random.split(key)
+        metric_key, move_key = jax.random.split(key)
         total, concentration = facts.weights.sum(), state.concentration.astype(facts.design.dtype)
-        root = _root(state, facts)
+        root = _covariance_root(state, facts)
         inside = self.shares.inward(state.shares, concentration)
-        held = self.log_precisions(inside, state.log_excess, concentration, total)
-        noise = _BLUR * jax.random.normal(at_metric, (sum(map(len, held)),), dtype=root.dtype)
-        held = tuple(a + b for a, b in zip(held, jnp.split(noise, _ends(held)), strict=True))
-        of_coefficients, of_excess, of_shares = (jnp.exp(part) for part in held)
+        centres = self.log_precisions(inside, state.log_excess, concentration, total)
+        lengths = [len(part) for part in centres]
+        noise = _BLUR * jax.random.normal(metric_key, (sum(lengths),), dtype=root.dtype)
+        parts = jnp.split(noise, (lengths[0], lengths[0] + lengths[1]))
+        log_metric = [centre + part for centre, part in zip(centres, parts, strict=True)]
+        of_coefficients, of_excess, of_shares = (jnp.exp(part) for part in log_metric)
         eye = jnp.broadcast_to(jnp.eye(len(root), dtype=root.dtype), (len(of_excess), *root.shape))
         metric = jnp.linalg.cholesky(eye + of_coefficients[:, None, None] * (root.T @ root))
         inverse = solved(metric, eye)  # standardised coefficients are its transpose times white ones
@@ -125,63 +127,56 @@ class _Mixture:
             total_log = self.log_likelihood(facts, self.logs(facts, log_shares, excess, coefficients))
             total_log += self.shares.log_prior(share, concentration) - 0.5 * (standard**2).sum()
             total_log += (excess - 2.0 * jnp.log1p(jnp.exp(2.0 * excess) / 3.0)).sum()
-            there = self.log_precisions(share, excess, concentration, total)
-            for drawn, centre in zip(held, there, strict=True):
-                total_log -= 0.5 * (((drawn - centre) / _BLUR) ** 2).sum()
+            for part, centre in zip(log_metric, self.log_precisions(share, excess, concentration, total), strict=True):
+                total_log -= 0.5 * (((part - centre) / _BLUR) ** 2).sum()
             return -total_log
 
         standard = solved(root, state.coefficients.T).T
         white = jnp.einsum("kij,ki->kj", metric, standard)
         q = jnp.concatenate((white.ravel(), state.log_excess * jnp.sqrt(of_excess), inside * jnp.sqrt(of_shares)))
-        q, accepted, diverged = hamiltonian(at_move, q, energy, step)
+        q, accepted, diverged = hamiltonian(move_key, q, energy, step)
         white, excess, share = unpacked(q)
-        return (
-            state._replace(
-                coefficients=jnp.einsum("krj,kj->kr", to_coefficients, white),
-                log_excess=excess,
-                shares=self.shares.outward(share, concentration),
-            ),
-            accepted,
-            diverged,
-        )
+        coefficients = jnp.einsum("krj,kj->kr", to_coefficients, white)
+        shares = self.shares.outward(share, concentration)
+        return state._replace(coefficients=coefficients, log_excess=excess, shares=shares), accepted, diverged
 
     def move_prior(self, key: Any, state: _State, facts: _Facts) -> _State:
         """Move the concentration and the coefficients' covariance (2.)."""
-        first, second = jax.random.split(key)
+        concentration_key, covariance_key = jax.random.split(key)
         plain = solved(facts.map, state.coefficients.T.astype(facts.map.dtype)).T
         return state._replace(
-            concentration=self.shares.concentration(first, state.shares, state.concentration),
-            covariance=redrawn_covariance(second, state.covariance, plain),
+            concentration=self.shares.concentration(concentration_key, state.shares, state.concentration),
+            covariance=redrawn_covariance(covariance_key, state.covariance, plain),
         )
 
     def refresh(self, key: Any, state: _State, facts: _Facts) -> _State:
         """Propose coefficients and scales of clusters from their prior (3.); small clusters more often."""
-        root, log_shares = _root(state, facts), self.shares.log(state.shares)
+        root, log_shares = _covariance_root(state, facts), self.shares.log(state.shares)
         chances = -jnp.log1p(facts.weights.sum() * jnp.exp(log_shares) / _NEARLY_EMPTY)
 
         def propose(carry: Any, key: Any) -> tuple[Any, None]:
             coefficients, excess, logs, total = carry
-            which, normals, accept = jax.random.split(key, 3)
-            k = jax.random.categorical(which, chances)
-            drawn = jax.random.normal(normals, (len(root) + 4,), dtype=root.dtype)
-            new, t = root @ drawn[4:], jnp.abs(drawn[0]) * jnp.sqrt(3.0 / (drawn[1:4] ** 2).sum())
+            cluster_key, normals_key, accept_key = jax.random.split(key, 3)
+            k = jax.random.categorical(cluster_key, chances)
+            normals = jax.random.normal(normals_key, (len(root) + 4,), dtype=root.dtype)
+            new, t = root @ normals[4:], jnp.abs(normals[0]) * jnp.sqrt(3.0 / (normals[1:4] ** 2).sum())
             row = self.logs(facts, log_shares[k][None], jnp.log(t)[None], new[None])
-            tried = logs.at[k].set(row[0])
-            likelihood = self.log_likelihood(facts, tried)
-            yes = jnp.log(jax.random.uniform(accept, dtype=root.dtype)) < likelihood - total
-            there = (coefficients.at[k].set(new), excess.at[k].set(jnp.log(t)), tried, likelihood)
-            return jax.tree.map(lambda a, b: jnp.where(yes, a, b), there, carry), None
+            new_logs = logs.at[k].set(row[0])
+            likelihood = self.log_likelihood(facts, new_logs)
+            accepted = jnp.log(jax.random.uniform(accept_key, dtype=root.dtype)) < likelihood - total
+            proposal = (coefficients.at[k].set(new), excess.at[k].set(jnp.log(t)), new_logs, likelihood)
+            return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), proposal, carry), None
 
         logs = self.logs(facts, log_shares, state.log_excess, state.coefficients)
-        begin = (state.coefficients, state.log_excess, logs, self.log_likelihood(facts, logs))
-        (coefficients, excess, _, _), _ = jax.lax.scan(propose, begin, jax.random.split(key, _REFRESHED))
+        carry = (state.coefficients, state.log_excess, logs, self.log_likelihood(facts, logs))
+        (coefficients, excess, _, _), _ = jax.lax.scan(propose, carry, jax.random.split(key, _REFRESHED))
         return state._replace(coefficients=coefficients, log_excess=excess)
 
     def sweep(self, key: Any, state: _State, facts: _Facts, step: Any) -> tuple[_State, Any, Any, Any]:
         """Make moves 1 to 3; return the state, its log-likelihood, the acceptance and whether it diverged."""
-        one, two, three = jax.random.split(key, 3)
-        state, accepted, diverged = self.move_clusters(one, state, facts, step)
-        state = self.refresh(three, self.move_prior(two, state, facts), facts)
+        clusters_key, prior_key, refresh_key = jax.random.split(key, 3)
+        state, accepted, diverged = self.move_clusters(clusters_key, state, facts, step)
+        state = self.refresh(refresh_key, self.move_prior(prior_key, state, facts), facts)
         logs = self.logs(facts, self.shares.log(state.shares), state.log_excess, state.coefficients)
         return state, self.log_likelihood(facts, logs), accepted, diverged
 
@@ -195,21 +190,17 @@ def mixture_chain(
     warm_up: int,
     bound: float | None,
 ) -> Chain:
-    """Return the chain: where it is at values of the sites, and how it goes on from there.
-
-    A draw is what several sweeps of all moves lead to: they are cheap, and clusters come and go slowly. It counts as
-    divergent where most of its trajectories diverged. The step size is adapted in ``warm_up`` and then fixed.
-    """
+    """Return the chain, of which a draw, after several sweeps, is divergent where most of its trajectories are."""
     target = _Mixture(shares, float(least_scale), bound)
 
     def begin(key: Any, values: Any, _: Any) -> Any:
         assert values is not None  # a synthesiser with a chain of its own says where to start it
-        every = jax.tree.map(lambda part: jnp.stack([part] * len(_POWERS)), _begin(shares, values))
-        return key, every, jnp.full(len(_POWERS), math.log(_FIRST_STEP), jnp.float32), jnp.int32(0)
+        states = jax.tree.map(lambda part: jnp.stack([part] * len(_POWERS)), _state_at(shares, values))
+        return key, states, jnp.full(len(_POWERS), math.log(_FIRST_STEP), jnp.float32), jnp.int32(0)
 
-    def advance(at: Any, facts: Any) -> Any:
-        data, weights = facts
-        held = _Facts(
+    def advance(carry: Any, data_and_weights: Any) -> Any:
+        data, weights = data_and_weights
+        facts = _Facts(
             design=jnp.asarray(data["design"], jnp.float32),
             response=jnp.asarray(data[response], jnp.float32),
             weights=jnp.asarray(weights, jnp.float32),
@@ -217,37 +208,38 @@ def mixture_chain(
             map=jnp.asarray(data[map_name], jnp.float64),
         )
         if bound is not None:
-            held = _without_missing(held)
+            facts = _without_missing(facts)
         powers = jnp.asarray(_POWERS, jnp.float32)
 
-        def one(at: Any) -> Any:
-            key, state, power, log_step = at
-            return target.sweep(key, state, held._replace(weights=power * held.weights), jnp.exp(log_step))
-
         def sweep(key: Any, carry: Any, gain: Any) -> Any:
-            states, log_steps, diverged = carry
+            states, log_steps, divergent = carry
             *moves, swap = jax.random.split(key, len(_POWERS) + 1)
-            states, logs, accepted, bad = jax.lax.map(one, (jnp.stack(moves), states, powers, log_steps))
+            states, logs, accepted, diverged = jax.lax.map(
+                lambda chain: target.sweep(
+                    chain[0], chain[1], facts._replace(weights=chain[2] * facts.weights), jnp.exp(chain[3])
+                ),
+                (jnp.stack(moves), states, powers, log_steps),
+            )
             order = _exchanged(swap, logs / powers, powers)
             states = jax.tree.map(lambda part: part[order], states)
-            return states, log_steps + gain * (accepted - _ACCEPT), diverged + bad[0]
+            return states, log_steps + gain * (accepted - _ACCEPT), divergent + diverged[0]
 
         def draw(carry: Any, _: None) -> Any:
             key, states, log_steps, index = carry
             warming = index < warm_up
             sweeps = jnp.where(warming, _WARM_UP_SWEEPS, _SWEEPS)
             gain = jnp.where(warming, jnp.maximum(jax.lax.rsqrt(1.0 + _WARM_UP_SWEEPS * index), 0.02), 0.0)
-            own = jax.random.fold_in(key, index)
-            states, log_steps, diverged = jax.lax.fori_loop(
+            draw_key = jax.random.fold_in(key, index)
+            states, log_steps, divergent = jax.lax.fori_loop(
                 0,
                 sweeps,
-                lambda i, carry: sweep(jax.random.fold_in(own, i), carry, gain.astype(jnp.float32)),
+                lambda i, carry: sweep(jax.random.fold_in(draw_key, i), carry, gain.astype(jnp.float32)),
                 (states, log_steps, jnp.int32(0)),
             )
-            first = jax.tree.map(lambda part: part[0], states)
-            return (key, states, log_steps, index + 1), (_sites(shares, first), 2 * diverged > sweeps)
+            target_state = jax.tree.map(lambda part: part[0], states)
+            return (key, states, log_steps, index + 1), (_sites(shares, target_state), 2 * divergent > sweeps)
 
-        return jax.lax.scan(draw, at, None, length=BLOCK)
+        return jax.lax.scan(draw, carry, None, length=BLOCK)
 
     return Chain(begin=begin, advance=advance, double=True)
 
@@ -267,13 +259,12 @@ def _exchanged(key: Any, logs: Any, powers: Any) -> Any:
     draws = jnp.log(jax.random.uniform(key, (len(_POWERS) - 1,), dtype=logs.dtype))
     order = jnp.arange(len(_POWERS))
     for i in reversed(range(len(_POWERS) - 1)):
-        here, there = logs[order[i]], logs[order[i + 1]]
-        yes = draws[i] < (powers[i] - powers[i + 1]) * (there - here)
-        order = jnp.where(yes, order.at[i].set(order[i + 1]).at[i + 1].set(order[i]), order)
+        accepted = draws[i] < (powers[i] - powers[i + 1]) * (logs[order[i + 1]] - logs[order[i]])
+        order = jnp.where(accepted, order.at[i].set(order[i + 1]).at[i + 1].set(order[i]), order)
     return order
 
 
-def _begin(shares: DirichletShares | StickShares, values: Mapping[str, Any]) -> _State:
+def _state_at(shares: DirichletShares | StickShares, values: Mapping[str, Any]) -> _State:
     root = values["coefficient_spreads"].astype(jnp.float64)[:, None] * values["correlations"].astype(jnp.float64)
     return _State(
         concentration=values["concentration"].astype(jnp.float64),
@@ -299,11 +290,6 @@ def _sites(shares: DirichletShares | StickShares, state: _State) -> dict[str, An
     return single
 
 
-def _root(state: _State, facts: _Facts) -> Any:
+def _covariance_root(state: _State, facts: _Facts) -> Any:
     """Return a lower triangular root of the covariance of coefficients in orthonormal coordinates."""
     return (facts.map @ jnp.linalg.cholesky(state.covariance)).astype(facts.design.dtype)
-
-
-def _ends(parts: Any) -> list[int]:
-    """Return where parts begin that are laid one after the other, but for the first."""
-    return [len(parts[0]), len(parts[0]) + len(parts[1])]

@@ -19,43 +19,40 @@ def gamma(key: Any, twice_shape: int, dtype: Any) -> Any:
 
 def hamiltonian(key: Any, q: Any, energy: Callable[[Any], Any], step: Any) -> tuple[Any, Any, Any]:
     """Make one trajectory of a random number of leapfrog steps with the identity as metric."""
-    push, many, accept = jax.random.split(key, 3)
-    p = jax.random.normal(push, q.shape, dtype=q.dtype)
-    length = jax.random.randint(many, (), 1, _STEPS + 1)
-    slope = jax.value_and_grad(energy)
+    momentum_key, length_key, accept_key = jax.random.split(key, 3)
+    p = jax.random.normal(momentum_key, q.shape, dtype=q.dtype)
+    length = jax.random.randint(length_key, (), 1, _STEPS + 1)
+    energy_and_slope = jax.value_and_grad(energy)
 
-    def leap(_: Any, at: Any) -> Any:
-        q, p, _, g = at
-        p = p - 0.5 * step * g
+    def leap(_: Any, state: Any) -> Any:
+        q, p, _, slope = state
+        p = p - 0.5 * step * slope
         q = q + step * p
-        u, g = slope(q)
-        return q, p - 0.5 * step * g, u, g
+        u, slope = energy_and_slope(q)
+        return q, p - 0.5 * step * slope, u, slope
 
-    u, g = slope(q)
-    there, momentum, after, _ = jax.lax.fori_loop(0, length, leap, (q, p, u, g))
-    rise = after - u + 0.5 * (momentum @ momentum - p @ p)
+    u, slope = energy_and_slope(q)
+    end_q, end_p, end_u, _ = jax.lax.fori_loop(0, length, leap, (q, p, u, slope))
+    rise = end_u - u + 0.5 * (end_p @ end_p - p @ p)
     rise = jnp.where(jnp.isnan(rise), jnp.inf, rise)
-    accepted = jnp.exp(-jnp.maximum(rise, 0.0))
-    yes = jax.random.uniform(accept, dtype=q.dtype) < accepted
-    return jnp.where(yes, there, q), accepted, rise > _DIVERGENT
+    chance = jnp.exp(-jnp.maximum(rise, 0.0))
+    accepted = jax.random.uniform(accept_key, dtype=q.dtype) < chance
+    return jnp.where(accepted, end_q, q), chance, rise > _DIVERGENT
 
 
 def metropolis(key: Any, value: Any, density: Callable[[Any], Any], *, steps: int = 4) -> Any:
     """Make some random-walk steps of scale one from a number."""
-    moves, accepts = jax.random.split(key)
-    made = (
-        jax.random.normal(moves, (steps,), dtype=value.dtype),
-        jnp.log(jax.random.uniform(accepts, (steps,), dtype=value.dtype)),
-    )
+    moves_key, accept_key = jax.random.split(key)
+    moves = jax.random.normal(moves_key, (steps,), dtype=value.dtype)
+    log_uniforms = jnp.log(jax.random.uniform(accept_key, (steps,), dtype=value.dtype))
 
-    def move(at: Any, by: Any) -> tuple[Any, None]:
-        value, log = at
-        new = value + by[0]
-        found = density(new)
-        yes = by[1] < found - log
-        return (jnp.where(yes, new, value), jnp.where(yes, found, log)), None
+    def step(state: Any, draws: Any) -> tuple[Any, None]:
+        (value, log), (move, log_uniform) = state, draws
+        new_log = density(value + move)
+        accepted = log_uniform < new_log - log
+        return (jnp.where(accepted, value + move, value), jnp.where(accepted, new_log, log)), None
 
-    return jax.lax.scan(move, (value, density(value)), made)[0][0]
+    return jax.lax.scan(step, (value, density(value)), (moves, log_uniforms))[0][0]
 
 
 # The covariance of a mixture's coefficients given the coefficients, one row at a time.
@@ -72,7 +69,7 @@ def redrawn_covariance(key: Any, covariance: Any, coefficients: Any) -> Any:
     count, width = coefficients.shape
     dtype = covariance.dtype
 
-    def one(r: Any, covariance: Any) -> Any:
+    def redrawn_row(r: Any, covariance: Any) -> Any:
         keys = jax.random.split(jax.random.fold_in(key, r), 5)
         others = (jnp.arange(width) != r).astype(dtype)
         root = jnp.linalg.cholesky(covariance * others[:, None] * others + jnp.diag(1.0 - others))
@@ -95,7 +92,7 @@ def redrawn_covariance(key: Any, covariance: Any, coefficients: Any) -> Any:
         row = jnp.where(jnp.arange(width) == r, line @ line + tau, root @ line)
         return covariance.at[r].set(row).at[:, r].set(row)
 
-    return jax.lax.fori_loop(0, width, one, covariance)
+    return jax.lax.fori_loop(0, width, redrawn_row, covariance)
 
 
 def solved(lower: Any, right: Any) -> Any:

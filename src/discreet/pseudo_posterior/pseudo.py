@@ -9,66 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import real
 from discreet._core.errors import ParameterError, Refused, RelationNotSupported
 from discreet._core.numeric import least_real
 from discreet._core.text import rounded_up
 from discreet.domain import Domain
 from discreet.privacy import Code, Guarantee, Relation
-from discreet.privacy.algebra import BoundedRangeProfile, power
 from discreet.pseudo_posterior.likelihood import Columns
-from discreet.pseudo_posterior.mechanism import ModelMechanism, least_product, partial_caveats, synthetic_tables
-from discreet.pseudo_posterior.sampler import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Progress, Sampler
-from discreet.pseudo_posterior.survey_and_units import (
-    check_survey,
-    check_unit,
-    survey_weights,
-    unit_caveats,
-    units_in,
-)
-from discreet.pseudo_posterior.synthesiser import settle_numbers, settled
-from discreet.pseudo_posterior.weights import ExponentialWeights, LinearWeights, Unweighted, Weighting
-from discreet.releases.content import MechanismFamily
+from discreet.pseudo_posterior.mechanism import ModelMechanism, synthetic_tables
+from discreet.pseudo_posterior.posterior import ModelPosterior
+from discreet.pseudo_posterior.sampler import Convergence, PosteriorDraws, Progress, Sampler
+from discreet.pseudo_posterior.weights import ExponentialWeights, LinearWeights, Risks, Unweighted, Weighting
 
 _REFITS = 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Risks:
-    r"""What each record can contribute to the log-likelihood, over posterior draws. Confidential.
-
-    ``least``, ``largest``, shape (n,): the extremes of :math:`\alpha_i\log p(x_i\mid\theta_s)` over the draws, nats.
-    """
-
-    least: Floats = field(repr=False)
-    largest: Floats = field(repr=False)
-
-    @property
-    def by_record(self) -> Floats:
-        """The Lipschitz bound of each record."""
-        return np.maximum(np.abs(self.least), np.abs(self.largest))
-
-    @property
-    def lipschitz(self) -> float:
-        """The largest of them, PP22's local bound."""
-        return float(self.by_record.max())
-
-    @property
-    def epsilon(self) -> float:
-        r"""Local epsilon of one posterior draw, :math:`2(\max(0,\max\alpha_if)-\min(0,\min\alpha_if))`.
-
-        Twice the Lipschitz bound where no density exceeds one, and at most four times it otherwise (T19).
-        """
-        high, low = float(self.largest.max(initial=0.0)), float(self.least.min(initial=0.0))
-        return 2.0 * (max(0.0, high) - min(0.0, low))
-
-
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PseudoFit:
     """A fitted pseudo-posterior. Confidential, but for tables drawn from it once and published.
@@ -115,8 +78,9 @@ def safety_factor(n: int) -> float:
     return 1.05 if n > 1000 else 1.10
 
 
+@sealed
 @dataclass(frozen=True, slots=True)
-class PseudoPosterior(MechanismFamily):
+class PseudoPosterior(ModelPosterior):
     r"""The risk-weighted pseudo-posterior mechanism over any synthesiser.
 
     Draws :math:`\theta\sim\xi^\alpha(\theta\mid x)\propto\prod_ip(x_i\mid\theta)^{\alpha_i}\xi(\theta)` and then
@@ -185,15 +149,9 @@ class PseudoPosterior(MechanismFamily):
     chains: int = 4
     convergence: Convergence = field(default_factory=Convergence)
     chain_method: str = "sequential"
-    size: ClassVar[int | None] = None
-    grid: ClassVar[Mapping[str, npt.ArrayLike] | None] = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "synthesiser", settled(self.synthesiser, self.sensitive, self.given))
-        settle_numbers(self)
-        mean = check_survey(self.synthesiser, self.survey_weight, self.survey_mean)
-        object.__setattr__(self, "survey_mean", mean)
-        check_unit(self.synthesiser, self.unit)
+        self._settle()
         if self.target_epsilon is not None:
             remedy = "It is the local epsilon of one table."
             target = real("target_epsilon", self.target_epsilon, above=0, down=True, remedy=remedy)
@@ -238,9 +196,9 @@ class PseudoPosterior(MechanismFamily):
             When model and data do not fit together.
         """
         sampler = self.sampler(columns, progress=progress)
-        first = self._unweighted(sampler, unweighted, rng=rng, check=check)
-        risks = _extremes(sampler, first, np.ones(sampler.count))
-        return self.refit(sampler, first, risks, self.weighting, rng=rng, check=check)
+        unweighted = self._unweighted(sampler, unweighted, rng=rng, check=check)
+        risks = Risks.from_draws(sampler, unweighted)
+        return self.refit(sampler, unweighted, risks, self.weighting, rng=rng, check=check)
 
     def calibrated_fit(
         self,
@@ -276,34 +234,34 @@ class PseudoPosterior(MechanismFamily):
         if self.target_epsilon is None:
             raise ParameterError("the local epsilon of one table is needed. Write target_epsilon=...")
         sampler = self.sampler(columns, progress=progress)
-        first = self._unweighted(sampler, unweighted, rng=rng, check=check)
-        risks = _extremes(sampler, first, np.ones(sampler.count))
+        unweighted = self._unweighted(sampler, unweighted, rng=rng, check=check)
+        risks = Risks.from_draws(sampler, unweighted)
         target = self.target_epsilon / self._factor(sampler.count)
         if risks.epsilon <= target:
-            return self.refit(sampler, first, risks, Unweighted(), rng=rng, check=check)
+            return self.refit(sampler, unweighted, risks, Unweighted(), rng=rng, check=check)
         aim = 0.95 * target
         for _ in range(_REFITS):
-            weighting = self._foreseen_at_most(aim, risks, sampler)
-            made = self.refit(sampler, first, risks, weighting, rng=rng, check=check)
-            if made.epsilon <= target:
-                return made
-            aim *= 0.97 * target / made.epsilon
+            weighting = self._loosest_weighting(aim, risks, sampler)
+            fit = self.refit(sampler, unweighted, risks, weighting, rng=rng, check=check)
+            if fit.epsilon <= target:
+                return fit
+            aim *= 0.97 * target / fit.epsilon
         raise Refused(
             f"the target local epsilon {rounded_up(self.target_epsilon, 6)} was not met in {_REFITS} refits. Raise "
             "it, or take another weighting"
         )
 
-    def _foreseen_at_most(self, aim: float, risks: Risks, sampler: Sampler) -> Weighting:
+    def _loosest_weighting(self, aim: float, risks: Risks, sampler: Sampler) -> Weighting:
         """Return the loosest weighting whose local epsilon is at most ``aim`` under the unweighted posterior."""
 
-        def foreseen(tightening: float) -> float:
+        def excess(tightening: float) -> float:
             weighting = self.weighting.tightened(1.0 / tightening)
-            return _scaled(risks, weighting.weights(risks.by_record, self._data(sampler))).epsilon
+            return risks.times(weighting.weights(risks.by_record, self._data(sampler))).epsilon - aim
 
-        found = least_real(lambda tightening: foreseen(tightening) - aim, 1.0, 1e9, relative=1e-3)
-        if found is None:
+        solution = least_real(excess, 1.0, 1e9, relative=1e-3)
+        if solution is None:
             raise Refused("no weights of this kind meet the target local epsilon. Raise it, or take another weighting")
-        return self.weighting.tightened(1.0 / found)
+        return self.weighting.tightened(1.0 / solution)
 
     def _factor(self, n: int) -> float:
         """Return the factor of safety; that of few records where there are units, whose number is not stated."""
@@ -381,21 +339,18 @@ class PseudoPosterior(MechanismFamily):
         ParameterError
             When there is no target.
         """
-        held = Relation() if relation is None else relation
-        if held.name != "replacement" or held.group != 1:
-            raise RelationNotSupported(
-                "pseudo-posterior", f"{held.name} of {held.group}", "its local bound is that of one record replaced"
-            )
-        factor = self._factor(n)
-        each = self.epsilon_each(held)
-        return Guarantee(
-            relation=held,
-            n=n,
-            profile=power(BoundedRangeProfile(spread=each), self.tables),
+        relation = relation or Relation()
+        if relation.name != "replacement" or relation.group != 1:
+            what = f"{relation.name} of {relation.group}"
+            raise RelationNotSupported("pseudo-posterior", what, "its local bound is that of one record replaced")
+        bounded = self.synthesiser.log_density_at_most_zero
+        return self._promise(
+            relation,
+            n,
             kind="asymptotic",
             theorem="T19",
             assumptions=(
-                Code("bound-for-every-table", {"factor": factor, "records": n}),
+                Code("bound-for-every-table", {"factor": self._factor(n), "records": n}),
                 Code("weights-hardly-depend"),
                 Code("model-reads-argument-alone"),
                 *((Code("public-survey-mean"),) if self.survey_weight is not None else ()),
@@ -403,15 +358,10 @@ class PseudoPosterior(MechanismFamily):
             ),
             caveats=(
                 Code("local-and-asymptotic"),
-                *((Code("epsilon-each", {"epsilon": each, "tables": self.tables}),) * (self.tables > 1)),
                 Code("weights-from-data"),
                 Code("unit-of-measurement"),
-                *(() if self.synthesiser.log_density_at_most_zero else (Code("densities-above-one"),)),
-                *unit_caveats(self.unit),
-                *partial_caveats(self.synthesiser, self.survey_weight),
+                *(() if bounded else (Code("densities-above-one"),)),
             ),
-            stated=(least_product(self.tables, each), each),
-            protected=self.synthesiser.sensitive if self.synthesiser.given else (),
         )
 
     # -- parts --------------------------------------------------------------------------------------------------
@@ -426,23 +376,24 @@ class PseudoPosterior(MechanismFamily):
             chains=self.chains,
             chain_method=self.chain_method,
             progress=progress,
-            survey=survey_weights(columns, self.survey_weight, self.survey_mean),
-            units=units_in(columns, self.unit),
+            survey=self._survey_weights(columns),
+            units=self._units(columns),
         )
 
     def _unweighted(
-        self, sampler: Sampler, known: PosteriorDraws | None, *, rng: np.random.Generator, check: bool
+        self, sampler: Sampler, draws: PosteriorDraws | None, *, rng: np.random.Generator, check: bool
     ) -> PosteriorDraws:
-        until = self.convergence if check else AS_LONG_AS_ASKED
-        made = sampler.draw(np.ones(sampler.count), rng=rng, until=until) if known is None else known
+        """Draw from the unweighted posterior, unless its draws are known."""
+        if draws is None:
+            return self._draw(sampler, np.ones(sampler.count), rng=rng, check=check)
         if check:
-            made.require(self.convergence)
-        return made
+            draws.require(self.convergence)
+        return draws
 
     def refit(
         self,
         sampler: Sampler,
-        first: PosteriorDraws,
+        unweighted: PosteriorDraws,
         risks: Risks,
         weighting: Weighting,
         *,
@@ -455,7 +406,7 @@ class PseudoPosterior(MechanismFamily):
         ----------
         sampler : Sampler
             Of the table.
-        first, risks
+        unweighted, risks
             Draws of the unweighted posterior, and the risks under it.
         weighting : Weighting
             What makes the weights.
@@ -471,21 +422,20 @@ class PseudoPosterior(MechanismFamily):
         if not weights.any():
             raise Refused("every record would get weight 0. Raise c, g, the bound M or the target")
         if (weights == 1.0).all():
-            draws = first
+            draws = self._unweighted(sampler, unweighted, rng=rng, check=check)
         else:
-            draws = sampler.draw(weights, rng=rng, start=first, until=self.convergence if check else AS_LONG_AS_ASKED)
-        if check:
-            draws.require(self.convergence)
+            draws = self._draw(sampler, weights, rng=rng, check=check, start=unweighted)
         return PseudoFit(
             risks=risks,
             weights=weights,
             draws=draws,
-            bounds=_extremes(sampler, draws, weights),
-            unweighted=first,
+            bounds=Risks.from_draws(sampler, draws, weights),
+            unweighted=unweighted,
             weighting=weighting,
         )
 
 
+@sealed
 class PseudoPosteriorMechanism(ModelMechanism):
     """The pseudo-posterior on a domain."""
 
@@ -505,16 +455,3 @@ class PseudoPosteriorMechanism(ModelMechanism):
         """Return a mechanism with the same target."""
         own = {"target_epsilon": parameters["target_epsilon"]}
         return cls.certified_by(parameters, domain=domain, posterior=PseudoPosterior, **own)
-
-
-def _scaled(risks: Risks, weights: Floats) -> Risks:
-    """Return the risks times the weights; a weight of 0 makes any risk 0."""
-    kept = weights > 0
-    least, largest = np.zeros(len(weights)), np.zeros(len(weights))
-    least[kept], largest[kept] = weights[kept] * risks.least[kept], weights[kept] * risks.largest[kept]
-    return Risks(least=least, largest=largest)
-
-
-def _extremes(sampler: Sampler, draws: PosteriorDraws, weights: Floats) -> Risks:
-    least, largest = sampler.extremes(draws)
-    return _scaled(Risks(least=least, largest=largest), weights)

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice, integer
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import dist, jnp, numpyro
-from discreet.pseudo_posterior.design import OnDesign, Regression, Response
+from discreet.pseudo_posterior.design import OnDesign, Response, ResponseRegression
 from discreet.pseudo_posterior.likelihood import Columns
 from discreet.pseudo_posterior.synthesiser import Synthesiser
 
@@ -32,6 +33,7 @@ class _OneColumn(Synthesiser):
         return (self.column,)
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoissonMean(_OneColumn):
     r"""Counts with one mean: :math:`x_i\sim\mathrm{Poisson}(\mu)`, :math:`\mu\sim\mathrm{Gamma}(a,b)`.
@@ -76,6 +78,7 @@ class PoissonMean(_OneColumn):
         return {"mean": rng.gamma(shape, 1.0 / rate, size=draws)}
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CategoricalShares(_OneColumn):
     r"""One categorical column: :math:`x_i\sim p`, :math:`p\sim\mathrm{Dirichlet}(a,\dots,a)`.
@@ -113,8 +116,9 @@ class CategoricalShares(_OneColumn):
 _GROUP = "group of the record"
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinearRegression(Regression):
+class LinearRegression(ResponseRegression):
     r"""A numeric column given others: :math:`y_i=x_i^\top\beta+u_{g(i)}+\sigma e_i` with normal or Student errors.
 
     :math:`\beta_r\sim N(0,s^2)` and :math:`\sigma\sim\sigma_0+|t_3|` in the unit of the response. Where a column of
@@ -164,6 +168,7 @@ class LinearRegression(Regression):
         numpyro.sample(self.response.column, errors, obs=data[self.response.column])
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One column of a sequential regression.
@@ -192,6 +197,7 @@ class Step:
         return self.categories - 1 if self.kind == "category" else 1
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequentialRegression(OnDesign):
     """Several columns of mixed type, each by a regression on the ones before it and on the given columns.
@@ -235,7 +241,11 @@ class SequentialRegression(OnDesign):
         design = data["design"]
         for step in self.steps:
             value = self._step(step, design, data[step.column])
-            design = jnp.concatenate((design, _as_predictor(step, value)), axis=1)
+            if step.kind == "category":
+                predictor = value[:, None] == jnp.arange(1, step.categories)[None, :]
+            else:
+                predictor = (jnp.log1p(value) if step.kind == "count" else value / 10.0)[:, None]
+            design = jnp.concatenate((design, predictor.astype(jnp.float32)), axis=1)
 
     def _step(self, step: Step, design: Any, value: Any) -> Any:
         shape = (design.shape[1], step.width) if step.kind == "category" else (design.shape[1],)
@@ -249,10 +259,3 @@ class SequentialRegression(OnDesign):
         assert step.response is not None
         excess = numpyro.sample(f"{step.column}: excess scale", dist.FoldedDistribution(dist.StudentT(3.0, 0.0, 1.0)))
         return numpyro.sample(step.column, dist.Normal(line, step.response.least_scale + excess), obs=value)
-
-
-def _as_predictor(step: Step, value: Any) -> Any:
-    """Return a synthesised column as columns of the design of those after it."""
-    if step.kind == "category":
-        return (value[:, None] == jnp.arange(1, step.categories)[None, :]).astype(jnp.float32)
-    return (jnp.log1p(value) if step.kind == "count" else value / 10.0).astype(jnp.float32)[:, None]

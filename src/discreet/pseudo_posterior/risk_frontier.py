@@ -6,10 +6,11 @@ import hashlib
 import json
 import math
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, fields
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
@@ -19,18 +20,19 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice, integer
 from discreet._core.errors import FileProblem, ParameterError, Refused
 from discreet._core.files import own_folder, together
+from discreet._core.page import NOTICE
 from discreet._core.random import seeded
-from discreet._core.reading import read_json
 from discreet.domain import Domain
-from discreet.pseudo_posterior.attacked import Attacked
+from discreet.pseudo_posterior.attacked import Intruder
 from discreet.pseudo_posterior.likelihood import Columns
-from discreet.pseudo_posterior.pseudo import PseudoPosterior, Risks, _extremes
+from discreet.pseudo_posterior.pseudo import PseudoFit, PseudoPosterior
 from discreet.pseudo_posterior.sampler import PosteriorDraws, Sampler
-from discreet.pseudo_posterior.weights import Weighting
-from discreet.utility.disclosure import AttackRate, Disclosure
+from discreet.pseudo_posterior.weights import Risks, Weighting
+from discreet.utility import Disclosure
 
 # Statistics across several synthetic tables: resampling distributions and their Wasserstein barycentre.
 
@@ -39,22 +41,18 @@ def barycentre(samples: Sequence[npt.ArrayLike], *, size: int = 1000) -> Floats:
     r"""Return the Wasserstein-2 barycentre of distributions on the line: the average of their quantiles.
 
     :math:`\bar F^{-1}(u)=\frac1m\sum_jF_j^{-1}(u)` (PP22, section 5.2; Srivastava, Cevher, Dinh and Dunson, 2015).
-    Raises ParameterError when there is no sample, or an empty one.
-
-    ``samples``: one sample per distribution.
-    ``size``: how many quantiles, at levels ``(i + 1/2) / size``.
-    Returns, shape (size,): the barycentre's quantiles, increasing.
+    The quantiles returned are at levels ``(i + 1/2) / size``.
 
     Examples
     --------
     >>> barycentre([[0.0, 1.0], [10.0, 13.0]], size=2).tolist()
     [5.0, 7.0]
     """
-    parts = [np.asarray(sample, dtype=np.float64).ravel() for sample in samples]
-    if not parts or min(map(len, parts)) == 0 or size < 1:
+    if not len(samples) or min(map(np.size, samples)) == 0 or size < 1:
         raise ParameterError("a barycentre needs at least one sample, none of them empty, and a size of at least 1")
     levels = (np.arange(size) + 0.5) / size
-    return np.asarray(np.mean([np.quantile(part, levels, method="inverted_cdf") for part in parts], axis=0))
+    quantiles = [np.quantile(np.asarray(x, dtype=np.float64), levels, method="inverted_cdf") for x in samples]
+    return np.asarray(np.mean(quantiles, axis=0))
 
 
 def resampled(
@@ -65,6 +63,7 @@ def resampled(
     return np.array([float(statistic(x[rng.integers(len(x), size=len(x))])) for _ in range(resamples)])
 
 
+@sealed
 def across_tables(
     tables: Sequence[npt.ArrayLike],
     statistic: Callable[[Floats], float],
@@ -87,12 +86,10 @@ def across_tables(
     return barycentre([resampled(t, statistic, rng=rng, resamples=resamples) for t in tables], size=size)
 
 
-_REMEDY = "name another folder, or move what is in this one elsewhere"
-
 Statistic = Callable[[Floats], float]
-NOTICE = "CONFIDENTIAL: computed from the private data"
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class FrontierPoint:
     """One weighting, its local bound, and what its tables keep. Confidential.
@@ -135,6 +132,7 @@ class FrontierPoint:
         return abs(self.statistics[statistic][2] - self.data[statistic][2])
 
 
+@sealed
 def frontier(
     mechanism: PseudoPosterior,
     columns: Columns,
@@ -151,10 +149,11 @@ def frontier(
     known: str | Sequence[str] | None = None,
     holdout: Any = None,
 ) -> list[FrontierPoint]:
-    """Fit every weighting, measure its bound and its tables, and keep each result as it comes.
+    """Fit every weighting, and measure its bound and its tables.
 
-    The unweighted posterior is fitted once per call. Each finished point is a file of its own: a call that is
-    interrupted goes on where it stopped when it is repeated, with the numbers that it would have had.
+    The unweighted posterior is fitted once per call. The points are kept in a file as they come: a call that is
+    interrupted leaves those that are done. A point depends on its label, its weighting and the seed, but not on the
+    other points.
 
     Parameters
     ----------
@@ -170,9 +169,8 @@ def frontier(
     column : str
         The sensitive column that they are computed on.
     folder : path
-        **Confidential**: where the points are kept, as JSON marked so. It has to be empty, or hold points of the same
-        model, settings and table. Functions are compared by their names alone: where you change one, name another
-        folder.
+        **Confidential**: where the points are kept, in a file ``points.json`` that is marked so. It has to be empty, or
+        not to exist.
     seed : int
         Source of everything: nothing here is for publication.
     workers : int
@@ -199,7 +197,7 @@ def frontier(
     Raises
     ------
     FileProblem
-        When the folder belongs to something else, or a label in it to another weighting.
+        When the folder holds other files.
     ParameterError
         When the column is not sensitive, or there is no worker, or several and something cannot be sent to them; or
         known columns or a holdout are given without a domain.
@@ -208,30 +206,55 @@ def frontier(
         raise ParameterError("known columns and a holdout are of use with a domain only. Write domain=...")
     choice("column", column, mechanism.synthesiser.sensitive)
     if integer("workers", workers, least=1) > 1:
-        _check_picklable((mechanism, dict(statistics), dict(weightings)))
-    attacked = None
+        _require_picklable((mechanism, dict(statistics), dict(weightings)))
+    intruder = None
     if domain is not None:
-        attacked = Attacked.of(
+        intruder = Intruder.from_tables(
             mechanism.synthesiser, columns, domain, column=column, known=known, holdout=holdout, rng=seeded(seed)
         )
     where = Path(folder)
     own_folder(where, private=True)
-    _claim(where, mechanism, columns, tuple(statistics), column, seed, resamples, attacked)
-    missing = {label: w for label, w in weightings.items() if not _is_kept(where, label, w)}
-    done = len(weightings) - len(missing)
-    if missing:
-        first = _Shared.fitted(mechanism, columns, statistics, column, seed, resamples, attacked)
-        for label, point in _points(first, missing, workers):
-            kept = {"confidential": True, "notice": NOTICE, "weighting": _named(weightings[label]), **asdict(point)}
-            _keep(_file(where, label), kept)
-            done += 1
+    if any(not path.name.startswith(".") for path in where.iterdir()):
+        raise FileProblem(where, "it holds other files", "name an empty folder, or one that does not exist")
+    rng, sampler = seeded(seed), mechanism.sampler(columns)
+    unweighted = sampler.draw(np.ones(sampler.count), rng=rng)
+    data = {
+        name: _quantiles(resampled(columns[column], statistic, rng=rng, resamples=5 * resamples))
+        for name, statistic in statistics.items()
+    }
+    task = _Task(
+        mechanism=mechanism,
+        columns=columns,
+        statistics=statistics,
+        column=column,
+        seed=seed,
+        resamples=resamples,
+        unweighted=unweighted,
+        risks=Risks.from_draws(sampler, unweighted),
+        data=data,
+        intruder=intruder,
+    )
+    settings = {"confidential": True, "notice": NOTICE, "synthesiser": repr(mechanism.synthesiser), "column": column,
+                "seed": seed, "resamples": resamples}  # fmt: skip
+    points: list[FrontierPoint] = []
+    with ExitStack() as stack:
+        results: Iterator[FrontierPoint] = map(partial(task.point, sampler), weightings, weightings.values())
+        if workers > 1:
+            pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_enter, initargs=(task,))
+            stack.callback(pool.shutdown, cancel_futures=True)  # only what is being fitted is waited for
+            results = pool.map(_point_of_worker, weightings, weightings.values())
+        for point in results:
+            points.append(point)
+            kept = [{"weighting": repr(weightings[point.label]), **asdict(point)} for point in points]
+            with together(where / "points.json", private=True) as (file,):
+                file.write((json.dumps({**settings, "points": kept}, indent=2, allow_nan=False) + "\n").encode())
             if progress is not None:
-                progress(done)
-    return [_read(_file(where, label)) for label in weightings]
+                progress(len(points))
+    return points
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shared:
+class _Task:
     """What every point needs."""
 
     mechanism: PseudoPosterior
@@ -243,79 +266,57 @@ class _Shared:
     unweighted: PosteriorDraws
     risks: Risks
     data: dict[str, tuple[float, ...]]
-    attacked: Attacked | None
+    intruder: Intruder | None
 
-    @classmethod
-    def fitted(
-        cls, mechanism: PseudoPosterior, columns: Columns, statistics: Mapping[str, Statistic], column: str,
-        seed: int, resamples: int, attacked: Attacked | None,
-    ) -> _Shared:  # fmt: skip
-        rng = seeded(seed)
-        sampler = mechanism.sampler(columns)
-        draws = sampler.draw(np.ones(sampler.count), rng=rng)
-        held = {
-            name: _quantiles(resampled(columns[column], statistic, rng=rng, resamples=5 * resamples))
-            for name, statistic in statistics.items()
-        }
-        return cls(mechanism=mechanism, columns=columns, statistics=statistics, column=column, seed=seed,
-                   resamples=resamples, unweighted=draws, data=held, attacked=attacked,
-                   risks=_extremes(sampler, draws, np.ones(sampler.count)))  # fmt: skip
-
-    def point(self, label: str, weighting: Weighting, sampler: Sampler) -> FrontierPoint:
+    def point(self, sampler: Sampler, label: str, weighting: Weighting) -> FrontierPoint:
         """Fit one weighting."""
         rng = seeded(self.seed + int.from_bytes(hashlib.sha256(label.encode()).digest()[:6], "big"))
         try:
-            made = self.mechanism.refit(sampler, self.unweighted, self.risks, weighting, rng=rng, check=False)
+            fit = self.mechanism.refit(sampler, self.unweighted, self.risks, weighting, rng=rng, check=False)
+            _require_finite(fit)
         except Refused as reason:
-            return self._failed(label, str(reason))
-        if not math.isfinite(made.lipschitz):
-            return self._failed(
-                label, "the likelihood of a record that counts is 0 at some draw, so no bound is finite"
-            )
-        if not math.isfinite(made.draws.r_hat):
-            return self._failed(label, "the chains do not move. Take more warm-up draws (warm_up=...)")
-        tables = self.mechanism.synthesise(made, self.columns, rng=rng)
+            return FrontierPoint(label=label, lipschitz=0.0, epsilon=0.0, mean_weight=0.0, r_hat=1.0, effective=0.0,
+                                 divergent=0.0, statistics={}, data=self.data, failed=str(reason))  # fmt: skip
+        tables = self.mechanism.synthesise(fit, self.columns, rng=rng)
         values = [table[self.column] for table in tables]
-        found = {
+        statistics = {
             name: _quantiles(across_tables(values, statistic, rng=rng, resamples=self.resamples))
             for name, statistic in self.statistics.items()
         }
         return FrontierPoint(
             label=label,
-            lipschitz=made.lipschitz,
-            epsilon=made.epsilon,
-            mean_weight=float(made.weights.mean()),
-            r_hat=made.draws.r_hat,
-            effective=made.draws.effective,
-            divergent=made.draws.divergent,
-            statistics=found,
+            lipschitz=fit.lipschitz,
+            epsilon=fit.epsilon,
+            mean_weight=float(fit.weights.mean()),
+            r_hat=fit.draws.r_hat,
+            effective=fit.draws.effective,
+            divergent=fit.draws.divergent,
+            statistics=statistics,
             data=self.data,
-            disclosure=() if self.attacked is None else self.attacked.rates(tables, rng=rng),
+            disclosure=() if self.intruder is None else self.intruder.rates(tables, rng=rng),
         )
 
-    def _failed(self, label: str, reason: str) -> FrontierPoint:
-        return FrontierPoint(label=label, lipschitz=0.0, epsilon=0.0, mean_weight=0.0, r_hat=1.0, effective=0.0,
-                             divergent=0.0, statistics={}, data=self.data, failed=reason)  # fmt: skip
+
+def _require_finite(fit: PseudoFit) -> None:
+    if not math.isfinite(fit.lipschitz):
+        raise Refused("the likelihood of a record that counts is 0 at some draw, so no bound is finite")
+    if not math.isfinite(fit.draws.r_hat):
+        raise Refused("the chains do not move. Take more warm-up draws (warm_up=...)")
 
 
-def _points(
-    shared: _Shared, weightings: Mapping[str, Weighting], workers: int
-) -> Iterator[tuple[str, FrontierPoint]]:  # fmt: skip
-    if workers == 1:
-        sampler = shared.mechanism.sampler(shared.columns)
-        for label, weighting in weightings.items():
-            yield label, shared.point(label, weighting, sampler)
-        return
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_enter, initargs=(shared,))
-    try:
-        asked = {pool.submit(_point, label, weighting): label for label, weighting in weightings.items()}
-        for future in as_completed(asked):
-            yield asked[future], future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)  # what is being fitted is waited for, what is not begun never is
+_worker: list[Callable[[str, Weighting], FrontierPoint]] = []
+"""Of a process of several: its task, with the sampler, which is compiled once a process."""
 
 
-def _check_picklable(parts: object) -> None:
+def _enter(task: _Task) -> None:
+    _worker.append(partial(task.point, task.mechanism.sampler(task.columns)))
+
+
+def _point_of_worker(label: str, weighting: Weighting) -> FrontierPoint:
+    return _worker[0](label, weighting)
+
+
+def _require_picklable(parts: object) -> None:
     try:
         ForkingPickler.dumps(parts)
     except Exception:  # noqa: BLE001  # there is no common class of what pickling raises
@@ -325,86 +326,5 @@ def _check_picklable(parts: object) -> None:
         ) from None
 
 
-_entered: list[tuple[_Shared, Sampler]] = []
-"""Of a worker: what every point needs, and the sampler, which is compiled once a worker."""
-
-
-def _enter(shared: _Shared) -> None:
-    _entered.append((shared, shared.mechanism.sampler(shared.columns)))
-
-
-def _point(label: str, weighting: Weighting) -> FrontierPoint:
-    ((shared, sampler),) = _entered
-    return shared.point(label, weighting, sampler)
-
-
 def _quantiles(values: Floats) -> tuple[float, ...]:
     return tuple(float(q) for q in np.quantile(values, (0.025, 0.25, 0.5, 0.75, 0.975)))
-
-
-def _claim(
-    where: Path, mechanism: PseudoPosterior, columns: Columns, statistics: Sequence[str], column: str, seed: int,
-    resamples: int, attacked: Attacked | None,
-) -> None:  # fmt: skip
-    digest = hashlib.sha256()
-    for name in sorted((*mechanism.synthesiser.sensitive, *mechanism.synthesiser.given)):
-        digest.update(name.encode() + np.ascontiguousarray(columns[name]).tobytes())
-    settings = {
-        "confidential": True,
-        "notice": NOTICE,
-        "synthesiser": _named(mechanism.synthesiser),
-        "chains": [mechanism.chains, mechanism.draws, mechanism.warm_up, mechanism.tables],
-        "statistics": list(statistics),
-        "column": column,
-        "seed": seed,
-        "resamples": resamples,
-        "table": digest.hexdigest(),
-        **({} if attacked is None else {"attacked": attacked.facts()}),
-    }
-    path = where / "settings.json"
-    if path.exists():
-        if read_json(path, remedy=_REMEDY) != json.loads(json.dumps(settings)):
-            raise FileProblem(where, "it holds the points of another model, table or settings", "name another folder")
-        return
-    if any(not path.name.startswith(".") for path in where.iterdir()):
-        raise FileProblem(where, "it holds other files", "name an empty folder, or one that does not exist")
-    _keep(path, settings)
-
-
-def _named(thing: object) -> str:
-    """Return a description that is the same in every process: functions in it by their names."""
-    return re.sub(r" at 0x[0-9a-f]+", "", repr(thing))
-
-
-def _is_kept(where: Path, label: str, weighting: Weighting) -> bool:
-    path = _file(where, label)
-    if not path.exists():
-        return False
-    if read_json(path, remedy=_REMEDY).get("weighting") != _named(weighting):
-        raise FileProblem(where, f"its point {label!r} is of another weighting", "take another label or folder")
-    return True
-
-
-def _file(where: Path, label: str) -> Path:
-    return where / f"point-{hashlib.sha256(label.encode()).hexdigest()[:16]}.json"
-
-
-def _keep(path: Path, document: dict[str, Any]) -> None:
-    with together(path, private=True) as (file,):
-        file.write((json.dumps(document, indent=2, allow_nan=False) + "\n").encode())
-
-
-def _read(path: Path) -> FrontierPoint:
-    facts = read_json(path, remedy=_REMEDY)
-    try:
-        for key in ("statistics", "data"):
-            facts[key] = {name: tuple(values) for name, values in facts[key].items()}
-        facts["disclosure"] = tuple(_disclosure(one) for one in facts.get("disclosure", ()))
-        return FrontierPoint(**{item.name: facts[item.name] for item in fields(FrontierPoint)})
-    except (KeyError, TypeError, AttributeError):
-        raise FileProblem(path, "it is not a point of a frontier", _REMEDY) from None
-
-
-def _disclosure(facts: dict[str, Any]) -> Disclosure:
-    rates = {side: None if facts[side] is None else AttackRate(**facts[side]) for side in ("table", "control")}
-    return Disclosure(**{**facts, **rates})

@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Booleans, Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import integer, real
 from discreet._core.errors import ParameterError, Refused
 from discreet._core.lazy import handlers, jax, jnp
-from discreet.inference.summary import effective_sample_size, r_hat
+from discreet.inference import effective_sample_size, r_hat
 from discreet.pseudo_posterior.checks import check_model, latent_sites, typical_values
 from discreet.pseudo_posterior.likelihood import (
     SURVEY,
@@ -35,6 +36,7 @@ Progress = Callable[[int, int], None]
 _Draws = tuple[dict[str, npt.NDArray[Any]], Booleans]
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convergence:
     """When Markov chains are relied on.
@@ -78,6 +80,7 @@ class Convergence:
 AS_LONG_AS_ASKED = Convergence(doublings=0)
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PosteriorDraws:
     """Draws from a weighted posterior. Confidential: a draw is covered by the guarantee, the diagnostics are not.
@@ -126,23 +129,19 @@ class PosteriorDraws:
         if self.exact:
             return []
         chains = next(iter(self.watched.values())).shape[0]
-        return [
-            what
-            for what, bad in (
-                ("R-hat", not self.r_hat <= convergence.r_hat),
-                ("the effective sample size", not self.effective >= convergence.effective * chains),
-                ("the share of divergent transitions", not self.divergent <= convergence.divergent),
-            )
-            if bad
-        ]
+        limits = {
+            "R-hat": self.r_hat <= convergence.r_hat,
+            "the effective sample size": self.effective >= convergence.effective * chains,
+            "the share of divergent transitions": self.divergent <= convergence.divergent,
+        }
+        return [name for name, is_kept in limits.items() if not is_kept]
 
     def require(self, convergence: Convergence) -> None:
         """Refuse chains that did not converge.
 
         Raises Refused naming the check that failed and no number: R-hat and the others are computed from the data.
         """
-        failed = self.beyond(convergence)
-        if failed:
+        if failed := self.beyond(convergence):
             raise Refused(
                 f"the chains did not converge ({', '.join(failed)}): nothing was released. Take more warm-up and "
                 "draws, another model, a larger bound in the censored form, or limits of your own "
@@ -150,6 +149,7 @@ class PosteriorDraws:
             )
 
 
+@sealed
 class Sampler:
     r"""Draws from :math:`\xi^\alpha(\theta\mid x)\propto\prod_ip(x_i\mid\theta)^{\alpha_iv_i}\,\xi(\theta)`.
 
@@ -204,11 +204,12 @@ class Sampler:
         self.count = self.records if units is None else int(units.max()) + 1
         self._draws, self._warm_up, self._chains, self._bound = draws, warm_up, chains, bound
         self._chain_method, self._progress, self._blanks = chain_method, progress, tuple(blanks)
-        self._survey, self._units = survey, units
+        self._units = units
+        self._surveyed = self.data if survey is None else {**self.data, SURVEY: survey}
         self._chain: Chain | None = None
         self._advance: Any = None
-        self._seen: Any = None
-        self._over: Any = None
+        self._monitor: Any = None
+        self._extremes: Any = None
         self._shapes: dict[str, tuple[int, ...]] = {}
 
     def draw(
@@ -242,12 +243,13 @@ class Sampler:
             Confidential.
         """
         self._settle()
-        weights = weights if self._units is None else weights[self._units]
+        if self._units is not None:
+            weights = weights[self._units]
         if self._bound is None:
-            weights = weights if self._survey is None else weights * self._survey
-            made = self.synthesiser.conjugate(self.data, weights, draws=self._chains * self._draws, rng=rng)
-            if made is not None:
-                return PosteriorDraws(values=dict(made), watched={}, divergent=0.0, exact=True)
+            weights = weights * self._surveyed.get(SURVEY, 1.0)
+            values = self.synthesiser.conjugate(self.data, weights, draws=self._chains * self._draws, rng=rng)
+            if values is not None:
+                return PosteriorDraws(values=dict(values), watched={}, divergent=0.0, exact=True)
         with quiet():
             return self._by_chains(weights, rng=rng, start=start, until=until)
 
@@ -258,9 +260,9 @@ class Sampler:
         """
         self._settle()
         with quiet():
-            if self._over is None:
-                self._over = extremes(self.synthesiser.model, self.count, self._units)
-            least, largest = self._over(draws.values, self._surveyed())
+            if self._extremes is None:
+                self._extremes = extremes(self.synthesiser.model, self.count, self._units)
+            least, largest = self._extremes(draws.values, self._surveyed)
         return least, largest
 
     def _by_chains(
@@ -273,43 +275,38 @@ class Sampler:
     ) -> PosteriorDraws:
         chain = self._prepared()
         # A record of weight 0 is replaced by another one: what does not count need not have a finite likelihood.
-        kept = np.where(weights > 0, np.arange(self.records), int(np.argmax(weights)))
+        index = np.where(weights > 0, np.arange(self.records), int(np.argmax(weights)))
         # Without a bound, weights are already times those of the survey.
-        read = self.data if self._bound is None else self._surveyed()
-        used = {name: jnp.asarray(value) for name, value in rows(read, kept).items()}
-        facts = (used, jnp.asarray(weights, dtype=jnp.float32))
-        begin = (
+        data = rows(self.data if self._bound is None else self._surveyed, index)
+        facts = ({name: jnp.asarray(value) for name, value in data.items()}, jnp.asarray(weights, dtype=jnp.float32))
+        starts = (
             [self.synthesiser.start(self.data, chain=i) for i in range(self._chains)]
             if start is None
             else start.apart(self._chains)
         )
         keys = rng.integers(0, 2**32, size=(self._chains, 2), dtype=np.uint32)
-        run = _Run(chain, self._advance, keys, begin, facts, method=self._chain_method, progress=self._progress)
+        run = _Run(chain, self._advance, keys, starts, facts, method=self._chain_method, progress=self._progress)
         run.planned = self._warm_up + self._draws
         if self._warm_up:
             run.take(1, every=self._warm_up)
 
         def more(count: int, every: int) -> _Draws:
             values, diverging = run.take(count, every=every)
-            return values | {name: np.asarray(value) for name, value in self._seen(values, facts).items()}, diverging
+            monitored = {name: np.asarray(value) for name, value in self._monitor(values, facts).items()}
+            return values | monitored, diverging
 
-        found, diverging = more(self._draws, 1)
-        made = self._drawn(found, diverging)
+        values, diverging = more(self._draws, 1)
+        draws = self._posterior_draws(values, diverging)
         hopeless = until.divergent * self._chains * self._draws * 2**until.doublings
         for doubling in range(until.doublings):
-            if not made.beyond(until) or diverging.sum() > hopeless:
+            if not draws.beyond(until) or diverging.sum() > hopeless:
                 break
-            new, every = self._draws - self._draws // 2, 2 ** (doubling + 1)
-            run.planned += new * every
-            found = {name: value[:, 1::2] for name, value in found.items()}
-            longer = more(new, every)
-            found, diverging = _joined([(found, diverging), longer])
-            made = self._drawn(found, diverging)
-        return made
-
-    def _surveyed(self) -> dict[str, Any]:
-        """Return the data with the survey weights beside them, where there are any."""
-        return self.data if self._survey is None else {**self.data, SURVEY: self._survey}
+            count, every = self._draws - self._draws // 2, 2 ** (doubling + 1)
+            run.planned += count * every
+            half = {name: value[:, 1::2] for name, value in values.items()}
+            values, diverging = _joined([(half, diverging), more(count, every)])
+            draws = self._posterior_draws(values, diverging)
+        return draws
 
     def _settle(self) -> None:
         """Check the model, once."""
@@ -322,32 +319,28 @@ class Sampler:
     def _prepared(self) -> Chain:
         """Return the chain: the synthesiser's own, or NUTS."""
         if self._chain is None:
-            target = weighted(
-                self.synthesiser.model,
-                sensitive=self.synthesiser.sensitive,
-                bound=self._bound,
-                blank=self._blanks[0] if self._blanks else None,
-            )
-            self._seen = _deterministic(self.synthesiser.model, bound=self._bound)
-            own = self.synthesiser.chain(self.data, warm_up=self._warm_up, bound=self._bound)
-            depth = self.synthesiser.tree_depth
-            self._chain = nuts_chain(target, self._shapes, warm_up=self._warm_up, depth=depth) if own is None else own
-            advance = self._chain.advance
-            if self._chain_method == "vectorized":  # all chains in one vector
-                advance = jax.vmap(advance, in_axes=(0, None))
-            self._advance = jax.jit(advance)
+            model, warm_up, bound = self.synthesiser.model, self._warm_up, self._bound
+            chain = self.synthesiser.chain(self.data, warm_up=warm_up, bound=bound)
+            if chain is None:
+                blank = self._blanks[0] if self._blanks else None
+                target = weighted(model, sensitive=self.synthesiser.sensitive, bound=bound, blank=blank)
+                chain = nuts_chain(target, self._shapes, warm_up=warm_up, depth=self.synthesiser.tree_depth)
+            self._chain, self._monitor = chain, _deterministic(model, bound=bound)
+            vectorized = self._chain_method == "vectorized"  # all chains in one vector
+            self._advance = jax.jit(jax.vmap(chain.advance, in_axes=(0, None)) if vectorized else chain.advance)
         return self._chain
 
-    def _drawn(self, found: dict[str, npt.NDArray[Any]], diverging: Booleans) -> PosteriorDraws:
-        monitored = self.synthesiser.monitored
+    def _posterior_draws(self, sites: dict[str, npt.NDArray[Any]], diverging: Booleans) -> PosteriorDraws:
+        """Return draws by chain as one array per latent site, and by chain what convergence is judged by."""
+        monitored = self.synthesiser.monitored or ("log_pseudo_likelihood", *self._shapes)
         watched = {}
-        for name in ("log_pseudo_likelihood", *self._shapes) if monitored is None else monitored:
-            if name not in found:
+        for name in monitored:
+            if name not in sites:
                 raise ParameterError(f"the model has no site {name!r}, by which convergence is to be judged")
-            flat = np.asarray(found[name], dtype=np.float64).reshape(self._chains, self._draws, -1)
+            flat = np.asarray(sites[name], dtype=np.float64).reshape(self._chains, self._draws, -1)
             watched.update({f"{name}[{i}]": flat[:, :, i] for i in range(flat.shape[2])})
         total = self._chains * self._draws
-        values = {name: found[name].reshape(total, *found[name].shape[2:]) for name in self._shapes}
+        values = {name: sites[name].reshape(total, *sites[name].shape[2:]) for name in self._shapes}
         return PosteriorDraws(values=values, watched=watched, divergent=float(diverging.mean()), exact=False)
 
 
@@ -386,12 +379,13 @@ class _Run:
                 if self._progress is not None:
                     self._progress(min(self._made, self.planned), self.planned)
             values, diverging = self._waiting
-            used = min(count * every - passed, diverging.shape[1])
-            kept = slice(-(passed + 1) % every, used, every)
-            parts.append(({name: value[:, kept] for name, value in values.items()}, diverging[:, :used]))
-            left = {name: value[:, used:] for name, value in values.items()}, diverging[:, used:]
-            self._waiting = left if left[1].shape[1] else None
-            passed += used
+            length = min(count * every - passed, diverging.shape[1])
+            thinned = slice(-(passed + 1) % every, length, every)
+            parts.append(({name: value[:, thinned] for name, value in values.items()}, diverging[:, :length]))
+            self._waiting = None
+            if length < diverging.shape[1]:
+                self._waiting = {name: value[:, length:] for name, value in values.items()}, diverging[:, length:]
+            passed += length
         return _joined(parts)
 
 
@@ -410,32 +404,29 @@ def _advanced(advance: Any, at: Any, facts: Any, *, method: str) -> Any:
     """Advance chains one after the other, side by side in one vector, or on as many devices as there are."""
     if method == "vectorized":
         return jax.tree.map(np.asarray, advance(at, facts))
-    each = [jax.tree.map(lambda part, i=i: part[i], at) for i in range(len(jax.tree.leaves(at)[0]))]
+    states = [jax.tree.map(lambda part, i=i: part[i], at) for i in range(len(jax.tree.leaves(at)[0]))]
     if method == "parallel":  # devices work at the same time: each call returns before its chain is there
         devices = jax.local_devices()
-        parts = [advance(*jax.device_put((one, facts), devices[i % len(devices)])) for i, one in enumerate(each)]
+        parts = [advance(*jax.device_put((s, facts), devices[i % len(devices)])) for i, s in enumerate(states)]
     else:
-        parts = [advance(one, facts) for one in each]
+        parts = [advance(state, facts) for state in states]
     parts = [jax.tree.map(np.asarray, part) for part in parts]
     return jax.tree.map(lambda *values: np.stack(values), *parts)
 
 
 def _deterministic(model: Callable[..., None], *, bound: float | None) -> Any:
-    """Return a function from draws of the latent sites, by chain, and the data to what may be watched. Confidential.
+    """Return a function from draws by chain, and data, to deterministic sites and the log pseudo-likelihood."""
 
-    Those are the deterministic sites of the model on the whole table, and the log pseudo-likelihood.
-    """
-
-    def one(values: Any, facts: Any) -> dict[str, Any]:
+    def monitored(values: Any, facts: Any) -> dict[str, Any]:
         data, weights = facts
         with handlers.trace() as sites, handlers.substitute(data=values):
             seeded_model(model)(shown(data))
         logs = alone(model, values, data)
-        logs = logs if bound is None else censored(logs, bound)
-        made = {name: site["value"] for name, site in sites.items() if site["type"] == "deterministic"}
-        return made | {"log_pseudo_likelihood": jnp.dot(weights, logs)}
+        if bound is not None:
+            logs = censored(logs, bound)
+        deterministic = {name: site["value"] for name, site in sites.items() if site["type"] == "deterministic"}
+        return deterministic | {"log_pseudo_likelihood": jnp.dot(weights, logs)}
 
-    def each(values: Any, facts: Any) -> Any:
-        return jax.lax.map(lambda chain: jax.lax.map(lambda draw: one(draw, facts), chain), values)
-
-    return jax.jit(each)
+    return jax.jit(
+        lambda values, facts: jax.lax.map(lambda chain: jax.lax.map(lambda draw: monitored(draw, facts), chain), values)
+    )

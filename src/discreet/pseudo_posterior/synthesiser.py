@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.checks import integer, plain
+from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError, Refused
 from discreet._core.lazy import jax, jnp
 from discreet.pseudo_posterior.likelihood import SHARED, Columns, Model, repeated, seeded_model
@@ -24,7 +24,7 @@ class Chain(NamedTuple):
 
     ``begin`` maps a key, values of the latent sites (or None) and data with weights to where the chain starts.
     ``advance`` maps where it is, and data with weights, to where it is some draws later and these draws: values of the
-    latent sites, and which of them are divergent. What is random comes from the key: where the chain is includes it.
+    latent sites, and which of them are divergent. All randomness comes from the key: where the chain is includes it.
     ``double`` says whether it needs double precision.
     """
 
@@ -33,6 +33,7 @@ class Chain(NamedTuple):
     double: bool = False
 
 
+@sealed
 class Synthesiser(ABC):
     """A Bayesian model of some columns of a table, given others or by themselves.
 
@@ -92,37 +93,39 @@ class Synthesiser(ABC):
         ParameterError
             When a value is coded as anything but one value.
         """
-        count = len(columns[self.sensitive[0]])
-        made = self.public({name: columns[name] for name in self.given}, count)
-        return {**made, **{name: self._one_by_one(name, np.asarray(columns[name])) for name in self.sensitive}}
+        public = self.public({name: columns[name] for name in self.given}, len(columns[self.sensitive[0]]))
+        return {**public, **{name: self._one_by_one(name, np.asarray(columns[name])) for name in self.sensitive}}
 
     def encoded_alike(self, columns: Columns) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays of :meth:`encoded` for full synthesis, made so that only the rows show how many there are.
 
-        What is public is made for one record, and the same for every record. Of no records a blank one stands for the
-        table: it has to count for nothing.
+        Public arrays are made for one record, and repeated. A blank record stands for a table of none: it has to count
+        for nothing.
         """
         row, count = self.blank(columns, 1), max(len(columns[name]) for name in self.sensitive)
         if not count:
             return row
-        made = {name: value if name.startswith(SHARED) else repeated(value, count) for name, value in row.items()}
-        return {**made, **{name: self._one_by_one(name, np.asarray(columns[name])) for name in self.sensitive}}
+        public = {name: value if name.startswith(SHARED) else repeated(value, count) for name, value in row.items()}
+        return {**public, **{name: self._one_by_one(name, np.asarray(columns[name])) for name in self.sensitive}}
 
     def blank(self, columns: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
         """Return what records are drawn with: the given columns, and zeros of the sensitive ones' types."""
-        made = self.public({name: columns[name] for name in self.given}, count)
+        data = self.public({name: columns[name] for name in self.given}, count)
         for name in self.sensitive:
-            held = np.asarray(columns[name])
-            kind = self._one_by_one(name, np.zeros((1, *held.shape[1:]), dtype=held.dtype))
-            made[name] = np.zeros((count, *kind.shape[1:]), dtype=kind.dtype)
-        return made
+            column = np.asarray(columns[name])
+            zero = self._one_by_one(name, np.zeros((1, *column.shape[1:]), dtype=column.dtype))
+            data[name] = np.zeros((count, *zero.shape[1:]), dtype=zero.dtype)
+        return data
 
     def _one_by_one(self, name: str, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        distinct, place = np.unique(column, return_inverse=True, axis=0)
-        made = [np.asarray(self.coded(name, distinct[i : i + 1].copy())) for i in range(len(distinct))]
-        if any(len(value) != 1 for value in made):
+        """Return a column of which each distinct value is coded by itself."""
+        if not len(column):
+            return column
+        values, place = np.unique(column, return_inverse=True, axis=0)
+        codes = [np.asarray(self.coded(name, values[i : i + 1].copy())) for i in range(len(values))]
+        if any(len(code) != 1 for code in codes):
             raise ParameterError(f"column {name!r}: each value must be coded as one value, by itself")
-        return np.concatenate(made)[place.reshape(-1)] if made else np.asarray(column)
+        return np.concatenate(codes)[place.reshape(-1)]
 
     @property
     def bounds(self) -> dict[str, tuple[float, float]]:
@@ -165,6 +168,7 @@ class Synthesiser(ABC):
         return None
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FromModel(Synthesiser):
     """Any NumPyro model as a synthesiser.
@@ -214,22 +218,6 @@ class FromModel(Synthesiser):
         self.function(data)
 
 
-def settled(given: Any, sensitive: tuple[str, ...], others: tuple[str, ...]) -> Synthesiser:
-    """Return a synthesiser, or one of a NumPyro model, which needs the names of its sensitive columns."""
-    if isinstance(given, Synthesiser):
-        return given
-    if not callable(given) or not sensitive:
-        raise ParameterError("give a synthesiser, or a NumPyro model and the names of its sensitive columns")
-    return FromModel(function=given, columns=tuple(sensitive), others=tuple(others))
-
-
-def settle_numbers(model: Any) -> None:
-    """Make the numbers of a frozen model plain Python."""
-    object.__setattr__(model, "tables", integer("tables", model.tables, least=1))
-    for name in ("draws", "warm_up", "chains"):
-        object.__setattr__(model, name, plain(getattr(model, name)))
-
-
 # The chain of models that bring none of their own: NumPyro's NUTS, a block of draws at a time.
 
 _ACCEPT = 0.9  # steps somewhat shorter than by default: fewer divergent transitions in mixtures
@@ -239,36 +227,30 @@ _TRIED = 20  # starts a chain, where none is given
 def nuts_chain(
     target: Callable[..., None], shapes: Mapping[str, tuple[int, ...]], *, warm_up: int, depth: int
 ) -> Chain:
-    """Return the chain of a model, by NumPyro's functional interface: all fits of a table share one compilation.
-
-    ``shapes``: of unconstrained coordinates. Step size and metric are adapted in ``warm_up``.
-    """
+    """Return the chain of a model, by NumPyro's functional interface: all fits of a table share one compilation."""
     from numpyro.infer.hmc import hmc
     from numpyro.infer.util import constrain_fn, potential_energy, unconstrain_fn
 
     initial, step = hmc(potential_fn_gen=lambda *facts: lambda z: potential_energy(target, facts, {}, z), algo="NUTS")
 
-    def place(key: Any, z: Any, facts: Any) -> Any:
-        return initial(
-            z, warm_up, target_accept_prob=_ACCEPT, max_tree_depth=depth, model_args=facts, model_kwargs={}, rng_key=key
-        )
-
-    def anywhere(key: Any, facts: Any) -> dict[str, Any]:
+    @jax.jit  # type: ignore[untyped-decorator]
+    def best_point(key: Any, facts: Any) -> dict[str, Any]:
         """Return the best of some points that are uniform on [-2, 2]."""
         keys = jax.random.split(key, len(shapes))
-        tried = {name: jax.random.uniform(own, (_TRIED, *shape), minval=-2.0, maxval=2.0)
-                 for own, (name, shape) in zip(keys, shapes.items(), strict=True)}  # fmt: skip
-        energies = jax.vmap(lambda z: potential_energy(target, facts, {}, z))(tried)
+        points = {name: jax.random.uniform(own, (_TRIED, *shape), minval=-2.0, maxval=2.0)
+                  for own, (name, shape) in zip(keys, shapes.items(), strict=True)}  # fmt: skip
+        energies = jax.vmap(lambda z: potential_energy(target, facts, {}, z))(points)
         best = jnp.argmin(jnp.where(jnp.isnan(energies), jnp.inf, energies))
-        return {name: value[best] for name, value in tried.items()}
+        return {name: value[best] for name, value in points.items()}
 
-    placed, somewhere = jax.jit(place), jax.jit(anywhere)
-    inside = jax.jit(lambda values, facts: unconstrain_fn(seeded_model(target), facts, {}, values))
+    unconstrained = jax.jit(lambda values, facts: unconstrain_fn(seeded_model(target), facts, {}, values))
+    settings = {"target_accept_prob": _ACCEPT, "max_tree_depth": depth, "model_kwargs": {}}
+    initial_state = jax.jit(lambda key, z, facts: initial(z, warm_up, model_args=facts, rng_key=key, **settings))
 
     def begin(key: Any, values: Mapping[str, Any] | None, facts: Any) -> Any:
-        at_start, onwards = jax.random.split(key)
-        z = somewhere(at_start, facts) if values is None else inside(values, facts)
-        state = placed(onwards, z, facts)
+        start_key, chain_key = jax.random.split(key)
+        z = best_point(start_key, facts) if values is None else unconstrained(values, facts)
+        state = initial_state(chain_key, z, facts)
         if not np.isfinite(state.potential_energy):
             raise Refused(
                 "the posterior density is not finite at any start. Give the synthesiser a start of its own"
@@ -283,7 +265,7 @@ def nuts_chain(
             return state, (state.z, state.diverging)
 
         at, (z, diverging) = jax.lax.scan(move, at, None, length=BLOCK)
-        values = jax.lax.map(lambda one: constrain_fn(seeded_model(target), facts, {}, one), z)
+        values = jax.lax.map(lambda z: constrain_fn(seeded_model(target), facts, {}, z), z)
         return at, ({name: values[name] for name in shapes}, diverging)
 
     return Chain(begin=begin, advance=advance)

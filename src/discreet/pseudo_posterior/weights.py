@@ -9,20 +9,66 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import real
 from discreet._core.errors import ParameterError
 from discreet.pseudo_posterior.likelihood import rows
+from discreet.pseudo_posterior.sampler import PosteriorDraws, Sampler
 
 Data = Mapping[str, npt.NDArray[Any]]
 
 
+@sealed
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Risks:
+    r"""What each record can contribute to the log-likelihood, over posterior draws. Confidential.
+
+    ``least``, ``largest``, shape (n,): the extremes of :math:`\alpha_i\log p(x_i\mid\theta_s)` over the draws, nats.
+    """
+
+    least: Floats = field(repr=False)
+    largest: Floats = field(repr=False)
+
+    @classmethod
+    def from_draws(cls, sampler: Sampler, draws: PosteriorDraws, weights: npt.ArrayLike = 1.0) -> Risks:
+        """Measure the risks of records, or units, with their weights; 1 by default."""
+        least, largest = sampler.extremes(draws)
+        return cls(least=least, largest=largest).times(np.broadcast_to(np.asarray(weights), least.shape))
+
+    def times(self, weights: Floats) -> Risks:
+        """Return the risks times the weights; a weight of 0 makes any risk 0."""
+        with np.errstate(invalid="ignore"):  # of a zero times an infinite risk
+            least, largest = (np.where(weights > 0, weights * side, 0.0) for side in (self.least, self.largest))
+        return Risks(least=least, largest=largest)
+
+    @property
+    def by_record(self) -> Floats:
+        """The Lipschitz bound of each record."""
+        return np.maximum(np.abs(self.least), np.abs(self.largest))
+
+    @property
+    def lipschitz(self) -> float:
+        """The largest of them, PP22's local bound."""
+        return float(self.by_record.max())
+
+    @property
+    def epsilon(self) -> float:
+        r"""Local epsilon of one posterior draw, :math:`2(\max(0,\max\alpha_if)-\min(0,\min\alpha_if))`.
+
+        Twice the Lipschitz bound where no density exceeds one, and at most four times it otherwise (T19).
+        """
+        high, low = float(self.largest.max(initial=0.0)), float(self.least.min(initial=0.0))
+        return 2.0 * (max(0.0, high) - min(0.0, low))
+
+
+@sealed
 class Weighting(ABC):
     """How risks become weights."""
 
@@ -56,16 +102,16 @@ class Weighting(ABC):
         """
         z = np.asarray(risks, dtype=np.float64)
         finite = np.isfinite(z)
-        found = np.zeros(len(z))
+        weights = np.zeros(len(z))
         if finite.any():
-            kept = rows(data, finite)
-            made = np.asarray(self._weights(z[finite], kept), dtype=np.float64)
-            if made.shape != (int(finite.sum()),) or not np.isfinite(made).all():
+            numbers = np.asarray(self._weights(z[finite], rows(data, finite)), dtype=np.float64)
+            if numbers.shape != (int(finite.sum()),) or not np.isfinite(numbers).all():
                 raise ParameterError("the weighting must give one finite number per record. Check the map")
-            found[finite] = np.clip(made, 0.0, 1.0)
-        return found
+            weights[finite] = np.clip(numbers, 0.0, 1.0)
+        return weights
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unweighted(Weighting):
     """Every record counts in full: the synthesiser without protection, to compare with."""
@@ -74,6 +120,7 @@ class Unweighted(Weighting):
         return np.ones(len(risks))
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearWeights(Weighting):
     r"""The linear map of PP22, equation (10): :math:`\alpha_i=c(1-\tilde f_i)+g`, clipped to [0, 1].
@@ -97,11 +144,12 @@ class LinearWeights(Weighting):
     g: float = 0.0
 
     def __post_init__(self) -> None:
-        _keep(self, c=real("the scale c", self.c, least=0), g=real("the shift g", self.g, least=-1, most=1))
+        object.__setattr__(self, "c", real("the scale c", self.c, least=0))
+        object.__setattr__(self, "g", real("the shift g", self.g, least=-1, most=1))
 
     def _weights(self, risks: Floats, data: Data) -> Floats:
-        spread = np.ptp(risks)
-        relative = (risks - risks.min()) / spread if spread > 0 else np.zeros(len(risks))
+        length = np.ptp(risks)
+        relative = (risks - risks.min()) / length if length > 0 else np.zeros(len(risks))
         return np.asarray(self.c * (1.0 - relative) + self.g)
 
     def tightened(self, factor: float) -> Weighting:
@@ -109,6 +157,7 @@ class LinearWeights(Weighting):
         return replace(self, c=self.c * factor, g=self.g * factor)
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedWeights(Weighting):
     """A map of each risk by itself, falling from 1 at 0 to 0 at infinity (PP22, assumption 2).
@@ -130,6 +179,7 @@ class MappedWeights(Weighting):
         return np.asarray(self.function(risks), dtype=np.float64)
 
 
+@sealed
 def reciprocal(risks: Floats) -> Floats:
     """Return ``1 / (1 + z)``."""
     return np.asarray(1.0 / (1.0 + risks))
@@ -152,6 +202,7 @@ class threshold:  # noqa: N801  # used as a function with one parameter
         return np.asarray(risks < self.at, dtype=np.float64)
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExponentialWeights(Weighting):
     r"""The exponential mechanism with the log-likelihood as utility: one weight :math:`\varepsilon/(2\Delta)` for all.
@@ -164,13 +215,13 @@ class ExponentialWeights(Weighting):
     epsilon: float
 
     def __post_init__(self) -> None:
-        _keep(self, epsilon=real("epsilon", self.epsilon, above=0))
+        object.__setattr__(self, "epsilon", real("epsilon", self.epsilon, above=0))
 
     def _weights(self, risks: Floats, data: Data) -> Floats:
-        largest = float(risks.max())
-        return np.full(len(risks), self.epsilon / (2.0 * largest) if 2.0 * largest > self.epsilon else 1.0)
+        return np.full(len(risks), self.epsilon / max(2.0 * float(risks.max()), self.epsilon))
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountWeights(Weighting):
     """Weights from isolation (Hu, Savitsky and Williams): one minus the share of records outside a radius.
@@ -207,8 +258,8 @@ class CountWeights(Weighting):
         if self.known:
             group = np.unique(np.stack([data[name] for name in self.known]), axis=1, return_inverse=True)[1].reshape(-1)
         inside = np.empty(len(value))
-        for one in np.unique(group):
-            members = group == one
+        for number in np.unique(group):
+            members = group == number
             ordered = np.sort(value[members])
             last = np.searchsorted(ordered, value[members] + self.radius, side="right")
             first = np.searchsorted(ordered, value[members] - self.radius, side="left")
@@ -216,6 +267,7 @@ class CountWeights(Weighting):
         return self.c * inside + self.g
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncated(Weighting):
     r"""Another weighting with the weights of records dropped whose weighted risk exceeds a bound (PP22, section 4.4).
@@ -239,17 +291,18 @@ class Truncated(Weighting):
     most: float
 
     def __post_init__(self) -> None:
-        _keep(self, most=real("the bound M", self.most, above=0))
+        object.__setattr__(self, "most", real("the bound M", self.most, above=0))
 
     def _weights(self, risks: Floats, data: Data) -> Floats:
-        made = self.weighting.weights(risks, data)
-        return np.where(made * risks > self.most, 0.0, made)
+        weights = self.weighting.weights(risks, data)
+        return np.where(weights * risks > self.most, 0.0, weights)
 
     def tightened(self, factor: float) -> Weighting:
         """Return it with a smaller bound M."""
         return replace(self, most=self.most * factor)
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaled(Weighting):
     """Another weighting times one factor, as calibration leaves it.
@@ -263,10 +316,3 @@ class Scaled(Weighting):
 
     def _weights(self, risks: Floats, data: Any) -> Floats:
         return self.factor * self.weighting.weights(risks, data)
-
-
-def _keep(weighting: Weighting, **numbers: float) -> None:
-    """Make numbers floats. An integer stays one: the points of a frontier are found again by how it is written."""
-    for name, number in numbers.items():
-        if type(getattr(weighting, name)) is not int:
-            object.__setattr__(weighting, name, number)

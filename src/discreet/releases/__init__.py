@@ -1,10 +1,37 @@
 """Releases: certificates and their verification, writing records out."""
 
-from discreet._core.boundary import seal
-from discreet.releases.certificate import Certificate
-from discreet.releases.release import Release
-from discreet.releases.verification import Check, verify
+from typing import TYPE_CHECKING
+
+from discreet._core.lazy import door
+
+if TYPE_CHECKING:
+    from discreet.releases.certificate import (
+        FOLDER_CERTIFICATE,
+        PARTS_CERTIFICATE,
+        Certificate,
+        as_json,
+        certificate_in,
+    )
+    from discreet.releases.content import (
+        POOR_UTILITY,
+        MechanismFamily,
+        certified_mechanism,
+        certified_release,
+        contents_of,
+        delta_caveats,
+        no_rows,
+        poor_utility,
+        utility_facts,
+    )
+    from discreet.releases.manifest import MANIFEST
+    from discreet.releases.parts import require_parts
+    from discreet.releases.publication import Offer, budget_of, carry_out, offer_of
+    from discreet.releases.reading import read, read_certificate, require_own
+    from discreet.releases.release import Release, place, require_whole_pair, taken_for_sample
+    from discreet.releases.table import as_polars, released_counts, scanned, unreadable
+    from discreet.releases.verification import SECONDS, Check, guarantee_of, promised_now, verify, within
+    from discreet.releases.writing import certificate_path, check_output
 
 __all__ = ["Certificate", "verify"]
 
-seal(globals(), Check, Release)
+__getattr__, __dir__ = door(__name__)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from discreet import wording
+from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.files import require_settled
 from discreet._core.random import fresh_identity
@@ -51,6 +52,7 @@ PARTS_CERTIFICATE = "_certificate.json"
 """Name of the certificate in a folder that is one table in parts: readers of such folders pass it over."""
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Certificate:
     """What was promised for one release of one table or several.

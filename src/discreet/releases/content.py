@@ -16,8 +16,17 @@ from discreet._core.errors import Fault, ParameterError, PoorUtility
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet.domain import Domain, Records
-from discreet.mechanisms import Forecast, Mechanism, certified_type, first_names, named, require_kept
-from discreet.mechanisms.reading import Contents, Estimates, Reading
+from discreet.mechanisms import (
+    Contents,
+    Estimates,
+    Forecast,
+    Mechanism,
+    Reading,
+    certified_type,
+    first_names,
+    named,
+    require_kept,
+)
 from discreet.privacy import Budget, Code, Guarantee, Relation
 from discreet.releases.facts import CertificateFacts, GuaranteeFacts
 
@@ -97,7 +106,7 @@ def certified_release(facts: CertificateFacts) -> tuple[Mechanism, Contents, Gua
     if facts.unit is not None and facts.unit.max_records != relation.group:
         raise ParameterError("the certificate's unit and its relation must have the same number of records")
     mechanism = certified_mechanism(facts)
-    from discreet.mechanisms.pitman_yor import guarantee_named
+    from discreet.mechanisms import guarantee_named
 
     guarantee = guarantee_named(mechanism, facts.guarantee.theorem, relation, n=facts.records)
     return mechanism, certified_contents(mechanism, facts), guarantee

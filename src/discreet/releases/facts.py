@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from types import NoneType
 from typing import Any, Literal, NoReturn, Self
 
+from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError
 from discreet._core.reading import first_wrong
 from discreet.privacy import Code
@@ -193,6 +194,7 @@ class GuaranteeFacts(Facts):
     r"""pairs $[\varepsilon,\delta]$ at fixed $\varepsilon$"""
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class FileFacts(Facts):
     """One released table."""
@@ -240,6 +242,7 @@ class ReleasedFacts(Facts):
     """only of a release in parts: the column whose values name its folders, or `null`"""
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class CertificateFacts(Facts):
     """A certificate."""

@@ -22,10 +22,8 @@ from discreet._core.lazy import pl
 from discreet._core.random import Key, keyed, public_key
 from discreet._core.reading import file_sha256
 from discreet.domain import Domain, Records
-from discreet.ledger import Run
-from discreet.ledger.request import MOST_PARTS, Output, Workers
-from discreet.mechanisms import Mechanism
-from discreet.mechanisms.reading import CellShares, Contents, Portion, Reading
+from discreet.ledger import MOST_PARTS, Output, Run, Workers
+from discreet.mechanisms import CellShares, Contents, Mechanism, Portion, Reading
 from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import Frames, decoded, no_rows, released_frames
 from discreet.releases.facts import FileFacts

@@ -12,16 +12,20 @@ from discreet._core.errors import DiscreetWarning, Refused, RelationNotSupported
 from discreet._core.formats import DelimitedFile
 from discreet._core.lazy import pl
 from discreet._core.random import SecureGenerator, public
-from discreet.confidential import Confidential
-from discreet.confidential.closed import Provenance
-from discreet.domain import Domain
-from discreet.domain.records import Commonness
+from discreet.confidential import Confidential, Provenance
+from discreet.domain import Commonness, Domain
 from discreet.ledger import Request, Run
-from discreet.mechanisms import Forecast, Mechanism, Reading
-from discreet.mechanisms.base import declared, feasible, require_made_for, twin_of
-from discreet.mechanisms.reading import Contents
-from discreet.privacy import Budget, Code, Guarantee
-from discreet.privacy.guarantee import require_kind
+from discreet.mechanisms import (
+    Contents,
+    Forecast,
+    Mechanism,
+    Reading,
+    declared,
+    require_budget,
+    require_made_for,
+    twin_of,
+)
+from discreet.privacy import Budget, Code, Guarantee, require_kind
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import (
     Frames,
@@ -66,7 +70,7 @@ def offer_of(mechanism: Mechanism, request: Request, n: int, like: Commonness | 
     guarantee = mechanism.guarantee(request.between, n=n)
     require_kind(guarantee, request.accept)
     if request.budget is not None:
-        feasible(guarantee, request.budget, f"{request.budget} with {mechanism.name} {mechanism.parameters()}")
+        require_budget(guarantee, request.budget, f"{request.budget} with {mechanism.name} {mechanism.parameters()}")
     forecast = mechanism.forecast(n, like)
     if "poor-utility" not in request.accept:
         require_utility(forecast, mechanism, size=contents.size)

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from discreet._core.boundary import sealed
 from discreet._core.errors import DataError, FileProblem, ParameterError
 from discreet._core.files import require_settled
 from discreet._core.reading import file_sha256
@@ -17,6 +18,7 @@ from discreet.releases.table import as_polars, told
 from discreet.releases.writing import CERTIFICATE_KEY, IDENTITY_KEY, certificate_path
 
 
+@sealed
 def read(release: Any, certificate: Certificate | str | os.PathLike[str] | None = None) -> Release:
     """Read a released table and its certificate as one object, once they are known to belong together.
 

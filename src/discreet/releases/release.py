@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+from discreet._core.boundary import sealed
 from discreet._core.errors import FileProblem, MissingExtra, ParameterError, ReleaseTakenForSample
 from discreet._core.files import new_folder, recover, together
 from discreet._core.reading import file_sha256
@@ -101,6 +102,7 @@ _ANALYSIS = "discreet.inference"  # which stands above this package: loaded by n
 _SEVERAL = "discreet.inference.several_tables"
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Release:
     """Public tables, one or several, what was promised about them, and what follows from them about the population.

@@ -16,9 +16,7 @@ from discreet._core.errors import DataError, FileProblem
 from discreet._core.files import require_settled
 from discreet._core.lazy import nw, pl
 from discreet._core.random import seeded
-from discreet.domain import Domain
-from discreet.domain.column import Column
-from discreet.domain.labels import unescaped_frame
+from discreet.domain import Column, Domain, unescaped_frame
 from discreet.releases.certificate import Certificate
 from discreet.releases.content import certified_contents, certified_mechanism, no_rows
 from discreet.releases.manifest import scanned_parts

@@ -15,16 +15,15 @@ from types import FrameType
 from typing import Any
 
 from discreet._core import formats
-from discreet._core.boundary import quietly
+from discreet._core.boundary import quietly, sealed
 from discreet._core.checks import real
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError, Refused
 from discreet._core.files import require_settled
 from discreet._core.lazy import pl
 from discreet._core.reading import file_sha256
 from discreet._core.text import as_written
-from discreet.confidential.source import open_source
-from discreet.mechanisms import Contents, Mechanism
-from discreet.mechanisms.base import public_inputs
+from discreet.confidential import open_source
+from discreet.mechanisms import Contents, Mechanism, public_inputs
 from discreet.privacy import Guarantee
 from discreet.releases import certificate_v1
 from discreet.releases.certificate import Certificate, share
@@ -81,6 +80,7 @@ def _can_stop() -> bool:
     return here and hasattr(signal, "setitimer") and signal.getitimer(signal.ITIMER_REAL)[0] == 0.0
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
     """One claim of a certificate beside what was recomputed.
@@ -105,6 +105,7 @@ class Check:
     erratum: str | None = None
 
 
+@sealed
 def verify(
     certificate: Certificate | str | os.PathLike[str],
     *,

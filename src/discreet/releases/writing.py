@@ -14,7 +14,7 @@ from discreet._core.errors import DiscreetError, FileProblem
 from discreet._core.files import check_outputs, check_writable, recover, writing_problem
 from discreet._core.formats import ENDINGS, Format, format_of, with_ending
 from discreet._core.lazy import pl
-from discreet.domain.labels import escaped_frame
+from discreet.domain import escaped_frame
 
 CERTIFICATE_KEY, IDENTITY_KEY, PROMISE_KEY = "discreet.certificate", "discreet.identity", "discreet.promise"
 """What a Parquet or Arrow file of a release says of itself: its certificate, whose release it is, what was promised."""

@@ -1,9 +1,16 @@
 """Showing a release to people: the report, the picture and the demonstration."""
 
-from discreet._core.boundary import seal
-from discreet.report.charts import picture
-from discreet.report.html import Report, write_report
+from typing import TYPE_CHECKING
+
+from discreet._core.lazy import door
+
+if TYPE_CHECKING:
+    from discreet.report.catalogue import as_text, describe, write_description
+    from discreet.report.demonstration import demo
+    from discreet.report.html import Report, write_report
+    from discreet.report.ledger_page import write_ledger_report
+    from discreet.report.released import picture
 
 __all__ = ["picture", "write_report"]
 
-seal(globals(), Report)
+__getattr__, __dir__ = door(__name__)

@@ -10,19 +10,24 @@ from string import Formatter
 from typing import Any
 from urllib.parse import quote
 
+from discreet import wording
 from discreet._core.checks import choice
 from discreet._core.errors import FileProblem, ParameterError
-from discreet._core.files import check_outputs, together
+from discreet._core.files import check_outputs
 from discreet._core.formats import format_of
-from discreet._core.page import OWN, require_own
+from discreet._core.page import OWN, write_own
 from discreet._core.reading import file_sha256
 from discreet._core.text import harmless, sentence
 from discreet._core.version import __version__
-from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, certificate_in
-from discreet.releases.content import no_rows
-from discreet.releases.manifest import MANIFEST
-from discreet.releases.release import taken_for_sample
-from discreet.releases.writing import certificate_path
+from discreet.releases import (
+    FOLDER_CERTIFICATE,
+    MANIFEST,
+    PARTS_CERTIFICATE,
+    certificate_in,
+    certificate_path,
+    no_rows,
+    taken_for_sample,
+)
 from discreet.report.promise import Promise
 from discreet.report.released import declared
 
@@ -68,8 +73,7 @@ def write_description(release: Path_, out: Path_, document: dict[str, Any], *, i
     """Write a description. Raises FileProblem when it cannot be written, or would replace something else."""
     path = Path(out)
     check_outputs([path], (_release(release), *inputs))
-    with together(path, inputs=inputs, check=lambda: require_own(path)) as (file,):
-        file.write(as_text(document).encode())
+    write_own(path, as_text(document), inputs=inputs)
 
 
 def as_text(document: dict[str, Any]) -> str:
@@ -100,9 +104,10 @@ def _filled(form: Any, values: dict[str, Any]) -> Any:
 def _values(path: Path, where: Path, promise: Promise) -> dict[str, Any]:
     """Return what is known of a release: its promise, its files and its columns."""
     certificate, sample, page = promise.certificate, taken_for_sample(promise.certificate), _file(where, path)
-    told = (promise.poor, sample and sentence(f"{sample}."), *promise.caveats, *promise.verbatim)
+    told = (promise.stated.poor, sample and sentence(f"{sample}."), *promise.caveats, *promise.verbatim)
     limits = [harmless(text) for text in told if text]
     values = {"promise": promise, "epsilon": repr(float(promise.epsilon)), "delta": repr(float(promise.delta))}
+    values["kind"] = wording.KINDS[promise.guarantee.kind]
     values |= {"limits": limits, "sentences": " ".join(["", *limits]), "summary": sentence(certificate.summary)}
     values["identity"] = certificate.identity and f"urn:discreet:release:{quote(str(certificate.identity))}"
     names = [MANIFEST] if certificate.in_parts else [Path(str(table.file)).name for table in certificate.tables]

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-import os
+import math
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet._core.errors import FileProblem, ParameterError
-from discreet._core.files import check_outputs, check_writable, together
-from discreet._core.page import rendered, require_own
-from discreet._core.text import about
-from discreet.confidential.custodian import reveal_to_custodian
-from discreet.confidential.public import public_domain
+from discreet import wording
+from discreet._core.boundary import sealed
+from discreet._core.errors import ParameterError
+from discreet._core.files import check_outputs
+from discreet._core.page import FilePath, rendered, require_page, write_own
+from discreet._core.text import about, full_sentence
+from discreet.confidential import public_domain, reveal_to_custodian
 from discreet.domain import Domain
-from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, certificate_in
-from discreet.releases.verification import Check
-from discreet.releases.writing import certificate_path
-from discreet.report.ledger_page import InLedger
-from discreet.report.promise import Curves, Promise, attack, joint, profile_picture, profile_table
+from discreet.releases import (
+    FOLDER_CERTIFICATE,
+    PARTS_CERTIFICATE,
+    Check,
+    certificate_in,
+    certificate_path,
+    utility_facts,
+)
+from discreet.report.ledger_page import place_in_ledger
+from discreet.report.promise import Promise, curves, joint
 from discreet.report.released import MOST_COLUMNS, Estimates, declared, fact, pictures, released_columns
-from discreet.utility import compare
-from discreet.utility.columns import confidential_shares, shown
-from discreet.utility.comparison import disclosure_cells
-from discreet.utility.measures import Measured
-from discreet.wording import RANDOMNESS
+from discreet.utility import Measured, compare, confidential_shares, disclosure_cells, shown
 
 CONFIDENTIAL = "Confidential: contains numbers computed from the private data"
 """The banner of a report that shows the confidential table."""
@@ -44,9 +46,8 @@ _MEANINGS = {
     "pmse": "how well a classifier tells released from confidential records",
 }
 
-Path_ = str | os.PathLike[str]
 
-
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """What :func:`write_report` wrote.
@@ -71,16 +72,17 @@ class Report:
         return all(check.agrees for check in self.checks)
 
 
+@sealed
 def write_report(
-    release: Path_,
-    out: Path_,
+    release: FilePath,
+    out: FilePath,
     *,
-    certificate: Path_ | None = None,
-    also: Sequence[Path_] = (),
-    ledger: Path_ | None = None,
+    certificate: FilePath | None = None,
+    also: Sequence[FilePath] = (),
+    ledger: FilePath | None = None,
     dataset: str | None = None,
     data: Any = None,
-    domain: Domain | Path_ | None = None,
+    domain: Domain | FilePath | None = None,
     measures: str | Sequence[str] = ("w1", "ks", "tv"),
     resamples: int = 100,
     holdout: Any = None,
@@ -133,18 +135,14 @@ def write_report(
     DataError
         When the confidential table does not fit the domain. No message holds a value.
     """
-    path, release = Path(out), Path(release)
+    release = Path(release)
     if release.name in (FOLDER_CERTIFICATE, PARTS_CERTIFICATE):
         release = release.parent
     where = certificate_path(release, certificate)
     if release.is_dir() and certificate is None:
         where = certificate_in(release)
-    if path.suffix.lower() != ".html":
-        raise FileProblem(out, "the format is not known by this ending", "end the name in .html")
     inputs = (release, where, *also, ledger, data, domain, holdout)
-    check_outputs([path], inputs)
-    check_writable(path)
-    require_own(path)
+    path = require_page(out, inputs)
     if domain is not None and data is None:
         raise ParameterError("a domain is only needed with the confidential table. Give data as well")
     if data is None and not (holdout is None and sensitive is None and known is None):
@@ -156,13 +154,12 @@ def write_report(
     check_outputs([path], files)
     page = _public(promise, others, release, files, where)
     if ledger is not None:
-        page["ledger"] = InLedger.read(ledger, dataset, certificate=where, stamp=promise.certificate.facts.ledger)
+        page["ledger"] = place_in_ledger(ledger, dataset, certificate=where, stamp=promise.certificate.facts.ledger)
     if data is not None:
         attacked = {"holdout": holdout, "sensitive": sensitive, "known": known}
         page |= _confidential(page, data, files[0], domain, measures=measures, resamples=resamples, **attacked)
     text = rendered("discreet.report", "report.html", page, script="script.js")
-    with together(path, inputs=inputs, private=data is not None, check=lambda: require_own(path)) as (file,):
-        file.write(text.encode())
+    write_own(path, text, inputs=inputs, private=data is not None)
     checks = tuple(check for one in (promise, *others) for check in one.checks)
     return Report(path=path, confidential=data is not None, checks=checks)
 
@@ -176,7 +173,8 @@ def _public(
     counts = facts.size is None
     rows, columns = released_columns(files, stated, counts=counts)
     together = joint((promise, *others))
-    curves = Curves.of(promise, together)
+    # from where on delta is 0; so large an epsilon that says nothing is left out
+    pure = min(guarantee.profile.pure, math.inf if promise.delta else promise.epsilon)
     names = [shlex.quote(path.name) for path in (where, release)]
     several = promise.certificate.several
     return {
@@ -191,11 +189,15 @@ def _public(
         "group": group,
         "added": promise.guarantee.relation.name == "add-remove",
         "unit": None if facts.unit is None else facts.unit.column,
-        "randomness": RANDOMNESS.get(facts.randomness, facts.randomness),
+        "randomness": wording.RANDOMNESS.get(facts.randomness, facts.randomness),
         "made": f"{facts.created}, with {facts.library.name} {facts.library.version}",
-        "attack": attack(curves),
-        "profile": profile_picture(promise, curves),
-        "profile_table": profile_table(promise, together),
+        **curves(promise, together),
+        "kind": wording.KINDS[guarantee.kind],
+        "tightness": wording.tightness(guarantee),
+        "likelier": math.exp(min(promise.epsilon, 700.0)),
+        "exception": wording.exception(promise.delta, n),
+        "assumptions": [full_sentence(str(assumption)) for assumption in guarantee.assumptions],
+        "pure": pure if pure <= 100 else None,
         "together": together,
         "ledger": None,
         "domain": stated,
@@ -208,9 +210,9 @@ def _public(
         "parameters": {key: fact(value) for key, value in promise.mechanism.parameters().items()},
         "protected": ", ".join(protected),
         "as_held": ", ".join(name for name in stated.names if protected and name not in protected),
-        "share": promise.forecast,
+        "share": utility_facts(promise.mechanism, n)["share_in_words"],
         "outcome": promise.certificate.outcome,
-        "poor": promise.poor,
+        "poor": promise.stated.poor,
         "command": f"discreet verify {names[1]}" if several else f"discreet verify {names[0]} --data {names[1]}",
         "confidential": None,
         "compared": None,
@@ -218,7 +220,7 @@ def _public(
 
 
 def _confidential(
-    page: dict[str, Any], data: Any, release: Path, domain: Domain | Path_ | None, **asked: Any
+    page: dict[str, Any], data: Any, release: Path, domain: Domain | FilePath | None, **asked: Any
 ) -> dict[str, Any]:
     """Return what the page shows of the confidential table, and the marks that go with it."""
     used = page["domain"] if domain is None else public_domain(domain, data=data)

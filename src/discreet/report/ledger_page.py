@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from discreet._core.errors import FileProblem
-from discreet._core.files import check_outputs, check_writable, together
-from discreet._core.page import rendered, require_own
+from discreet._core.charts import Chart, Points, spending_chart
+from discreet._core.page import FilePath, rendered, require_page, write_own
 from discreet._core.text import about, as_written, counted, rounded_down, rounded_up
-from discreet.ledger import Ledger
-from discreet.ledger.export import Entry, entries
-from discreet.ledger.status import power
-from discreet.report.charts import Chart, Points, spending_chart
+from discreet.ledger import Entry, Ledger, entries, power
 
 MOST_ENTRIES = 500
 """Rows of a table of entries."""
@@ -25,68 +19,57 @@ MOST_ENTRIES = 500
 _FALSE_ALARMS = (0.01, 0.05)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spending:
-    """What is spent, rounded up, and left, rounded down, of a ledger's budget, and what that means: texts."""
+def spending_texts(status: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is spent and left of a budget, and what that means, for a status of ``LedgerStatus.to_dict``."""
 
-    budget: Mapping[str, str]
-    spent: Mapping[str, str]
-    left: Mapping[str, str]
-    attack: Sequence[Mapping[str, str]]
-    loss: str
-    further: str
+    def pair(name: str, write: Callable[[float], str]) -> dict[str, str]:
+        return {key: write(status[name][key]) for key in ("epsilon", "delta")}
 
-    @classmethod
-    def of(cls, status: Mapping[str, Any]) -> Spending:
-        """Read it from a status, as ``LedgerStatus.to_dict`` gives it."""
-        left, sums = _pair(status["left"], lambda value: rounded_down(value, 6)), status["currency"] == "sums"
+    def detected(alarms: float, name: str) -> str:
+        return f"{rounded_up(min(100.0, 100.0 * power(alarms, **status[name])))} %"
+
+    left, sums = pair("left", lambda value: rounded_down(value, 6)), status["currency"] == "sums"
+    further = "All further releases together may be worth epsilon {epsilon} at delta {delta}."
+    if sums:
         further = "A further release may ask for epsilon {epsilon} and delta {delta}."
-        worth = "All further releases together may be worth epsilon {epsilon} at delta {delta}."
-        return cls(
-            budget=_pair(status["budget"], as_written),
-            spent=_pair(status["spent"], lambda value: rounded_up(value, 6)),
-            left=left,
-            attack=[_rate(alarms, status) for alarms in _FALSE_ALARMS],
-            loss="epsilon" if sums else "rho",
-            further=(further if sums else worth).format(**left),
-        )
-
-
-def _pair(values: Mapping[str, float], write: Any) -> dict[str, str]:
-    return {key: write(values[key]) for key in ("epsilon", "delta")}
-
-
-def _rate(alarms: float, status: Mapping[str, Any]) -> dict[str, str]:
-    """Return what the best attacker reaches at one rate of false alarms, now and at the end."""
-
-    def detected(pair: Mapping[str, float]) -> str:
-        return f"{rounded_up(min(100.0, 100.0 * power(alarms, **pair)))} %"
-
     return {
-        "alarms": f"{about(100 * alarms)} %",
-        "now": detected(status["spent"]),
-        "whole": detected(status["budget"]),
+        "budget": pair("budget", as_written),
+        "spent": pair("spent", lambda value: rounded_up(value, 6)),
+        "left": left,
+        "attack": [
+            {
+                "alarms": f"{about(100 * alarms)} %",
+                "now": detected(alarms, "spent"),
+                "whole": detected(alarms, "budget"),
+            }
+            for alarms in _FALSE_ALARMS
+        ],
+        "loss": "epsilon" if sums else "rho",
+        "further": further.format(**left),
     }
 
 
-def entry_rows(held: Sequence[Entry]) -> list[dict[str, Any]]:
+def entry_rows(entries: Sequence[Entry]) -> list[dict[str, Any]]:
     """Return the newest entries as texts, the newest first; costs are rounded up."""
-    return [_row(entry, number) for number, entry in list(enumerate(held, start=1))[: -MOST_ENTRIES - 1 : -1]]
-
-
-def _row(entry: Entry, number: int) -> dict[str, Any]:
-    return {
-        "number": number,
-        "name": entry.name,
-        "when": (entry.committed or entry.reserved or "").replace("T", " ").removesuffix("+00:00"),
-        "what": _what(entry),
-        "mechanism": entry.mechanism or "-",
-        "state": entry.state,
-        "lost": entry.fate == "LOST",
-        "loss": "0" if entry.state == "VOID" else rounded_up(float(Fraction(entry.cost["loss"])), 6),
-        "delta": "0" if entry.state == "VOID" else rounded_up(float(Fraction(entry.cost["delta"])), 6),
-        "files": entry.names or ("-",),
-    }
+    rows = []
+    for number, entry in list(enumerate(entries, start=1))[: -MOST_ENTRIES - 1 : -1]:
+        costs = {"loss": "0", "delta": "0"}
+        if entry.state != "VOID":
+            costs = {key: rounded_up(float(Fraction(entry.cost[key])), 6) for key in costs}
+        rows.append(
+            {
+                "number": number,
+                "name": entry.name,
+                "when": (entry.committed or entry.reserved or "").replace("T", " ").removesuffix("+00:00"),
+                "what": _what(entry),
+                "mechanism": entry.mechanism or "-",
+                "state": entry.state,
+                "lost": entry.fate == "LOST",
+                **costs,
+                "files": entry.names or ("-",),
+            }
+        )
+    return rows
 
 
 def _what(entry: Entry) -> str:
@@ -98,37 +81,25 @@ def _what(entry: Entry) -> str:
     return entry.what if entry.continues is None else f"{entry.what}, goes on with {entry.continues}, which paid"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InLedger:
-    """Where a release stands in the ledger of its data set.
+def place_in_ledger(path: FilePath, dataset: str | None, *, certificate: Path, stamp: Any) -> dict[str, Any]:
+    """Return where a release stands in the ledger of its data set, by default the one that the certificate names.
 
     ``entry`` is None where the certificate names none; ``others`` were released or may have been.
     """
-
-    dataset: str
-    entry: str | None
-    spending: Spending
-    others: Sequence[Mapping[str, Any]]
-    left_out: int
-    problems: Sequence[str]
-
-    @classmethod
-    def read(cls, place: str | os.PathLike[str], dataset: str | None, *, certificate: Path, stamp: Any) -> InLedger:
-        """Look a release up in a ledger, by the data set of the certificate by default."""
-        own = getattr(stamp, "entry", None)
-        with Ledger(place, dataset or getattr(stamp, "dataset", None)) as ledger:
-            problems = ledger.verify([certificate])
-            status, held = ledger.status().to_dict(), entries(ledger.log())
-        others = [entry for entry in held if entry.state != "VOID" and entry.name != own]
-        rows = entry_rows(others)
-        return cls(
-            dataset=status["dataset"],
-            entry=own,
-            spending=Spending.of(status),
-            others=rows,
-            left_out=len(others) - len(rows),
-            problems=problems,
-        )
+    own = getattr(stamp, "entry", None)
+    with Ledger(path, dataset or getattr(stamp, "dataset", None)) as ledger:
+        problems = ledger.verify([certificate])
+        status, held = ledger.status().to_dict(), entries(ledger.log())
+    others = [entry for entry in held if entry.state != "VOID" and entry.name != own]
+    rows = entry_rows(others)
+    return {
+        "dataset": status["dataset"],
+        "entry": own,
+        "spending": spending_texts(status),
+        "others": rows,
+        "left_out": len(others) - len(rows),
+        "problems": problems,
+    }
 
 
 # A ledger as one HTML page: what is spent and left, what that means, and every entry.
@@ -142,33 +113,23 @@ _STATES = {
     "VOID": "given up before the table was opened: costs nothing",
 }
 
-Path_ = str | os.PathLike[str]
-
 
 def write_ledger_report(
-    place: Path_, out: Path_, *, dataset: str | None = None, certificates: Sequence[Path_] = ()
+    place: FilePath, out: FilePath, *, dataset: str | None = None, certificates: Sequence[FilePath] = ()
 ) -> list[str]:
     """Write what a ledger says as one HTML file that needs no network: as public as the certificates are.
 
     Returns what is wrong with the ledger. Only with ``certificates`` is it seen that it was rolled back.
     """
-    path, inputs = Path(out), (place, *certificates)
-    if path.suffix.lower() != ".html":
-        raise FileProblem(out, "the format is not known by this ending", "end the name in .html")
-    check_outputs([path], inputs)
-    check_writable(path)
-    require_own(path)
+    path = require_page(out, inputs := (place, *certificates))
     with Ledger(place, dataset) as ledger:
         problems = ledger.verify(certificates)
-        text = page(ledger.status().to_dict(), ledger.log(), problems, checked=len(certificates), place=_named(place))
-    with together(path, inputs=inputs, check=lambda: require_own(path)) as (file,):
-        file.write(text.encode())
+        status, checked = ledger.status().to_dict(), len(certificates)
+        # as the page's commands name it: no folder, and no address of a database
+        name = "ADDRESS" if "://" in str(place) else shlex.quote(Path(place).name)
+        text = page(status, ledger.log(), problems, checked=checked, place=name)
+    write_own(path, text, inputs=inputs)
     return problems
-
-
-def _named(place: Path_) -> str:
-    """Return a ledger as the page's commands name it: no folder, and no address of a database."""
-    return "ADDRESS" if "://" in str(place) else shlex.quote(Path(place).name)
 
 
 def page(
@@ -182,7 +143,7 @@ def page(
     """Return the page as text, for a status from ``LedgerStatus.to_dict`` and events from :meth:`Ledger.log`."""
     held = entries(events)
     limit = {key: Fraction(value) for key, value in events[0]["facts"]["limit"].items()}
-    covers, spending = status["covers"], Spending.of(status)
+    covers, spending = status["covers"], spending_texts(status)
     return rendered(
         "discreet.report",
         "ledger.html",
@@ -190,7 +151,7 @@ def page(
             "title": f"Ledger of {status['dataset']}",
             "status": status,
             "spending": spending,
-            "bars": list(_bars(events[-1]["spent"], limit, spending.loss)),
+            "bars": list(_bars(events[-1]["spent"], limit, spending["loss"])),
             "states": [(state, status["counts"].get(state, 0), words) for state, words in _STATES.items()],
             "waiting": sum(status["counts"].get(state, 0) for state in ("RESERVED", "OPENED")),
             "entries": entry_rows(held),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,19 +11,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.boundary import sealed
+from discreet._core.charts import Chart, band_chart, column_chart, forest_chart, release_figure
 from discreet._core.errors import DiscreetError, FileProblem
 from discreet._core.lazy import pl
-from discreet._core.text import about, as_written, percent_as_written
-from discreet.confidential.source import Source, open_source
-from discreet.domain import Domain
-from discreet.domain.temporal import moment_text
-from discreet.inference import posterior
-from discreet.inference.population import Posterior
-from discreet.inference.summary import Estimate, bounded, jumps, points
-from discreet.mechanisms.likelihood import no_posterior
-from discreet.report.charts import Chart, band_chart, column_chart, forest_chart
+from discreet._core.text import about, as_written, counted, full_sentence, percent_as_written, rounded_up
+from discreet.confidential import Source, open_source
+from discreet.domain import Domain, moment_text
+from discreet.inference import Estimate, Posterior, bounded, jumps, points, posterior
+from discreet.mechanisms import no_posterior
+from discreet.privacy import TradeOff
+from discreet.releases import Certificate, guarantee_of
 from discreet.report.promise import Promise
-from discreet.utility.columns import Bins, Shares, bins_of
+from discreet.utility import Bins, Shares, bins_of
 
 MOST_COLUMNS = 40
 """Columns that a report draws."""
@@ -39,16 +40,18 @@ class ReleasedColumn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnPicture:
-    """One column as the page shows it: a picture where it is ordered, else rows with bars.
+class Picture:
+    """A column as the page shows it: a chart, where there is one, and rows of texts.
 
-    ``rows``: the bin, its share as text and as a length up to 100, and both for confidential records that are shown.
+    ``kind``: of the column.
+    ``groups``: pictures of its mean by other columns, named as they are.
     """
 
     name: str
-    kind: str
     chart: Chart | None
-    rows: tuple[tuple[str, str, float, str | None, float], ...]
+    rows: Sequence[tuple[Any, ...]]
+    kind: str = ""
+    groups: tuple[Picture, ...] = ()
 
 
 def released_columns(
@@ -91,43 +94,26 @@ def _counted(sources: Sequence[Source], name: str, domain: Domain, *, counts: bo
     return ReleasedColumn(bins=bins, shares=bins.shares(values, weights))
 
 
-def pictures(
-    columns: Mapping[str, ReleasedColumn], confidential: Mapping[str, Shares] | None = None
-) -> list[ColumnPicture]:
-    """Draw columns, beside the confidential ones where they are given."""
-    return [
-        _picture(name, column, None if confidential is None else confidential[name]) for name, column in columns.items()
-    ]
+def pictures(columns: Mapping[str, ReleasedColumn], confidential: Mapping[str, Shares] | None = None) -> list[Picture]:
+    """Draw columns, beside the confidential ones where they are given.
 
-
-def _picture(name: str, column: ReleasedColumn, other: Shares | None) -> ColumnPicture:
-    bins, shares = column.bins, column.shares
-    drawn = bool(bins.cuts is not None and bins.names)
-    sides = [shares] if other is None else [shares, other]
-    parts = [np.array([*side.bins, side.beyond, side.nulls]) for side in sides]
-    top = max(1e-9, *(float(part.max()) for part in parts))
-    names = (*bins.names, "all other values", "no value (null)")
-    rows = []
-    for i, label in enumerate(names):
-        if i >= len(bins.names) and not any(part[i] > 0 for part in parts):
-            continue
-        mine = float(parts[0][i])
-        yours = None if other is None else float(parts[1][i])
-        rows.append(
-            (
-                label,
-                _share(mine),
-                round(100.0 * mine / top, 2),
-                None if yours is None else _share(yours),
-                0.0 if yours is None else round(100.0 * yours / top, 2),
-            )
-        )
-    chart = column_chart(name, bins, shares, other) if drawn else None
-    return ColumnPicture(name=name, kind=bins.column.kind.replace("_", " "), chart=chart, rows=tuple(rows))
-
-
-def _share(share: float) -> str:
-    return f"{about(100.0 * share, 4)} %"
+    A row holds the bin and, of each side, the share as text and as a length up to 100.
+    """
+    drawn = []
+    for name, column in columns.items():
+        bins, chart = column.bins, None
+        sides = [column.shares, *([] if confidential is None else [confidential[name]])]
+        if bins.cuts is not None and bins.names:
+            chart = column_chart(name, bins.starts, *[side.bins for side in sides], points=bins.points)
+        parts = np.array([[*side.bins, side.beyond, side.nulls] for side in sides])
+        longest, rows = max(1e-9, float(parts.max())), []
+        for i, label in enumerate((*bins.names, "all other values", "no value (null)")):
+            shares = parts[:, i].tolist()
+            if i < len(bins.names) or max(shares) > 0:
+                texts = [(f"{about(100.0 * share, 4)} %", round(100.0 * share / longest, 2)) for share in shares]
+                rows.append((label, texts))
+        drawn.append(Picture(name=name, kind=bins.column.kind.replace("_", " "), chart=chart, rows=rows))
+    return drawn
 
 
 def declared(domain: Domain) -> list[tuple[str, str, str, str]]:
@@ -153,6 +139,47 @@ def fact(value: Any) -> str:
     return str(value)
 
 
+@sealed
+def picture(released: Any, certificate: Certificate, out: str | os.PathLike[str], *, confidential: Any = None) -> Path:
+    """Draw the released values of the first column beside the trade-off of the best attacker, as PNG, SVG or PDF.
+
+    Parameters
+    ----------
+    released : polars.DataFrame
+        The released records.
+    certificate : Certificate
+        Of the release.
+    out : path
+        File to write.
+    confidential : polars.DataFrame, optional
+        When given, its values are drawn too, and the picture is marked confidential.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    FileProblem
+        When the file cannot be written, or exists and was not written by this package.
+    ParameterError
+        When matplotlib is not installed.
+    """
+    facts = certificate.facts
+    name = Domain.from_dict(facts.domain).names[0]
+    return release_figure(
+        out,
+        title=f"{counted(facts.size or 0, 'synthetic record')} from {facts.records:,}: "
+        f"epsilon {rounded_up(certificate.epsilon, 6)}, delta {rounded_up(certificate.delta)} "
+        f"({facts.mechanism.name})",
+        column=name,
+        released=released[name].drop_nulls().to_numpy(),
+        confidential=None if confidential is None else confidential[name].drop_nulls().to_numpy(),
+        power=TradeOff.from_profile(guarantee_of(certificate).profile).power,
+    )
+
+
 # What a release tells of the population, in pictures with intervals: from the release and its certificate alone.
 
 LEVEL = 0.95
@@ -161,33 +188,12 @@ _MOST_CELLS = 1_000  # a posterior of more takes seconds
 _ASKED = ("mean", "q25", "q50", "q75")
 _MOST_GROUPS, _MOST_WAYS = 12, 3
 
-_Rows = tuple[tuple[str, str, str, str], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupsPicture:
-    """The mean of an ordered column in each group, as the page shows it, with its interval."""
-
-    by: str
-    chart: Chart
-    rows: _Rows
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EstimatePicture:
-    """One ordered column of the population: its distribution function, some numbers, and its mean by group."""
-
-    name: str
-    chart: Chart
-    rows: _Rows
-    groups: tuple[GroupsPicture, ...]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimates:
     """What a report says of the population: pictures, what their intervals assume, or why there are none."""
 
-    pictures: tuple[EstimatePicture, ...] = ()
+    pictures: tuple[Picture, ...] = ()
     notes: tuple[str, ...] = ()
     without: str = ""
 
@@ -197,15 +203,15 @@ class Estimates:
         if why := _without(promise):
             return cls(without=why)
         try:
-            found = posterior(release, promise.certificate, draws=_DRAWS)
+            population = posterior(release, promise.certificate, draws=_DRAWS)
         except DiscreetError:  # the release does not fit what a posterior needs: the page says so elsewhere
             return cls(without="The release could not be read for them.")
-        names = [name for name in found.domain.names if _ordered(found, name)][:MOST_COLUMNS]
+        names = [name for name, column in population.domain.columns.items() if column.on_a_line][:MOST_COLUMNS]
         if not names:
             return cls(without="No column has an order; discreet estimate gives the shares of categories.")
-        told = [_told(found, name) for name in names]
-        notes = dict.fromkeys(note for _, notes in told for note in notes)
-        return cls(pictures=tuple(picture for picture, _ in told), notes=tuple(notes))
+        drawn = [_estimate(population, name) for name in names]
+        notes = dict.fromkeys(note for _, notes in drawn for note in notes)
+        return cls(pictures=tuple(picture for picture, _ in drawn), notes=tuple(notes))
 
 
 def _without(promise: Promise) -> str:
@@ -216,61 +222,49 @@ def _without(promise: Promise) -> str:
         return "Numbers from several tables are combined: see discreet estimate."
     mechanism = promise.mechanism
     if why := no_posterior(mechanism, promise.certificate.facts.records):
-        return f"{why[0].upper()}{why[1:]}."
+        return full_sentence(why)
     if (mechanism.domain.size or 0) > _MOST_CELLS:
         return f"They take longer than a report where there are more than {_MOST_CELLS:,} cells: see discreet estimate."
     return ""
 
 
-def _ordered(found: Posterior, name: str) -> bool:
-    return found.domain.columns[name].on_a_line
-
-
-def _groups(found: Posterior) -> list[str]:
-    """Return columns of few categories or truth values."""
-    few = [name for name, column in found.domain.columns.items() if 1 < (column.size or 0) <= _MOST_GROUPS]
-    return [name for name in few if not _ordered(found, name)][:_MOST_WAYS]
-
-
-def _told(found: Posterior, name: str) -> tuple[EstimatePicture, list[str]]:
-    column = found.domain.columns[name]
-    at = points(found, name)
-    band = found.cdf(at, column=name, level=LEVEL)
+def _estimate(population: Posterior, name: str) -> tuple[Picture, list[str]]:
+    """Return the distribution function of an ordered column, some numbers, its mean by group, and notes on them."""
+    columns = population.domain.columns
+    column, at = columns[name], points(population, name)
+    curves = np.array(population.cdf(at, column=name, level=LEVEL)[1:])
     logarithmic = column.logarithmic and at[0] > 0.0
     level = percent_as_written(LEVEL)
 
     def text(value: float) -> str:
         return moment_text(column.kind, value, sep=" ") if column.kind in ("date", "datetime") else about(value, 6)
 
-    def place(value: float) -> str:
-        return text(10.0**value if logarithmic else value)
+    def numbers(row: Estimate) -> list[str]:
+        return [text(value) if np.isfinite(value) else "-" for value in _ends(row)]
 
-    where, curves = np.log10(at) if logarithmic else at, np.array(band[1:])
-    if jumps(found, name):  # flat up to the next value
-        where, curves = np.repeat(where, 2)[1:], np.repeat(curves, 2, axis=1)[:, :-1]
-    summary = found.summary(_ASKED, column=name, level=LEVEL)
-    by_group = [found.summary(["mean"], column=name, by=by, level=LEVEL) for by in _groups(found)]
-    picture = EstimatePicture(
+    places = np.log10(at) if logarithmic else at
+    if jumps(population, name):  # flat up to the next value
+        places, curves = np.repeat(places, 2)[1:], np.repeat(curves, 2, axis=1)[:, :-1]
+    summary = population.summary(_ASKED, column=name, level=LEVEL)
+    few = [other for other, of in columns.items() if 1 < (of.size or 0) <= _MOST_GROUPS and not of.on_a_line]
+    groups, notes = [], list(summary.notes)
+    for by in few[:_MOST_WAYS]:
+        means = population.summary(["mean"], column=name, by=by, level=LEVEL)
+        notes += [note for note in means.notes if note not in bounded(means.rows)]  # said of all before
+        rows = [(str(row.group), *_ends(row)) for row in means.rows if np.isfinite(_ends(row)).all()]
+        if rows:
+            chart = forest_chart(f"Mean of {name} by {by} in the population", rows, text=text, level=level)
+            texts = [(str(row.group), *numbers(row)) for row in means.rows]
+            groups.append(Picture(name=by, chart=chart, rows=texts))
+    picture = Picture(
         name=name,
-        chart=band_chart(name, where, curves, text=place, level=level),
-        rows=tuple((row.name, *_numbers(row, text)) for row in summary.rows),
-        groups=tuple(
-            GroupsPicture(
-                by=str(one.by),
-                chart=forest_chart(f"Mean of {name} by {one.by} in the population", rows, text=text, level=level),
-                rows=tuple((str(row.group), *_numbers(row, text)) for row in one.rows),
-            )
-            for one in by_group
-            if (rows := [(str(row.group), *each) for row in one.rows if np.isfinite(each := _ends(row)).all()])
+        chart=band_chart(
+            name, places, curves, text=lambda place: text(10.0**place if logarithmic else place), level=level
         ),
+        rows=[(row.name, *numbers(row)) for row in summary.rows],
+        groups=tuple(groups),
     )
-    of_groups = [note for one in by_group for note in one.notes if note not in bounded(one.rows)]  # said of all before
-    return picture, [*summary.notes, *of_groups]
-
-
-def _numbers(row: Estimate, text: Callable[[float], str]) -> tuple[str, str, str]:
-    mean, lower, upper = (text(each) if np.isfinite(each) else "-" for each in _ends(row))
-    return mean, lower, upper
+    return picture, notes
 
 
 def _ends(row: Estimate) -> tuple[float, float, float]:

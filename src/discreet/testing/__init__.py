@@ -4,16 +4,21 @@ For this library's own tests and for anybody who writes a mechanism: give its cl
 enumerate its law on every pair of neighbouring tables of a small universe, and compare with what it promises.
 """
 
-from discreet.testing.contract import (
-    brute_force_profile,
-    check_guarantee,
-    check_kernel_follows_law,
-    check_law_sums_to_one,
-    check_mechanism,
-    check_twin_is_caught,
-)
-from discreet.testing.enumeration import enumerate_law, hockey_stick, neighbouring_pairs
-from discreet.testing.statistics import assert_law
+from typing import TYPE_CHECKING
+
+from discreet._core.lazy import door
+
+if TYPE_CHECKING:
+    from discreet.testing.contract import (
+        brute_force_profile,
+        check_guarantee,
+        check_kernel_follows_law,
+        check_law_sums_to_one,
+        check_mechanism,
+        check_twin_is_caught,
+    )
+    from discreet.testing.enumeration import enumerate_law, hockey_stick, neighbouring_pairs, outcome_of
+    from discreet.testing.statistics import assert_law
 
 __all__ = [
     "assert_law",
@@ -27,3 +32,5 @@ __all__ = [
     "hockey_stick",
     "neighbouring_pairs",
 ]
+
+__getattr__, __dir__ = door(__name__)

@@ -19,12 +19,11 @@ from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.domain import Counts, Records
 from discreet.mechanisms import Mechanism
-from discreet.privacy import Profile, Relation
-from discreet.privacy.profile import keeps_shape
+from discreet.privacy import Profile, Relation, keeps_shape
 from discreet.testing.behaviour import (
     check_declared,
     check_estimates,
-    check_predictive,
+    check_forecast,
     check_published_alike,
     check_share,
     check_state,
@@ -41,7 +40,7 @@ CHECKS: tuple[Callable[[type[Mechanism]], None], ...] = (
     check_parameters,
     check_calibrated,
     check_share,
-    check_predictive,
+    check_forecast,
     check_estimates,
     check_published_alike,
     check_state,

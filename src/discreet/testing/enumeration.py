@@ -21,9 +21,7 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
 from discreet.domain import Counts, Records
-from discreet.mechanisms import Mechanism
-from discreet.mechanisms.base import MOST_LISTED
-from discreet.mechanisms.drawn import DrawnMechanism
+from discreet.mechanisms import MOST_LISTED, DrawnMechanism, Mechanism
 
 # Small universes: every table of ``n`` records on ``k`` cells, and every pair of neighbours among them.
 

@@ -13,11 +13,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from discreet._core.errors import DiscreetError, Infeasible
 from discreet.domain import Domain, Integer
-from discreet.mechanisms import Mechanism
-from discreet.mechanisms.noise import LAWS
-from discreet.mechanisms.projections import PROJECTIONS
-from discreet.privacy import Budget, Relation
-from discreet.privacy.guarantee import RelationName
+from discreet.mechanisms import LAWS, PROJECTIONS, Mechanism
+from discreet.privacy import Budget, Relation, RelationName
 
 RECORDS, SIZE = 24, 4
 BUDGET = Budget(epsilon=0.3, delta=0.01)

@@ -1,13 +1,19 @@
 """Utility of a release against the confidential table; what is computed from confidential data stays confidential."""
 
-from discreet._core.boundary import seal
-from discreet.utility.columns import ColumnComparison
-from discreet.utility.comparison import Comparison, compare
-from discreet.utility.densities import hellinger, kde_l2
-from discreet.utility.distances import ks_distance, total_variation, wasserstein_1d
-from discreet.utility.joint import pmse
-from discreet.utility.measures import Measured
-from discreet.utility.transport import Sliced, sliced_wasserstein, transport_distance
+from typing import TYPE_CHECKING
+
+from discreet._core.lazy import door
+
+if TYPE_CHECKING:
+    from discreet.utility.columns import Bins, ColumnComparison, Shares, bins_of, confidential_shares, shown
+    from discreet.utility.comparison import Comparison, compare, disclosure_cells
+    from discreet.utility.densities import hellinger, kde_l2
+    from discreet.utility.disclosure import Disclosure, disclosures, mean_attacks
+    from discreet.utility.distances import ks_distance, total_variation, wasserstein_1d
+    from discreet.utility.joint import pmse
+    from discreet.utility.measures import Measured
+    from discreet.utility.rows import DistinctRows, tables
+    from discreet.utility.transport import Sliced, sliced_wasserstein, transport_distance
 
 __all__ = [
     "compare",
@@ -21,4 +27,4 @@ __all__ = [
     "wasserstein_1d",
 ]
 
-seal(globals(), ColumnComparison, Comparison, Measured, Sliced)
+__getattr__, __dir__ = door(__name__)

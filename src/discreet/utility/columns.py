@@ -12,13 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.boundary import sealed
 from discreet._core.lazy import pl
-from discreet.confidential import Confidential
-from discreet.confidential.opening import open_confidential
-from discreet.confidential.values import column_values
-from discreet.domain import Domain
-from discreet.domain.column import Column, missing_in
-from discreet.domain.temporal import moment_text
+from discreet.confidential import Confidential, column_values, open_confidential
+from discreet.domain import Column, Domain, missing_in, moment_text
 from discreet.utility.distances import ks_distance, summary, total_variation, wasserstein_1d
 from discreet.utility.rows import problems_of
 
@@ -26,6 +23,7 @@ IN_RELEASE = "in the release: "
 """How a message about the released table begins."""
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnComparison:
     """One column of the confidential table against the same column of the release. Confidential.

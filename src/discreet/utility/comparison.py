@@ -12,18 +12,14 @@ from typing import Any
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
+from discreet._core.boundary import sealed
 from discreet._core.errors import DataError, ParameterError
 from discreet._core.random import public, secure
 from discreet._core.text import aligned, counted
-from discreet.confidential import Confidential
-from discreet.confidential.opening import open_confidential
-from discreet.confidential.values import row_values
-from discreet.domain import Domain, Records
-from discreet.domain.domain import require_domain
-from discreet.domain.temporal import moment_text
-from discreet.evolution import API
-from discreet.evolution.measured import closeness
-from discreet.mechanisms.populations import embedded, settled_api
+from discreet.confidential import Confidential, open_confidential, row_values
+from discreet.domain import Domain, Records, moment_text, require_domain
+from discreet.evolution import API, closeness
+from discreet.mechanisms import embedded, settled_api
 from discreet.utility.columns import IN_RELEASE, ColumnComparison, compare_column
 from discreet.utility.disclosure import AttackRate, Disclosure, disclosures
 from discreet.utility.measures import Measured, compute_measures, parse_measures
@@ -82,6 +78,7 @@ BANNER = "CONFIDENTIAL: computed from the private data"
 _MOST_SHARES = 10
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """A confidential table against a release. Confidential.
@@ -138,6 +135,7 @@ class Comparison:
         return "\n".join(lines)
 
 
+@sealed
 def compare(
     data: Any,
     release: Any,

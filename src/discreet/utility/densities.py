@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import real
 from discreet._core.errors import ParameterError
 from discreet.utility.distances import require_weights, sorted_sample, summary
@@ -18,6 +19,7 @@ _FINEST = 500
 _MOST_BINS = 2**21
 
 
+@sealed
 def hellinger(
     x: npt.ArrayLike,
     y: npt.ArrayLike,
@@ -66,6 +68,7 @@ def bandwidth(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> fl
     return float(count**-0.2 * std * np.sqrt(count / (count - 1.0))) if count > 1 else 0.0
 
 
+@sealed
 def kde_l2(
     x: npt.ArrayLike,
     y: npt.ArrayLike,

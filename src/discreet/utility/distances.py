@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats, Indices, Integers
+from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError
 
 QUANTILES = (1, 5, 25, 50, 75, 95, 99)
@@ -31,6 +32,7 @@ _LARGEST = 2**62
 _BLOCK = 2**14
 
 
+@sealed
 def wasserstein_1d(
     x: npt.ArrayLike,
     y: npt.ArrayLike,
@@ -78,6 +80,7 @@ def wasserstein_1d(
     return math.fsum(_areas(longer, shorter)) / top
 
 
+@sealed
 def ks_distance(
     x: npt.ArrayLike,
     y: npt.ArrayLike,
@@ -113,6 +116,7 @@ def ks_distance(
     return maximum / top
 
 
+@sealed
 def total_variation(
     x: npt.ArrayLike,
     y: npt.ArrayLike,

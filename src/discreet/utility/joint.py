@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import expit
 
 from discreet._core.arrays import Floats, Integers
+from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError
 from discreet.utility.distances import Weights, total_variation
 from discreet.utility.rows import DistinctRows, Values
@@ -130,6 +131,7 @@ def _design(table: DistinctRows, reference: DistinctRows, nulls: list[bool]) -> 
 _RIDGE = 1e-6
 
 
+@sealed
 def pmse(x: Floats, y: Floats, *, x_weights: Weights | None = None, y_weights: Weights | None = None) -> float:
     r"""Return the propensity-score mean squared error of two weighted samples.
 

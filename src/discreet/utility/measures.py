@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet._core.boundary import sealed
 from discreet._core.checks import integer
 from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
@@ -27,6 +28,7 @@ Distances = dict[str, float]
 Measure = Callable[[DistinctRows, DistinctRows], Distances]
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
     """One measure of a release, beside its baselines. Confidential.

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from discreet._core.arrays import Booleans, Floats, Indices, Integers
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
-from discreet.domain import Domain
-from discreet.domain.column import Column
+from discreet.domain import Column, Domain
 
 BINS = 20
 """Into how many equal ranges ordered columns with more cells, or without cells, are cut where labels are compared."""

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Booleans, Floats, Indices
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice, integer
 from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
@@ -28,6 +29,7 @@ PAIRS = 2**26
 _ITERATIONS = 2**31 - 1
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sliced:
     """A sliced distance: an average over random directions.
@@ -54,6 +56,7 @@ def transport_available() -> bool:
     return find_spec("ot") is not None
 
 
+@sealed
 def transport_distance(
     x: npt.ArrayLike,
     y: npt.ArrayLike,
@@ -129,6 +132,7 @@ def transport_distance(
     return float(work * (p.sum() / top))
 
 
+@sealed
 def sliced_wasserstein(
     x: npt.ArrayLike,
     y: npt.ArrayLike,

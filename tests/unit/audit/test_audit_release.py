@@ -14,11 +14,11 @@ import pytest
 from scipy.stats import binom
 
 from discreet._core.random import seeded
-from discreet.audit.attacks import ATTACKS, attacked, divided, paired
-from discreet.audit.coded import Coded, coded, coded_counts
+from discreet.audit.attacks import ATTACKS, attack_results, divided_pairs, random_pairs
+from discreet.audit.coded import CodedUnits, coded_counts, coded_tables
+from discreet.audit.data_split import Split, random_parts
 from discreet.audit.guesses import Null, StatedProfile
 from discreet.audit.release import LEVEL, audit_release, claimed
-from discreet.audit.split import Split, drawn
 from discreet.cli.entry import run
 from discreet.confidential import Confidential, reveal_to_custodian
 from discreet.domain import Counts, Domain, Integer, Records
@@ -46,8 +46,8 @@ def p_value(released: str, epsilon: float, claim: float, seed: int, *, level: fl
         mechanism = PerturbedHistogram(domain=DOMAIN, records=600, scale=scale)
         chunks = mechanism.reading(mechanism.kernel(codes(table), rng=rng), n=600).draw(600, rng=rng)
         made = pl.DataFrame({"x": DOMAIN.flat(Records.concatenate(list(chunks)))})
-    null = Null.of(StatedProfile(epsilon_stated=claim, delta_stated=0.0))
-    found = attacked(*coded([table, control, made], DOMAIN), null, level=level / len(ATTACKS), rng=rng)
+    null = Null.from_profile(StatedProfile(epsilon_stated=claim, delta_stated=0.0))
+    found = attack_results(*coded_tables([table, control, made], DOMAIN), null, level=level / len(ATTACKS), rng=rng)
     return min(1.0, len(found) * min(one.p_value for one in found))
 
 
@@ -73,26 +73,26 @@ def test_a_tenth_of_the_noise_is_within_a_claim_that_is_ten_times_as_large() -> 
     assert all(p_value("a tenth of the noise", 1.0, 10.0, seed) > LEVEL for seed in range(5))
 
 
-def parts(rows: int = 400) -> tuple[Coded, Coded]:
+def parts(rows: int = 400) -> tuple[CodedUnits, CodedUnits]:
     made = seeded(1).integers(0, 40, (2 * rows, 2))
     frame = pl.DataFrame({"x": made[:, 0], "y": made[:, 1]})
-    table, control = coded([frame[:rows], frame[rows:]], None)
+    table, control = coded_tables([frame[:rows], frame[rows:]], None)
     return table, control
 
 
 def test_which_pairs_are_scored_does_not_depend_on_the_coins() -> None:
     """Swap the two records of every pair: the same pairs are scored, tuned on and known."""
-    pairs, _ = paired(*parts(), seeded(2))
+    pairs, _ = random_pairs(*parts(), seeded(2))
     swapped = type(pairs)(table=pairs.control, control=pairs.table, first_is_in=~pairs.first_is_in)
-    for one, other in zip(divided(pairs), divided(swapped), strict=True):
+    for one, other in zip(divided_pairs(pairs), divided_pairs(swapped), strict=True):
         assert (one.first_is_in == ~other.first_is_in).all()
         assert (one.sides[0].points == other.sides[0].points).all()
 
 
 def test_pairs_are_apart_and_each_record_is_in_one() -> None:
     table, control = parts()
-    pairs, rest = paired(table, control, seeded(2))
-    scored, tuning, known = divided(pairs)
+    pairs, rest = random_pairs(table, control, seeded(2))
+    scored, tuning, known = divided_pairs(pairs)
     assert len(scored) + len(tuning) + len(known) == len(pairs)
     assert len(scored) >= 2 * len(tuning) - 1 >= 20
     held = np.concatenate([pairs.table.codes["values"], rest.codes["values"]])
@@ -105,7 +105,7 @@ def test_texts_of_a_csv_file_are_coded_as_the_values_of_a_parquet_file() -> None
     hours = pl.datetime_range(pl.datetime(2020, 1, 1), pl.datetime(2020, 3, 1), "1d", eager=True)
     frame = pl.DataFrame({"day": days, "hour": hours, "x": range(len(days)), "yes": [True, None] * 30 + [False]})
     texts = pl.read_csv(frame.write_csv().encode(), infer_schema=False)
-    one, other = coded([frame, texts], None)
+    one, other = coded_tables([frame, texts], None)
     assert (one.codes["values"] == other.codes["values"]).all()
     assert (one.points == other.points).all()
 
@@ -113,7 +113,7 @@ def test_texts_of_a_csv_file_are_coded_as_the_values_of_a_parquet_file() -> None
 def test_a_control_that_equals_the_table_says_nothing() -> None:
     table, _ = parts()
     with pytest.raises(DataError, match="fewer than four pairs"):
-        paired(table.take(np.zeros(9, dtype=np.int64)), table.take(np.zeros(9, dtype=np.int64)), seeded(2))
+        random_pairs(table.take(np.zeros(9, dtype=np.int64)), table.take(np.zeros(9, dtype=np.int64)), seeded(2))
 
 
 # -- files ------------------------------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ def test_a_record_that_was_changed_is_refused(place: Path) -> None:
 
 def test_every_order_of_both_parts_is_equally_likely() -> None:
     """2,400 draws of two of four: a count strays as far as this from 100 with probability 1e-6, over all 24 orders."""
-    seen = Counter(tuple(np.concatenate(drawn(4, 2)).tolist()) for _ in range(2400))
+    seen = Counter(tuple(np.concatenate(random_parts(4, 2)).tolist()) for _ in range(2400))
     low, high = binom.ppf(RATE / 48, 2400, 1 / 24), binom.isf(RATE / 48, 2400, 1 / 24)
     assert len(seen) == 24
     assert all(low <= count <= high for count in seen.values())
@@ -338,8 +338,10 @@ def counts_p_value(twin: str, claim: float, seed: int) -> float:
     scale = {"right": 2.0 / claim, "a tenth of the noise": 0.2 / claim, "no noise": 1e-3}[twin]
     mechanism = PerturbedHistogram(domain=DOMAIN, records=600, scale=scale)
     made = mechanism.reading(mechanism.kernel(codes(table), rng=rng), n=600).estimates().counts
-    null = Null.of(StatedProfile(epsilon_stated=claim, delta_stated=0.0))
-    found = attacked(*coded([table, control], DOMAIN), coded_counts(made, DOMAIN), null, level=LEVEL / 3, rng=rng)
+    null = Null.from_profile(StatedProfile(epsilon_stated=claim, delta_stated=0.0))
+    found = attack_results(
+        *coded_tables([table, control], DOMAIN), coded_counts(made, DOMAIN), null, level=LEVEL / 3, rng=rng
+    )
     assert [one.name for one in found] == ["frequencies", "classifier"]  # counts are no points with neighbours
     return min(1.0, len(ATTACKS) * min(one.p_value for one in found))
 

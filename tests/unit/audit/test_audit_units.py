@@ -12,11 +12,11 @@ import pytest
 from scipy.stats import binom
 
 from discreet._core.random import seeded
-from discreet.audit.attacks import ATTACKS, attacked, differences, divided, joined, paired
-from discreet.audit.coded import Coded, coded
+from discreet.audit.attacks import ATTACKS, attack_results, differences, divided_pairs, joined, random_pairs
+from discreet.audit.coded import CodedUnits, coded_tables
+from discreet.audit.data_split import Split
 from discreet.audit.guesses import Null, StatedProfile
 from discreet.audit.release import LEVEL
-from discreet.audit.split import Split
 from discreet.cli.entry import run
 from discreet.domain import Counts, Domain, Integer, Records
 from discreet.errors import DataError
@@ -35,8 +35,8 @@ def persons(count: int, seed: int, *, first: int = 0) -> pl.DataFrame:
     return pl.DataFrame({"who": who + first, "x": (home[who] + rng.integers(0, 3, len(who))) % CELLS})
 
 
-def grouped(frames: list[pl.DataFrame], released: pl.DataFrame) -> tuple[Coded, Coded, Coded]:
-    plain = coded([*(frame.select("x") for frame in frames), released], DOMAIN)
+def grouped(frames: list[pl.DataFrame], released: pl.DataFrame) -> tuple[CodedUnits, CodedUnits, CodedUnits]:
+    plain = coded_tables([*(frame.select("x") for frame in frames), released], DOMAIN)
     table, control = (one.by_unit(frame["who"].cast(pl.String).to_numpy().astype(str))
                       for one, frame in zip(plain[:2], frames, strict=True))  # fmt: skip
     return table, control, plain[2]
@@ -54,8 +54,8 @@ def p_value(released: str, claim: float, seed: int) -> float:
         counts = Counts.of_cells(frames[0]["x"].to_list())
         chunks = mechanism.reading(mechanism.kernel(counts, rng=rng), n=counts.n).draw(frames[0].height, rng=rng)
         made = pl.DataFrame({"x": DOMAIN.flat(Records.concatenate(list(chunks)))})
-    null = Null.of(StatedProfile(epsilon_stated=claim, delta_stated=0.0))
-    found = attacked(*grouped(frames, made), null, level=LEVEL / len(ATTACKS), rng=rng)
+    null = Null.from_profile(StatedProfile(epsilon_stated=claim, delta_stated=0.0))
+    found = attack_results(*grouped(frames, made), null, level=LEVEL / len(ATTACKS), rng=rng)
     return min(1.0, len(found) * min(one.p_value for one in found))
 
 
@@ -81,12 +81,12 @@ def test_a_tenth_of_the_noise_is_within_a_claim_that_is_ten_times_as_large() -> 
 # -- units as attacks see them ----------------------------------------------------------------------------------------
 
 
-def tables(seed: int = 1) -> tuple[Coded, Coded, Coded]:
+def tables(seed: int = 1) -> tuple[CodedUnits, CodedUnits, CodedUnits]:
     frames = [persons(60, seed), persons(50, seed + 1, first=60)]
     return grouped(frames, frames[0].select("x"))
 
 
-def rows(units: Coded) -> list[list[int]]:
+def rows(units: CodedUnits) -> list[list[int]]:
     ends = np.cumsum(units.sizes)
     return [sorted(part[:, 0].tolist()) for part in np.split(units.codes["values"], ends[:-1])]
 
@@ -99,7 +99,7 @@ def test_all_records_of_a_unit_go_together() -> None:
     assert sorted(rows(table.ordered())) == sorted(held)
     assert rows(joined(table, control)) == held + rows(control)
     assert len(table) == 60
-    pairs, rest = paired(table, control, seeded(4))
+    pairs, rest = random_pairs(table, control, seeded(4))
     assert sorted(rows(pairs.table) + rows(rest)) == sorted(held)
     assert all(one != other for one, other in zip(rows(pairs.table), rows(pairs.control), strict=True))
 
@@ -107,9 +107,9 @@ def test_all_records_of_a_unit_go_together() -> None:
 def test_which_pairs_are_scored_does_not_depend_on_the_coins() -> None:
     """Exchange the two units of every pair: the same pairs are scored, tuned on and known."""
     table, control, _ = tables()
-    pairs, _ = paired(table, control, seeded(2))
+    pairs, _ = random_pairs(table, control, seeded(2))
     swapped = type(pairs)(table=pairs.control, control=pairs.table, first_is_in=~pairs.first_is_in)
-    for one, other in zip(divided(pairs), divided(swapped), strict=True):
+    for one, other in zip(divided_pairs(pairs), divided_pairs(swapped), strict=True):
         assert (one.first_is_in == ~other.first_is_in).all()
         assert rows(one.sides[0]) == rows(other.sides[0])
 
@@ -119,9 +119,9 @@ def test_equal_units_are_not_paired() -> None:
     other = pl.DataFrame({"who": [5, 5, 6, 7, 7], "x": [2, 1, 1, 1, 2]})
     table, control, _ = grouped([frame, other], frame.select("x"))
     with pytest.raises(DataError, match="fewer than four pairs"):
-        paired(table, control, seeded(2))
+        random_pairs(table, control, seeded(2))
     many, others, _ = grouped([persons(40, 3), persons(40, 3, first=40)], frame.select("x"))
-    pairs, _ = paired(many, others, seeded(2))
+    pairs, _ = random_pairs(many, others, seeded(2))
     assert len(pairs) < 40
     assert all(one != two for one, two in zip(rows(pairs.table), rows(pairs.control), strict=True))
 
@@ -133,12 +133,12 @@ def test_single_records_as_units_are_scored_like_records(monkeypatch: pytest.Mon
     monkeypatch.setattr(attacks, "differences", lambda scene: seen.append(differences(scene)) or seen[-1])
     frames = [persons(200, 1).with_columns(who=pl.int_range(pl.len())), persons(200, 2)]
     frames[1] = frames[1].with_columns(who=1000 + pl.int_range(pl.len()))
-    plain = coded([frame.select("x") for frame in [*frames, frames[0]]], DOMAIN)
-    null = Null.of(StatedProfile(epsilon_stated=1.0, delta_stated=0.0))
+    plain = coded_tables([frame.select("x") for frame in [*frames, frames[0]]], DOMAIN)
+    null = Null.from_profile(StatedProfile(epsilon_stated=1.0, delta_stated=0.0))
     ones = [one.ordered() for one in plain[:2]]  # the order of units is that of their names: here that of the records
-    units = [Coded(codes=one.codes, points=one.points, sizes=np.ones(len(one), dtype=np.int64)) for one in ones]
-    monkeypatch.setattr(Coded, "ordered", lambda self: self)
-    told = [attacked(*both, plain[2], null, level=LEVEL, rng=seeded(5)) for both in (ones, units)]
+    units = [CodedUnits(codes=one.codes, points=one.points, sizes=np.ones(len(one), dtype=np.int64)) for one in ones]
+    monkeypatch.setattr(CodedUnits, "ordered", lambda self: self)
+    told = [attack_results(*both, plain[2], null, level=LEVEL, rng=seeded(5)) for both in (ones, units)]
     assert [one.right for one in told[0]] == [one.right for one in told[1]]
     for one, other in zip(seen[:2], seen[2:], strict=True):
         np.testing.assert_allclose(one[1], other[1])
@@ -180,14 +180,14 @@ def test_no_unit_is_parted(place: Path) -> None:
 
 def test_every_unit_is_as_likely_in_the_control() -> None:
     """Whatever the number of its records: 600 draws of one of three units, each within 1e-6 of a third."""
-    from discreet.audit.split import _rows_of, drawn
+    from discreet.audit.data_split import random_parts, rows_of_units
 
     numbers = np.array([0, 1, 1, 2, 2, 2])
     seen = np.zeros(3)
     for _ in range(600):
-        kept, out = drawn(3, 1)
-        assert sorted([*_rows_of(numbers, kept), *_rows_of(numbers, out)]) == list(range(6))
-        seen[numbers[_rows_of(numbers, out)[0]]] += 1
+        kept, out = random_parts(3, 1)
+        assert sorted([*rows_of_units(numbers, kept), *rows_of_units(numbers, out)]) == list(range(6))
+        seen[numbers[rows_of_units(numbers, out)[0]]] += 1
     assert (seen > binom.ppf(RATE / 6, 600, 1 / 3)).all()
     assert (seen < binom.isf(RATE / 6, 600, 1 / 3)).all()
 

@@ -14,9 +14,9 @@ from scipy.stats import binom
 from discreet._core.random import seeded
 from discreet.audit.black_box import Finding, Sampler, compared
 from discreet.audit.guesses import StatedProfile
+from discreet.audit.mechanism import examined
 from discreet.cli.entry import run
 from discreet.errors import ParameterError
-from discreet.planner.examined import examined
 
 RATE = 1e-6
 
@@ -96,10 +96,10 @@ def test_a_right_mechanism_is_exact_and_its_twins_are_caught() -> None:
     found = examined("smoothed-histogram", **ASKED)
     assert not found.rejected
     assert found.exact is not None
-    assert found.exact.worst[1] == pytest.approx(found.exact.worst[2], rel=1e-9)  # its promise is attained
-    assert found.exact.caught == pytest.approx(1.1)
-    assert found.caught is not None
-    assert found.caught[1] >= 0.95
+    assert found.exact.divergence == pytest.approx(found.exact.promised, rel=1e-9)  # its promise is attained
+    assert found.exact.twin_caught == pytest.approx(1.1)
+    assert found.power is not None
+    assert found.power[1] >= 0.95
 
 
 def test_a_mechanism_with_too_little_noise_is_rejected_both_ways() -> None:
@@ -112,11 +112,11 @@ def test_a_mechanism_with_too_little_noise_is_rejected_both_ways() -> None:
 
 
 def test_a_law_that_cannot_be_listed_is_run_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.planner.examined.FACTORS", (1.1,))  # too near for 100 runs
+    monkeypatch.setattr("discreet.audit.mechanism.FACTORS", (1.1,))  # too near for 100 runs
     found = examined("perturbed-histogram", **{**ASKED, "runs": 100, "records": 3})
     assert found.exact is None
     assert "its law cannot be listed" in str(found)
-    assert found.caught is None
+    assert found.power is None
     assert "no twin would have been caught: take more runs" in str(found)
 
 
@@ -132,8 +132,8 @@ def test_without_atoms_the_values_of_tables_are_not_those_that_are_drawn() -> No
     found = examined("pitman-yor", **asked)
     assert found.exact is not None
     assert not found.rejected
-    assert found.exact.worst[1] == pytest.approx(found.exact.worst[2], rel=1e-9)
-    assert found.exact.caught == pytest.approx(1.1)  # of a delta that is 1.1 times too large
+    assert found.exact.divergence == pytest.approx(found.exact.promised, rel=1e-9)
+    assert found.exact.twin_caught == pytest.approx(1.1)  # of a delta that is 1.1 times too large
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -70,7 +70,11 @@ def test_one_common_coin_that_reveals_all_or_nothing(delta: float) -> None:
     pairs = 200
     law = (1.0 - delta) * binom.pmf(np.arange(pairs + 1), pairs, 0.5)
     law[pairs] += delta
-    for null in (bare(0.0, delta), bare(1.0, delta), Null.of(StatedProfile(epsilon_stated=1.0, delta_stated=delta))):
+    for null in (
+        bare(0.0, delta),
+        bare(1.0, delta),
+        Null.from_profile(StatedProfile(epsilon_stated=1.0, delta_stated=delta)),
+    ):
         p_values = null.tail(pairs, pairs)
         for level in np.unique(p_values):
             assert law[p_values <= level].sum() <= level
@@ -92,7 +96,7 @@ def test_randomised_response_is_rejected_as_often_as_stated_and_no_more(epsilon:
 
 def test_the_whole_profile_is_stronger_than_one_of_its_points() -> None:
     pair = DiscreteGaussianPair(scale=3.0, counts=2)
-    whole, point = Null.of(pair), bare(2.0, pair.delta(2.0))
+    whole, point = Null.from_profile(pair), bare(2.0, pair.delta(2.0))
     assert whole.tail(100, 100)[80] < 0.1 * point.tail(100, 100)[80]
 
 

@@ -323,19 +323,19 @@ def test_refused_here_is_refused_there(
 # -- details ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_pandas_column_of_several_types_is_looked_at_type_by_type() -> None:
+def test_a_pandas_column_of_several_types_is_one_finding_and_the_others_are_looked_at() -> None:
     values = [1, "n/a", 2, None, "n/a", 500, pd.NA, dt.date(2020, 1, 1)]
     frame = pd.DataFrame({"x": pd.Series(values, dtype=object), "y": [1.0] * 8})
     domain = Domain(columns={"x": Integer(lower=0, upper=9), "y": Numeric(lower=0, upper=0.5)})
     with pytest.raises(DataError, match="'x': its values have no common type"):
         confidential(frame, domain)
-    assert facts(checked(frame, domain)) == [
-        ("x", "a value lies above the declared upper bound", 1, [(500, 1)]),
-        ("x", "holds String values, not the declared integer", 2, [("n/a", 2)]),
-        ("x", "holds a null", 2, []),
-        ("x", "holds Date values, not the declared integer", 1, [("2020-01-01", 1)]),
+    found = checked(frame, domain)
+    assert facts(found) == [
+        ("x", "its values have no common type", None, []),
         ("y", "a value lies above the declared upper bound", 8, [(1.0, 8)]),
     ]
+    assert found.refused
+    assert "cast" in found.findings[0].remedy
 
 
 def test_impossible_combinations_are_found_and_not_refused() -> None:
@@ -409,13 +409,13 @@ def test_what_is_held_of_many_values_is_bounded(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("discreet.confidential.frames.BATCH", 64)
     values = [f"{CANARY} {place}" * 10 for place in range(500)]
     seen: list[int] = []
-    add = check_module._Findings.add
+    add = check_module._Scan.add
 
     def watched(self: Any, *arguments: Any, **options: Any) -> None:
         add(self, *arguments, **options)
         seen.extend(len(line.examples) for line in self.lines.values())
 
-    monkeypatch.setattr(check_module._Findings, "add", watched)
+    monkeypatch.setattr(check_module._Scan, "add", watched)
     domain = Domain(columns={"x": Category(categories=["a"])})
     found = checked(pl.DataFrame({"x": values}), domain, examples=3)
     assert max(seen) == 10

@@ -129,7 +129,7 @@ def test_an_own_embedding_sees_images() -> None:
     codes = np.zeros((2, 64), dtype=np.int64)
     codes[1] = 16
     assert api.embed(Records(columns=tuple(codes.T))).tolist() == [[0.0], [1.0]]
-    assert shapes == [(2, SIDE, SIDE, 1)]
+    assert shapes == [(1, SIDE, SIDE, 1)] * 2
     stated = json.loads(json.dumps(api.parameters(), allow_nan=False))
     named = api_from("diffusion-images", stated, PIXELS)
     assert isinstance(named, NamedAPI)

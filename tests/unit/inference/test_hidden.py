@@ -94,7 +94,7 @@ def covariance_of(tree, order, measured, noise):
 )
 def test_consistent_estimates_of_a_tree_by_brute_force(columns, least: int) -> None:
     """With the covariance of all leaves: siblings' errors offset one another."""
-    tree = Tree.of(Domain(columns=columns))
+    tree = Tree.from_domain(Domain(columns=columns))
     order, measured = tree.in_order(), [2, tree.depth]
     sets, size = sets_of(tree, order, {2}), tree.nodes(tree.depth)
     covariance = covariance_of(tree, order, measured, 3.0)

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from discreet import release
 from discreet._core.random import seeded
-from discreet.cli.commands import estimate
+from discreet.cli.released import estimate
 from discreet.confidential import confidential
 from discreet.domain import Domain, Integer
 from discreet.inference.trees import Splits, TreeRecords
@@ -67,7 +67,7 @@ def exact_moments(z, sampling, scale):
 
 
 def model(z, sampling="iid", scale=SCALE):
-    tree = Tree.of(FOUR)
+    tree = Tree.from_domain(FOUR)
     variances = upward(tree, {level: np.zeros(tree.shape(level), dtype=np.int64) for level in (1, 2)})[1]
     splits = Splits.of(tree, variances, np.array(z))
     merged = np.bincount(splits.leaf, weights=ALPHA)
@@ -106,7 +106,7 @@ def test_the_check_rejects_a_fifth_of_the_noise(sampling):
 
 def test_what_is_left_of_a_tree():
     """Cells 1 to 3 and 4 to 6: the second half has no released records and stands undivided; so has cell 1."""
-    tree = Tree.of(Domain(columns={"x": Integer(lower=1, upper=6)}))
+    tree = Tree.from_domain(Domain(columns={"x": Integer(lower=1, upper=6)}))
     variances = upward(tree, {level: np.zeros(tree.shape(level), dtype=np.int64) for level in (1, 2, 3)})[1]
     splits = Splits.of(tree, variances, np.array([0, 2, 5, 0, 0, 0]))
     assert splits.leaf.tolist() == [0, 1, 2, 3, 3, 3]
@@ -160,7 +160,7 @@ def test_draws_do_not_depend_on_the_number_of_records():
     """Where noise is a share of them: shares are the same, up to 5.5 standard errors."""
     found = []
     for n in (10**4, 10**9):
-        tree = Tree.of(Domain(columns={"x": Integer(lower=1, upper=32)}))
+        tree = Tree.from_domain(Domain(columns={"x": Integer(lower=1, upper=32)}))
         variances = upward(tree, {5: np.zeros(tree.shape(5), dtype=np.int64)})[1]
         splits = Splits.of(tree, variances, np.arange(32) + 1)
         made = TreeRecords(np.full(32, 0.5), n, splits, spread=n / 1000, stratified=False)

@@ -11,13 +11,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from discreet import Ledger, release
+from discreet import Ledger, Replacement, release
 from discreet.cli.entry import run
 from discreet.domain import Domain, Integer
 from discreet.ledger import Request
 from discreet.ledger.export import TO_FILL_IN, registry, registry_csv, registry_json
 from discreet.mechanisms import PerturbedHistogram
-from discreet.planner.study import Wanted, plan_together
+from discreet.planner.study import plan_together
 from discreet.privacy import Budget
 
 DOMAIN = Domain(columns={"age": Integer(lower=0, upper=99)})
@@ -174,16 +174,16 @@ def test_units_and_other_relations() -> None:
 
 def test_a_plan_pays_for_its_releases(tmp_path: Path) -> None:
     """What the parts of a plan promise is not added up: their records say which plan paid."""
-    wanted = [
-        Wanted(name=name, domain=DOMAIN, records=2000, size=20, mechanism="perturbed-histogram")
+    requests = [
+        Request(part=name, domain=DOMAIN, relation=Replacement(records=2000), size=20, mechanism="perturbed-histogram")
         for name in ("first", "second")
     ]
-    plan = plan_together(wanted, epsilon=0.9, delta=1e-7)
+    plan = plan_together(requests, Budget(epsilon=0.9, delta=1e-7))
     Ledger.create(tmp_path / "l.ledger", dataset="ages", epsilon=1.0, delta=1e-6)
     with Ledger(tmp_path / "l.ledger") as ledger:
         ledger.declare(plan)
         part = plan.parts[0]
-        asked = {"mechanism": part.mechanism.name, "accept": {"poor-utility"}, **part.given}
+        asked = {"mechanism": part.mechanism.name, "accept": {"poor-utility"}, **part.request.parameters}
         release(AGES, DOMAIN, part.budget, size=20, ledger=ledger.part("first"), **asked)
         made = registry(ledger.status().to_dict(), ledger.log())
     whole, first = made["entries"]

@@ -20,7 +20,7 @@ from discreet.ledger import Request
 from discreet.ledger.filters import Cost
 from discreet.ledger.payment import paid_facts
 from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor
-from discreet.planner.study import Wanted, plan_together
+from discreet.planner.study import plan_together
 from discreet.privacy import Budget
 from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
 
@@ -256,11 +256,15 @@ def test_more_records_than_were_paid_for_are_found(tmp_path) -> None:
         assert_said(ledger, "not what was paid for")
 
 
+def planned_request(name: str, **facts: Any) -> Request:
+    """Return the request of a release of a plan."""
+    noisy = {"domain": DOMAIN, "mechanism": "perturbed-histogram", "parameters": {"noise": "gaussian"}}
+    return Request(part=name, relation=Replacement(records=N), size=50, **{**noisy, **facts})
+
+
 def declared(ledger: Ledger) -> dict[str, Any]:
     """Declare a plan of one release; return what its entry says."""
-    wanted = [Wanted(name="a", domain=DOMAIN, records=N, size=50, mechanism="perturbed-histogram",
-                     parameters={"noise": "gaussian"})]  # fmt: skip
-    ledger.declare(plan_together(wanted, epsilon=1.0, delta=1e-6))
+    ledger.declare(plan_together([planned_request("a")], Budget(epsilon=1.0, delta=1e-6)))
     return dict(ledger.log()[1]["facts"])
 
 
@@ -290,8 +294,8 @@ def test_what_a_plan_did_not_pay_for_is_found(tmp_path, way) -> None:
 
 
 def test_a_release_of_a_plan_goes_on_from_its_checkpoint(tmp_path) -> None:
-    wanted = [Wanted(name="a", domain=SQUARE, records=N, size=50, mechanism="private-evolution", parameters=STEPS)]
-    plan = plan_together(wanted, epsilon=1.0, delta=1e-6)
+    request = planned_request("a", domain=SQUARE, mechanism="private-evolution", parameters=STEPS)
+    plan = plan_together([request], Budget(epsilon=1.0, delta=1e-6))
     part, path = {"budget": plan.parts[0].budget}, tmp_path / "steps"
     with ledger_at(tmp_path) as ledger:
         ledger.declare(plan)
@@ -305,12 +309,8 @@ def test_a_release_of_a_plan_goes_on_from_its_checkpoint(tmp_path) -> None:
 @pytest.mark.parametrize("share", [1, Fraction(9, 10)])
 def test_a_plan_that_costs_more_than_was_charged_is_found(tmp_path, share) -> None:
     """Each of its releases costs less than that; together they do not."""
-    wanted = [
-        Wanted(name=name, domain=DOMAIN, records=N, size=50, mechanism="perturbed-histogram",
-               parameters={"noise": "gaussian"}) for name in ("a", "b")
-    ]  # fmt: skip
     with ledger_at(tmp_path) as ledger:
-        ledger.declare(plan_together(wanted, epsilon=1.0, delta=1e-6))
+        ledger.declare(plan_together(list(map(planned_request, "ab")), Budget(epsilon=1.0, delta=1e-6)))
         (event,) = (event for event in ledger.log() if event["state"] == "RESERVED")
         facts = json.loads(
             json.dumps(event["facts"]).replace('"name": "a"', '"name": "c"').replace('"name": "b"', '"name": "d"')

@@ -608,14 +608,14 @@ def test_no_ledger_is_named_by_an_empty_variable(monkeypatch) -> None:
 
 
 def planned(tmp_path: Path):
-    from discreet.planner.study import Together, Wanted, plan_together
+    from discreet.planner.study import Together, plan_together
 
-    wanted = [
-        Wanted(name=name, domain=DOMAIN, records=1000, size=20, mechanism="perturbed-histogram", share=share,
-               parameters={"noise": "gaussian"})
-        for name, share in (("first", 1.0), ("second", 2.0))
+    requests = [
+        Request(part=name, domain=DOMAIN, relation=Replacement(records=1000), size=20, mechanism="perturbed-histogram",
+                parameters={"noise": "gaussian"})
+        for name in ("first", "second")
     ]  # fmt: skip
-    made = plan_together(wanted, epsilon=0.9, delta=1e-7)
+    made = plan_together(requests, Budget(epsilon=0.9, delta=1e-7), shares=[1.0, 2.0])
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(made.to_dict()))
     return Together.read(path)

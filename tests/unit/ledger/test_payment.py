@@ -15,12 +15,13 @@ import pytest
 from ledgers import AGES, BUDGET, DOMAIN, SQUARE, STEPS, N, evolve, histogram, interrupt, ledger_at, points
 from numpy.random import Generator
 
+import discreet
 from discreet import AddRemove, Checkpoint, Ledger, Output, Replacement, Unit, Watch, release
-from discreet._core.random import secure, seeded
+from discreet._core.random import approximate, secure, seeded
 from discreet.confidential import Confidential, confidential
 from discreet.confidential.count import public_size
 from discreet.domain import Domain, Integer, OpenLabels
-from discreet.errors import FileProblem, ParameterError, Refused, RelationNotSupported
+from discreet.errors import FileProblem, ParameterError, RandomnessError, Refused, RelationNotSupported
 from discreet.ledger import Request, Run
 from discreet.mechanisms import (
     DirichletMultinomial,
@@ -118,6 +119,19 @@ def test_a_mechanism_that_changes_while_it_draws_is_refused(tmp_path) -> None:
         object.__setattr__(mechanism, "mixing", 0.001)
         with pytest.raises(Refused, match="number of records was paid for"):
             next(chunks)
+
+
+def test_the_generator_of_a_forecast_meets_no_confidential_table(tmp_path) -> None:
+    mechanism = Louder(domain=DOMAIN, records=N, scale=3.0, noise="laplace")
+    with Run.unpaid(request(Budget(epsilon=1.0))) as run:
+        run.assign(mechanism, n=N)
+        with pytest.raises(RandomnessError, match="drawn in floating point"):
+            run.execute(confidential(AGES, DOMAIN), rng=approximate(1))
+    package = Path(discreet.__file__).parent
+    makers = {
+        path.name for path in package.rglob("*.py") if "random import approximate" in path.read_text(encoding="utf-8")
+    }
+    assert makers == {"populations.py", "predicted.py", "rehearsal.py"}  # of public and invented tables
 
 
 def test_what_is_charged_is_the_promise_of_the_object_that_runs(tmp_path) -> None:

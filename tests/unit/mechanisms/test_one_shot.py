@@ -15,15 +15,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet import release
-from discreet._core.arrays import Floats
 from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Counts, Domain, Integer, Records
 from discreet.domain.records import Commonness
 from discreet.mechanisms import Forecast, Mechanism, Traits
-from discreet.mechanisms.base import NEIGHBOURS, CellCounts, require_known, require_relation
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, require_relation
+from discreet.mechanisms.calibration import Search, least_scale
 from discreet.mechanisms.noise import GAUSSIAN, law_named
-from discreet.mechanisms.noisy_counts import solve_scale
 from discreet.mechanisms.reading import Reading
 from discreet.privacy import Budget, Guarantee, Relation
 
@@ -118,26 +117,9 @@ class OneShot(Mechanism):
             remedies=("cells", "epsilon"),
         )
 
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        frequencies = np.rint(n * shares).astype(np.int64)
-        held = np.flatnonzero(frequencies)
-        y = self.kernel(Counts(records=support.take(held), frequencies=frequencies[held]), rng=rng)
-        (drawn,) = self.reading(y, n=n).draw(n, rng=rng)
-        found = (
-            np.bincount(self.domain.flat(drawn), minlength=int(self.domain.size or 0))[self.domain.flat(support)] / n
-        )
-        return np.append(found, max(0.0, 1.0 - found.sum()))
-
     @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> OneShot:
-        require_known(cls, fixed)
-
-        def make(law: str, value: float) -> OneShot:
-            return cls(domain=domain, records=n, scale=value, noise=law, **fixed)
-
-        return solve_scale(make, budget, n=n, group=group, laws=(GAUSSIAN.name,), scale=None)
+    def _solution(cls, search: Search) -> Any:
+        return least_scale(search.with_parameters(noise=GAUSSIAN.name))
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,8 +28,15 @@ from discreet.ledger.status import power
 from discreet.mechanisms import DirichletMultinomial, Marginals
 from discreet.mechanisms.likelihood import NoLikelihood
 from discreet.planner import plan
-from discreet.planner.budget_page import page
-from discreet.planner.budgets import WRONG, budgets_around, choices, error, measured_in, plans_around
+from discreet.planner.budget_page import (
+    FALSE_ALARMS,
+    budget_texts,
+    budgets_around,
+    error_texts,
+    measured_in,
+    page,
+    plans_around,
+)
 from discreet.planner.plans import Plan
 from discreet.planner.rehearsal import Rehearsal
 from discreet.privacy import Budget
@@ -229,8 +236,8 @@ def test_the_page_without_scripts_shows_the_same_pairs(pairs: Path) -> None:
 
 def test_without_a_public_table_no_error_of_a_pair_is_shown_and_what_is_known_is_said() -> None:
     def unknown(made: Plan) -> tuple[str, str]:
-        (one,) = choices([(made, None)], None, {})
-        return " ".join(one.pairs_unknown), page([one], 0, None, None)
+        (one,) = budget_texts([(made, None)])
+        return " ".join(one["pairsUnknown"]), page([(made, None)], 0)
 
     made = wide(reference=None)
     told, text = unknown(made)
@@ -270,9 +277,8 @@ def test_a_rehearsal_is_a_step_of_the_progress() -> None:
     found, _ = plans_around(made, Rehearsal(made.comparison), lambda *each: told.append(each))
     assert told[-1] == (2 * len(found), 2 * len(found))
     assert told == sorted(told)
-    one, *_ = choices(found, None, {}, Rehearsal(made.comparison))
-    assert one.pairs is not None
-    assert (one.pairs.measured, [each.measured for each in one.pairs.rows]) == ("1 of 1", ["yes"])
+    one, *_ = budget_texts(found, rehearsal=Rehearsal(made.comparison))
+    assert (one["pairs"]["measured"], [row[4] for row in one["pairs"]["rows"]]) == ("1 of 1", ["yes"])
 
 
 # -- its powers ---------------------------------------------------------------------------------------------------
@@ -307,8 +313,8 @@ def test_the_power_is_that_of_the_strongest_test_and_grows_with_epsilon(
 ) -> None:
     asked = {"records": 500, "budget": Budget(epsilon=1.0, delta=delta), "mechanisms": [mechanism]}
     budgets = made(tmp_path, **asked)
-    levels = np.array(WRONG) / 100.0
-    before = np.zeros(len(WRONG))
+    levels = np.array(FALSE_ALARMS) / 100.0
+    before = np.zeros(len(FALSE_ALARMS))
     missed = {"half the noise": 0, "epsilon and delta alone": 0}
     for one in budgets[::4]:
         shown = np.array([float(text) for text, _ in one["risks"]])
@@ -338,14 +344,12 @@ def test_where_another_mechanism_reveals_less_at_a_larger_epsilon_the_page_says_
     def of(name: str, epsilon: float) -> Plan:
         return plan(SCORES, Budget(epsilon=epsilon, delta=1e-9), records=500, mechanisms=[name], largest_sizes=False)
 
-    pure, gaussian = choices(
-        [(of("exponential-histogram", 1.0), None), (of("gaussian-smoothed-histogram", 1.2), None)], None, {}
-    )
-    usual = WRONG.index(5)
-    assert gaussian.risks[usual].power < pure.risks[usual].power
-    said = f"At epsilon 1, where exponential-histogram is chosen, it would be {pure.risks[usual].text}."
-    assert gaussian.risks[usual].words.endswith(said)
-    assert "is chosen" not in pure.risks[usual].words
+    plans = [of("exponential-histogram", 1.0), of("gaussian-smoothed-histogram", 1.2)]
+    usual = FALSE_ALARMS.index(5)
+    (power, words), (less, more) = (one["risks"][usual] for one in budget_texts([(each, None) for each in plans]))
+    assert float(less) < float(power)
+    assert more.endswith(f"At epsilon 1, where exponential-histogram is chosen, it would be {power}.")
+    assert "is chosen" not in words
 
 
 # -- what it makes ------------------------------------------------------------------------------------------------
@@ -427,9 +431,9 @@ def test_errors_are_told_in_the_unit_of_their_column() -> None:
     domain = Domain(columns=columns)
     assert measured_in(columns["day"]) == "days"
     assert measured_in(columns["wait"]) == "seconds"
-    assert error(domain, "sex", 0.25).text == "25 %"
-    assert error(domain, "grade", 0.125).text == "12.5 %"
-    assert (error(domain, "age", 5.0).text, error(domain, "age", 5.0).share) == ("5", "2.5 % of its range")
+    assert error_texts(domain, "sex", 0.25)[0] == "25 %"
+    assert error_texts(domain, "grade", 0.125)[0] == "12.5 %"
+    assert error_texts(domain, "age", 5.0) == ["5", "2.5 % of its range", 5.0]
 
 
 # -- how it is written --------------------------------------------------------------------------------------------

@@ -24,6 +24,8 @@ from discreet.mechanisms import (
     alias_of,
     first_names,
     named,
+    solved,
+    stated,
 )
 from discreet.mechanisms.base import Mechanism, parameter_names
 from discreet.mechanisms.pitman_yor import PitmanYor
@@ -31,7 +33,6 @@ from discreet.mechanisms.steps import SteppedMechanism
 from discreet.planner import plan
 from discreet.planner.options import private_step
 from discreet.planner.predicted import Reference, predicted_w1
-from discreet.planner.stated import solved, stated
 from discreet.utility import wasserstein_1d
 
 AGES = Domain(columns={"age": Integer(lower=0, upper=99)})
@@ -182,8 +183,8 @@ def test_stated_refuses_what_does_not_fit(mechanism: str, parameters: dict[str, 
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_groups_cost_more_for_every_mechanism(name: str) -> None:
     cells = {"cells": 10} if REGISTRY[name].traits.needs_cells else {}
-    answer = solved(name, records=500, epsilon=0.3, delta=1e-3, size=20, **cells)
-    parameters = {**answer.numbers["parameters"], **cells}
+    found, _, _ = solved(name, records=500, epsilon=0.3, delta=1e-3, size=20, **cells)
+    parameters = {**found.parameters(), **cells}
     deltas = [stated(name, records=500, size=20, group=g, **parameters)[1].delta(0.3) for g in (1, 2, 3)]
     assert deltas == sorted(deltas)
     assert deltas[0] < deltas[2]
@@ -197,9 +198,9 @@ def test_noisy_counts_promise_the_same_for_any_number_of_cells() -> None:
 
 
 def test_solved_reports_what_it_solved() -> None:
-    answer = solved("smoothed-histogram", records=39_374, epsilon=4.2, delta=0.0, size=5000, cells=10)
-    assert list(answer.numbers["solved"]) == ["mixing"]
-    assert abs(answer.numbers["solved"]["mixing"] - 0.2321) < 5e-5  # PY26: q = 0.2321
+    _, _, free = solved("smoothed-histogram", records=39_374, epsilon=4.2, delta=0.0, size=5000, cells=10)
+    assert list(free) == ["mixing"]
+    assert abs(free["mixing"] - 0.2321) < 5e-5  # PY26: q = 0.2321
 
 
 def test_verbatim_records_and_lost_rare_ones_are_a_last_resort() -> None:

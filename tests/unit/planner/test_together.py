@@ -13,13 +13,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from discreet import release
+from discreet import AddRemove, Replacement, release
 from discreet.cli.entry import run
 from discreet.domain import Domain, Integer, Numeric, OpenLabels
 from discreet.errors import BudgetError, DiscreetError, DomainError, FileProblem, Infeasible, ParameterError
+from discreet.ledger import Request
 from discreet.ledger.filters import CURRENCIES, Cost
-from discreet.planner.study import Together, Wanted, plan_together, wanted_in, written
-from discreet.privacy import Budget, compose
+from discreet.planner.study import Together, plan_together, read_study, written
+from discreet.privacy import Budget, Unit, compose
 
 AGES = Domain(columns={"age": Integer(lower=0, upper=99)})
 INCOMES = Domain(columns={"income": Numeric(lower=0.0, upper=1000.0)})
@@ -27,36 +28,42 @@ NAMES = Domain(columns={"name": OpenLabels()})
 GAUSSIAN = {"noise": "gaussian"}
 
 
-def ages(name: str, **facts: Any) -> Wanted:
-    return Wanted(name=name, **{"domain": AGES, "records": 20_000, "size": 1000, **facts})
+def ages(name: str, records: int = 20_000, **facts: Any) -> Request:
+    return Request(part=name, relation=Replacement(records=records), **{"domain": AGES, "size": 1000, **facts})
 
 
-def noisy(name: str, **facts: Any) -> Wanted:
+def noisy(name: str, **facts: Any) -> Request:
     return ages(name, **{"mechanism": "perturbed-histogram", "parameters": GAUSSIAN, **facts})
 
 
 @cache
 def four() -> Together:
-    return plan_together([noisy(name) for name in "abcd"], epsilon=1.0, delta=1e-9)
+    return plan_together([noisy(name) for name in "abcd"], Budget(epsilon=1.0, delta=1e-9))
 
 
-STUDIES: dict[str, tuple[list[Wanted], float, float]] = {
-    "gaussian": ([noisy(name) for name in "abcd"], 1.0, 1e-9),
-    "two kinds of noise": ([noisy("a"), ages("b", mechanism="hierarchical-histogram", share=3.0)], 2.0, 1e-6),
+STUDIES: dict[str, tuple[list[Request], list[float], float, float]] = {
+    "gaussian": ([noisy(name) for name in "abcd"], [1.0] * 4, 1.0, 1e-9),
+    "two kinds of noise": ([noisy("a"), ages("b", mechanism="hierarchical-histogram")], [1.0, 3.0], 2.0, 1e-6),
     "pure": (
-        [ages("a", mechanism="perturbed-histogram"), ages("b", mechanism="exponential-histogram", share=2.0)],
+        [ages("a", mechanism="perturbed-histogram"), ages("b", mechanism="exponential-histogram")],
+        [1.0, 2.0],
         1.0,
         0.0,
     ),
-    "one": ([noisy("a")], 0.5, 1e-6),
-    "units of several records": ([noisy("a", records=40_000, max_records=2), noisy("b", records=20_000)], 1.0, 1e-7),
+    "one": ([noisy("a")], [1.0], 0.5, 1e-6),
+    "units of several records": (
+        [noisy("a", records=40_000, unit=Unit("person", max_records=2)), noisy("b", records=20_000)],
+        [1.0, 1.0],
+        1.0,
+        1e-7,
+    ),
 }
 
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_the_composed_profile_meets_the_budget_and_uses_it_up(study: str) -> None:
-    wanted, epsilon, delta = STUDIES[study]
-    made = plan_together(wanted, epsilon=epsilon, delta=delta)
+    requests, shares, epsilon, delta = STUDIES[study]
+    made = plan_together(requests, Budget(epsilon=epsilon, delta=delta), shares=shares)
     # Composed here, from the parts' own guarantees.
     profile = compose([part.guarantee.profile for part in made.parts])
     if delta:
@@ -69,15 +76,12 @@ def test_the_composed_profile_meets_the_budget_and_uses_it_up(study: str) -> Non
 
 
 def test_what_has_a_delta_at_every_epsilon_is_planned_with_the_rest() -> None:
-    wanted = [
-        Wanted(name="names", domain=NAMES, records=20_000, size=100, mechanism="stability-histogram"),
-        noisy("ages"),
-    ]
-    made = plan_together(wanted, epsilon=1.0, delta=1e-6)
+    requests = [ages("names", domain=NAMES, size=100, mechanism="stability-histogram"), noisy("ages")]
+    made = plan_together(requests, Budget(epsilon=1.0, delta=1e-6))
     assert made.profile.delta(1.0) <= 1e-6
     assert made.profile.epsilon(1e-6) >= 0.99
     verbatim = ages("a", mechanism="dirichlet-process", size=10, parameters={})
-    made = plan_together([verbatim, noisy("b")], epsilon=1.0, delta=0.01)
+    made = plan_together([verbatim, noisy("b")], Budget(epsilon=1.0, delta=0.01))
     assert made.profile.delta(1.0) <= 0.01
 
 
@@ -88,26 +92,26 @@ def test_equal_releases_get_clearly_more_than_their_part_of_the_sum() -> None:
 
 
 def test_shares_are_kept() -> None:
-    made = plan_together([noisy("a"), noisy("b", share=3.0)], epsilon=1.0, delta=1e-9)
+    made = plan_together([noisy("a"), noisy("b")], Budget(epsilon=1.0, delta=1e-9), shares=[1.0, 3.0])
     first, second = (part.budget.epsilon for part in made.parts)
     assert second == pytest.approx(3 * first, rel=1e-5)
     assert first + second > 1.1
 
 
 def test_a_plan_comes_out_the_same() -> None:
-    again = plan_together([noisy(name) for name in "abcd"], epsilon=1.0, delta=1e-9)
+    again = plan_together([noisy(name) for name in "abcd"], Budget(epsilon=1.0, delta=1e-9))
     assert again.to_dict() == four().to_dict()
 
 
 def test_a_planned_release_is_what_a_release_makes() -> None:
     """Mechanism and cells are chosen by the plan; a release by that name, with the part's budget, has the same ones."""
-    wanted = [
-        Wanted(name="incomes", domain=INCOMES, records=2000, size=500, mechanism="perturbed-histogram"),
+    requests = [
+        ages("incomes", records=2000, domain=INCOMES, size=500, mechanism="perturbed-histogram"),
         ages("ages", records=2000),
     ]
-    made = plan_together(wanted, epsilon=2.0, delta=1e-6)
+    made = plan_together(requests, Budget(epsilon=2.0, delta=1e-6))
     tables = [pl.DataFrame({"income": [1.0, 20.0, 300.0, 700.0] * 500}), pl.DataFrame({"age": [20, 30, 40, 50] * 500})]
-    for one, part, table in zip(wanted, made.parts, tables, strict=True):
+    for one, part, table in zip(requests, made.parts, tables, strict=True):
         released = release(
             table,
             one.domain,
@@ -217,34 +221,40 @@ def test_parts_that_do_not_meet_the_budget_make_no_plan() -> None:
         Together(budget=Budget(epsilon=0.5), parts=())
     with pytest.raises(ParameterError, match="same name"):
         Together(budget=Budget(epsilon=5.0, delta=1e-6), parts=(four().parts[0], four().parts[0]))
+    first = four().parts[0]
     with pytest.raises(Infeasible, match="a: "):
         Together(
             budget=Budget(epsilon=5.0, delta=1e-6),
-            parts=(replace(four().parts[0], budget=Budget(epsilon=0.1, delta=1e-10)),),
+            parts=(replace(first, request=replace(first.request, budget=Budget(epsilon=0.1, delta=1e-10))),),
         )
 
 
 @pytest.mark.parametrize(
-    ("wanted", "error", "words"),
+    ("requests", "error", "words"),
     [
         ([], ParameterError, "at least one"),
         ([noisy("a"), noisy("a")], ParameterError, "same name"),
         ([noisy("a"), noisy("b", records=10_000)], ParameterError, "one table"),
         ([noisy("a", mechanism="none")], ParameterError, "no mechanism"),
         ([noisy("a", parameters={"wrong": 1})], ParameterError, "wrong"),
+        ([noisy("a", size=None)], ParameterError, "its size"),
+        ([noisy(" ")], ParameterError, "a name"),
+        ([noisy("a", mechanism=None)], ParameterError, "parameters are of a mechanism"),
+        ([replace(noisy("a"), relation=AddRemove(records=20_000))], ParameterError, "Replacement"),
     ],
 )
-def test_what_cannot_be_planned_is_refused(wanted: list[Wanted], error: type[Exception], words: str) -> None:
+def test_what_cannot_be_planned_is_refused(requests: list[Request], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        plan_together(wanted, epsilon=1.0, delta=1e-6)
+        plan_together(requests, Budget(epsilon=1.0, delta=1e-6))
 
 
 def test_numbers_out_of_range_are_refused() -> None:
     with pytest.raises(BudgetError):
-        plan_together([noisy("a")], epsilon=0.0)
-    for wrong in ({"share": 0.0}, {"size": 0}, {"max_records": 0}, {"name": " "}, {"mechanism": None}):
-        with pytest.raises(DiscreetError):
-            noisy(**{"name": "a", **wrong})
+        plan_together([noisy("a")], Budget(epsilon=0.0))
+    with pytest.raises(ParameterError, match="share"):
+        plan_together([noisy("a")], Budget(epsilon=1.0), shares=[0.0])
+    with pytest.raises(DiscreetError):
+        noisy("a", size=0)
 
 
 # -- the files and the command ----------------------------------------------------------------------------------------
@@ -285,8 +295,9 @@ def test_what_would_be_refused_is_said_first(study: Path, capsys: pytest.Capture
 
 
 def test_a_study_is_read_beside_its_domains(study: Path) -> None:
-    first, second = wanted_in(study)
-    assert (first.size, second.size, second.share, first.domain) == (20_000, 500, 2.0, AGES)
+    (first, second), shares = read_study(study)
+    assert (first.size, second.size, first.domain) == (20_000, 500, AGES)
+    assert shares == [1.0, 2.0]
 
 
 @pytest.mark.parametrize(
@@ -296,6 +307,7 @@ def test_a_study_is_read_beside_its_domains(study: Path) -> None:
         ('name = "a"', "", ParameterError),
         ("records = 20000", "records = true", ParameterError),
         ("records = 20000", "records = 0", ParameterError),
+        ("share = 2", "max_records = 0", ParameterError),
         ("share = 2", "colour = 2", ParameterError),
         ("share = 2", "share = -1", ParameterError),
         ("share = 2", 'share = "2"', ParameterError),
@@ -307,7 +319,7 @@ def test_a_study_is_read_beside_its_domains(study: Path) -> None:
 def test_a_study_that_is_not_one_is_refused(study: Path, old: str, new: str, error: type[Exception]) -> None:
     study.write_text(STUDY.replace(old, new))
     with pytest.raises(error):
-        wanted_in(study)
+        read_study(study)
 
 
 def test_the_command_plans_writes_and_says_what_is_together(study: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,8 +22,7 @@ from discreet.privacy import (
     UrnPair,
     compose,
 )
-from discreet.privacy.algebra import ChainProfile, power
-from discreet.privacy.profile import LargestProfile
+from discreet.privacy.profile import ChainProfile, LargestProfile, power
 from discreet.testing import hockey_stick
 from discreet.testing.enumeration import count_vectors
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from discreet.privacy.algebra import BoundedRangeProfile, power
+from discreet.privacy.profile import BoundedRangeProfile, power
 from discreet.testing import hockey_stick
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from discreet.privacy import DiscreteGaussianPair, DiscreteLaplacePair
-from discreet.privacy.algebra import power
 from discreet.privacy.noise import _residues
+from discreet.privacy.profile import power
 
 DIGITS = 60
 

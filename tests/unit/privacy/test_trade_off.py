@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from discreet.planner.stated import stated
+from discreet.mechanisms import stated
 from discreet.privacy import ConstantProfile, DiscreteLaplacePair, compose
 from discreet.privacy.guarantee import LEVELS, TradeOff, furthest
 
@@ -34,19 +34,19 @@ def two_cells(scale: float, reach: int) -> tuple[np.ndarray, np.ndarray]:
 def test_no_test_is_above_the_curve_and_the_best_is_on_it(scale: float) -> None:
     p, q = two_cells(scale, reach=max(60, int(30 * scale)))
     best = np.maximum(most_powerful(p, q, LEVEL), most_powerful(q, p, LEVEL))
-    power = TradeOff.of(DiscreteLaplacePair(scale=scale)).power(LEVEL)
+    power = TradeOff.from_profile(DiscreteLaplacePair(scale=scale)).power(LEVEL)
     assert (power >= best - 1e-9).all()
     np.testing.assert_allclose(power, best, atol=3e-3)
 
 
 def test_pure_privacy_and_constant_profiles_have_their_closed_forms() -> None:
     value = 0.05
-    power = TradeOff.of(ConstantProfile(value=value)).power(LEVEL)
+    power = TradeOff.from_profile(ConstantProfile(value=value)).power(LEVEL)
     np.testing.assert_allclose(power, np.minimum(1.0, LEVEL + value), atol=1e-11)
     assert (power >= np.minimum(1.0, LEVEL + value)).all()
-    nothing = TradeOff.of(ConstantProfile(value=0.0)).power(LEVEL)
+    nothing = TradeOff.from_profile(ConstantProfile(value=0.0)).power(LEVEL)
     np.testing.assert_allclose(nothing, LEVEL, atol=1e-11)
-    everything = TradeOff.of(ConstantProfile(value=1.0)).power(LEVEL)
+    everything = TradeOff.from_profile(ConstantProfile(value=1.0)).power(LEVEL)
     assert (everything == 1.0).all()
 
 
@@ -60,7 +60,7 @@ def test_pure_privacy_and_constant_profiles_have_their_closed_forms() -> None:
 )
 def test_every_point_of_the_profile_bounds_the_curve(name: str, given: dict[str, float]) -> None:
     _, guarantee = stated(name, **given)  # type: ignore[arg-type]
-    power = TradeOff.of(guarantee.profile).power(LEVEL)
+    power = TradeOff.from_profile(guarantee.profile).power(LEVEL)
     assert (np.diff(power) >= -1e-12).all()
     assert (np.diff(power, 2) <= 1).all()
     for epsilon in (0.0, 0.3, 1.0):
@@ -70,12 +70,12 @@ def test_every_point_of_the_profile_bounds_the_curve(name: str, given: dict[str,
 def test_a_composition_allows_at_least_what_one_release_does() -> None:
     one = DiscreteLaplacePair(scale=4.0)
     both = compose([one, one])
-    assert (TradeOff.of(both).power(LEVEL) >= TradeOff.of(one).power(LEVEL) - 1e-9).all()
+    assert (TradeOff.from_profile(both).power(LEVEL) >= TradeOff.from_profile(one).power(LEVEL) - 1e-9).all()
 
 
 def test_the_points_of_a_picture_are_the_profile_and_end_where_delta_does() -> None:
     profile = DiscreteLaplacePair(scale=2.0)
-    points = TradeOff.of(profile, upto=3.0, among=0.75).points(upto=3.0)
+    points = TradeOff.from_profile(profile, upto=3.0, among=0.75).points(upto=3.0)
     assert (0.75, profile.delta(0.75)) in points
     assert all(delta == profile.delta(epsilon) > 0.0 for epsilon, delta in points)
     assert max(epsilon for epsilon, _ in points) < profile.pure
@@ -85,5 +85,5 @@ def test_the_points_of_a_picture_are_the_profile_and_end_where_delta_does() -> N
 
 @pytest.mark.parametrize("among", [701.0, 1e6, 1e300])
 def test_an_epsilon_beyond_floating_point_says_nothing_and_breaks_nothing(among: float) -> None:
-    power = TradeOff.of(ConstantProfile(value=0.25), among=among).power(np.array([0.0, 1e-4, 0.5]))
+    power = TradeOff.from_profile(ConstantProfile(value=0.25), among=among).power(np.array([0.0, 1e-4, 0.5]))
     assert power == pytest.approx([0.25, 0.2501, 0.75])

@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from discreet.errors import BudgetError
 from discreet.privacy import ConstantProfile, DiscreteGaussianPair, DiscreteLaplacePair, Profile, zcdp
-from discreet.privacy.algebra import power
+from discreet.privacy.profile import power
 from discreet.privacy.zcdp import approximate_zcdp, pair_as_zcdp, zcdp_budget, zcdp_delta, zcdp_epsilon
 
 

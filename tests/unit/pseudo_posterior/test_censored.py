@@ -7,12 +7,13 @@ import math
 
 import numpy as np
 import pytest
+from exact_laws import censored_law
 
 from discreet._core.random import seeded
 from discreet.errors import ParameterError, Refused, RelationNotSupported
 from discreet.privacy import Relation
 from discreet.pseudo_posterior import CensoredPosterior, Convergence, Design, PoissonMean, Predictor, Response
-from discreet.pseudo_posterior.censored import censored_law, chain_distance
+from discreet.pseudo_posterior.censored import chain_distance
 from discreet.pseudo_posterior.regressions import LinearRegression
 from discreet.pseudo_posterior.sampler import PosteriorDraws
 

@@ -1,4 +1,4 @@
-"""Risk-utility frontiers: in several processes, after an interruption, after a kill; and their pictures."""
+"""Risk-utility frontiers: in several processes, interrupted, killed; and their pictures."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.chains
 VISITS = seeded(1).poisson(100.0, size=200)
 GRID: dict[str, Weighting] = {
     "loose": LinearWeights(),
-    "mapped": MappedWeights(function=reciprocal),  # its description must not depend on the process
+    "mapped": MappedWeights(function=reciprocal),  # a function, which is sent to the processes
     "nothing": LinearWeights(c=0.0),
     "tight": LinearWeights(c=0.3),
 }
@@ -55,33 +55,45 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> list[FrontierPoint]:
     return run_frontier(tmp_path_factory.mktemp("frontier") / "one")
 
 
-def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
-    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.glob("point-*.json")}
+def kept(folder: Path) -> list[dict[str, Any]]:
+    """Return the points in a folder, as its only file has them."""
+    (path,) = folder.iterdir()
+    document = json.loads(path.read_text())
+    assert document["confidential"] is True
+    assert oct(path.stat().st_mode)[-3:] == "600"
+    assert oct(folder.stat().st_mode)[-3:] == "700"
+    return list(document["points"])
 
 
 class Stop(Exception):
     """Raised by a callback."""
 
 
-def test_two_workers_give_what_one_gives_even_when_interrupted(tmp_path: Path, alone: list[FrontierPoint]) -> None:
-    folder = tmp_path / "two"
+def test_two_workers_give_what_one_gives(tmp_path: Path, alone: list[FrontierPoint]) -> None:
     seen: list[int] = []
+    points = run_frontier(tmp_path / "two", workers=2, progress=seen.append)
+    assert seen == [1, 2, 3, 4]
+    assert points == alone
+    assert len({point.lipschitz for point in points}) == 4
+    assert [point["label"] for point in kept(tmp_path / "two")] == list(GRID)
 
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_call_that_is_interrupted_leaves_what_is_done(
+    tmp_path: Path, alone: list[FrontierPoint], workers: int
+) -> None:
     def stop(done: int) -> None:
-        seen.append(done)
-        if done == 3:
+        if done == 2:
             raise Stop
 
     with pytest.raises(Stop):
-        run_frontier(folder, workers=2, progress=stop)
-    early = contents(folder)
-    assert len(early) == 3
-    points = run_frontier(folder, progress=seen.append)
-    assert seen == [1, 2, 3, 4]
-    assert points == alone
-    assert contents(folder).items() >= early.items()  # kept as it was, not written again
-    assert len({point.lipschitz for point in points}) == 4
-    assert not list(folder.glob("*.part"))
+        run_frontier(tmp_path / "f", workers=workers, progress=stop)
+    points = kept(tmp_path / "f")
+    assert [(point["label"], point["epsilon"]) for point in points] == [(p.label, p.epsilon) for p in alone[:2]]
+    with pytest.raises(FileProblem, match="other files"):
+        run_frontier(tmp_path / "f")
+    rest = {label: GRID[label] for label in list(GRID)[2:]}
+    assert run_frontier(tmp_path / "rest", rest) == alone[2:]  # a point does not depend on the others
 
 
 KILLED = """
@@ -106,25 +118,11 @@ frontier(
 """
 
 
-def test_what_was_done_before_a_kill_is_not_done_again(
-    tmp_path: Path, alone: list[FrontierPoint], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "killed"
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(folder)], check=False)
+def test_a_kill_leaves_what_is_done(tmp_path: Path, alone: list[FrontierPoint]) -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "f")], check=False)
     assert killed.returncode == -signal.SIGKILL
-    early = contents(folder)
-    assert len(early) == 2
-    fitted: list[Weighting] = []
-    plain = PseudoPosterior.refit
-
-    def counted(self: Any, sampler: Any, first: Any, risks: Any, weighting: Weighting, **more: Any) -> Any:
-        fitted.append(weighting)
-        return plain(self, sampler, first, risks, weighting, **more)
-
-    monkeypatch.setattr(PseudoPosterior, "refit", counted)
-    assert run_frontier(folder) == alone
-    assert fitted == [GRID["nothing"], GRID["tight"]]
-    assert contents(folder).items() >= early.items()
+    points = kept(tmp_path / "f")
+    assert [(point["label"], point["epsilon"]) for point in points] == [(p.label, p.epsilon) for p in alone[:2]]
 
 
 def test_what_workers_cannot_receive_is_refused_before_anything_is_fitted(tmp_path: Path) -> None:
@@ -136,12 +134,8 @@ def test_what_workers_cannot_receive_is_refused_before_anything_is_fitted(tmp_pa
     assert 0.0 < point.lipschitz < math.inf
 
 
-@pytest.mark.parametrize("text", ["mine", "{}", "[]", "[" * 10**5])
-def test_a_folder_of_something_else_is_left_alone(tmp_path: Path, text: str) -> None:
-    (tmp_path / "settings.json").write_text(text)
-    with pytest.raises(FileProblem):
-        run_frontier(tmp_path)
-    (tmp_path / "settings.json").rename(tmp_path / "notes.txt")
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(FileProblem, match="other files"):
         run_frontier(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
@@ -151,34 +145,20 @@ def ninetieth(values) -> float:
     return float(np.quantile(values, 0.9))
 
 
-def test_a_frontier_goes_on_where_it_stopped(tmp_path, monkeypatch) -> None:
+def test_points_and_their_pictures(tmp_path) -> None:
     mechanism = PseudoPosterior(PoissonMean(column="visits"), tables=3, draws=200)
-    columns = {"visits": VISITS}
     grid = {
         "loose": LinearWeights(),
         "tight": LinearWeights(c=0.3),
         "M": Truncated(weighting=LinearWeights(), most=2.0),
         "nothing": LinearWeights(c=0.0),
     }
-    facts = {"column": "visits", "folder": tmp_path / "f", "seed": 7, "resamples": 20}
-    first = frontier(mechanism, columns, {"loose": grid["loose"]}, {"mean": np.mean, "q90": ninetieth}, **facts)
-    seen: list[int] = []
-    points = frontier(mechanism, columns, grid, {"mean": np.mean, "q90": ninetieth}, progress=seen.append, **facts)
-    assert seen == [2, 3, 4]
-    assert points[0].lipschitz == first[0].lipschitz
+    points = frontier(mechanism, {"visits": VISITS}, grid, {"mean": np.mean, "q90": ninetieth}, column="visits",
+                      folder=tmp_path / "f", seed=7, resamples=20)  # fmt: skip
     assert points[1].lipschitz < points[0].lipschitz
     assert points[0].error("mean") < 5.0
     assert points[3].failed is not None
-    assert all(json.loads(p.read_text())["confidential"] for p in (tmp_path / "f").iterdir())
-    assert {oct(p.stat().st_mode)[-3:] for p in (tmp_path / "f").iterdir()} == {"600"}
-    assert oct((tmp_path / "f").stat().st_mode)[-3:] == "700"
-    monkeypatch.setattr(type(mechanism), "refit", None)  # nothing is fitted again
-    again = frontier(mechanism, columns, grid, {"mean": np.mean, "q90": ninetieth}, **facts)
-    assert [p.lipschitz for p in again] == [p.lipschitz for p in points]
-    with pytest.raises(FileProblem, match="another model"):
-        frontier(mechanism, columns, grid, {"mean": np.mean}, **facts)
-    with pytest.raises(FileProblem, match="'loose' is of another weighting"):
-        frontier(mechanism, columns, {"loose": grid["tight"]}, {"mean": np.mean, "q90": ninetieth}, **facts)
+    assert kept(tmp_path / "f")[3]["failed"] == points[3].failed
     page = frontier_page(points, tmp_path / "page.html").read_text()
     assert "CONFIDENTIAL" in page
     assert "</script" in page.replace('"loose"', "")

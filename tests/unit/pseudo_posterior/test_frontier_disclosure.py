@@ -15,8 +15,8 @@ from discreet.cli.entry import run
 from discreet.confidential import reveal_to_custodian
 from discreet.domain import Category, Domain, Integer, Numeric
 from discreet.errors import ParameterError
-from discreet.pseudo_posterior import LinearWeights, PseudoPosterior, Unweighted, pictures
-from discreet.pseudo_posterior.attacked import Attacked, held_columns
+from discreet.pseudo_posterior import LinearWeights, PseudoPosterior, Unweighted, ladder
+from discreet.pseudo_posterior.attacked import Intruder, held_columns
 from discreet.pseudo_posterior.regressions import CategoricalShares
 from discreet.pseudo_posterior.synthesiser import FromModel, Synthesiser
 from discreet.utility import compare
@@ -35,10 +35,10 @@ def people(rows: int, seed: int) -> pl.DataFrame:
     return pl.DataFrame({"ward": rng.choice(["a", "b", "c"], rows), "age": rng.integers(0, 91, rows), "income": income})
 
 
-def attacked(**options: Any) -> Attacked:
+def attacked(**options: Any) -> Intruder:
     model = FromModel(function=lambda _: None, columns=("ward",), others=("age", "income"))
     facts: dict[str, Any] = {"column": "ward", "known": None, "holdout": people(150, 2), "rng": seeded(5), **options}
-    return Attacked.of(model, held_columns(people(200, 1), DOMAIN), DOMAIN, **facts)
+    return Intruder.from_tables(model, held_columns(people(200, 1), DOMAIN), DOMAIN, **facts)
 
 
 @pytest.mark.parametrize("known", [None, ["age"]])
@@ -108,7 +108,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_the_command_shows_the_frontier_and_releases_nothing(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(pictures, "LADDER", {"unweighted": Unweighted(), "c = 0.5": LinearWeights(c=0.5)})
+    monkeypatch.setattr(ladder, "LADDER", {"unweighted": Unweighted(), "c = 0.5": LinearWeights(c=0.5)})
     asked = [*command, "--frontier", "f", "--holdout", "holdout.parquet", "--draws", "100", "--warm-up", "100",
              "--chains", "2"]  # fmt: skip
     assert run(asked) == 0
@@ -117,20 +117,19 @@ def test_the_command_shows_the_frontier_and_releases_nothing(
     assert "after income" in said
     rows = [line.split("  ") for line in said.splitlines() if line.startswith(("guessed  ", "expected match"))]
     assert len(rows) == 4
-    assert {path.name.partition("-")[0] for path in Path("f").iterdir()} == {"settings.json", "point", "frontier.html"}
+    assert {path.name for path in Path("f").iterdir()} == {"points.json", "frontier.html"}
     assert {oct(path.stat().st_mode)[-3:] for path in Path("f").iterdir()} == {"600"}
     page = Path("f", "frontier.html").read_text()
     assert "CONFIDENTIAL" in page
     assert "What the tables tell of single records" in page
     assert sorted(path.name for path in Path().iterdir()) == ["d.toml", "data.parquet", "f", "holdout.parquet"]
-    assert run([*asked, "--json"]) == 0  # goes on with what is there
+    assert run(asked) == 2
+    assert "it holds other files" in capsys.readouterr().err
+    assert run([*asked, "--json", "--frontier", "g"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["confidential"] is True
     assert [point["label"] for point in told["points"]] == ["unweighted", "c = 0.5"]
     assert told["points"][0]["disclosure"][0]["control"]["tries"] == 100
-    wards(100, 4).write_parquet("holdout.parquet")
-    assert run(asked) == 2
-    assert "another model, table or settings" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -156,13 +155,13 @@ def test_what_does_not_go_together_is_refused_before_anything_is_written(
 
 def test_one_column_alone_has_nothing_to_be_attacked_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing would be known of a record, so the frontier is shown without attacks."""
-    monkeypatch.setattr(pictures, "LADDER", {"unweighted": Unweighted()})
+    monkeypatch.setattr(ladder, "LADDER", {"unweighted": Unweighted()})
     only = Domain(columns={"ward": DOMAIN.columns["ward"]})
     shares: Synthesiser = CategoricalShares(column="ward", categories=3)
     mechanism = PseudoPosterior(shares, draws=100, warm_up=100, chains=2)
-    points = pictures.ladder(people(60, 1).select("ward"), only, mechanism, folder=tmp_path / "f", known=None,
+    points = ladder.ladder(people(60, 1).select("ward"), only, mechanism, folder=tmp_path / "f", known=None,
                             holdout=None, seed=0)  # fmt: skip
     assert list(points[0].statistics) == ["share of a", "share of b", "share of c"]
     assert points[0].disclosure == ()
-    assert "Attacks" not in pictures.ladder_text(points)
+    assert "Attacks" not in ladder.ladder_text(points)
     assert 'id="attack"' not in Path(tmp_path, "f", "frontier.html").read_text()

@@ -114,7 +114,7 @@ def test_many_records_and_a_wide_prior_stay_within_the_margin(seed) -> None:
 
 
 def test_the_law_is_the_censored_posterior_up_to_the_margin() -> None:
-    from discreet.pseudo_posterior.censored import censored_law
+    from exact_laws import censored_law
 
     prior = np.array([0.0, -0.7, -3.0])
     exact = [float(f) for f in law(LOGS, prior, 2.0)]

@@ -9,6 +9,7 @@ import math
 import numpy as np
 import polars as pl
 import pytest
+from exact_laws import censored_law
 from scipy.special import gammaln
 
 from discreet import release
@@ -18,7 +19,6 @@ from discreet.confidential import confidential
 from discreet.domain import Domain, Integer, Numeric
 from discreet.errors import DomainError, ParameterError
 from discreet.pseudo_posterior import CensoredPosterior, LinearWeights, PoissonMean, PseudoPosterior, synthesiser_for
-from discreet.pseudo_posterior.censored import censored_law
 from discreet.pseudo_posterior.grid import margin
 from discreet.releases import Certificate, verify
 

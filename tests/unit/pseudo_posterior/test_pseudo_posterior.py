@@ -22,9 +22,9 @@ from discreet.pseudo_posterior import (
     Unweighted,
     reciprocal,
 )
-from discreet.pseudo_posterior.pseudo import Risks, safety_factor
+from discreet.pseudo_posterior.pseudo import safety_factor
 from discreet.pseudo_posterior.regressions import CategoricalShares
-from discreet.pseudo_posterior.weights import Scaled
+from discreet.pseudo_posterior.weights import Risks, Scaled
 
 pytestmark = pytest.mark.chains
 

@@ -9,6 +9,7 @@ import math
 import numpy as np
 import polars as pl
 import pytest
+from exact_laws import censored_law
 from scipy.special import gammaln
 
 from discreet import release
@@ -26,7 +27,6 @@ from discreet.pseudo_posterior import (
     Unweighted,
     synthesiser_for,
 )
-from discreet.pseudo_posterior.censored import censored_law
 from discreet.pseudo_posterior.likelihood import SURVEY, alone, quiet
 from discreet.pseudo_posterior.mixture_chain import _Facts, _Mixture
 from discreet.pseudo_posterior.mixture_steps import DirichletShares

@@ -25,7 +25,7 @@ from discreet.mechanisms.base import twin_of
 from discreet.mechanisms.likelihood import no_posterior
 from discreet.mechanisms.reading import Contents, Reading
 from discreet.privacy import Budget, Guarantee, Relation
-from discreet.privacy.algebra import BoundedRangeProfile
+from discreet.privacy.profile import BoundedRangeProfile
 from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
 from discreet.releases import Certificate, verify
 from discreet.releases.content import utility_facts
@@ -75,9 +75,6 @@ class Answers(Mechanism):
 
     def forecast(self, n: int, like: Any = None) -> Forecast:
         return Forecast(lost=math.nan, lost_is="prediction", lost_to="model")
-
-    def predictive(self, shares: Any, **fixed: Any) -> Any:
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -174,8 +171,6 @@ def test_a_model_has_no_law_no_calibration_and_no_forecast() -> None:
         mechanism.log_prob(nothing, nothing)
     with pytest.raises(LawNotAvailable):
         mechanism.outputs()
-    with pytest.raises(LawNotAvailable):
-        mechanism.predictive(nothing, support=nothing, n=9, rng=seeded(0))
     with pytest.raises(ParameterError, match="not calibrated from a budget"):
         type(mechanism).calibrated(Budget(epsilon=1.0), domain=VISITS, n=9)
     assert "censored-posterior" in no_posterior(mechanism, 9)

@@ -16,8 +16,9 @@ from discreet import AddRemove, Budget, Checkpoint, Ledger, Output, Replacement,
 from discreet.confidential import confidential
 from discreet.domain import Boolean, Domain, Integer
 from discreet.errors import FileProblem, Infeasible, ParameterError, PoorUtility, Refused, RelationNotSupported
+from discreet.ledger import Request
 from discreet.mechanisms import PerturbedHistogram, SmoothedHistogram
-from discreet.planner.study import Wanted, plan_together
+from discreet.planner.study import plan_together
 from discreet.pseudo_posterior import CensoredPosterior, PoissonMean, PseudoPosterior
 from discreet.releases import Release
 
@@ -52,8 +53,10 @@ def test_it_has_few_arguments() -> None:
 
 def of_a_plan(folder: Path) -> dict[str, Any]:
     """Declare a plan of one release in a ledger; return what its release is asked for."""
-    wanted = Wanted(name="a", domain=DOMAIN, records=N, size=50, mechanism="perturbed-histogram")
-    plan, ledger = plan_together([wanted], epsilon=1.0, delta=1e-6), ledger_in(folder)
+    request = Request(
+        part="a", domain=DOMAIN, relation=Replacement(records=N), size=50, mechanism="perturbed-histogram"
+    )
+    plan, ledger = plan_together([request], Budget(epsilon=1.0, delta=1e-6)), ledger_in(folder)
     ledger.declare(plan)
     return {"budget": plan.parts[0].budget, "mechanism": "perturbed-histogram", "ledger": ledger.part("a")}
 

@@ -41,7 +41,7 @@ def test_columns_with_an_order_have_a_picture_and_numbers(tmp_path: Path) -> Non
     assert any("bounds: the interval allows for" in note for note in found.notes)
     write_report(release, tmp_path / "r.html")
     (groups,) = found.pictures[0].groups
-    assert (groups.by, [group for group, *_ in groups.rows]) == ("passed", ["false", "true"])
+    assert (groups.name, [group for group, *_ in groups.rows]) == ("passed", ["false", "true"])
     for (_, *numbers), (dot, _, _), (left, _, width, _), truth in zip(
         groups.rows, groups.chart.marks, groups.chart.bars, (VALUES[VALUES <= 45].mean(), VALUES[VALUES > 45].mean()),
         strict=True,

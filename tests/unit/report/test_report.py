@@ -13,7 +13,7 @@ from discreet import Budget
 from discreet.domain import Domain, Integer
 from discreet.releases import Certificate, verify
 from discreet.report import picture
-from discreet.report.demo import demo
+from discreet.report.demonstration import demo
 
 pytest.importorskip("matplotlib")
 
@@ -27,6 +27,8 @@ def test_the_picture_is_marked_when_it_shows_confidential_values(tmp_path: Path)
     marked = picture(released.records, released.certificate, tmp_path / "own.svg", confidential=frame).read_text()
     assert "CONFIDENTIAL" in marked
     assert "CONFIDENTIAL" not in public
+    assert "<title>500 synthetic records from 3,000" in public
+    assert "<dc:description>Shares of the values of age" in public
     assert picture(released.records, released.certificate, tmp_path / "p.png").stat().st_size > 10_000
 
 

@@ -1,4 +1,4 @@
-"""Pages and pictures: one HTML file each, which loads nothing from elsewhere; what they look like, and say within."""
+"""Pages: one HTML file each, which loads nothing from elsewhere; what they look like, and say within."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import base64
 import contextlib
 import hashlib
 import os
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from discreet._core.errors import FileProblem, ParameterError
-from discreet._core.files import together
+from discreet._core.files import check_outputs, check_writable, together
 from discreet._core.text import about, rounded_up
 from discreet._core.version import __version__
+
+FilePath = str | os.PathLike[str]
 
 
 def rendered(
@@ -69,11 +71,8 @@ def _fingerprint(text: str) -> str:
 OWN = "written by discreet"
 """What every page and picture says of itself, so that no other file is replaced by one."""
 
-_METADATA: dict[str, dict[str, str | None]] = {
-    "png": {"Software": OWN},
-    "svg": {"Creator": OWN, "Date": None},
-    "pdf": {"Creator": OWN},
-}
+NOTICE = "CONFIDENTIAL: computed from the private data"
+"""What a page or figure says of itself that shows such numbers."""
 
 
 def require_own(path: Path) -> None:
@@ -85,12 +84,18 @@ def require_own(path: Path) -> None:
         raise FileProblem(path, "it exists and was not written by discreet", "give another name, or move it away")
 
 
-def save_figure(figure: Any, out: str | os.PathLike[str], *, confidential: bool, **settings: Any) -> Path:
-    """Write a Matplotlib figure as PNG, SVG or PDF, as its name ends."""
+def require_page(out: FilePath, inputs: Sequence[Any]) -> Path:
+    """Return the path of a page that is to be written. Raises FileProblem where it may not be."""
     path = Path(out)
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in _METADATA:
-        raise FileProblem(out, "the format is not known by this ending", "end the name in .png, .svg or .pdf")
-    with together(path, private=confidential, check=partial(require_own, path)) as (file,):
-        figure.savefig(file, format=kind, metadata=_METADATA[kind], **settings)
+    if path.suffix.lower() != ".html":
+        raise FileProblem(out, "the format is not known by this ending", "end the name in .html")
+    check_outputs([path], inputs)
+    check_writable(path)
+    require_own(path)
     return path
+
+
+def write_own(path: Path, text: str, *, inputs: Sequence[Any] = (), private: bool = False) -> None:
+    """Write a text that says within that it is one of this package's, in place of nothing but another such one."""
+    with together(path, inputs=inputs, private=private, check=lambda: require_own(path)) as (file,):
+        file.write(text.encode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
 import hmac
@@ -25,10 +26,8 @@ from discreet._core.lazy import pl
 from discreet._core.random import secure
 from discreet._core.reading import MOST_BYTES, read_json
 from discreet.audit.instance import BANNER
-from discreet.confidential.opening import open_confidential
-from discreet.confidential.units import NO_UNIT
-from discreet.confidential.values import raw_rows
-from discreet.domain.column import missing_in
+from discreet.confidential import NO_UNIT, open_confidential, raw_rows
+from discreet.domain import missing_in
 
 VERSION, OF_UNITS = 1, 2
 """Of records of a split: record by record, and by whole units, which earlier releases of this program cannot read."""
@@ -79,7 +78,7 @@ class Split:
         facts = read_json(path, remedy=_REMEDY)
         if facts.get(_KEY) not in (VERSION, OF_UNITS):
             raise FileProblem(path, f"it is not a record of a split of version {VERSION} or {OF_UNITS}", _REMEDY)
-        if not _whole(facts) or facts["commitment"] != _committed(facts):
+        if not _is_complete(facts) or facts["commitment"] != _commitment(facts):
             raise FileProblem(path, "it is not as it was written", _REMEDY)
         return cls(facts=facts)
 
@@ -88,12 +87,10 @@ class Split:
         """Return the record of two files where it lies in the folder of one of them; None where there is none."""
         for folder in dict.fromkeys(Path(path).absolute().parent for path in (control, data)):
             for file in sorted(folder.glob("*.json")):
-                try:
-                    found = cls.read(file) if file.stat().st_size < MOST_BYTES else None
-                except (FileProblem, OSError):
-                    continue
-                if found is not None and found.is_of(data, control):
-                    return found
+                with contextlib.suppress(FileProblem, OSError):
+                    record = cls.read(file) if file.stat().st_size < MOST_BYTES else None
+                    if record is not None and record.is_of(data, control):
+                        return record
         return None
 
 
@@ -108,39 +105,34 @@ def split(
     if paths[2].suffix.lower() != ".json":
         raise ParameterError("record must be a .json file. Give it that ending")
     check_outputs(paths, [data])
-    whole = open_confidential(raw_rows(data), caller=__name__)
-    numbers = _units(whole, unit)
+    table = open_confidential(raw_rows(data), caller=__name__)
+    numbers = np.arange(table.height)
+    if unit is not None:
+        if unit not in table.columns:
+            raise ParameterError("the table has no column of that name. Write unit=... with the column of the units")
+        numbers = np.unique(unit_labels(table, unit), return_inverse=True)[1].astype(np.int64)
     count = int(numbers.max()) + 1
     if count < 2:
         alone = f"has a single {'record' if unit is None else 'unit'}"
         raise DataError(unit, alone, "a control needs at least one beside it")
     control = min(max(1, round(share * count)), count - 1)
-    kept, out = (_rows_of(numbers, chosen) for chosen in drawn(count, control))
-    parts = [_written(whole[kept], paths[0]), _written(whole[out], paths[1])]
+    kept, out = (rows_of_units(numbers, units) for units in random_parts(count, control))
+    parts = [_written(table[kept], paths[0]), _written(table[out], paths[1])]
     facts: dict[str, Any] = {"records": len(kept), "control_records": len(out)}
     if unit is not None:
         facts |= {"unit": unit, "units": count - control, "control_units": control}
-    made = _recorded(parts, facts)
-    document = (json.dumps(made.facts, indent=2) + "\n").encode()
+    draw = _draw_record(parts, facts)
+    document = (json.dumps(draw.facts, indent=2) + "\n").encode()
     with together(*paths, inputs=[data], private=True) as files:
         for file, content in zip(files, [*parts, document], strict=True):
             file.write(content)
-    return made
+    return draw
 
 
-def drawn(records: int, control: int) -> tuple[Integers, Integers]:
+def random_parts(count: int, control: int) -> tuple[Integers, Integers]:
     """Return which of so many records stay and which are the control: every order of both is equally likely."""
-    order = secure().permutation(records)
+    order = secure().permutation(count)
     return order[control:], order[:control]
-
-
-def _units(whole: pl.DataFrame, unit: str | None) -> Integers:
-    """Return the number of each row's unit; each row is one where no column names any."""
-    if unit is None:
-        return np.arange(whole.height)
-    if unit not in whole.columns:
-        raise ParameterError("the table has no column of that name. Write unit=... with the column of the units")
-    return np.unique(unit_labels(whole, unit), return_inverse=True)[1].astype(np.int64)
 
 
 def unit_labels(table: pl.DataFrame, unit: str) -> npt.NDArray[Any]:
@@ -152,12 +144,12 @@ def unit_labels(table: pl.DataFrame, unit: str) -> npt.NDArray[Any]:
     return quietly(lambda: labels.cast(pl.String).to_numpy().astype(str), odd)
 
 
-def _rows_of(numbers: Integers, units: Integers) -> Integers:
+def rows_of_units(numbers: Integers, units: Integers) -> Integers:
     """Return the rows of some units, in a random order."""
     return secure().permutation(np.flatnonzero(np.isin(numbers, units)))
 
 
-def _recorded(parts: list[bytes], numbers: dict[str, Any]) -> Split:
+def _draw_record(parts: list[bytes], numbers: dict[str, Any]) -> Split:
     nonce = secrets.token_hex(32)
     facts = {
         _KEY: OF_UNITS if "unit" in numbers else VERSION,
@@ -169,7 +161,7 @@ def _recorded(parts: list[bytes], numbers: dict[str, Any]) -> Split:
         "control": _keyed(nonce, parts[1]),
         "nonce": nonce,
     }
-    return Split(facts={**facts, "commitment": _committed(facts)})
+    return Split(facts={**facts, "commitment": _commitment(facts)})
 
 
 def _written(frame: pl.DataFrame, path: Path) -> bytes:
@@ -185,12 +177,12 @@ def _keyed(nonce: str, content: bytes) -> str:
     return hmac.new(bytes.fromhex(nonce), content, hashlib.sha256).hexdigest()
 
 
-def _committed(facts: dict[str, Any]) -> str:
-    told = {name: value for name, value in facts.items() if name != "commitment"}
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+def _commitment(facts: dict[str, Any]) -> str:
+    committed = {name: value for name, value in facts.items() if name != "commitment"}
+    return hashlib.sha256(json.dumps(committed, sort_keys=True).encode()).hexdigest()
 
 
-def _whole(facts: dict[str, Any]) -> bool:
+def _is_complete(facts: dict[str, Any]) -> bool:
     texts = ("created", "data", "control", "nonce", "commitment")
     if not all(isinstance(facts.get(name), str) for name in texts):
         return False

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from discreet._core.arrays import Floats
 from discreet._core.checks import real
 from discreet._core.errors import BudgetError, Infeasible, LawNotAvailable, ParameterError
 from discreet._core.random import seeded
@@ -20,11 +22,9 @@ from discreet._core.text import as_written, counted, percent, rounded_down, roun
 from discreet.audit.black_box import ERROR, Finding, Sampler, compared
 from discreet.audit.guesses import POWER
 from discreet.domain import Counts, Records
-from discreet.mechanisms import Mechanism
-from discreet.planner.stated import calibrated
+from discreet.mechanisms import Mechanism, solved
 from discreet.privacy import Guarantee
-from discreet.testing import brute_force_profile
-from discreet.testing.enumeration import outcome_of
+from discreet.testing import brute_force_profile, outcome_of
 
 FACTORS = (1.1, 1.3, 1.6, 2.0, 4.0, 10.0)
 """By how much the budgets of twins are too large, epsilon and delta alike."""
@@ -36,26 +36,25 @@ _ROUNDING, _TINY = 1e-9, 1e-13
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exact:
-    """What listing all outputs for all neighbours says.
+    """Divergence and promise at the epsilon where they are nearest; the nearest twin that listing all outputs catches.
 
-    ``worst``: the epsilon at which the divergence is largest beside the promise, the divergence, and the promise.
     ``exceeded``: whether the promise is exceeded anywhere.
-    ``caught``: epsilon of the nearest twin that is caught; None where none is.
     """
 
-    worst: tuple[float, float, float]
+    epsilon: float
+    divergence: float
+    promised: float
     exceeded: bool
-    caught: float | None
+    twin_caught: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
     """A mechanism beside its claim.
 
-    ``claim``: in words.
     ``exact``: None where its law cannot be listed.
     ``findings``: of the black box, for each pair of tables in both directions.
-    ``caught``: epsilon of the nearest twin that the black box catches with a power of at least 95 %, and that power;
+    ``power``: epsilon of the nearest twin that the black box catches with a power of at least 95 %, and that power;
     None where there is none.
     ``error``: probability at most of a false alarm of the black box, over all its findings.
     """
@@ -63,83 +62,89 @@ class Examined:
     claim: str
     exact: Exact | None
     findings: tuple[Finding, ...]
-    caught: tuple[float, float] | None
+    power: tuple[float, float] | None
     error: float
 
     @property
+    def refuted(self) -> bool:
+        """Whether the black box refutes the claim."""
+        return any(finding.caught for finding in self.findings)
+
+    @property
     def rejected(self) -> bool:
-        """Whether the claim is refuted."""
-        return any(one.caught for one in self.findings) or (self.exact is not None and self.exact.exceeded)
+        """Whether the claim is refuted in either way."""
+        return self.refuted or (self.exact is not None and self.exact.exceeded)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
-        exact = None if self.exact is None else {
-            "epsilon": self.exact.worst[0], "divergence": self.exact.worst[1], "promised": self.exact.worst[2],
-            "exceeded": self.exact.exceeded, "twin_caught": self.exact.caught,
-        }  # fmt: skip
-        box = {
-            "error": self.error,
-            "runs": self.findings[0].runs,
-            "refuted": any(one.caught for one in self.findings),
-            "power": None if self.caught is None else {"epsilon": self.caught[0], "power": self.caught[1]},
+        return {
+            "claim": self.claim,
+            "rejected": self.rejected,
+            "exact": None if self.exact is None else asdict(self.exact),
+            "black_box": {
+                "error": self.error,
+                "runs": self.findings[0].runs,
+                "refuted": self.refuted,
+                "power": None if self.power is None else dict(zip(("epsilon", "power"), self.power, strict=True)),
+            },
         }
-        return {"claim": self.claim, "rejected": self.rejected, "exact": exact, "black_box": box}
 
     def __str__(self) -> str:
         lines = [f"claim: {self.claim}"]
         if self.exact is None:
             lines.append("exact: its law cannot be listed")
         else:
-            epsilon, found, promised = self.exact.worst
-            lines.append(f"exact: over all neighbours, the divergence at epsilon {as_written(epsilon)} is "
-                         f"{rounded_up(found, 6)}, promised {rounded_up(promised, 6)}")  # fmt: skip
-            caught = self.exact.caught
-            lines.append("exact: no twin is caught" if caught is None else f"exact: a twin of epsilon "
-                         f"{as_written(caught)} is caught")  # fmt: skip
-        runs, refuted = self.findings[0].runs, any(one.caught for one in self.findings)
-        lines.append(f"black box: {'refuted' if refuted else 'not refuted'} by {counted(runs, 'run')} per table and "
-                     f"stage, with false alarms at most {percent(self.error)}")  # fmt: skip
+            twin = self.exact.twin_caught
+            lines += [
+                f"exact: over all neighbours, the divergence at epsilon {as_written(self.exact.epsilon)} is "
+                f"{rounded_up(self.exact.divergence, 6)}, promised {rounded_up(self.exact.promised, 6)}",
+                "exact: no twin is caught"
+                if twin is None
+                else f"exact: a twin of epsilon {as_written(twin)} is caught",
+            ]
+        runs = counted(self.findings[0].runs, "run")
         lines.append(
-            "black box: no twin would have been caught: take more runs"
-            if self.caught is None
-            else f"black box: would have caught epsilon {as_written(self.caught[0])} with power at least "
-            f"{rounded_down(self.caught[1], 3)}"
+            f"black box: {'refuted' if self.refuted else 'not refuted'} by {runs} per table and stage, with false "
+            f"alarms at most {percent(self.error)}"
         )
+        if self.power is None:
+            lines.append("black box: no twin would have been caught: take more runs")
+        else:
+            epsilon, power = as_written(self.power[0]), rounded_down(self.power[1], 3)
+            lines.append(f"black box: would have caught epsilon {epsilon} with power at least {power}")
         return "\n".join([*lines, "rejected" if self.rejected else "not rejected"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A mechanism that is calibrated for a budget, beside neighbouring tables of few records.
+    """A mechanism that is calibrated for a budget, its guarantee, and neighbouring tables of few records.
 
-    ``claimed``, ``guarantee``: the mechanism and its promise.
-    ``at``: the same mechanism calibrated for another epsilon, and a delta that is larger by as much.
-    ``values``: that tables may hold.
-    ``pairs``: of neighbours.
-    ``epsilons``: at which the promise is looked at.
+    ``calibrated``: the mechanism for another epsilon, and a delta that is larger by as much.
+    ``values``: those that tables may hold.
+    ``epsilons``: where the promise is compared.
     """
 
     claimed: Mechanism
     guarantee: Guarantee
-    at: Callable[[float], Mechanism]
+    calibrated: Callable[[float], Mechanism]
     values: Records
     pairs: tuple[tuple[Counts, Counts], ...]
     epsilons: tuple[float, ...]
 
     @classmethod
-    def of(cls, name: str, *, records: int, epsilon: float, delta: float, size: int | None, **parameters: Any) -> Case:
+    def from_name(cls, name: str, *, epsilon: float, delta: float, records: int, **parameters: Any) -> Case:
         """Calibrate a mechanism; see :func:`examined`."""
-        asked = {"records": records, "size": size, **parameters}
 
-        def at(level: float) -> tuple[Mechanism, Guarantee]:
-            return calibrated(name, epsilon=level, delta=min(delta * level / epsilon, 0.99), **asked)
+        def calibrated(level: float) -> tuple[Mechanism, Guarantee]:
+            larger = min(delta * level / epsilon, 0.99)
+            return solved(name, epsilon=level, delta=larger, records=records, **parameters)[:2]
 
-        claimed, guarantee = at(epsilon)
+        claimed, guarantee = calibrated(epsilon)
         values = _values(claimed, records)
         return cls(
             claimed=claimed,
             guarantee=guarantee,
-            at=lambda level: at(level)[0],
+            calibrated=lambda level: calibrated(level)[0],
             values=values,
             pairs=tuple(_pairs(values, records)),
             epsilons=tuple(share * epsilon for share in (0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.5)),
@@ -149,10 +154,10 @@ class Case:
         self, mechanism: Mechanism, *, rng: np.random.Generator, runs: int, error: float
     ) -> tuple[Finding, ...]:
         """Run a mechanism, held to this promise, on all pairs in both directions."""
-        found: list[Finding] = []
+        findings: list[Finding] = []
         for x, y in self.pairs:
-            samplers = _sampler(mechanism, x, x, y), _sampler(mechanism, y, x, y)
-            found += compared(
+            samplers = sampler(mechanism, x, x, y), sampler(mechanism, y, x, y)
+            findings += compared(
                 *samplers,
                 self.guarantee.delta,
                 rng=rng,
@@ -160,7 +165,7 @@ class Case:
                 error=error / len(self.pairs),
                 epsilons=self.epsilons,
             )
-        return tuple(found)
+        return tuple(findings)
 
 
 def examined(
@@ -190,31 +195,26 @@ def examined(
     ``**parameters``: the mechanism's own, and ``cells``.
     """
     epsilon = real("epsilon", epsilon, above=0, most=100, error=BudgetError)
-    case = Case.of(name, records=records, epsilon=epsilon, delta=delta, size=size, **parameters)
-    made = case.claimed if law is None else case.at(law)
-    twins = {factor * epsilon: twin for factor in FACTORS if (twin := _twin(case.at, factor * epsilon)) is not None}
-    rng = seeded(seed)
-    found, caught = case.findings(made, rng=rng, runs=runs, error=error), None
+    case = Case.from_name(name, records=records, epsilon=epsilon, delta=delta, size=size, **parameters)
+    mechanism, twins = case.claimed if law is None else case.calibrated(law), {}
+    for factor in FACTORS:
+        with suppress(Infeasible, BudgetError):
+            twins[factor * epsilon] = case.calibrated(factor * epsilon)
+    rng, power = seeded(seed), None
+    findings = case.findings(mechanism, rng=rng, runs=runs, error=error)
     for level, twin in twins.items():
-        power = max(one.power for one in case.findings(twin, rng=rng, runs=runs, error=error))
-        if power >= POWER:
-            caught = (level, power)
+        most = max(finding.power for finding in case.findings(twin, rng=rng, runs=runs, error=error))
+        if most >= POWER:
+            power = (level, most)
             break
     return Examined(
         claim=f"{name} for epsilon {as_written(epsilon)}, delta {as_written(delta)}, "
         f"{counted(records, 'record')}, by {case.guarantee.theorem}",
-        exact=_exact(made, twins, case, records) if listed else None,
-        findings=found,
-        caught=caught,
+        exact=_exact(mechanism, twins, case, records) if listed else None,
+        findings=findings,
+        power=power,
         error=error,
     )
-
-
-def _twin(at: Callable[[float], Mechanism], epsilon: float) -> Mechanism | None:
-    try:
-        return at(epsilon)
-    except (Infeasible, BudgetError):
-        return None
 
 
 def _values(mechanism: Mechanism, records: int) -> Records:
@@ -236,29 +236,33 @@ def _pairs(values: Records, records: int) -> list[tuple[Counts, Counts]]:
     return [*pairs, (table(*many, 1), table(*many, 2))] if len(values) > 2 and records > 1 else pairs
 
 
-def _sampler(mechanism: Mechanism, table: Counts, *tables: Counts) -> Sampler:
+def sampler(mechanism: Mechanism, table: Counts, *tables: Counts) -> Sampler:
+    """Return what runs a mechanism on a table, its outputs as outcomes of the law under some tables."""
     return lambda rng, runs: [outcome_of(mechanism, mechanism.kernel(table, rng=rng), *tables) for _ in range(runs)]
 
 
-def _exact(made: Mechanism, twins: dict[float, Mechanism], case: Case, records: int) -> Exact | None:
+def _exact(mechanism: Mechanism, twins: dict[float, Mechanism], case: Case, records: int) -> Exact | None:
     """List all outputs for all neighbours; None where there are too many, or no law."""
-    values, epsilons = case.values, case.epsilons
-    promised = np.array([case.guarantee.delta(epsilon) for epsilon in epsilons])
-    own = None if made.domain.finite else values
-    cells = (made.domain.size or 1) if own is None else len(values)
+    epsilons, promised = case.epsilons, np.array([case.guarantee.delta(epsilon) for epsilon in case.epsilons])
+    own = None if mechanism.domain.finite else case.values
+    cells = (mechanism.domain.size or 1) if own is None else len(case.values)
     if math.comb(records + cells - 1, records) > _MOST_TABLES:
         return None
 
-    def excess(mechanism: Mechanism) -> Any:
-        found = brute_force_profile(mechanism, n=records, values=own, epsilons=epsilons)
-        return found, found > promised * (1.0 + _ROUNDING) + _TINY
+    def divergences(mechanism: Mechanism) -> tuple[Floats, bool]:
+        profile = brute_force_profile(mechanism, n=records, values=own, epsilons=epsilons)
+        return profile, bool((profile > promised * (1.0 + _ROUNDING) + _TINY).any())
 
     try:
-        found, over = excess(made)
-        caught = next((level for level, twin in twins.items() if excess(twin)[1].any()), None)
+        profile, exceeded = divergences(mechanism)
+        caught = next((level for level, twin in twins.items() if divergences(twin)[1]), None)
     except (LawNotAvailable, ParameterError):
         return None
-    worst = int((found / np.maximum(promised, _TINY)).argmax())  # the nearest to its promise, or furthest beyond
+    worst = int((profile / np.maximum(promised, _TINY)).argmax())  # the nearest to its promise, or furthest beyond
     return Exact(
-        worst=(epsilons[worst], float(found[worst]), float(promised[worst])), exceeded=bool(over.any()), caught=caught
+        epsilon=epsilons[worst],
+        divergence=float(profile[worst]),
+        promised=float(promised[worst]),
+        exceeded=exceeded,
+        twin_caught=caught,
     )

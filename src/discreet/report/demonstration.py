@@ -13,8 +13,7 @@ from discreet._core.lazy import pl
 from discreet._core.text import counted
 from discreet._release import release
 from discreet.domain import Domain
-from discreet.releases import verify
-from discreet.releases.reading import read
+from discreet.releases import read, verify
 from discreet.report.html import write_report
 
 _DOMAIN = """\

@@ -1,0 +1,377 @@
+"""The commands that make releases, and what comes before them: domain, plan, privacy, calibrate, release."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from discreet._core.checks import real
+from discreet._core.errors import BudgetError, FileProblem, Infeasible, ParameterError
+from discreet._core.text import as_written, counted
+from discreet.cli.console import Commands, alarm, echo, in_options, progress_bar, show, tell
+from discreet.cli.options import (
+    LEDGER,
+    PATH,
+    SOURCE,
+    accepted,
+    budget_of,
+    command,
+    ledger_of,
+    located,
+    option,
+    output_of,
+    parameters,
+    relation_of,
+    shared,
+    unit_of,
+)
+
+
+@command("data")
+@shared(*SOURCE, "domain", "epsilon", "delta")
+@option("--size", int, "Number of records to release. Required, except with --counts.")
+@option("--tables", int, "Number of tables, for intervals. Several are for marginals, cost no more privacy, and go to "
+        "the folder OUT.", default=1)  # fmt: skip
+@option("--counts", bool, "Release estimated counts per cell with standard errors, not records.")
+@option("--mechanism", str, "Registry name. By default the one with the least predicted error, from public facts.")
+@shared("param")
+@option("--out", PATH, "File to write: .parquet, .csv, ... A folder of --tables.", required=True)
+@option("--out-separator", str, "Between the fields of OUT, where it is CSV. By default , or a tab.",
+        metavar="CHARACTER")  # fmt: skip
+@option("--partitions", int, "Write OUT as a folder of this many Parquet files. It must not exist yet.")
+@option("--partition-by", str, "Column whose declared values get a folder each, with --partitions files.")
+@option("--workers", int, "Number of processes that write --partitions.", default=1)
+@option("--certificate", PATH, "Its certificate. By default OUT with .certificate.json.")
+@shared("unit")
+@option("--max-records", int, "The most records that a unit keeps. The others are cut at random.")
+@shared("sampling", "reference", "ignore-other-columns", "relation")
+@option("--records", int, "Number of records, where it is declared: always with --relation add-remove.")
+@option("--checkpoint", PATH, "File that holds the steps of a mechanism that works in steps.")
+@option("--redraw", bool, "Draw other records from a finished --checkpoint. DATA is not asked.")
+@shared(*LEDGER)
+@option("--part", str, "Name of this release in a plan that was declared in the ledger, which paid for it.")
+@option("--seed", int, "Make the release reproducible, and mark it as not for publication.")
+@option("--accept-poor-utility", bool, "Accept that over 20 % of the records are not from the data.")
+def release(data: str, domain_file: str, tables: int, sampling: str | None, as_json: bool, **options: Any) -> None:
+    """Release a synthetic table from the confidential table DATA."""
+    from discreet import Watch
+    from discreet._release import release as run
+    from discreet.confidential import refuse_same
+
+    source = located(data, options)
+    refuse_same(source, domain_file)  # before it is read for its ledger
+    request = {
+        "relation": relation_of(options),
+        "unit": unit_of(options),
+        "out": output_of(options),
+        "accept": accepted(options),
+        "ledger": ledger_of(options, domain_file),
+    }
+    request |= {} if sampling is None else {"sampling": sampling}
+    request |= {} if tables == 1 else {"tables": tables}
+    request |= parameters(options)  # sampling may be given either way
+    size = options["size"]
+    with progress_bar(None if size is None else size * max(1, tables), as_json) as progress:
+        watch = Watch(announce=lambda text: tell(text, err=True), progress=progress, stepped=progress)
+        result = run(source, domain_file, budget_of(options), watch=watch, **{**options, **request})
+    certificate, facts = result.certificate, result.certificate.facts
+    if certificate.poor is not None:
+        alarm(certificate.poor, err=as_json)
+    if as_json:
+        show(
+            {
+                "poor": certificate.poor,
+                "out": str(result.path),
+                "certificate": str(result.certificate_path),
+                "rows": sum(table.rows for table in certificate.tables),
+                "mechanism": facts.mechanism.to_dict(),
+                "relation": facts.relation.to_dict(),
+                "guarantee": facts.guarantee.to_dict(),
+                "statement": certificate.statement,
+                "released": {"outcome": certificate.outcome, "share_from_data": facts.released.share_from_data},
+                "randomness": facts.randomness,
+                **{key: result.info[key] for key in result.info if key != "mechanism"},
+            }
+        )
+        return
+    echo(certificate.text)
+    files = certificate.tables
+    several = f"{counted(len(files), 'table')} of " if certificate.several else ""
+    parts = "" if facts.released.partitions is None else f" in {counted(facts.released.partitions, 'part')}"
+    noun = "counts" if facts.size is None else "records"
+    written = f"{several}{files[0].rows:,} {noun}{parts}"
+    echo(f"wrote {written} to {result.path} and the certificate to {result.certificate_path}")
+    echo(f"mechanism: {facts.mechanism.name} {_pairs(facts.mechanism.parameters)}")
+    if certificate.seeded:
+        echo("This release was seeded: do not publish it.", err=True)
+
+
+@command()
+@option("--domain domain_file", PATH, "TOML file of the public facts. Required for one.")
+@option("--records", int, "Number of records that the confidential table holds. Public.")
+@shared("epsilon", "delta")
+@option("--size", int, "Number of records to release. By default --records.")
+@option("--max-records", int, "The most records that a privacy unit keeps. --records must then be the number of units "
+        "times it.", default=1)  # fmt: skip
+@shared("sampling", "reference")
+@option("--together", PATH, "TOML file of several releases of one table ([[release]] with name, domain, records, and "
+        "if wanted size, mechanism, parameters, share, max_records). They are calibrated together, and satisfy the "
+        "budget together.")  # fmt: skip
+@option("--out", PATH, "With --together: JSON file to write, which a ledger takes as one entry.")
+@option("--html", PATH, "Page to write (.html): what several epsilons around --epsilon would buy.")
+@option("--ledger", PATH, "With --html: ledger of the table. The page shows what would be left.")
+@shared("dataset")
+def plan(
+    domain_file: str | None, together: str | None, out: str | None, max_records: int, as_json: bool, **options: Any
+) -> None:
+    """Compare the mechanisms for a budget. Only public facts are used: no data is read."""
+    from discreet import Unit
+    from discreet.planner import UNIT
+    from discreet.planner import plan as run
+
+    page = {name: options.pop(name) for name in ("html", "ledger", "dataset")}
+    if together is not None:
+        public = {"domain": domain_file, "records": options["records"], **options}
+        _plan_together(together, out, as_json, {**public, **page, "max-records": max_records - 1 or None})
+        return
+    if domain_file is None or options["records"] is None:
+        raise ParameterError("a plan of one release needs --domain and --records. For several give --together")
+    if out is not None:
+        raise ParameterError("--out is for --together. Leave it out")
+    html = page.pop("html")
+    if html is None and (page["ledger"] or page["dataset"]) is not None:
+        raise ParameterError("--ledger and --dataset are for --html. Leave them out")
+    with progress_bar(1, as_json, "mechanisms") as progress:
+        budget = budget_of(options)
+        unit = None if max_records == 1 else Unit(UNIT, max_records=max_records)
+        facts = {name: value for name, value in options.items() if value is not None}
+        result = run(domain_file, budget, unit=unit, progress=progress, **facts)
+    if html is not None:
+        with progress_bar(1, as_json, "plans at all budgets", after=2.0) as progress:
+            result.write_page(html, **page, progress=progress)
+    if as_json:
+        show({**result.to_dict(), **({} if html is None else {"html": html})})
+        return
+    _tell_plan(result.verdict, in_options(result.text, release), html)
+
+
+def _plan_together(study: str, out: str | None, as_json: bool, options: dict[str, Any]) -> None:
+    """Plan several releases, print them, and write them where a file is named."""
+    from discreet._core.files import together
+    from discreet.planner import plan_together, read_study, written
+
+    budget = budget_of(options)
+    for name, value in options.items():
+        if value is not None:
+            raise ParameterError(f"with --together, --{name} stands in the file. Leave it out here")
+    requests, shares = read_study(study)
+    result = plan_together(requests, budget, shares=shares)
+    if out is not None:
+        with together(Path(out), inputs=(study,), check=lambda: _require_new(out)) as (file,):
+            file.write(written(result.to_dict()))
+    if as_json:
+        show({"out": out, "verdict": result.verdict, **result.to_dict()})
+        return
+    _tell_plan(result.verdict, result.text(shares), out)
+
+
+def _tell_plan(verdict: list[str], text: str, file: str | None) -> None:
+    """Print a plan, what has to be seen first before it, and the file that it went to."""
+    from discreet.planner import wrapped
+
+    for line in wrapped([in_options(sentence, release) for sentence in verdict]):
+        alarm(line)
+    echo(text)
+    if file is not None:
+        echo(f"wrote {file}")
+
+
+def _require_new(out: str) -> None:
+    """Refuse a file that exists."""
+    if os.path.lexists(out):
+        raise FileProblem(out, "it exists already, and declared facts are not overwritten", "give another name")
+
+
+@command()
+@click.argument("mechanism")
+@shared("records")
+@option("--size", int, "Number of records released. Only needed where the guarantee depends on it.")
+@shared("param", "relation")
+@option("--epsilon", float, "Compute the delta at this epsilon.")
+@option("--delta", float, "Compute the epsilon at this delta.")
+@option("--data", PATH, "CONFIDENTIAL table. Also print its instance-level deltas: what a release reveals of this "
+        "table.")  # fmt: skip
+@shared(*SOURCE, "domain or cells", *LEDGER)
+def privacy(
+    mechanism: str, epsilon: float | None, delta: float | None, data: str | None, as_json: bool, **options: Any
+) -> None:
+    """Compute the exact guarantee of a MECHANISM from its public parameters.
+
+    With --data and --domain, also compute the instance-level deltas, and the parameters that the papers would choose by
+    looking at the table (empirical-Bayes strength). They are as confidential as the table.
+    """
+    from discreet.mechanisms import stated
+
+    if epsilon is not None:
+        real("epsilon", epsilon, least=0, error=BudgetError)
+    if (epsilon is None) == (delta is None):
+        raise ParameterError("give either --epsilon or --delta. The other one is computed")
+    sizes = {"records": options["records"], "size": options["size"]}
+    if data is not None:
+        if options["relation"] != "replacement":
+            raise ParameterError("--data is for --relation replacement only. Leave one of them out")
+        _state(*_instance(mechanism, data, epsilon, sizes, options, as_json), as_json=as_json)
+        return
+    public = {"domain": _domain(options["domain_file"]), "relation": options["relation"], **parameters(options)}
+    calibrated, guarantee = stated(mechanism, **sizes, **public)
+    if epsilon is None:
+        epsilon = guarantee.epsilon(delta or 0.0)
+        if math.isinf(epsilon):
+            raise Infeasible(
+                f"delta {as_written(delta or 0.0)} with {mechanism}", {"delta >=": guarantee.delta(math.inf)}
+            )
+    else:
+        delta = guarantee.delta(epsilon)
+    facts = {"mechanism": mechanism, **sizes, "parameters": calibrated.parameters(), "epsilon": epsilon, "delta": delta}
+    _state({**facts, **_promise(guarantee)}, as_json=as_json)
+
+
+def _instance(
+    mechanism: str, data: str, epsilon: float | None, sizes: dict[str, Any], options: dict[str, Any], as_json: bool
+) -> tuple[Any, ...]:
+    """Return a mechanism's guarantee and, marked as confidential, what its release of a table reveals of that table."""
+    from discreet.audit import instance_guarantee, paper_choices
+    from discreet.confidential import confidential, public_domain, refuse_same, reveal_to_custodian
+    from discreet.mechanisms import stated
+
+    source, domain_file = located(data, options), options["domain_file"]
+    if domain_file is not None:
+        refuse_same(source, domain_file)  # before it is read for its ledger
+        ledger = ledger_of(options, domain_file)
+        if ledger is not None:
+            ledger.note("instance-level report", {"mechanism": {"name": mechanism}})
+    if domain_file is None or epsilon is None:
+        raise ParameterError("instance-level deltas need --data, --domain and --epsilon. Give all three")
+    domain, public = public_domain(domain_file, data=source), parameters(options)
+    if "group" in public:
+        raise ParameterError("do not pass group. It comes from the table")
+    calibrated, guarantee = stated(mechanism, domain=domain, **sizes, **public)
+    table = confidential(source, domain, accept={"other-columns"})
+    instance = reveal_to_custodian(instance_guarantee(table, calibrated, epsilon=epsilon, n=sizes["records"]))
+    choices = reveal_to_custodian(paper_choices(table, epsilon=epsilon, size=sizes["size"]))
+    facts = {"mechanism": mechanism, **sizes, "parameters": calibrated.parameters(), "epsilon": epsilon}
+    facts |= {"delta": guarantee.delta(epsilon), **_promise(guarantee)}
+    if as_json:
+        facts |= {"confidential": True, "instance": instance.to_dict(), "paper_choices": choices.to_dict()}
+    return facts, instance, choices
+
+
+@command()
+@click.argument("mechanism")
+@shared("records", "epsilon", "delta")
+@option("--size", int, "Number of records released. By default, solved for where the guarantee depends on it.")
+@shared("param", "relation", "domain or cells")
+def calibrate(mechanism: str, domain_file: str | None, as_json: bool, **options: Any) -> None:
+    """Solve for the free parameter of a MECHANISM that meets a budget."""
+    from discreet.mechanisms import solved
+
+    size, epsilon = options["size"], float(options["epsilon"])
+    calibrated, guarantee, free = solved(mechanism, domain=_domain(domain_file), **parameters(options), **options)
+    facts = {"mechanism": mechanism, "records": guarantee.n, "size": getattr(calibrated, "size", size)}
+    facts |= {"parameters": calibrated.parameters(), "solved": free}
+    facts |= {"epsilon": epsilon, "delta": guarantee.delta(epsilon)}
+    _state({**facts, **_promise(guarantee)}, as_json=as_json)
+
+
+def _domain(domain_file: str | None) -> Any:
+    from discreet.domain import Domain
+
+    return None if domain_file is None else Domain.read(domain_file)
+
+
+def _promise(guarantee: Any) -> dict[str, Any]:
+    words = {key: list(map(str, getattr(guarantee, key))) for key in ("assumptions", "caveats")}
+    return {**guarantee.to_dict(), **words, "relation": guarantee.relation.name, "group": guarantee.relation.group}
+
+
+def _state(facts: dict[str, Any], *texts: Any, as_json: bool) -> None:
+    """Print facts as JSON, or a line each and texts: numbers with all their digits, what is not known left out."""
+    if as_json:
+        show(facts)
+        return
+    for name, value in facts.items():
+        for item in value if isinstance(value, list) else [value]:
+            if item not in (None, {}):
+                echo(f"{name.replace('_', ' ')}: {_text(item)}")
+    for text in texts:
+        echo(str(text))
+
+
+def _text(value: Any) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case float():
+            return as_written(value)
+        case dict():
+            return _pairs(value)
+    return str(value)
+
+
+def _pairs(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
+domain = Commands("domain", help="Declare the public facts about a table.")
+
+
+@command("data", within=domain)
+@shared(*SOURCE)
+@option("--out", PATH, "File to write. By default standard output.")
+def init(data: str, out: str | None, as_json: bool, **reading: Any) -> None:
+    """Write a template for DATA from its column names and types alone. It says what you must fill in."""
+    from discreet._core.formats import format_of
+    from discreet.confidential import table_schema
+    from discreet.domain import Domain
+
+    form, source = format_of(data), located(data, reading)
+    template, csv = Domain.template(table_schema(source)), form is not None and form.texts
+    if out is not None:
+        from discreet._core.files import together
+
+        with together(Path(out), inputs=(source,), check=lambda: _require_new(out)) as (file,):
+            file.write(template.encode())
+    if as_json:
+        show({"out": out, "template": template})
+    elif out is None:
+        echo(template, nl=False)
+    else:
+        echo(f"wrote {out}. Fill in what it asks for. Nothing{' else' * csv} in it was read from the rows.")
+    if csv:
+        echo(f"The names are the first line of {data}. Check that it is a header and not a record.", err=True)
+
+
+@command("data", within=domain)
+@shared(*SOURCE, "domain", "unit")
+@option("--max-records", int, "The most records that a unit keeps. Rows beyond are counted.")
+@shared("ignore-other-columns")
+@option("--examples", click.IntRange(0), "Number of values to show per finding. 0 shows counts only.", default=5)
+def check(data: str, domain_file: str, as_json: bool, **options: Any) -> int:
+    """List everything in the confidential table DATA that does not fit the domain, before a release is made.
+
+    The result is CONFIDENTIAL: it shows values. The exit status is 1 where anything does not fit.
+    """
+    from discreet.confidential import check_table, public_domain, reveal_to_custodian
+
+    source = located(data, options)
+    facts = {"unit": unit_of(options), "accept": accepted(options), **options}
+    result = reveal_to_custodian(check_table(source, public_domain(domain_file, data=source), **facts))
+    show(result.to_dict()) if as_json else tell(str(result))
+    return 0 if result.fits else 1

@@ -1,0 +1,317 @@
+"""The commands that read what was released: verify, compare, report, describe, estimate, unseen, demo, audit."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from discreet._core.text import counted, harmless
+from discreet.cli.console import Commands, alarm, answer, echo, show, tell
+from discreet.cli.options import PATH, RELATIONS, SOURCE, command, listed, located, option, parameters, shared
+
+
+@command("certificate")
+@option("--data", PATH, "The released file. Also check its hash, rows and columns.")
+@option("--recover settle", bool, "First end an interrupted write: finish or undo it. With --data also across folders.")
+@option("--seconds", float, "Time limit for recomputing the claims.", default=60.0)
+def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_json: bool) -> int:
+    """Recompute everything that a CERTIFICATE claims. The exit status is 1 where anything disagrees.
+
+    CERTIFICATE is the file beside a release, or the folder of a release in parts or of several tables. The files in a
+    folder are checked too.
+    """
+    from discreet.releases import verify as run
+
+    if settle:
+        from discreet._core.files import recover
+
+        recover(*map(Path, filter(None, (data, certificate))))
+    checks = run(certificate, data=data, seconds=seconds)
+    compared = data is not None or Path(certificate).is_dir()
+    wrong = [check for check in checks if not check.agrees]
+    if as_json:
+        keys = ("what", "agrees", "claimed", "found", "erratum")
+        shown = [{key: getattr(check, key) for key in keys} for check in checks]
+        show({"agrees": not wrong, "data_checked": compared, "checks": shown})
+    elif wrong:
+        for check in wrong:
+            echo(f"{harmless(check.what)}: the certificate says {check.claimed!r}, recomputed {check.found!r}")
+        for erratum in dict.fromkeys(check.erratum for check in wrong if check.erratum is not None):
+            echo(erratum)
+        echo(f"Claims that disagree: {len(wrong)} of {len(checks)}. Do not rely on this certificate.")
+    else:
+        unchecked = "" if compared else " The released file was not checked: give it as --data."
+        echo(f"All {len(checks)} claims agree.{unchecked}")
+    return 1 if wrong else 0
+
+
+@command("data", "released")
+@shared(*SOURCE, "domain")
+@option("--measures", str, "Measures to add to those of bootstrap samples: all, or names such as w1,ks,transport,pmse.")
+@option("--holdout", PATH, "CONFIDENTIAL holdout: a table of the same population that the release was not made from.")
+@option("--sensitive", str, "Column to attack: how often is it found for a record of which others are known?")
+@shared("known")
+@option("--resamples", int, "Number of bootstrap samples.", default=100)
+def compare(
+    data: str, released: str, domain_file: str, measures: str | None, known: str | None, as_json: bool, **options: Any
+) -> None:
+    """Compare a RELEASED table with the confidential DATA. The result is confidential."""
+    from discreet.confidential import public_domain, reveal_to_custodian
+    from discreet.utility import compare as run
+
+    source = located(data, options)
+    domain = public_domain(domain_file, data=source)
+    names = {"measures": _measures(measures), "known": listed(known)}
+    comparison = reveal_to_custodian(run(source, released, domain, **names, **options))
+    answer(as_json, comparison.to_dict(), str(comparison))
+
+
+def _measures(names: str | None) -> Any:
+    return names if names == "all" else listed(names)
+
+
+@command("released")
+@shared("certificate")
+@option("--also", PATH, "Certificate of another release of the same table. May be repeated.", multiple=True)
+@option("--ledger", PATH, "Ledger that paid for it. Shows what all its releases promise together.")
+@option("--dataset", str, "Name of the data set in --ledger. By default that of the certificate.")
+@option("--data", PATH, "CONFIDENTIAL table to compare with. The report is then confidential.")
+@option("--domain domain_file", PATH, "TOML file of the public facts of --data.")
+@option("--measures", str, "Measures to compare by, as in compare.", default="w1,ks,tv")
+@option("--resamples", int, "Number of bootstrap samples of --data.", default=100)
+@option("--holdout", PATH, "CONFIDENTIAL records that the release was not made from.")
+@option("--sensitive", str, "Column to attack, as in compare: how often is it found for a known record?")
+@shared("known")
+@option("--out", PATH, "File to write: .html.", required=True)
+def report(
+    released: str, out: str, domain_file: str | None, measures: str, known: str | None, as_json: bool, **options: Any
+) -> int:
+    """Write what a RELEASED table promises as one HTML page.
+
+    The exit status is 1 where a certificate is not confirmed.
+    """
+    from discreet.report import write_report
+
+    names = {"measures": _measures(measures), "known": listed(known)}
+    page = write_report(released, out, domain=domain_file, **names, **options)
+    wrong = sum(not check.agrees for check in page.checks)
+    warning = ": CONFIDENTIAL, since it contains numbers computed from the private data" * page.confidential
+    document = {"out": str(page.path), "confidential": page.confidential, "agrees": page.agrees}
+    answer(as_json, document, f"wrote {page.path}{warning}")
+    if wrong and not as_json:
+        echo(f"Claims that disagree: {wrong} of {len(page.checks)}. Do not rely on this release.", err=True)
+    return 1 if wrong else 0
+
+
+@command("released")
+@option("--as standard", ["croissant", "dcat"], "Standard to follow.", required=True)
+@shared("certificate")
+@option("--title", str, "Title in the catalogue. By default the name of RELEASED.")
+@option("--url", str, "Address of the folder that will hold RELEASED. By default addresses are relative.")
+@option("--license licence", str, "Address of the licence that RELEASED is published under.")
+@option("--publisher", str, "Who publishes RELEASED.")
+@option("--out", PATH, "File to write, beside RELEASED. By default standard output.")
+def describe(
+    released: str, standard: str, certificate: str | None, out: str | None, as_json: bool, **facts: Any
+) -> None:
+    """Describe a RELEASED table for data catalogues, with its promise: Croissant or DCAT-AP, in JSON-LD.
+
+    It holds nothing but public facts, and is written only if all claims of the certificate are confirmed.
+    """
+    from discreet.report import as_text, write_description
+    from discreet.report import describe as run
+
+    document = run(released, standard, certificate=certificate, **facts)
+    if out is not None:
+        write_description(released, out, document, inputs=(certificate,))
+    required = {"--url": "url", "--license": "licence", "--publisher": "publisher"}
+    missing = [name for name, fact in required.items() if not facts[fact]]
+    if missing:
+        echo(f"Catalogues also ask for {', '.join(missing)}.", err=True)
+    if out is None:
+        click.echo(as_text(document), nl=False)
+    else:
+        answer(as_json, {"out": out}, f"wrote {out}")
+
+
+@command("released")
+@option("--column", str, "Column to estimate. Not needed where there is only one.")
+@option("--functional functionals", str, "mean, variance, sd, qNN, P(>a), P(<a), P(a..b) or P(=a), or several with "
+        "commas. May be repeated.", multiple=True, required=True)  # fmt: skip
+@option("--by", str, "Column of groups. The numbers are then those within each group, one row per group.")
+@shared("level", "certificate")
+@option("--strength", float, "Weight of the prior, in records. By default that of an urn, otherwise a tree.")
+@option("--draws", click.IntRange(2), "Number of posterior draws.", default=1000)
+@option("--of", ["population", "table"], "Who the numbers are about: the population, or the confidential records "
+        "themselves.", default="population")  # fmt: skip
+@option("--within", ["bounds", "process", "even"], "What is known of the values within a cell: nothing, a prior, or "
+        "that they are spread evenly.", default="bounds")  # fmt: skip
+@option("--seed", int, "Seed of the draws. It needs no secrecy: everything read here is public.", default=0)
+def estimate(
+    released: str, functionals: tuple[str, ...], certificate: str | None, as_json: bool, **options: Any
+) -> None:
+    """Estimate numbers of the population, with credible intervals, from a RELEASED table alone."""
+    from discreet.inference import groups_of, known_functionals
+    from discreet.releases import read
+
+    names = [part.strip() for text in functionals for part in re.split(r",(?![^(]*\))", text)]
+    numbers = {name: options.pop(name) for name in ("column", "by", "level")}
+    release = read(released, certificate)
+    known_functionals(names, release.domain, numbers["column"])  # a misprint is told before anything is drawn
+    if numbers["by"] is not None:
+        groups_of(release.domain, numbers["by"])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        several = release.certificate.several
+        summarise = release.estimate if several else release.posterior(**options).summary
+        summary = summarise(names, **numbers)
+    for warning in caught:
+        if issubclass(warning.category, UserWarning):
+            tell(f"discreet: {warning.message}", err=True)
+    answer(as_json, {"released": released, "column": numbers["column"], **summary.to_dict()}, str(summary))
+
+
+@command("released")
+@shared("level", "certificate")
+def unseen(released: str, level: float, certificate: str | None, as_json: bool) -> None:
+    """Estimate what a RELEASED table of an urn does not show, from the release alone.
+
+    How many distinct values the confidential records have that were not released, the probability that the next person
+    has a value that nobody has (missing mass), the probability that the next released record is of a new value
+    (discovery probability), and the strength and discount of the process that the population comes from.
+    """
+    from discreet.inference import all_unseen
+
+    estimates, notes = all_unseen(released, certificate, level=level)
+    if as_json:
+        numbers = {name: asdict(estimate) for name, estimate in estimates.items()}
+        show({"released": released, "level": level, "unseen": numbers, "notes": list(notes)})
+        return
+    for name, estimate in estimates.items():
+        echo(f"{name}: {estimate}")
+    for note in notes:
+        alarm(note)
+    for note in dict.fromkeys(estimate.rests_on for estimate in estimates.values()):
+        echo(f"- {note}")
+
+
+@command()
+@option("--out", PATH, "Folder to write into.", default="discreet-demo")
+def demo(out: str, as_json: bool) -> None:
+    """Release, estimate, verify and report on real data: ten columns of the RAND health insurance experiment."""
+    from discreet.report import demo as run
+
+    result = run(Path(out), say=lambda text: echo(text, err=as_json))
+    if as_json:
+        show(result)
+
+
+audit = Commands("audit", help="Examine a release, or what makes one. The results are for the custodian alone.")
+
+
+@command("data", within=audit)
+@option("--out-data", PATH, "File to write: the table to make releases from.", required=True)
+@option("--out-control", PATH, "File to write: the control, to be kept out.", required=True)
+@option("--record", PATH, "JSON file to write: how the control was drawn.", required=True)
+@option("--share", float, "Share of the records that are the control.", default=0.5)
+@option("--unit", str, "Column that names the privacy unit of each row, such as a person. Whole units are drawn.")
+def split(data: str, as_json: bool, **options: Any) -> None:
+    """Draw a control from the confidential table DATA at random, before a release is made.
+
+    All three files are CONFIDENTIAL. The commitment that is printed may be told to anybody: it holds the custodian to
+    this draw and tells nothing about it.
+    """
+    from discreet.audit import split as run
+
+    control = run(data, **options)
+    numbers = {name: control.facts[name] for name in ("records", "control_records", "commitment")}
+    drawn, kept = counted(numbers["control_records"], "record"), f"{numbers['records']:,}"
+    if control.unit is not None:
+        drawn += f" of {counted(control.facts['control_units'], 'unit')}"
+        kept += f" of {control.facts['units']:,}"
+    answer(
+        as_json,
+        {**options, **numbers},
+        f"drew {drawn} as the control and kept {kept}.",
+        f"commitment: {control.commitment}",
+        "The three files are confidential. The commitment is not: it may be told before the release is made.",
+    )
+
+
+@command("released", within=audit)
+@option("--data", PATH, "CONFIDENTIAL table that the release was made from.", required=True)
+@option("--control", PATH, "CONFIDENTIAL records that were kept out of it.", required=True)
+@option("--record", PATH, "Record of audit split. By default the one in the folder of either.")
+@shared("certificate")
+@option("--epsilon", float, "Instead of a certificate: the privacy budget that is claimed.")
+@option("--delta", float, "Instead of a certificate: the delta that is claimed. By default 0.")
+@option("--relation", RELATIONS, "Instead of a certificate: between which tables it is claimed. By default "
+        "replacement.")  # fmt: skip
+@option("--level", float, "Largest rate of false alarms.", default=0.001)
+def release(
+    released: str, data: str, control: str, record: str | None, level: float, as_json: bool, **claim: Any
+) -> int:
+    """Test whether a RELEASED table shows more of DATA than it claims. The result is CONFIDENTIAL.
+
+    It guesses which of two records was in the table, for pairs of one of DATA and one of the control, and asks whether
+    more guesses are right than the claim allows. Where audit split drew whole units, it guesses about these. The exit
+    status is 1 where the claim is rejected. A control that audit split did not draw is looked at without a verdict.
+    """
+    from discreet.audit import audit_release, claimed
+    from discreet.confidential import reveal_to_custodian
+
+    result = reveal_to_custodian(
+        audit_release(released, data, control, claimed(released, **claim), record=record, level=level)
+    )
+    *lines, verdict = str(result).splitlines()
+    answer(as_json, result.to_dict(), "\n".join(lines))
+    if not as_json:
+        (alarm if result.rejected else echo)(verdict)
+    return int(bool(result.rejected))
+
+
+@command(within=audit)
+@click.argument("mechanism")
+@option("--epsilon", float, "Privacy budget that it is calibrated for.", default=1.0)
+@option("--delta", float, "Privacy budget that it is calibrated for.", default=0.0)
+@option("--records", int, "Number of records of the tables.", default=3)
+@option("--size", int, "Number of records released.", default=2)
+@shared("param")
+@option("--runs", int, "Runs per table, in each of three stages.", default=2000)
+@option("--error", float, "Largest rate of false alarms of the runs.", default=0.001)
+@option("--seed", int, "Seed of the runs. They read no table of yours.", default=0)
+def mechanism(mechanism: str, as_json: bool, **options: Any) -> int:
+    """Examine a MECHANISM on small tables: by listing all outputs where that is possible, and by running it.
+
+    Beside it stand broken twins, calibrated for larger epsilons and held to the same claim: the answer says which of
+    them would have been caught. The exit status is 1 where the claim is refuted. No table of yours is read.
+    """
+    from discreet.audit import examined
+
+    result = examined(mechanism, **parameters(options), **options)
+    answer(as_json, result.to_dict(), str(result))
+    return int(bool(result.rejected))
+
+
+@command("first", "second", within=audit, context_settings={"ignore_unknown_options": True})
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@option("--work", PATH, "New folder for all that the runs write. CONFIDENTIAL.", required=True)
+@option("--runs", int, "Runs on each of the two files.", default=5)
+def pipeline(first: str, second: str, command: tuple[str, ...], work: str, runs: int, as_json: bool) -> int:
+    """Run a COMMAND on two files that differ in one record, and compare all that can be seen but the released values.
+
+    Write the COMMAND after --, with {data} where the file stands, {here} for the folder where you are, and relative
+    paths for what it writes. The exit status is 1 where anything tells the two files apart. The result is
+    CONFIDENTIAL.
+    """
+    from discreet.audit import audit_pipeline
+    from discreet.confidential import reveal_to_custodian
+
+    result = reveal_to_custodian(audit_pipeline(first, second, command, work=work, runs=runs))
+    answer(as_json, result.to_dict(), str(result))
+    return int(bool(result.differences))

@@ -1,0 +1,248 @@
+"""Calibration: one search for the parameters of a mechanism that meet a budget, on the safe side of the optimum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from discreet._core.errors import Infeasible, ParameterError
+from discreet._core.numeric import least_integer, least_real, written
+from discreet._core.text import as_written, rounded_up
+from discreet.mechanisms.noise import LAPLACE, LAWS, NoiseLaw, law_named
+from discreet.privacy import Budget, Guarantee, Relation, ThresholdedLaplace
+
+if TYPE_CHECKING:
+    from discreet.domain import Domain
+    from discreet.mechanisms.base import Mechanism
+
+
+@dataclass(frozen=True)
+class Free:
+    """A parameter that may be solved for: between which values, and how near to the optimum relatively.
+
+    Privacy improves with the value where it is ``rising``, so that the least is the solution; else the greatest is, and
+    values are above 0. ``usual``: the value for which a refusal names a delta; by default the most private one.
+    """
+
+    name: str
+    low: float
+    high: float
+    rising: bool = True
+    integer: bool = False
+    relative: float = 1e-6
+    usual: float | None = None
+
+    @property
+    def private(self) -> float:
+        """The value for which a refusal names a delta."""
+        return self.usual or (self.low, self.high)[self.rising]
+
+    def bound(self, value: float) -> dict[str, float]:
+        """Return a value as what a refusal names: the parameter is to be at least, or at most, that."""
+        return {f"{self.name} {('<=', '>=')[self.rising]}": value}
+
+    def solution(self, excess: Callable[[Any], float]) -> Any:
+        """Return the value of the least cost at which a monotone excess is at most 0, None where it is at none."""
+        if self.integer and self.rising:
+            return least_integer(lambda value: excess(value) <= 0, int(self.low), int(self.high))
+        if self.integer:
+            excluded = least_integer(lambda value: excess(value) > 0, int(self.low), int(self.high))
+            return (excluded or int(self.high) + 1) - 1 or None
+        if self.rising:
+            return least_real(excess, self.low, self.high, relative=self.relative)
+
+        def value_of(inverse: float) -> float:
+            return min(self.high, max(self.low, 1.0 / inverse))
+
+        low, high = 1.0 / self.high, 1.0 / self.low
+        inverse = least_real(lambda u: excess(value_of(u)), low, high, relative=self.relative)
+        return None if inverse is None else value_of(inverse)
+
+
+SIZE = Free("size", 1, 10**10, rising=False, integer=True)
+"""The number of records released, where it costs privacy."""
+
+THRESHOLD = Free("threshold", 2, 1 << 40, integer=True)
+"""The least noisy count that is released."""
+
+SCALE = Free("scale", 2.0**-10, LAPLACE.largest_scale, relative=1e-9)
+"""The scale of discrete Laplace noise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """A budget, and the parameters that are given of the mechanism that is to meet it."""
+
+    mechanism_type: type[Mechanism]
+    budget: Budget
+    domain: Domain
+    n: int
+    size: int | None
+    relation: Relation
+    parameters: dict[str, Any]
+
+    def with_parameters(self, **values: Any) -> Search:
+        """Return the search with further parameters given."""
+        return replace(self, parameters={**self.parameters, **values})
+
+    def mechanism(self, **values: Any) -> Any:
+        """Return the mechanism at some values of its free parameters."""
+        size = values.pop("size", self.size)
+        parameters = {**self.parameters, **values}
+        return self.mechanism_type.from_parameters(parameters, domain=self.domain, records=self.n, size=size)
+
+    def guarantee(self, **values: Any) -> Guarantee:
+        """Return what the mechanism at some values promises for the table."""
+        guarantee: Guarantee = self.mechanism(**values).guarantee(self.relation, n=self.n)
+        return guarantee
+
+
+def require_budget(guarantee: Guarantee, budget: Budget, request: str, **nearest: float) -> None:
+    """Raise :class:`~discreet.errors.Infeasible` unless the guarantee meets the budget.
+
+    Raises Infeasible with the budget that the guarantee does meet, beside ``nearest``.
+    """
+    if guarantee.meets(budget):
+        return
+    numbers: dict[str, float] = dict(nearest)
+    epsilon = guarantee.epsilon(budget.delta)
+    if epsilon <= 100:  # a budget beyond is refused
+        numbers["epsilon >="] = epsilon
+    if (delta := guarantee.delta(budget.epsilon)) < 1:
+        numbers["delta >="] = delta
+    raise Infeasible(request, numbers)
+
+
+def one_solution(search: Search, *free: Free, promise: Callable[[Any], Guarantee] | None = None) -> Any:
+    """Return the mechanism whose one free parameter that is not given is solved for: a size, where it is free, first.
+
+    ``promise``: a guarantee that is at least as pessimistic as the mechanism's, and quick.
+
+    Raises Infeasible with the nearest numbers that meet the budget, and ParameterError when neither of two is given.
+    """
+    budget, parameters = search.budget, {**search.parameters, "size": search.size}
+    unknown = [parameter for parameter in free if parameters.get(parameter.name) is None]
+    if len(unknown) > 1:
+        raise ParameterError(f"give a size or a {unknown[1].name}, since only one of the two can be solved for")
+
+    def promised(parameter: Free, value: Any) -> Guarantee:
+        mechanism = search.mechanism(**{parameter.name: value})
+        return promise(mechanism) if promise else mechanism.guarantee(search.relation, n=search.n)
+
+    def solution(parameter: Free) -> Any:
+        return parameter.solution(lambda value: promised(parameter, value)._excess(budget))
+
+    if not unknown:
+        if not (guarantee := search.guarantee()).meets(budget):
+            nearest: dict[str, float] = {}
+            for parameter in free:
+                if (value := solution(parameter)) is not None:
+                    nearest |= parameter.bound(value)
+            require_budget(guarantee, budget, _request_text(search, free), **nearest)
+        return search.mechanism()
+    if (value := solution(unknown[0])) is not None:
+        return search.mechanism(**{unknown[0].name: value})
+    guarantee = promised(unknown[0], unknown[0].private)
+    if unknown[0].name == "size":
+        require_budget(guarantee, budget, _request_text(search, free))
+    alone = {"epsilon >=": guarantee.epsilon(budget.delta)} if len(free) == 1 else {}
+    nearest = alone or {"delta >=": guarantee.delta(budget.epsilon)}
+    raise Infeasible(_request_text(search, free), nearest)
+
+
+def _request_text(search: Search, free: Sequence[Free]) -> str:
+    """Write the budget, and which of the parameters that may be free are given."""
+    parts = [str(search.budget)]
+    for name in (parameter.name for parameter in free):
+        if name == "size" and search.size is not None:
+            parts.append(f"at size {search.size}")
+        elif name in search.parameters:
+            parts.append(f"with {name} {as_written(search.parameters[name])}")
+    return " ".join(parts)
+
+
+def least_scale(search: Search) -> Any:
+    """Return the mechanism of the least scale of its noise, of the law with less mean absolute noise if none is given.
+
+    Raises Infeasible with the nearest numbers that meet the budget.
+    """
+    budget, scale, noise = search.budget, search.parameters.get("scale"), search.parameters.get("noise")
+    field = search.mechanism_type.__dataclass_fields__["noise"]
+    searches = [(str(field.default), search)]  # where the class fixes it
+    if field.init:
+        searches = [(name, search.with_parameters(noise=name)) for name in (LAWS if noise is None else (noise,))]
+    if scale is not None:
+        name, search = searches[0]
+        if not (guarantee := search.guarantee()).meets(budget):
+            least = scale_solution(law_named(name), budget, search.guarantee)
+            request = f"{budget} with {name} noise of scale {as_written(scale)}"
+            require_budget(guarantee, budget, request, **({} if least is None else SCALE.bound(least)))
+        return search.mechanism()
+    solutions = []
+    for name, search in searches:
+        if (least := scale_solution(law_named(name), budget, search.guarantee)) is not None:
+            solutions.append((law_named(name).mean_absolute(least), search.mechanism(scale=least)))
+    if not solutions:
+        most = [search.guarantee(scale=law_named(name).largest_scale) for name, search in searches]
+        nearest = {"delta >=": max(1e-12, min(guarantee.delta(budget.epsilon) for guarantee in most))}
+        if math.isfinite(epsilon := min(guarantee.epsilon(budget.delta) for guarantee in most)):
+            nearest["epsilon >="] = epsilon
+        raise Infeasible(f"{budget} with {' or '.join(name for name, _ in searches)} noise", nearest)
+    return min(solutions, key=itemgetter(0))[1]
+
+
+def scale_solution(law: NoiseLaw, budget: Budget, promise: Callable[..., Guarantee]) -> float | None:
+    """Return the least scale of a law's noise with which what is promised meets the budget, if one does.
+
+    A pure epsilon is a rational number divided by the scale. The least scale is then the float next above a quotient,
+    by its binary value, with which the kernel draws.
+    """
+    free = replace(SCALE, high=law.largest_scale)
+    if budget.delta > 0.0:
+        least: float | None = free.solution(lambda scale: promise(scale=scale)._excess(budget))
+        return least
+    if not law.pure:
+        return None
+    exact = Fraction(promise(scale=1.0).profile.pure) / written(budget.epsilon)
+    above = float(exact)
+    if Fraction(above) < exact:
+        above = math.nextafter(above, math.inf)
+    return max(free.low, above) if above <= free.high else None
+
+
+def least_threshold(search: Search, *, composed: bool = False) -> Any:
+    """Return the mechanism of the least scale of Laplace noise that any threshold allows, and of the least threshold.
+
+    Raises Infeasible with the nearest numbers that meet the budget.
+
+    ``composed``: whether the guarantee is that of several releases: what the scale and the threshold cost then adds up.
+    """
+    budget = search.budget
+    if budget.delta == 0.0:
+        raise Infeasible(
+            f"{budget} with undeclared labels at delta 0 (give a delta above 0, such as 1e-9, since a label that "
+            "only one record holds could never be released otherwise, nor, one record at a time, any other)",
+            {},
+        )
+    # With the bound for large groups, and over several releases, the two parts of delta add up: each gets half.
+    parts = 1 + (composed or min(search.relation.group, search.n) > ThresholdedLaplace.largest_exact)
+    part = Budget(epsilon=budget.epsilon, delta=budget.delta / parts)
+    highest = search.with_parameters(threshold=THRESHOLD.high)
+    least = SCALE.solution(lambda scale: highest.guarantee(scale=scale)._excess(part))
+    if least is None:
+        delta = parts * highest.guarantee(scale=SCALE.high).delta(budget.epsilon)
+        raise Infeasible(f"{budget} with noise of any scale", {"delta >=": delta})
+    if search.parameters.get("scale") is None:
+        search = search.with_parameters(scale=least)
+    enough = THRESHOLD.solution(lambda threshold: search.guarantee(threshold=threshold)._excess(budget))
+    if search.parameters.get("threshold") is None:
+        search = search.with_parameters(threshold=enough or THRESHOLD.high)
+    guarantee, scale, threshold = search.guarantee(), search.parameters["scale"], search.parameters["threshold"]
+    nearest = SCALE.bound(least) if enough is None else THRESHOLD.bound(enough)
+    request = f"{budget} with scale {rounded_up(scale, 6)} and threshold {threshold:,}"
+    require_budget(guarantee, budget, request, **nearest)
+    return search.mechanism()

@@ -1,0 +1,222 @@
+"""The registry: mechanisms by name, each loaded when it is asked for, and what they promise at given parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from discreet._core.boundary import sealed
+from discreet._core.checks import integer
+from discreet._core.errors import ParameterError
+from discreet._core.text import as_written
+from discreet.domain import DECLARED, Domain, Integer, Numeric
+from discreet.mechanisms.base import Mechanism, require_relation
+from discreet.privacy import Budget, Guarantee, Relation, RelationName
+
+_NAMES = (
+    "dirichlet-process",
+    "pitman-yor",
+    "dirichlet-multinomial",
+    "smoothed-histogram",
+    "reveal-or-obscure",
+    "data-specific-reveal-or-obscure",
+    "subsampled-randomised-response",
+    "perturbed-histogram",
+    "hierarchical-histogram",
+    "signed-measure",
+    "gaussian-smoothed-histogram",
+    "laplace-projection-sampler",
+    "exponential-histogram",
+    "stability-histogram",
+    "stabilised-pitman-yor",
+    "urn-histogram",
+    "marginals",
+    "private-evolution",
+)
+"""``my-mechanism`` is the class ``MyMechanism`` in the file ``my_mechanism.py``."""
+_ALIASES: Mapping[str, tuple[str, dict[str, Any]]] = {"dirichlet-process": ("pitman-yor", {"discount": 0.0})}
+"""Names of mechanisms at a parameter that is fixed."""
+MODELS = {
+    "pseudo-posterior": "discreet.pseudo_posterior.pseudo.PseudoPosteriorMechanism",
+    "censored-posterior": "discreet.pseudo_posterior.censored.CensoredPosteriorMechanism",
+}
+"""Mechanisms of a package above this one, which certificates name and nobody can ask for by name."""
+
+
+class _Registry(Mapping[str, type[Mechanism]]):
+    """Mechanisms by name; each is loaded when it is looked up."""
+
+    def __getitem__(self, name: str) -> type[Mechanism]:
+        if name not in _NAMES:
+            raise KeyError(name)
+        return _loaded(_ALIASES.get(name, (name, {}))[0])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_NAMES)
+
+    def __len__(self) -> int:
+        return len(_NAMES)
+
+
+REGISTRY: Mapping[str, type[Mechanism]] = _Registry()
+"""Mechanisms by their registry and command names; ``dirichlet-process`` is ``pitman-yor`` at discount 0."""
+
+
+@sealed
+def named(name: str) -> type[Mechanism]:
+    """Return the mechanism of a registry name.
+
+    Raises
+    ------
+    ParameterError
+        When there is none of that name.
+    """
+    if name not in _NAMES:
+        raise ParameterError(f"there is no mechanism {name!r}. The mechanisms are: {', '.join(REGISTRY)}")
+    return REGISTRY[name]
+
+
+def certified_type(name: str) -> type[Mechanism]:
+    """Return the mechanism that a certificate names: one of the registry, or a model. Raises ParameterError."""
+    if name not in MODELS:
+        return named(name)
+    module, _, kind = MODELS[name].rpartition(".")
+    found: type[Mechanism] = getattr(import_module(module), kind)  # sealed by its own package
+    return found
+
+
+def alias_of(name: str) -> dict[str, Any]:
+    """Return the parameters that a registry name fixes, where it is another name of a mechanism; else nothing."""
+    return dict(_ALIASES.get(name, (name, {}))[1])
+
+
+def first_names() -> list[str]:
+    """Return one registry name a mechanism, the first: every mechanism once, under its alias where it has one."""
+    return list({_ALIASES.get(name, (name, {}))[0]: name for name in reversed(_NAMES)}.values())[::-1]
+
+
+def require_kept(name: str, domain: Domain, *, keeps: bool) -> None:
+    """Refuse what does not keep all that a domain declares beside its columns.
+
+    ``name``: of a mechanism or a model.
+    ``domain``: public.
+    ``keeps``: whether it does.
+
+    Raises ParameterError with the mechanisms that do.
+    """
+    declared = [f"[[{table}]]" for table in DECLARED if getattr(domain, table)]
+    if keeps or not declared:
+        return
+    others = [other for other in first_names() if named(other).traits.keeps_declared]
+    instead = f"Use {' or '.join(others)}, or leave" if others else "Leave"
+    raise ParameterError(
+        f"{name} does not keep what the domain declares under {', '.join(declared)}. {instead} it out of the domain"
+    )
+
+
+@cache
+def _loaded(name: str) -> type[Mechanism]:
+    module = import_module(f"discreet.mechanisms.{name.replace('-', '_')}")
+    mechanism_type: type[Mechanism] = getattr(module, name.title().replace("-", ""))
+    return mechanism_type
+
+
+# Guarantees and calibration by name, from public parameters: on a domain, or from plain numbers. No table.
+
+
+def known_parameters() -> list[str]:
+    """Return every parameter that some mechanism takes, and ``cells`` and ``group``, which stand for a domain."""
+    own = {item.name for kind in REGISTRY.values() for item in fields(kind) if item.init}
+    return sorted((own - {"domain", "size", "records"}) | {"cells", "group"})
+
+
+def stated(
+    mechanism: str,
+    *,
+    records: int,
+    size: int | None,
+    relation: RelationName = "replacement",
+    domain: Domain | None = None,
+    **parameters: Any,
+) -> tuple[Mechanism, Guarantee]:
+    """Return a mechanism at given parameters, and its guarantee.
+
+    ``mechanism``: registry name.
+    ``records``, ``size``: numbers of records held (under add/remove: declared) and released; the size is not needed
+    where it costs nothing.
+    ``relation``, {"replacement", "add-remove"}: between which tables.
+    ``domain``: public; without one, the cells are those of one column.
+    ``**parameters``: the mechanism's own, ``cells`` for those on a finite domain without one, and ``group``.
+
+    Raises ParameterError when a parameter is missing, unknown or out of range, or RelationNotSupported when the
+    mechanism has no theorem for the relation.
+    """
+    mechanism_type, domain, group, fixed = _resolved(mechanism, parameters, domain)
+    solution: Mechanism = mechanism_type.from_parameters(fixed, domain=domain, records=records, size=size)
+    return solution, solution.guarantee(Relation(name=relation, group=group), n=records)
+
+
+def solved(
+    mechanism: str,
+    *,
+    records: int,
+    epsilon: float,
+    delta: float,
+    size: int | None,
+    relation: RelationName = "replacement",
+    domain: Domain | None = None,
+    **parameters: Any,
+) -> tuple[Mechanism, Guarantee, dict[str, Any]]:
+    """Return a mechanism with its free parameter solved for, its guarantee, and this parameter with its value.
+
+    For the arguments see :func:`stated`.
+
+    ``epsilon``, ``delta``: the budget.
+    ``size``: number of records released; None solves for it, where it matters.
+
+    Raises Infeasible with the nearest feasible numbers; ParameterError when a parameter is missing, unknown or out of
+    range, or when nothing is free; RelationNotSupported when the mechanism has no theorem for the relation.
+    """
+    mechanism_type, domain, group, fixed = _resolved(mechanism, parameters, domain)
+    require_relation(mechanism_type, relation)
+    if relation != "replacement":
+        fixed["relation"] = relation
+    budget = Budget(epsilon=epsilon, delta=delta)
+    solution = mechanism_type.calibrated(budget, domain=domain, n=records, size=size, group=group, **fixed)
+    given, values = {**fixed, "size": size}, {**solution.parameters(), "size": getattr(solution, "size", size)}
+    free = [name for name in mechanism_type.traits.free if given.get(name) is None]
+    guarantee = solution.guarantee(Relation(name=relation, group=group), n=records)
+    return solution, guarantee, {name: values[name] for name in free[:1]}
+
+
+def _resolved(
+    mechanism: str, parameters: dict[str, Any], domain: Domain | None
+) -> tuple[type[Mechanism], Domain, int, dict[str, Any]]:
+    """Return the mechanism's class, the domain (without one, of anonymous cells), the group, and its own parameters."""
+    mechanism_type, fixed = named(mechanism), dict(parameters)
+    group = fixed.pop("group", 1)
+    if domain is not None:
+        if "cells" in fixed:
+            raise ParameterError("do not pass cells. It comes from the domain")
+        fixed["cells"] = domain.size or 2
+    for name, value in alias_of(mechanism).items():
+        if fixed.setdefault(name, value) != value:
+            own = mechanism_type.name
+            raise ParameterError(f"{mechanism} is {own} at {name} {as_written(value)}. Name {own} for another {name}")
+    if hasattr(mechanism_type, "in_range"):  # numbers outside of its own range say another mechanism
+        equal, fixed = mechanism_type.in_range(fixed)
+        mechanism_type = named(equal)
+    traits = mechanism_type.traits
+    cells = fixed.pop("cells", None)
+    if domain is not None:
+        require_kept(mechanism, domain, keeps=traits.keeps_declared)
+        return mechanism_type, domain, group, fixed
+    if cells is None and not traits.needs_cells:
+        return mechanism_type, Domain(columns={"value": Numeric(lower=0.0, upper=1.0)}), group, fixed
+    if cells is None and traits.cells_cost:
+        raise ParameterError(f"{mechanism} needs cells=..., the number of cells of its public domain")
+    upper = integer("cells", 2 if cells is None else cells, least=2, most=2**62) - 1
+    return mechanism_type, Domain(columns={"cell": Integer(lower=0, upper=upper)}), group, fixed
