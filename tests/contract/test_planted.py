@@ -95,7 +95,6 @@ class DropsSampling(Sound):
         return {"scale": self.scale}
 
 
-@dataclass(frozen=True, kw_only=True)
 class ForgetsSampling(Sound):
     """States a default instead of its own value."""
 
@@ -103,27 +102,23 @@ class ForgetsSampling(Sound):
         return {"scale": self.scale, "sampling": "stratified"}
 
 
-@dataclass(frozen=True, kw_only=True)
 class RoundsScale(Sound):
     def parameters(self) -> dict[str, Any]:
         return {"scale": round(self.scale, 3), "sampling": self.sampling}
 
 
-@dataclass(frozen=True, kw_only=True)
 class IgnoresGroup(Sound):
     @classmethod
     def calibrated(cls, budget: Budget, *, group: int = 1, **rest: Any) -> Sound:
         return super().calibrated(budget, **rest)
 
 
-@dataclass(frozen=True, kw_only=True)
 class IgnoresGroupOfAGivenScale(Sound):
     @classmethod
     def calibrated(cls, budget: Budget, *, group: int = 1, **rest: Any) -> Sound:
         return super().calibrated(budget, group=1 if "scale" in rest else group, **rest)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ForgetsAChoice(Sound):
     @classmethod
     def calibrated(cls, budget: Budget, **rest: Any) -> Sound:
@@ -146,26 +141,22 @@ class Chosen(Sound):
         return PROJECTIONS[self.projection](self.cells, self.records)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ForgetsTheLaw(Chosen):
     def parameters(self) -> dict[str, Any]:
         return super().parameters() | {"noise": "gaussian"}
 
 
-@dataclass(frozen=True, kw_only=True)
 class ForgetsTheProjection(Chosen):
     def parameters(self) -> dict[str, Any]:
         return super().parameters() | {"projection": "clip"}
 
 
-@dataclass(frozen=True, kw_only=True)
 class ForgetsAChosenProjection(Chosen):
     @classmethod
     def calibrated(cls, budget: Budget, **rest: Any) -> Sound:
         return super().calibrated(budget, **{**rest, "projection": "clip"})
 
 
-@dataclass(frozen=True, kw_only=True)
 class ForgetsAChosenLaw(Chosen):
     @classmethod
     def calibrated(cls, budget: Budget, **rest: Any) -> Sound:
@@ -183,13 +174,11 @@ class StatesNoShare(Sound):
         return replace(super().forecast(n), lost=0.0)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ForecastsTheTable(Sound):
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         return replace(super().forecast(n), lost=0.0, rest="base")
 
 
-@dataclass(frozen=True, kw_only=True)
 class ForecastsFewRecords(Sound):
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         return replace(super().forecast(n), released_share=0.3)
@@ -207,19 +196,16 @@ class MoreThanAll(NoisyReading):
         return [(codes, 1.1 * shares) for codes, shares in super().column_shares(rng=rng) or ()]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReadsNoise(Sound):
     def reading(self, y: CellCounts, *, n: int) -> Reading:
         return AtTheOtherEnd(self, y)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReadsNoProbabilities(Sound):
     def reading(self, y: CellCounts, *, n: int) -> Reading:
         return MoreThanAll(self, y)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Biased(Sound):
     """A kernel of its own under inherited estimates: a fortieth too low, with two thirds of the noise."""
 
@@ -228,7 +214,6 @@ class Biased(Sound):
         return np.rint(0.975 * counts + 0.667 * (super().kernel(x, rng=rng) - counts)).astype(np.int64)
 
 
-@dataclass(frozen=True, kw_only=True)
 class QuieterThanStated(Sound):
     """Unbiased, with three fifths of the noise that the inherited standard error states."""
 
@@ -237,7 +222,6 @@ class QuieterThanStated(Sound):
         return np.rint(counts + 0.6 * (super().kernel(x, rng=rng) - counts)).astype(np.int64)
 
 
-@dataclass(frozen=True, kw_only=True)
 class NoisierThanStated(Sound):
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
         counts = self._counts(x)
@@ -247,7 +231,6 @@ class NoisierThanStated(Sound):
 # -- what is public ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
 class NamesACell(Sound):
     """An error that quotes the table."""
 
@@ -257,7 +240,6 @@ class NamesACell(Sound):
         return super().kernel(x, rng=rng)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ChainsACell(Sound):
     """An error whose own text is constant, chained to one that quotes the table."""
 
@@ -268,7 +250,6 @@ class ChainsACell(Sound):
             raise ParameterError("it cannot be done")  # noqa: B904  # the defect
 
 
-@dataclass(frozen=True, kw_only=True)
 class WarnsOfATable(Sound):
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
         if x.distinct == 1:
@@ -276,7 +257,6 @@ class WarnsOfATable(Sound):
         return super().kernel(x, rng=rng)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReleasesFewer(Sound):
     """Fewer records where few cells are held."""
 
@@ -300,7 +280,6 @@ class Fewer(Reading):
         return self.whole.estimates()
 
 
-@dataclass(frozen=True, kw_only=True)
 class RemembersTheTable(Sound):
     """A parameter that the kernel changes."""
 

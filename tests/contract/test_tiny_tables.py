@@ -92,12 +92,8 @@ def public_view(action: Callable[[], Release]) -> Any:
     (table,) = facts["released"]["tables"]
     size = facts["size"]
     varies = size is None or REGISTRY[facts["mechanism"]["name"]].traits.random_size
-    facts["released"] = {
-        **facts["released"],
-        "outcome": None,
-        "share_from_data": None,
-        "tables": None if varies else [table],
-    }
+    hidden = {"outcome": None, "share_from_data": None, "tables": None if varies else [table]}
+    facts["released"] = {**facts["released"], **hidden}
     frame = made.records  # the types of pandas depend on whether a null was released, which is chance
     types = (
         None
@@ -136,18 +132,10 @@ def test_a_release_of_a_tiny_table_shows_its_public_size_alone(
         views: dict[int, list[Any]] = {}
         for size, frame in sized(kind, unit is not None):
             said: list[str] = []
-            made = partial(
-                release,
-                given(frame, form, tmp_path),
-                domain(kind),
-                BUDGET,
-                size=3,
-                mechanism=name,
-                watch=Watch(announce=said.append if form in ("polars", "pandas") else None),  # predictions take time
-                accept={"empirical", "poor-utility"},
-                **options,
-                **PARAMETERS.get(name, {}),
-            )
+            watch = Watch(announce=said.append if form in ("polars", "pandas") else None)  # predictions take time
+            asked = {"size": 3, "mechanism": name, "watch": watch, "accept": {"empirical", "poor-utility"}}
+            asked |= {**options, **PARAMETERS.get(name, {})}
+            made = partial(release, given(frame, form, tmp_path), domain(kind), BUDGET, **asked)
             views.setdefault(size, []).append((public_view(made), said))
         assert agree(views, relation), (kind, form)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from commands import answer, document
 
 from discreet.cli.entry import run
 from discreet.domain import Boolean, Domain, Integer, OpenLabels
@@ -79,10 +80,10 @@ def test_release_verify_and_compare_in_real_processes(files: Path) -> None:
 
     made = command(*release_arguments(files), "--json")
     assert made.returncode == 0, made.stderr
-    answer = json.loads(made.stdout)
-    assert answer["rows"] == 500
-    assert answer["guarantee"]["delta"] <= 1e-6
-    assert 0 < answer["share_not_from_data"] < 0.2
+    facts = json.loads(made.stdout)
+    assert facts["rows"] == 500
+    assert facts["guarantee"]["delta"] <= 1e-6
+    assert 0 < facts["share_not_from_data"] < 0.2
     released = pl.read_parquet(files / "out.parquet")
     assert released.schema == table(3).schema
     assert released["income"].is_between(1, 1e6).all()
@@ -100,14 +101,12 @@ def test_release_verify_and_compare_in_real_processes(files: Path) -> None:
 def test_compare_with_measures_and_a_holdout(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = str(files / "data.parquet")
     arguments = ["compare", data, data, "--domain", str(files / "domain.toml")]
-    assert run([*arguments, "--measures", "tv, marginals-2", "--holdout", data, "--resamples", "5", "--json"]) == 0
-    measures = json.loads(capsys.readouterr().out)["measures"]
+    asked = [*arguments, "--measures", "tv, marginals-2", "--holdout", data, "--resamples", "5"]
+    measures = document(capsys, *asked)["measures"]
     assert {one["measure"] for one in measures} == {"tv", "marginals-2"}
     assert all(one["release"] == one["holdout"] == 0.0 < one["bootstrap"][0] for one in measures)
-    assert run([*arguments, "--measures", "tv", "--resamples", "0"]) == 0
-    assert "Measures, beside" in capsys.readouterr().out
-    assert run([*arguments, "--measures", "nonsense"]) != 0
-    assert "unknown measure 'nonsense'" in capsys.readouterr().err
+    assert "Measures, beside" in answer(capsys, *arguments, "--measures", "tv", "--resamples", "0")
+    assert "unknown measure 'nonsense'" in answer(capsys, *arguments, "--measures", "nonsense", status=2)
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
@@ -161,55 +160,24 @@ def test_the_release_has_the_chosen_certificate_name(files: Path) -> None:
     ],
 )
 def test_privacy_gives_the_check_values(arguments: str, delta: float, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["privacy", *arguments.split(), "--json"]) == 0
-    answer = json.loads(capsys.readouterr().out)
-    assert math.isclose(answer["delta"], delta, rel_tol=2e-3)
-    assert answer["kind"] == "unconditional"
-    assert answer["caveats"]
-    assert answer["theorem"] in {"T1", "T4", "T5", "T21"}
+    facts = document(capsys, "privacy", *arguments.split())
+    assert math.isclose(facts["delta"], delta, rel_tol=2e-3)
+    assert facts["kind"] == "unconditional"
+    assert facts["caveats"]
+    assert facts["theorem"] in {"T1", "T4", "T5", "T21"}
 
 
 def test_privacy_converts_both_ways(capsys: pytest.CaptureFixture[str]) -> None:
-    base = [
-        "privacy",
-        "smoothed-histogram",
-        "--records",
-        "1000",
-        "--size",
-        "500",
-        "--param",
-        "mixing=0.2",
-        "--param",
-        "cells=10",
-    ]
-    assert run([*base, "--delta", "1e-6", "--json"]) == 0
-    epsilon = json.loads(capsys.readouterr().out)["epsilon"]
-    assert run([*base, "--epsilon", repr(epsilon), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["delta"] <= 1e-6
+    base = "privacy smoothed-histogram --records 1000 --size 500 --param mixing=0.2 --param cells=10"
+    epsilon = document(capsys, *base.split(), "--delta", "1e-6")["epsilon"]
+    assert document(capsys, *base.split(), "--epsilon", epsilon)["delta"] <= 1e-6
 
 
 def test_every_release_of_a_non_atomic_domain_says_how_many_records_are_verbatim(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert (
-        run(
-            [
-                "privacy",
-                "pitman-yor",
-                "--records",
-                "1000",
-                "--size",
-                "10",
-                "--param",
-                "strength=1",
-                "--epsilon",
-                "1",
-                "--json",
-            ]
-        )
-        == 0
-    )
-    caveats = " ".join(json.loads(capsys.readouterr().out)["caveats"])
+    asked = "privacy pitman-yor --records 1000 --size 10 --param strength=1 --epsilon 1"
+    caveats = " ".join(document(capsys, *asked.split())["caveats"])
     assert "verbatim" in caveats
     assert "9.99001" in caveats  # 10 * 1000 / 1001
 
@@ -230,18 +198,16 @@ def test_calibrate_solves_for_the_one_free_parameter(
     arguments: str, solved: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     budget = ["--records", "10000", "--epsilon", "1", "--delta", "0.001"]
-    assert run(["calibrate", *arguments.split(), *budget, "--json"]) == 0
-    answer = json.loads(capsys.readouterr().out)
-    assert list(answer["solved"]) == [solved]
-    assert answer["delta"] <= 0.001
-    parameters = {**answer["parameters"], "cells": 30}
+    facts = document(capsys, "calibrate", *arguments.split(), *budget)
+    assert list(facts["solved"]) == [solved]
+    assert facts["delta"] <= 0.001
+    parameters = {**facts["parameters"], "cells": 30}
     if "dirichlet-process" in arguments or "perturbed" in arguments:
         del parameters["cells"]
     pairs = [part for key, value in parameters.items() for part in ("--param", f"{key}={value}")]
-    size = [] if answer["size"] is None else ["--size", str(answer["size"])]
-    check = ["privacy", answer["mechanism"], "--records", "10000", *size, *pairs, "--epsilon", "1", "--json"]
-    assert run(check) == 0
-    assert math.isclose(json.loads(capsys.readouterr().out)["delta"], answer["delta"], rel_tol=1e-9)
+    size = [] if facts["size"] is None else ["--size", facts["size"]]
+    stated = document(capsys, "privacy", facts["mechanism"], "--records", 10000, *size, *pairs, "--epsilon", 1)
+    assert math.isclose(stated["delta"], facts["delta"], rel_tol=1e-9)
 
 
 def test_of_a_domain_a_guarantee_is_stated_and_solved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -252,23 +218,17 @@ def test_of_a_domain_a_guarantee_is_stated_and_solved(tmp_path: Path, capsys: py
     budget = Budget(epsilon=1.0, delta=1e-6)
     for relation in ("replacement", "add-remove"):
         asked = ["marginals", "--domain", str(file), "--records", "9000", "--relation", relation, "--epsilon", "1"]
-        assert run(["calibrate", *asked, "--delta", "1e-6", "--json"]) == 0
-        answer = json.loads(capsys.readouterr().out)
+        facts = document(capsys, "calibrate", *asked, "--delta", "1e-6")
         made = Marginals.calibrated(budget, domain=domain, n=9000, relation=relation)
-        assert answer["parameters"] == made.parameters()
-        assert {"threshold", "label_units"} <= answer["parameters"].keys()
-        pairs = [part for key, value in answer["parameters"].items() for part in ("--param", f"{key}={value}")]
-        assert run(["privacy", *asked, *pairs, "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["delta"] == answer["delta"] <= 1e-6
+        assert facts["parameters"] == made.parameters()
+        assert {"threshold", "label_units"} <= facts["parameters"].keys()
+        pairs = [part for key, value in facts["parameters"].items() for part in ("--param", f"{key}={value}")]
+        assert document(capsys, "privacy", *asked, *pairs)["delta"] == facts["delta"] <= 1e-6
     file.write_text(Domain(columns={"age": Integer(lower=0, upper=99)}).to_toml())
-    told = []
-    asked = ["dirichlet-multinomial", "--records", "100", "--size", "10", "--param", "prior=0.5", "--epsilon", "1"]
-    for cells in (["--domain", str(file)], ["--param", "cells=100"]):
-        assert run(["privacy", *asked, *cells, "--json"]) == 0
-        told.append(capsys.readouterr().out)
-    assert told[0] == told[1]
-    assert run(["privacy", *asked, "--domain", str(file), "--param", "cells=100"]) == 2
-    assert "It comes from the domain" in capsys.readouterr().err
+    asked = "privacy dirichlet-multinomial --records 100 --size 10 --param prior=0.5 --epsilon 1 --json"
+    of_file, cells = ["--domain", file], ["--param", "cells=100"]
+    assert answer(capsys, *asked.split(), *of_file) == answer(capsys, *asked.split(), *cells)
+    assert "It comes from the domain" in answer(capsys, *asked.split(), *of_file, *cells, status=2)
 
 
 def test_a_guarantee_is_stated_for_add_remove_where_there_is_a_theorem(capsys: pytest.CaptureFixture[str]) -> None:
@@ -276,36 +236,30 @@ def test_a_guarantee_is_stated_for_add_remove_where_there_is_a_theorem(capsys: p
     for relation in ("replacement", "add-remove"):
         asked = ["private-evolution", "--records", "10000", "--relation", relation, "--param", "steps=4"]
         budget = ["--param", "variant=practical", "--epsilon", "1", "--delta", "1e-6"]
-        assert run(["calibrate", *asked, *budget, "--json"]) == 0
-        answer = json.loads(capsys.readouterr().out)
-        scales[relation] = answer["solved"]["scale"]
+        facts = document(capsys, "calibrate", *asked, *budget)
+        scales[relation] = facts["solved"]["scale"]
         given = ["--param", f"scale={scales[relation]}", "--param", "population=100", "--delta", "1e-6"]
-        given += ["--param", f"nearest={answer['parameters']['nearest']}"]
-        assert run(["privacy", *asked, *given, "--json"]) == 0
-        found = json.loads(capsys.readouterr().out)
-        assert (answer["relation"], found["relation"]) == (relation, relation)
+        given += ["--param", f"nearest={facts['parameters']['nearest']}"]
+        found = document(capsys, "privacy", *asked, *given)
+        assert (facts["relation"], found["relation"]) == (relation, relation)
         assert found["epsilon"] == pytest.approx(1.0, abs=1e-6)
     # T counts that move by one in place of 2T: the noise may be smaller by the square root of two
     assert scales["replacement"] / scales["add-remove"] == pytest.approx(2**0.5, rel=1e-3)
-    assert run(["privacy", "private-evolution", "--records", "99", "--epsilon", "1", "--param", "scale=9"]) == 2
-    assert "private-evolution needs --param steps=..." in capsys.readouterr().err
+    lacking = "privacy private-evolution --records 99 --epsilon 1 --param scale=9"
+    assert "private-evolution needs --param steps=..." in answer(capsys, *lacking.split(), status=2)
     asked = "privacy dirichlet-process --records 9 --size 1 --param strength=9 --epsilon 1 --relation add-remove"
-    assert run(asked.split()) != 0
-    assert "no theorem for the add-remove relation" in capsys.readouterr().err
+    assert "no theorem for the add-remove relation" in answer(capsys, *asked.split(), status=2)
 
 
 def test_plan_reads_no_data_and_lists_every_mechanism(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     base = ["plan", "--domain", str(files / "domain.toml"), "--records", "3000", "--epsilon", "1", "--delta", "1e-6"]
-    assert run([*base, "--size", "500", "--json"]) == 0
-    answer = json.loads(capsys.readouterr().out)
-    names = {o["mechanism"] for o in answer["options"]}
-    assert names == set(REGISTRY) - {"pitman-yor"}
-    chosen = next(o for o in answer["options"] if o["mechanism"] == answer["chosen"])
-    feasible = [o for o in answer["options"] if o["parameters"] is not None]
+    planned = document(capsys, *base, "--size", "500")
+    assert {o["mechanism"] for o in planned["options"]} == set(REGISTRY) - {"pitman-yor"}
+    chosen = next(o for o in planned["options"] if o["mechanism"] == planned["chosen"])
+    feasible = [o for o in planned["options"] if o["parameters"] is not None]
     assert chosen["predicted_w1"] == min(o["predicted_w1"] for o in feasible)
     assert all(o["delta"] <= 1e-6 for o in feasible)
-    assert run([*base, "--size", "500"]) == 0
-    assert "Chosen:" in capsys.readouterr().out
+    assert "Chosen:" in answer(capsys, *base, "--size", "500")
 
 
 def test_domain_init_writes_a_template_that_asks(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -322,31 +276,21 @@ def test_verify_finds_what_was_changed(files: Path, capsys: pytest.CaptureFixtur
     assert run(release_arguments(files)) == 0
     certificate = files / "out.certificate.json"
     whole = json.loads(certificate.read_text())
-    for change in (
-        lambda c: c["guarantee"].update(delta=c["guarantee"]["delta"] / 2),
-        lambda c: c["guarantee"].update(epsilon=0.1),
+    for change in (  # those that no false value in tests/golden stands for
         lambda c: c["guarantee"].update(kind="instance"),
-        lambda c: c["guarantee"].update(caveats=[]),
-        lambda c: c["mechanism"]["parameters"].update(scale=50.0),
         lambda c: c["domain"]["columns"]["income"].update(cells=10),
         lambda c: c.update(records=30_000_000),
-        lambda c: c["relation"].update(group=3),
-        lambda c: c.update(randomness="trust me"),
         lambda c: c.pop("domain"),
-        lambda c: c["mechanism"].update(name="no-such-mechanism"),
     ):
         changed = json.loads(json.dumps(whole))
         change(changed)
         certificate.write_text(json.dumps(changed))
-        status = run(["verify", str(certificate)])
-        same = changed == whole
-        assert status == (0 if same else 1), (changed, capsys.readouterr())
+        answer(capsys, "verify", certificate, status=1)
     certificate.write_text(json.dumps(whole))
+    answer(capsys, "verify", certificate)
     released = files / "out.parquet"
     pl.read_parquet(released).head(499).write_parquet(released)
-    capsys.readouterr()
-    assert run(["verify", str(certificate), "--data", str(released)]) == 1
-    said = capsys.readouterr().out
+    said = answer(capsys, "verify", certificate, "--data", released, status=1)
     assert "sha256" in said
     assert "rows" in said
 
@@ -366,15 +310,9 @@ def bad_table(name: str) -> pl.DataFrame:
 
 @pytest.mark.parametrize(
     ("problem", "column"),
-    [
-        ("value out of bounds", "income"),
-        ("NaN", "income"),
-        ("infinity", "income"),
-        ("null", "income"),
-        ("wrong type", "income"),
-        ("category not declared", "region"),
-    ],
-)
+    [*((name, "income") for name in ("value out of bounds", "NaN", "infinity", "null", "wrong type")),
+     ("category not declared", "region")],
+)  # fmt: skip
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_bad_values_name_the_column_and_never_the_value(
     files: Path, problem: str, column: str, ending: str, capsys: pytest.CaptureFixture[str]
@@ -433,9 +371,7 @@ def test_one_row_is_refused_for_poor_utility_and_possible_on_request(
     pl.DataFrame({"income": [float(CANARY)], "region": ["north"]}).write_parquet(files / "one.parquet")
     arguments = release_arguments(files, data=str(files / "one.parquet"), size="10")
     assert run(arguments) == 3
-    error = capsys.readouterr().err
-    assert "More than 20% is refused" in error
-    assert str(CANARY) not in error
+    assert "More than 20% is refused" in complaint(capsys)
     assert run([*arguments, "--accept-poor-utility"]) == 0
 
 
@@ -476,41 +412,6 @@ def test_bad_requests_leave_nothing_behind(
     assert leftovers(files) == set()
 
 
-def test_the_output_is_never_the_input(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = (files / "data.parquet").read_bytes()
-    assert run(release_arguments(files, out=str(files / "data.parquet"))) == 2
-    assert "input" in complaint(capsys)
-    (files / "link.parquet").symlink_to(files / "data.parquet")
-    assert run(release_arguments(files, out=str(files / "link.parquet"))) == 2
-    assert (files / "data.parquet").read_bytes() == before
-    assert run(release_arguments(files, certificate=str(files / "data.parquet"))) == 2
-    assert (files / "data.parquet").read_bytes() == before
-    assert run(release_arguments(files, certificate=str(files / "domain.toml"))) == 2
-    assert (files / "domain.toml").read_text() == DOMAIN
-
-
-@pytest.mark.parametrize("ending", ["parquet", pytest.param("csv", marks=pytest.mark.exhaustive)])
-def test_a_full_disk_in_the_middle_of_a_write_leaves_nothing(files: Path, ending: str) -> None:
-    script = (
-        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000));"
-        "from discreet.cli import main; main(sys.argv[1:])"
-    )
-    arguments = release_arguments(files, size="400000", out=str(files / f"out.{ending}"))
-    program = [sys.executable, "-c", script, *arguments]
-    result = subprocess.run(program, capture_output=True, text=True, check=False)
-    assert result.returncode == 2, result.stderr
-    assert "Traceback" not in result.stderr
-    assert "cannot be written" in result.stderr
-    assert leftovers(files) == set()
-
-
-def test_a_failed_release_keeps_the_earlier_one(files: Path) -> None:
-    assert run(release_arguments(files)) == 0
-    before = (files / "out.parquet").read_bytes()
-    assert run(release_arguments(files, epsilon="-1")) == 2
-    assert (files / "out.parquet").read_bytes() == before
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -542,8 +443,7 @@ def test_odd_parameters_are_bad_input(arguments: str, capsys: pytest.CaptureFixt
     ],
 )
 def test_what_is_feasible_is_found(arguments: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["calibrate", "dirichlet-multinomial", *arguments.split(), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["delta"] <= 1e-9
+    assert document(capsys, "calibrate", "dirichlet-multinomial", *arguments.split())["delta"] <= 1e-9
 
 
 def test_hostile_certificates_disagree_or_are_refused(files: Path, capsys: pytest.CaptureFixture[str]) -> None:

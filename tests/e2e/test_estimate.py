@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
-
-from discreet.cli.entry import run
+from commands import answer, document
 
 CONTINUOUS = '[columns.x]\ntype = "numeric"\nlower = 0\nupper = 1\n'
 
@@ -21,27 +19,23 @@ def released(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     pl.DataFrame({"x": values}).write_parquet(tmp_path / "data.parquet")
     (tmp_path / "d.toml").write_text(CONTINUOUS)
     options = ["--epsilon", "1", "--delta", "0.01", "--size", "200", "--mechanism", "dirichlet-process", "--seed", "1"]
-    made = run(["release", str(tmp_path / "data.parquet"), "--domain", str(tmp_path / "d.toml"), *options,
-                "--param", "strength=1", "--out", str(tmp_path / "z.csv")])  # fmt: skip
-    assert made == 0
+    files = [tmp_path / "data.parquet", "--domain", tmp_path / "d.toml", "--out", tmp_path / "z.csv"]
+    answer(capsys, "release", *files, *options, "--param", "strength=1")
     (tmp_path / "data.parquet").unlink()
-    capsys.readouterr()
     return tmp_path / "z.csv"
 
 
 def test_a_table_and_the_same_numbers_as_json(released: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["estimate", str(released), "--column", "x", "--functional", "mean,q25,q50,P(>0.75)",
              "--functional", "P(0.1..0.2)"]  # fmt: skip
-    assert run(asked) == 0
-    text = capsys.readouterr().out
+    text = answer(capsys, *asked)
     assert [line.split()[0] for line in text.splitlines()[1:6]] == ["mean", "q25", "q50", "P(>0.75)", "P(0.1..0.2)"]
     assert "20,000 confidential" in text
-    assert run([*asked, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    mean = document["estimates"][0]
+    found = document(capsys, *asked)
+    mean = found["estimates"][0]
     assert mean["lower"] < 2 / 7 < mean["upper"]
     assert mean["effective_draws"] == 1000
-    assert document["level"] == 0.95
+    assert found["level"] == 0.95
 
 
 def test_counts_of_a_histogram_are_undone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,12 +43,9 @@ def test_counts_of_a_histogram_are_undone(tmp_path: Path, capsys: pytest.Capture
     pl.DataFrame({"x": values}).write_parquet(tmp_path / "data.parquet")
     (tmp_path / "d.toml").write_text(CONTINUOUS + "cells = 20\n")
     options = ["--domain", str(tmp_path / "d.toml"), "--epsilon", "1", "--mechanism", "perturbed-histogram", "--counts"]
-    made = run(["release", str(tmp_path / "data.parquet"), *options, "--seed", "1", "--out", str(tmp_path / "c.csv")])
-    assert made == 0
-    capsys.readouterr()
-    asked = ["estimate", str(tmp_path / "c.csv"), "--functional", "mean,P(>0.5)", "--draws", "400", "--json"]
-    assert run(asked) == 0
-    mean, share = json.loads(capsys.readouterr().out)["estimates"]
+    answer(capsys, "release", tmp_path / "data.parquet", *options, "--seed", 1, "--out", tmp_path / "c.csv")
+    asked = ["estimate", tmp_path / "c.csv", "--functional", "mean,P(>0.5)", "--draws", 400]
+    mean, share = document(capsys, *asked)["estimates"]
     assert mean["lower"] < 2 / 7 < mean["upper"]
     assert share["lower"] < 7 / 64 < share["upper"]  # of a Beta(2, 5)
     assert mean["r_hat"] is None  # the draws are independent
@@ -71,11 +62,9 @@ def test_bad_input_says_what_is_wrong(released: Path, capsys: pytest.CaptureFixt
         (["--functional", "mean", "--certificate", "none.json"], "cannot be read"),
         ([], "functional"),
     ):
-        assert run(["estimate", str(released), *arguments]) == 2
-        assert named in capsys.readouterr().err
+        assert named in answer(capsys, "estimate", released, *arguments, status=2)
     released.with_suffix(".certificate.json").unlink()
-    assert run(["estimate", str(released), "--functional", "mean"]) == 2
-    assert "certificate" in capsys.readouterr().err
+    assert "certificate" in answer(capsys, "estimate", released, "--functional", "mean", status=2)
 
 
 def test_a_misprint_is_told_before_the_chains_run(
@@ -83,14 +72,12 @@ def test_a_misprint_is_told_before_the_chains_run(
 ) -> None:
     pl.DataFrame({"x": [1, 2, 3, 3] * 50}).write_parquet(tmp_path / "held.parquet")
     (tmp_path / "d.toml").write_text('[columns.x]\ntype = "integer"\nlower = 1\nupper = 3\n')
-    out = str(tmp_path / "out.parquet")
-    asked = ["--domain", str(tmp_path / "d.toml"), "--epsilon", "1", "--size", "100", "--accept-poor-utility"]
-    assert run(["release", str(tmp_path / "held.parquet"), *asked, "--out", out]) == 0
+    out = tmp_path / "out.parquet"
+    asked = ["--domain", tmp_path / "d.toml", "--epsilon", 1, "--size", 100, "--accept-poor-utility"]
+    answer(capsys, "release", tmp_path / "held.parquet", *asked, "--out", out)
     monkeypatch.setattr("discreet.inference.posterior", lambda *_, **__: pytest.fail("chains ran"))
-    for wrong in (["--functional", "meen"], ["--functional", "mean", "--by", "z"],
-                  ["--functional", "mean", "--column", "y"]):  # fmt: skip
-        assert run(["estimate", out, *wrong]) != 0
-    assert "there is no column 'y'" in capsys.readouterr().err
+    for wrong in (["meen"], ["mean", "--by", "z"], ["mean", "--column", "y"]):
+        answer(capsys, "estimate", out, "--functional", *wrong, status=2)
 
 
 def test_numbers_within_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,17 +86,14 @@ def test_numbers_within_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str
     values = np.where(flag, rng.beta(5, 2, 20_000), rng.beta(2, 5, 20_000))
     pl.DataFrame({"x": values, "flag": flag}).write_parquet(tmp_path / "data.parquet")
     (tmp_path / "d.toml").write_text(CONTINUOUS + '[columns.flag]\ntype = "boolean"\n')
-    out = str(tmp_path / "z.csv")
+    out = tmp_path / "z.csv"
     options = ["--epsilon", "1", "--delta", "0.03", "--size", "400", "--mechanism", "dirichlet-process", "--seed", "1"]
-    assert run(["release", str(tmp_path / "data.parquet"), "--domain", str(tmp_path / "d.toml"), *options,
-                "--param", "strength=1", "--out", out]) == 0  # fmt: skip
-    capsys.readouterr()
+    files = [tmp_path / "data.parquet", "--domain", tmp_path / "d.toml", "--out", out]
+    answer(capsys, "release", *files, *options, "--param", "strength=1")
     asked = ["estimate", out, "--column", "x", "--by", "flag", "--functional", "mean"]
-    assert run([*asked, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    no, yes = document["estimates"]
-    assert (document["by"], no["group"], yes["group"]) == ("flag", "false", "true")
+    found = document(capsys, *asked)
+    no, yes = found["estimates"]
+    assert (found["by"], no["group"], yes["group"]) == ("flag", "false", "true")
     assert no["lower"] < 2 / 7 < no["upper"] < yes["lower"] < 5 / 7 < yes["upper"]
-    assert run(asked) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = answer(capsys, *asked).splitlines()
     assert [line.split()[:2] for line in lines[:3]] == [["flag", "share"], ["false", "mean"], ["true", "mean"]]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import json
 import shutil
 from dataclasses import fields
 
 import pytest
+from commands import answer, document
 
 from discreet import Budget, Output, Replacement, Unit, release
 from discreet._core.text import as_written
@@ -30,16 +30,14 @@ def test_without_a_command_there_is_help_and_status_2(
 
 @pytest.mark.parametrize("pair", ["prior", "=3", ""])
 def test_a_parameter_without_key_or_value_is_refused(pair: str, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["privacy", "dirichlet-multinomial", "--records", "10", "--size", "1", "--epsilon", "1", "--param", pair]
-    assert run(asked) == 2
-    assert f"must be KEY=VALUE, got {pair!r}" in capsys.readouterr().err
+    asked = "privacy dirichlet-multinomial --records 10 --size 1 --epsilon 1 --param"
+    assert f"must be KEY=VALUE, got {pair!r}" in answer(capsys, *asked.split(), pair, status=2)
 
 
 def test_numbers_in_parameters_are_numbers(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["privacy", "dirichlet-multinomial", "--records", "100", "--size", "10", "--epsilon", "1", "--json"]
+    asked = "privacy dirichlet-multinomial --records 100 --size 10 --epsilon 1 --param cells=4 --param"
     for prior in ("5", "5.0", " 5"):
-        assert run([*asked, "--param", "cells=4", "--param", f"prior={prior}"]) == 0
-    assert "T4" in capsys.readouterr().out
+        assert document(capsys, *asked.split(), f"prior={prior}")["theorem"] == "T4"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -75,20 +73,15 @@ def test_the_function_and_the_command_have_the_same_names() -> None:
 
 @pytest.mark.parametrize("command", ["release", "synthesize"])
 def test_other_columns_are_ignored_by_one_name_alone(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([command, "data.csv", "--columns"]) == 2
-    assert "No such option" in capsys.readouterr().err
-    assert run([command, "--help"]) == 0
-    assert "--ignore-other-columns" in capsys.readouterr().out
+    assert "No such option" in answer(capsys, command, "data.csv", "--columns", status=2)
+    assert "--ignore-other-columns" in answer(capsys, command, "--help")
 
 
 @pytest.mark.parametrize("command", ["privacy", "calibrate"])
 def test_without_json_the_same_facts_are_a_line_each(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     asked = [command, "dirichlet-multinomial", "--records", "10000", "--size", "10", "--param", "cells=4"]
     asked += ["--epsilon", "1", *(["--param", "prior=5"] if command == "privacy" else ["--delta", "1e-6"])]
-    assert run([*asked, "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
-    assert run(asked) == 0
-    lines = capsys.readouterr().out.splitlines()
+    facts, lines = document(capsys, *asked), answer(capsys, *asked).splitlines()
     assert "mechanism: dirichlet-multinomial" in lines
     assert "records: 10,000" in lines
     assert f"delta: {as_written(facts['delta'])}" in lines  # no digit is lost

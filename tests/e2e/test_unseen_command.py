@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from commands import answer, document
 
 from discreet.cli.entry import run
 from discreet.inference import unseen
@@ -51,59 +51,45 @@ URN = ("--mechanism", "pitman-yor", "--param", "strength=4", "--param", "discoun
 def test_what_is_not_shown_with_what_it_rests_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     values = urn(2000, 4.0, 0.25)
     out = released(tmp_path, values, CONTINUOUS, *URN)
-    capsys.readouterr()
-    assert run(["unseen", out, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert list(document) == ["released", "level", "unseen", "notes"]
-    assert list(document["unseen"]) == ["values", "mass", "discovery", "strength", "discount"]
-    assert document["notes"] == []
-    for of, found in document["unseen"].items():
+    found = document(capsys, "unseen", out)
+    hidden = found["unseen"]
+    assert list(found) == ["released", "level", "unseen", "notes"]
+    assert list(hidden) == ["values", "mass", "discovery", "strength", "discount"]
+    assert found["notes"] == []
+    for of, facts in hidden.items():
         one = unseen(out, of=of)
-        assert (found["estimate"], found["lower"], found["upper"]) == (one.estimate, one.lower, one.upper)
-        assert found["rests_on"]
-    kept = set(pl.read_csv(out)["x"].to_list())
-    hidden = document["unseen"]["values"]
-    assert hidden["lower"] <= len(set(values.tolist()) - kept) <= hidden["upper"]
-    assert document["unseen"]["strength"]["lower"] < 4.0 < document["unseen"]["strength"]["upper"]
-    assert document["unseen"]["discount"]["lower"] < 0.25 < document["unseen"]["discount"]["upper"]
-    assert run(["unseen", out, "--level", "0.5"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith(
-        "values: distinct values among 2,000 confidential records that the release does not show:"
-    )
+        assert (facts["estimate"], facts["lower"], facts["upper"]) == (one.estimate, one.lower, one.upper)
+        assert facts["rests_on"]
+    number = len(set(values.tolist()) - set(pl.read_csv(out)["x"].to_list()))
+    for of, true in (("values", number), ("strength", 4.0), ("discount", 0.25)):
+        assert hidden[of]["lower"] <= true <= hidden[of]["upper"]
+    lines = answer(capsys, "unseen", out, "--level", 0.5).splitlines()
+    assert lines[0].startswith("values: distinct values among 2,000 confidential records that the release does not")
     assert "(50%: " in lines[0]
     assert "(at least 50%: " in lines[1]
-    assert [line for line in lines if line.startswith("- ")] == [
-        f"- {text}" for text in dict.fromkeys(one["rests_on"] for one in document["unseen"].values())
-    ]
+    rests_on = dict.fromkeys(facts["rests_on"] for facts in hidden.values())
+    assert [line for line in lines if line.startswith("- ")] == [f"- {text}" for text in rests_on]
 
 
 def test_records_that_are_not_of_that_process_are_told_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A hundred values, equally frequent: an urn of strength 4 would have given far fewer."""
     out = released(tmp_path, np.arange(2000) % 100 / 100, CONTINUOUS, *URN)
-    capsys.readouterr()
-    assert run(["unseen", out, "--json"]) == 0
-    (note,) = json.loads(capsys.readouterr().out)["notes"]
+    (note,) = document(capsys, "unseen", out)["notes"]
     assert "do not look like draws" in note
-    assert run(["unseen", out]) == 0
-    assert note in capsys.readouterr().out
+    assert note in answer(capsys, "unseen", out)
 
 
 def test_a_finite_domain_has_nothing_unseen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = released(tmp_path, np.arange(2000) % 10, FINITE, "--mechanism", "dirichlet-process", "--param", "strength=1")
-    capsys.readouterr()
-    assert run(["unseen", out, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert list(document["unseen"]) == ["strength"]
-    assert "finite" in document["notes"][0]
+    found = document(capsys, "unseen", out)
+    assert list(found["unseen"]) == ["strength"]
+    assert "finite" in found["notes"][0]
 
 
 def test_only_an_urn_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = released(tmp_path, np.arange(2000) % 10, FINITE, "--mechanism", "perturbed-histogram")
-    assert run(["unseen", out]) == 2
-    assert "continues the urn" in capsys.readouterr().err
-    assert run(["unseen", out, "--level", "95"]) == 2
-    assert run(["unseen", str(tmp_path / "none.csv")]) == 2
+    assert "continues the urn" in answer(capsys, "unseen", out, status=2)
+    answer(capsys, "unseen", out, "--level", 95, status=2)
+    answer(capsys, "unseen", tmp_path / "none.csv", status=2)
     (tmp_path / "z.certificate.json").unlink()
-    assert run(["unseen", out]) == 2
-    assert "certificate" in capsys.readouterr().err
+    assert "certificate" in answer(capsys, "unseen", out, status=2)

@@ -33,6 +33,8 @@ RELEASED = {
     "gaussian-smoothed-histogram": ["--size", "9"],
     "subsampled-randomised-response": ["--size", "4"],
 }
+ASKED = ("--epsilon", 5, "--delta", 0.01, "--size", 5)
+WRITTEN = ("new.csv", "new.certificate.json")
 EVOLUTION = ["--size", "5", "--param", "steps=2", "--param", "population=6"]
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import faulthandler
 import hashlib
-import json
 import os
 import random
 import resource
@@ -18,14 +17,16 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 from _spoil import CANARIES, DOMAIN, EVOLUTION, NUMBER, RELEASED, Attempt
 
+from discreet import release
 from discreet.cli.entry import run
+from discreet.domain import Domain, Integer
+from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
 
 TIMES = float(os.environ.get("DISCREET_FUZZ_CASES", "1"))
 FIRST = int(os.environ.get("DISCREET_FUZZ_FIRST", "0"))
@@ -83,31 +84,11 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     evolution = ["--mechanism", "private-evolution", *EVOLUTION, "--checkpoint", str(folder / "steps.npz")]
     assert run(["release", str(folder / "data.parquet"), "--domain", str(folder / "domain.toml"), *given, *evolution,
                 "--out", str(folder / "evolved.parquet")]) == 0  # fmt: skip
-    _write_tables(folder / "tables")
+    grid = {"mean": np.linspace(1.0, 50.0, 50)}
+    model = CensoredPosterior(PoissonMean(column="y"), bound=0.5, grid=grid)
+    counts = Domain(columns={"y": Integer(lower=0, upper=9)})
+    release(pl.DataFrame({"y": [1, 2, 3]}), counts, mechanism=model, out=folder / "tables")
     return folder
-
-
-def _write_tables(folder: Path) -> None:
-    """Write a folder as ``discreet synthesize`` does, with a certificate that verifies, and without its chains."""
-    from discreet._core.reading import file_sha256
-    from discreet.domain import Domain, Numeric
-    from discreet.privacy import Relation
-    from discreet.pseudo_posterior import CensoredPosterior
-    from discreet.pseudo_posterior.synthesiser import FromModel
-    from discreet.releases import Certificate
-    from discreet.releases.content import contents_of
-    from discreet.releases.facts import FileFacts
-
-    folder.mkdir()
-    path = folder / "table-01.parquet"
-    pl.DataFrame({"y": [1.0, 2.0, 3.0]}).write_parquet(path)
-    posterior = CensoredPosterior(FromModel(function=print, columns=("y",)), bound=0.5)
-    mechanism = posterior.on(Domain(columns={"y": Numeric(lower=0.0, upper=9.0)}))
-    public: dict[str, Any] = {"budget": None, "unit": None, "seeded": False, "seeded_cut": False, "public_inputs": {}}
-    contents = contents_of(mechanism, 3, size=None)
-    made = Certificate.from_mechanism(mechanism, contents, mechanism.guarantee(Relation(), n=3), **public)
-    document = made.releasing(tables=[FileFacts(file=path.name, rows=3, sha256=file_sha256(path))]).to_dict()
-    (folder / "certificate.json").write_text(json.dumps(document))
 
 
 @pytest.fixture

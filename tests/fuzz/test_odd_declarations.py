@@ -3,41 +3,15 @@
 from __future__ import annotations
 
 import random
+from dataclasses import fields
 from pathlib import Path
 
-from _spoil import DOMAIN, ODD_NUMBERS, ODD_TEXTS, Attempt, spoilt_bytes
+from _spoil import ASKED, DOMAIN, ODD_NUMBERS, ODD_TEXTS, WRITTEN, Attempt, spoilt_bytes
 
-TYPES = (
-    "numeric",
-    "integer",
-    "boolean",
-    "date",
-    "datetime",
-    "duration",
-    "decimal",
-    "category",
-    "open_labels",
-    "string",
-)
-KEYS = (
-    "lower",
-    "upper",
-    "cells",
-    "grid",
-    "step",
-    "spacing",
-    "digits",
-    "categories",
-    "ordered",
-    "nulls",
-    "base",
-    "dtype",
-    "prefix",
-    "time_zone",
-    "within",
-    "out_of_bounds",
-    "type",
-)
+from discreet.domain.declaration import KINDS
+
+TYPES = (*KINDS, "string")
+KEYS = ("type", *sorted({item.name for kind in KINDS.values() for item in fields(kind)}))
 WORDS = (
     '"log"',
     '"category"',
@@ -164,22 +138,5 @@ def test_toml(folder: Path, attempt: Attempt, rng: random.Random) -> None:
         attempt("plan", "--domain", path, "--records", records, "--epsilon", 1, "--delta", 1e-6)
         return
     mechanism = rng.choice(("perturbed-histogram", "smoothed-histogram", "stability-histogram", "dirichlet-process"))
-    attempt(
-        "release",
-        folder / "data.parquet",
-        "--domain",
-        path,
-        "--epsilon",
-        5,
-        "--delta",
-        0.01,
-        "--size",
-        5,
-        "--accept-poor-utility",
-        "--mechanism",
-        mechanism,
-        "--ignore-other-columns",
-        "--out",
-        folder / "new.csv",
-        new=("new.csv", "new.certificate.json"),
-    )
+    asked = ("--domain", path, *ASKED, "--accept-poor-utility", "--mechanism", mechanism, "--ignore-other-columns")
+    attempt("release", folder / "data.parquet", *asked, "--out", folder / "new.csv", new=WRITTEN)

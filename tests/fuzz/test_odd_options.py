@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
-from _spoil import ODD_NUMBERS, ODD_TEXTS, Attempt
+from _spoil import ASKED, ODD_NUMBERS, ODD_TEXTS, WRITTEN, Attempt
 
 from discreet.mechanisms import REGISTRY
 
@@ -28,82 +29,30 @@ def test_options(folder: Path, attempt: Attempt, rng: random.Random) -> None:
     data, domain = folder / "data.parquet", folder / "domain.toml"
     mechanism = rng.choice([name for name in REGISTRY if name != "private-evolution"])
     kind = rng.randrange(8)
+    asked: Sequence[object]
     if kind == 0:
-        attempt(
-            "release",
-            data,
-            "--domain",
-            domain,
-            "--epsilon",
-            "5",
-            "--delta",
-            "0.01",
-            "--size",
-            "5",
-            "--mechanism",
-            mechanism,
-            *options(rng, "epsilon", "delta", "size", "seed", "unit", "max-records", "records", "sampling"),
-            "--out",
-            folder / "new.csv",
-            new=("new.csv", "new.certificate.json"),
-        )
+        names = ("epsilon", "delta", "size", "seed", "unit", "max-records", "records", "sampling")
+        asked = ("--domain", domain, *ASKED, "--mechanism", mechanism, *options(rng, *names))
+        attempt("release", data, *asked, "--out", folder / "new.csv", new=WRITTEN)
     elif kind == 1:
-        attempt(
-            "privacy",
-            mechanism,
-            "--records",
-            rng.choice(VALUES),
-            "--size",
-            rng.choice(("5", "100", "1000000")),
-            "--epsilon",
-            rng.choice(("1", *VALUES)),
-            *options(rng, "size", "delta"),
-        )
+        asked = ("--records", rng.choice(VALUES), "--size", rng.choice(("5", "100", "1000000")))
+        attempt("privacy", mechanism, *asked, "--epsilon", rng.choice(("1", *VALUES)), *options(rng, "size", "delta"))
     elif kind == 2:
-        attempt(
-            "calibrate",
-            mechanism,
-            "--records",
-            rng.choice(("100", *VALUES)),
-            "--epsilon",
-            rng.choice(("1", *VALUES)),
-            *options(rng, "size", "delta"),
-            "--param",
-            "cells=5",
-        )
+        asked = ("--records", rng.choice(("100", *VALUES)), "--epsilon", rng.choice(("1", *VALUES)))
+        attempt("calibrate", mechanism, *asked, *options(rng, "size", "delta"), "--param", "cells=5")
     elif kind == 3:
-        attempt(
-            "verify",
-            rng.choice((*(folder / odd for odd in ("", "none.json", "data.parquet")), *ODD_TEXTS)),
-            *options(rng, "data"),
-        )
+        places = [folder / name for name in ("", "none.json", "data.parquet")]
+        attempt("verify", rng.choice((*places, *ODD_TEXTS)), *options(rng, "data"))
     elif kind == 4:
-        attempt(
-            "estimate",
-            folder / "dirichlet-process.parquet",
-            "--functional",
-            rng.choice(("mean", *VALUES, "P(>", "q")),
-            "--draws",
-            "20",
-            *options(rng, "column", "level", "strength", "certificate"),
-        )
+        released, functional = folder / "dirichlet-process.parquet", rng.choice(("mean", *VALUES, "P(>", "q"))
+        asked = options(rng, "column", "level", "strength", "certificate")
+        attempt("estimate", released, "--functional", functional, "--draws", 20, *asked)
     elif kind == 5:
-        attempt(
-            "compare",
-            data,
-            rng.choice((data, *ODD_TEXTS)),
-            "--domain",
-            rng.choice((domain, *ODD_TEXTS)),
-            "--resamples",
-            "2",
-            *options(rng, "measures", "holdout"),
-        )
+        other, declared = rng.choice((data, *ODD_TEXTS)), rng.choice((domain, *ODD_TEXTS))
+        asked = options(rng, "measures", "holdout")
+        attempt("compare", data, other, "--domain", declared, "--resamples", 2, *asked)
     elif kind == 6:
         attempt("unseen", rng.choice((data, domain, *ODD_TEXTS)), *options(rng, "level", "json"))
     else:
-        attempt(
-            *(
-                rng.choice(("release", "plan", "domain", "init", "-h", "--version", str(data), *VALUES))
-                for _ in range(3)
-            )
-        )
+        words = ("release", "plan", "domain", "init", "-h", "--version", str(data), *VALUES)
+        attempt(*(rng.choice(words) for _ in range(3)))

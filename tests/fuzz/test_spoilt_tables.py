@@ -29,15 +29,8 @@ def use(attempt: Attempt, rng: random.Random, data: Path, folder: Path) -> None:
     unit = rng.choice(((), (), ("--unit", "s", "--max-records", 2)))
     if kind <= 2:
         mechanism = rng.choice(("perturbed-histogram", "smoothed-histogram"))
-        attempt(
-            "release",
-            data,
-            *domain,
-            *released_with(mechanism, out),
-            *unit,
-            "--ignore-other-columns",
-            new=(out.name, "new.certificate.json"),
-        )
+        asked = (*domain, *released_with(mechanism, out), *unit, "--ignore-other-columns")
+        attempt("release", data, *asked, new=(out.name, "new.certificate.json"))
     elif kind == 3:
         attempt("compare", data, folder / "smoothed-histogram.parquet", *domain, "--resamples", 2)
     elif kind == 4:
@@ -53,20 +46,7 @@ def test_parquet(folder: Path, attempt: Attempt, rng: random.Random) -> None:
     data = folder / "data.parquet"
     if rng.random() < 0.3:
         rows = rng.choice((0, 1, 5, 60))
-        odd = rng.choice(
-            (
-                [TEXT] * rows,
-                [NUMBER] * rows,
-                [None] * rows,
-                [[1]] * rows,
-                [b"\xff"] * rows,
-                [True] * rows,
-                [float("nan")] * rows,
-                [{"a": TEXT}] * rows,
-                [2**63] * rows,
-                [-1e300] * rows,
-            )
-        )
+        odd = [rng.choice((TEXT, NUMBER, None, [1], b"\xff", True, float("nan"), {"a": TEXT}, 2**63, -1e300))] * rows
         columns = {"x": [1.0] * rows, "s": ["a"] * rows}
         columns[rng.choice(("x", "s", "more", ""))] = odd
         pl.DataFrame(columns, strict=False).write_parquet(data)
@@ -199,25 +179,11 @@ def test_checkpoint(folder: Path, attempt: Attempt, rng: random.Random) -> None:
         path.write_bytes(spoilt_bytes(rng, raw))
     before = path.read_bytes()
     # A checkpoint that is accepted is continued, and may be written again; so this is not left to `attempt`.
+    out = folder / "again.parquet"
+    given = ["--domain", folder / "domain.toml", *BUDGET, "--mechanism", "private-evolution", *EVOLUTION]
     status = run(
-        [
-            str(part)
-            for part in (
-                "release",
-                folder / "data.parquet",
-                "--domain",
-                folder / "domain.toml",
-                *BUDGET,
-                "--mechanism",
-                "private-evolution",
-                *EVOLUTION,
-                "--checkpoint",
-                path,
-                "--out",
-                folder / "again.parquet",
-            )
-        ]
+        [str(part) for part in ("release", folder / "data.parquet", *given, "--checkpoint", path, "--out", out)]
     )
     assert status in (0, 2, 3)
-    assert (folder / "again.parquet").exists() == (status == 0)
+    assert out.exists() == (status == 0)
     assert status == 0 or path.read_bytes() == before

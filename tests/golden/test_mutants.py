@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from documents import changed, leaves
 
 import discreet
 from discreet import Budget, Unit
@@ -57,14 +57,6 @@ FACTS = (
 OTHER = {"unconditional": "empirical", "empirical": "unconditional", "replacement": "add-remove"}
 
 
-def leaves(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Give every value inside a document, and its place."""
-    yield at, value
-    held = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, inside in held:
-        yield from leaves(inside, (*at, key))
-
-
 def false(value: Any, key: Any) -> Iterator[Any]:
     """Give values that are not what a place holds: smaller numbers, other names, fewer and more of a list."""
     if isinstance(value, bool):
@@ -93,16 +85,8 @@ def mutants(document: dict[str, Any]) -> Iterator[tuple[tuple[Any, ...], dict[st
     """Give a document with one false value after the other."""
     for at, value in leaves(document):
         for other in false(value, at[-1] if at else None):
-            made = copy.deepcopy(document)
-            holder = made
-            for key in at[:-1]:
-                holder = holder[key]
-            if at:
-                holder[at[-1]] = other
-            else:
-                made = other
             removed = set(value) - set(other) if isinstance(value, dict) else set()
-            yield (*at, *removed), made
+            yield (*at, *removed), changed(document, at, other)
 
 
 def under(at: tuple[Any, ...], places: tuple[tuple[Any, ...], ...]) -> bool:

@@ -91,17 +91,9 @@ def test_what_its_processes_left_behind_is_settled(ledger: discreet.Ledger) -> N
 
 def test_its_checkpoint_is_continued_to_a_release_and_paid_for_once(ledger: discreet.Ledger) -> None:
     before, steps = spent(ledger), []
-    out = released(
-        "evolved",
-        ledger,
-        mechanism="private-evolution",
-        budget=Budget(epsilon=2.0, delta=1e-6),
-        size=40,
-        population=20,
-        steps=3,
-        checkpoint=PLACE / "votes.checkpoint",
-        watch=discreet.Watch(stepped=lambda done, of: steps.append((done, of))),
-    )
+    watch = discreet.Watch(stepped=lambda done, of: steps.append((done, of)))
+    asked = {"mechanism": "private-evolution", "budget": Budget(epsilon=2.0, delta=1e-6), "population": 20, "steps": 3}
+    out = released("evolved", ledger, size=40, checkpoint=PLACE / "votes.checkpoint", watch=watch, **asked)
     assert steps == [(2, 3), (3, 3)]
     assert shape(out) == (40, 2)
     assert spent(ledger) == before

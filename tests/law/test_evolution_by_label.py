@@ -12,15 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
+from evolutions import Everything, Listed
+from universes import Floats, table_on
 
 from discreet._core.random import seeded
 from discreet.cli.entry import run
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
 from discreet.errors import ParameterError
-from discreet.evolution import API
 from discreet.mechanisms import PrivateEvolution
-from discreet.mechanisms.base import Outputs, Votes, listed
-from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.populations import Embedded
 from discreet.mechanisms.steps import steps_taken
 from discreet.privacy import Budget, Relation
@@ -34,11 +33,10 @@ SQUARE = Domain(columns={"kind": Category(categories=KINDS), "x": Numeric(lower=
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Every(API):
+class Every(Everything):
     """Every cell is a candidate; records lie where their second column says, whatever their label."""
 
     name: ClassVar[str] = "every"
-    domain: Domain
 
     @property
     def norm(self) -> float:
@@ -48,46 +46,8 @@ class Every(API):
     def diameter(self) -> float:
         return 1.0
 
-    def variations_each(self) -> int:
-        return self.domain.size or 1
-
-    def random(self, count: int, *, rng: np.random.Generator) -> Records:
-        return self.domain.unflat(np.zeros(count, dtype=np.int64))
-
-    def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
-        return self.domain.unflat(np.tile(np.arange(self.variations_each()), len(records)))
-
-    def embed(self, records: Records) -> npt.NDArray[np.float64]:
+    def embed(self, records: Records) -> Floats:
         return np.asarray(records.columns[1], dtype=np.float64)[:, None]
-
-    def parameters(self) -> dict[str, Any]:
-        return {}
-
-
-COUNTED: dict[tuple[Any, ...], npt.NDArray[np.int64]] = {}
-
-
-class Listed(PrivateEvolution):
-    """An evolution over all cells, with outputs that can be listed. Votes are counted once per table."""
-
-    __slots__ = ()
-
-    def _votes(self, table: Any, candidates: Records, step: int) -> npt.NDArray[np.int64]:
-        key = (type(self), self.nearest, *table._x.records.rows(), *table._x.frequencies.tolist())
-        if key not in COUNTED:
-            COUNTED[key] = self._once(table, candidates, step)
-        return COUNTED[key]
-
-    def _once(self, table: Any, candidates: Records, step: int) -> npt.NDArray[np.int64]:
-        return PrivateEvolution._votes(self, table, candidates, step)
-
-    def outputs(self, *tables: Counts) -> Outputs:
-        cells, reach = self.domain.size or 1, law_named(self.noise).reach(self.scale)
-        most = max(int(x.frequencies.max()) for x in tables) + reach + 1
-        one = range(-reach, most) if self.noise == "gaussian" else [0, *range(self.threshold, most)]
-        everything = self.domain.unflat(np.arange(cells))
-        values = [[Votes(everything, np.array(votes))] for votes in listed(*[one] * cells)]
-        return Outputs(values, 1e-13 * cells)
 
 
 class InEachLabel(Listed):
@@ -95,7 +55,7 @@ class InEachLabel(Listed):
 
     __slots__ = ()
 
-    def _once(self, table: Any, candidates: Records, step: int) -> npt.NDArray[np.int64]:
+    def _votes(self, table: Any, candidates: Records, step: int) -> npt.NDArray[np.int64]:
         found = np.zeros(len(candidates), dtype=np.int64)
         for shift in range(2):
             moved = [replace_labels(voters, shift) for voters in table]
@@ -117,7 +77,7 @@ def small(kind: type[PrivateEvolution] = Listed, **facts: Any) -> Any:
 def test_enumeration_of_every_output(facts: dict[str, Any]) -> None:
     mechanism = small(**facts)
     guarantee = mechanism.guarantee(n=1)
-    check_law_sums_to_one(mechanism, Counts(records=mechanism.domain.unflat(np.array([0])), frequencies=np.array([1])))
+    check_law_sums_to_one(mechanism, table_on(mechanism.domain, [1]))
     check_guarantee(mechanism, n=1, epsilons=EPSILONS)
     if mechanism.noise == "gaussian":  # attained, by records of two labels
         attained = brute_force_profile(mechanism, n=1, epsilons=EPSILONS)

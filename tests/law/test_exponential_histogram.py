@@ -12,10 +12,11 @@ import mpmath
 import numpy as np
 import numpy.typing as npt
 import pytest
+from universes import line
 
 from discreet._core.random import integer_weights, seeded
-from discreet.domain import Category, Counts, Domain, Integer, Records
-from discreet.errors import Infeasible, ParameterError, RelationNotSupported
+from discreet.domain import Category, Counts, Domain, Records
+from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import ExponentialHistogram
 from discreet.mechanisms.exponential_histogram import _log_sums
 from discreet.mechanisms.likelihood import compositions
@@ -35,12 +36,8 @@ LOSSES = ("l1", "l2", "hellinger")
 UNIVERSES = [(3, 3, 3), (3, 4, 2), (2, 3, 4), (4, 2, 3), (3, 2, 5), (2, 1, 3), (3, 1, 1)]  # cells, held, released
 
 
-def cells(k: int) -> Domain:
-    return Domain(columns={"cell": Integer(lower=0, upper=k - 1)})
-
-
 def made(k: int, m: int, e: float, loss: Any = "l1") -> ExponentialHistogram:
-    return ExponentialHistogram(domain=cells(k), size=m, pure_epsilon=e, loss=loss)
+    return ExponentialHistogram(domain=line(k), size=m, pure_epsilon=e, loss=loss)
 
 
 def distance(loss: str, q: tuple[float, ...], p: tuple[float, ...]) -> float:
@@ -209,27 +206,23 @@ def test_the_share_of_noise_is_an_upper_estimate(loss: str, k: int, m: int, e: f
             law = np.exp(weights.sum(axis=1) if loss == "l1" else weights)
             apart = 0.5 * np.abs(vectors / m - held / n).sum(axis=1)
             assert law @ apart / law.sum() <= mechanism.forecast(n).lost + apart.min() + k / (4 * m)
-            ((law,),) = released_shares(mechanism, cells(k).unflat(np.arange(k)), held / n, n=n, runs=1)
+            ((law,),) = released_shares(mechanism, line(k).unflat(np.arange(k)), held / n, n=n, runs=1)
             assert len(law[0]) == m
             assert law[1].sum() == pytest.approx(1.0)
 
 
 def test_calibration() -> None:
     budget = Budget(epsilon=1.0)
-    mechanism = ExponentialHistogram.calibrated(budget, domain=cells(25), n=1000)
+    mechanism = ExponentialHistogram.calibrated(budget, domain=line(25), n=1000)
     assert mechanism.size == 1000
     assert 1.0 - 1e-6 < mechanism.pure_epsilon < mechanism.guarantee(n=1000).epsilon(0.0) <= 1.0
-    loose = ExponentialHistogram.calibrated(Budget(epsilon=1.0, delta=1e-2), domain=cells(25), n=1000, size=10)
+    loose = ExponentialHistogram.calibrated(Budget(epsilon=1.0, delta=1e-2), domain=line(25), n=1000, size=10)
     assert loose.pure_epsilon > 1.1
     assert 0.99e-2 < loose.guarantee(n=1000).delta(1.0) <= 1e-2
-    pair = ExponentialHistogram.calibrated(budget, domain=cells(4), n=50, size=5, group=4, loss="hellinger")
+    pair = ExponentialHistogram.calibrated(budget, domain=line(4), n=50, size=5, group=4, loss="hellinger")
     assert pair.pure_epsilon == pytest.approx(0.5, rel=1e-6)
-    given = ExponentialHistogram.calibrated(budget, domain=cells(4), n=50, pure_epsilon=0.5)
-    assert ExponentialHistogram.from_parameters(given.parameters(), domain=given.domain, records=50, size=50) == given
     with pytest.raises(Infeasible, match="pure_epsilon"):
-        ExponentialHistogram.calibrated(budget, domain=cells(4), n=50, pure_epsilon=1.5)
-    with pytest.raises(ParameterError, match="unknown parameter 'prior'"):
-        ExponentialHistogram.calibrated(budget, domain=cells(4), n=50, prior=1)
+        ExponentialHistogram.calibrated(budget, domain=line(4), n=50, pure_epsilon=1.5)
 
 
 def test_refusals() -> None:
@@ -241,8 +234,6 @@ def test_refusals() -> None:
         made(3, 2, 1.0, "l3")
     with pytest.raises(ParameterError, match="pure_epsilon"):
         made(3, 2, 0.0)
-    with pytest.raises(RelationNotSupported):
-        made(3, 2, 1.0).guarantee(Relation(name="add-remove"), n=3)
 
 
 def test_one_cell_reveals_nothing() -> None:

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
+from universes import WORDS, Floats, words
 
-import discreet
 from discreet._core.random import seeded
 from discreet.cli.entry import run
 from discreet.domain import Boolean, Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
@@ -28,19 +28,11 @@ from discreet.mechanisms.noise import GAUSSIAN
 from discreet.planner import plan
 from discreet.privacy import Budget, DiscreteGaussianPair, Relation
 from discreet.privacy.noise import ThresholdedGaussian
-from discreet.releases import verify
 
-Floats = npt.NDArray[np.float64]
 Held = Mapping[str, int]
 RELATIONS = ("replacement", "add-remove")
 SCALE = 0.5
 EPSILONS = (0.0, 0.1, 1.0, 3.0, 6.0, 10.0, 20.0, 30.0, 60.0)
-WORD = Domain(columns={"word": OpenLabels()})
-
-
-def words(held: Held) -> Counts:
-    column = np.array(list(held), dtype=object)
-    return Counts(records=Records(columns=(column,)), frequencies=np.array(list(held.values()), dtype=np.int64))
 
 
 # -- the whole, exactly -----------------------------------------------------------------------------------------------
@@ -155,7 +147,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def reduced(threshold: int, q: int = 1) -> Marginals:
     """One open column: its labels, then its table with one unit."""
     return Marginals(
-        domain=WORD, records=3, scale=SCALE, units=q * q + 1, label_units=q * q, threshold=threshold, sampling="iid"
+        domain=WORDS, records=3, scale=SCALE, units=q * q + 1, label_units=q * q, threshold=threshold, sampling="iid"
     )
 
 
@@ -419,7 +411,7 @@ def test_the_order_of_records_shows_nowhere(monkeypatch: pytest.MonkeyPatch) -> 
 def test_no_more_than_a_column_can_hold_are_taken() -> None:
     """The commonest, by their noisy counts; one that was cut is as one that was not kept."""
     kept = KeptLabels(("a", "b", "c", "d"), np.array([50, 90, 40, 70]))
-    closed = wide_columns.closed_domain(WORD, (kept,), most=5)
+    closed = wide_columns.closed_domain(WORDS, (kept,), most=5)
     assert closed.columns["word"].categories == ("a", "b", "d", "new_category_*")  # type: ignore[attr-defined]
     x = words({"a": 1, "b": 1, "c": 1, "d": 1, "e": 1})
     ((part,),) = [list(wide_columns.Coded(x, closed, [0]).parts())]
@@ -602,20 +594,6 @@ def test_through_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert run(["release", *asked, "--counts", "--out", str(counts), "--mechanism", "marginals"]) == 0
     assert run(["verify", str(tmp_path / "counts.certificate.json"), "--data", str(counts)]) == 0
     assert "new_category_*" in pl.read_csv(counts)["town"].to_list()
-
-
-def test_add_remove_through_release() -> None:
-    made = discreet.release(
-        wide_table(5000),
-        WIDE,
-        Budget(epsilon=2.0, delta=1e-6),
-        size=300,
-        mechanism="marginals",
-        relation=discreet.AddRemove(records=5000),
-    )
-    assert made.certificate.to_dict()["relation"]["name"] == "add-remove"
-    assert all(check.agrees for check in verify(made.certificate))
-    assert made.records.height == 300
 
 
 def test_the_plan_takes_it() -> None:

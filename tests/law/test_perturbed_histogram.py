@@ -7,13 +7,12 @@ import math
 import numpy as np
 import numpy.typing as npt
 import pytest
+from universes import Floats, line
 
-from discreet.domain import Domain, Integer
 from discreet.mechanisms import PerturbedHistogram
 from discreet.privacy import Relation
 from discreet.testing import hockey_stick
 
-Floats = npt.NDArray[np.float64]
 EPSILONS = (0.0, 1e-4, 0.05, 0.3, math.log(2.0), 1.0, 2.0, 3.0, 5.0)
 
 
@@ -41,8 +40,7 @@ def divergence(noise: str, scale: float, change: tuple[int, ...], epsilons: tupl
     [("laplace", s) for s in (0.3, 0.5, 1.0, 1.5)] + [("gaussian", s) for s in (0.4, 0.6, 1.0, 3.0)],
 )
 def test_all_changes(noise: str, scale: float, group: int) -> None:
-    domain = Domain(columns={"cell": Integer(lower=0, upper=2)})
-    mechanism = PerturbedHistogram(domain=domain, records=3, scale=scale, noise=noise)  # type: ignore[arg-type]
+    mechanism = PerturbedHistogram(domain=line(3), records=3, scale=scale, noise=noise)  # type: ignore[arg-type]
     guarantee = mechanism.guarantee(Relation(group=group), n=3)
     assert guarantee.exact
     lattice = (

@@ -8,8 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from universes import line
 
-from discreet.domain import Counts, Domain, Integer
+from discreet.domain import Counts
 from discreet.errors import ParameterError
 from discreet.mechanisms import RevealOrObscure, SmoothedHistogram
 from discreet.privacy import Budget
@@ -25,35 +26,31 @@ from discreet.testing.enumeration import count_vectors
 STEP = 2.0**-32
 
 
-def cells(k: int) -> Domain:
-    return Domain(columns={"cell": Integer(lower=0, upper=k - 1)})
-
-
 @pytest.mark.parametrize(("k", "size", "n"), [(3, 1, 4), (4, 1, 3), (3, 4, 3), (5, 2, 3), (2, 3, 4)])
 @pytest.mark.parametrize("group", [1, 2])
 def test_every_pair_of_neighbours(k: int, size: int, n: int, group: int) -> None:
-    mechanism = RevealOrObscure(domain=cells(k), size=size, mixing=0.375)
+    mechanism = RevealOrObscure(domain=line(k), size=size, mixing=0.375)
     check_law_sums_to_one(mechanism, Counts.of_cells([0] * n))
     check_guarantee(mechanism, n=n, group=group)
 
 
 @pytest.mark.parametrize("size", [1, 3])
 def test_a_step_too_small_is_caught(size: int) -> None:
-    mechanism = RevealOrObscure(domain=cells(3), size=size, mixing=0.375)
+    mechanism = RevealOrObscure(domain=line(3), size=size, mixing=0.375)
     pure = mechanism.guarantee(n=3).epsilon(0.0)
     check_twin_is_caught(mechanism, replace(mechanism, mixing=0.375 - STEP), n=3, epsilons=(0.0, pure / 2))
 
 
 def test_the_kernel_follows_its_law() -> None:
     # False-fail rate 3e-6 in all; 1e-6 to miss a mixing off by 10 %, or any law at total variation 0.15.
-    mechanism = RevealOrObscure(domain=cells(4), size=8, mixing=0.5)
+    mechanism = RevealOrObscure(domain=line(4), size=8, mixing=0.5)
     tilts = [replace(mechanism, mixing=0.5 * f) for f in (0.9, 1.1)]
     check_kernel_follows_law(mechanism, Counts.of_cells([0, 0, 1]), alternatives=tilts, distance=0.15, seed=3)
 
 
 def test_it_is_the_smoothed_histogram_under_its_own_name() -> None:
     x = Counts.of_cells([0, 0, 2])
-    one, other = (kind(domain=cells(3), size=2, mixing=0.25) for kind in (RevealOrObscure, SmoothedHistogram))
+    one, other = (kind(domain=line(3), size=2, mixing=0.25) for kind in (RevealOrObscure, SmoothedHistogram))
     assert np.array_equal(enumerate_law(one, x).log_mass, enumerate_law(other, x).log_mass)
     assert one.guarantee(n=3).delta(0.2) == other.guarantee(n=3).delta(0.2)
 
@@ -61,22 +58,22 @@ def test_it_is_the_smoothed_histogram_under_its_own_name() -> None:
 @pytest.mark.parametrize(("epsilon", "n", "k"), [(0.1, 1000, 9), (1.0, 50, 2), (4.0, 7, 30)])
 def test_least_mixing_is_least(epsilon: float, n: int, k: int) -> None:
     mixing = RevealOrObscure.least_mixing(epsilon, n=n, cells=k)
-    pure = RevealOrObscure(domain=cells(k), size=1, mixing=mixing).guarantee(n=n).epsilon(0.0)
+    pure = RevealOrObscure(domain=line(k), size=1, mixing=mixing).guarantee(n=n).epsilon(0.0)
     drawn = math.ceil(Fraction(mixing) * 2**32) / 2**32  # what the kernel draws with
     assert pure == pytest.approx(math.log1p(k * (1 - drawn) / (n * drawn)), rel=1e-12)
     assert pure <= epsilon * (1 + 1e-12)
-    made = RevealOrObscure.calibrated(Budget(epsilon=epsilon), domain=cells(k), n=n, size=1)
+    made = RevealOrObscure.calibrated(Budget(epsilon=epsilon), domain=line(k), n=n, size=1)
     assert mixing - 2**-32 < made.mixing <= mixing * (1 + 3e-6)
 
 
 def test_the_papers_numbers() -> None:
     # PY26 and BNP24: m = 5000 draws of k = 10 cells from n = 39,374 at the pure epsilon 4.2.
-    made = RevealOrObscure.calibrated(Budget(epsilon=4.2), domain=cells(10), n=39_374, size=5000)
+    made = RevealOrObscure.calibrated(Budget(epsilon=4.2), domain=line(10), n=39_374, size=5000)
     assert round(made.mixing, 4) == 0.2321
     # ROO25: equations (9) and (19) at k = 9, n = 1000, epsilon 0.1.
     q = 1 / (1 + 1000 / 9 * math.expm1(0.1))
     assert RevealOrObscure.least_mixing(0.1, n=1000, cells=9) == pytest.approx(q, rel=1e-14)
-    one = RevealOrObscure(domain=cells(9), size=1, mixing=q)
+    one = RevealOrObscure(domain=line(9), size=1, mixing=q)
     assert one.accuracy == pytest.approx(q * 8 / 9, abs=1e-9)
     # Equation (8) is the inverse of (6) and (7) together.
     for alpha in (0.01, 0.2, 0.7):
@@ -90,7 +87,7 @@ def test_the_papers_numbers() -> None:
 
 def test_the_output_distribution_is_the_mean_law_over_tables_of_independent_records() -> None:
     population, n = np.array([0.5, 0.3, 0.2]), 3
-    one = RevealOrObscure(domain=cells(3), size=1, mixing=0.25)
+    one = RevealOrObscure(domain=line(3), size=1, mixing=0.25)
     tables = count_vectors(n, 3)
     chance = [
         math.factorial(n) * math.prod(p**c / math.factorial(c) for p, c in zip(population, t, strict=True))

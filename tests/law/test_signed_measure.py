@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
+from universes import Floats, line, table_on
 
 from discreet import release
 from discreet._core.random import seeded
@@ -33,7 +34,6 @@ from discreet.testing import (
 )
 from discreet.utility import wasserstein_1d
 
-Floats = npt.NDArray[np.float64]
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
 SQUARE = Domain(columns={"x": Numeric(lower=0.0, upper=4.0), "y": Numeric(lower=0.0, upper=1.0)})
 TWO_POINTS = ((1.0, 0.5), (3.0, 0.5))
@@ -45,10 +45,6 @@ MIXED = Domain(
     },
     metric_weights={"job": 0.5},
 )
-
-
-def line(cells: int) -> Domain:
-    return Domain(columns={"cell": Integer(lower=0, upper=cells - 1)})
 
 
 def grid(*sizes: int) -> Domain:
@@ -85,8 +81,7 @@ def test_no_neighbours_exceed_the_guarantee_and_some_attain_it(mechanism: Signed
     guarantee = mechanism.guarantee(Relation(group=group), n=n)
     assert guarantee.exact
     assert guarantee.theorem == "T15"
-    first = Counts(records=mechanism.domain.unflat(np.array([0])), frequencies=np.array([n]))
-    check_law_sums_to_one(mechanism, first)
+    check_law_sums_to_one(mechanism, table_on(mechanism.domain, [n]))
     check_guarantee(mechanism, n=n, group=group)
 
 
@@ -212,8 +207,7 @@ WHOLE = [line(7), grid(3, 4), grid(2, 3, 2), MIXED]
 def test_records_are_drawn_from_a_nearest_distribution_in_the_ground_metric(domain: Domain, seed: int) -> None:
     k, n = domain.size or 0, 40
     mechanism = made(domain, 6.0, n=n)
-    table = Counts(records=domain.unflat(np.array([0, k - 1])), frequencies=np.array([30, 10]))
-    y = mechanism.kernel(table, rng=seeded(seed))
+    y = mechanism.kernel(table_on(domain, [30] + [0] * (k - 2) + [10]), rng=seeded(seed))
     weights = mechanism.probabilities(y)
     assert weights.shape == (k,)
     assert weights.min() >= 0.0

@@ -6,17 +6,15 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from scipy.special import gammaln
+from universes import Floats, line
 
-from discreet.domain import Domain, Integer
 from discreet.mechanisms import SmoothedHistogram
 from discreet.privacy import Relation
 from discreet.testing import hockey_stick, neighbouring_pairs
 from discreet.testing.enumeration import count_vectors
 
-Floats = npt.NDArray[np.float64]
 EPSILONS = (0.0, 1e-4, 0.02, 0.1, 0.35, math.log(2.0), 1.0, 2.0, 3.5)
 
 
@@ -32,13 +30,12 @@ def brute_force(q: float, k: int, n: int, m: int, group: int, epsilons: list[flo
 @pytest.mark.parametrize("cells", [2, 3, 4, 5])
 @pytest.mark.parametrize("q", [0.001, 0.05, 0.25, 0.5, 0.9])
 def test_all_neighbours(q: float, cells: int, group: int) -> None:
-    domain = Domain(columns={"cell": Integer(lower=0, upper=cells - 1)})
     given, q = q, math.ceil(Fraction(q) * 2**32) / 2**32  # what the kernel draws with
     for n, m in ((1, 3), (2, 2), (3, 1), (3, 4), (4, 3), (5, 2), (3, 6)):
         if math.comb(n + cells - 1, n) * math.comb(m + cells - 1, m) > 8000:
             continue
         unit = math.log1p(min(group, n) * (1 - q) * cells / (n * q))
-        guarantee = SmoothedHistogram(domain=domain, size=m, mixing=given).guarantee(Relation(group=group), n=n)
+        guarantee = SmoothedHistogram(domain=line(cells), size=m, mixing=given).guarantee(Relation(group=group), n=n)
         assert guarantee.exact is (cells >= 3)
         epsilons = [*EPSILONS, *(j * unit for j in range(1, m)), (m - 0.01) * unit]
         brute = brute_force(q, cells, n, m, group, epsilons)

@@ -38,15 +38,8 @@ def test_releases_are_paid_for_on_a_server(server, tmp_path) -> None:
         Ledger.create(server, dataset="ages", epsilon=1.0)
     with Ledger(server, "ages") as ledger:
         for name in ("a", "b"):
-            release(
-                AGES,
-                DOMAIN,
-                Budget(epsilon=0.4, delta=1e-8),
-                size=20,
-                mechanism="perturbed-histogram",
-                ledger=ledger,
-                out=tmp_path / f"{name}.parquet",
-            )
+            asked = {"size": 20, "mechanism": "perturbed-histogram", "out": tmp_path / f"{name}.parquet"}
+            release(AGES, DOMAIN, Budget(epsilon=0.4, delta=1e-8), ledger=ledger, **asked)
         with pytest.raises(Refused, match=r"epsilon 0\.2"):
             ledger.pay(Request(budget=Budget(epsilon=0.3)))
         assert ledger.verify([tmp_path / "a.certificate.json", tmp_path / "b.certificate.json"]) == []

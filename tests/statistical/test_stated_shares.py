@@ -19,6 +19,7 @@ from discreet.domain.records import Commonness
 from discreet.mechanisms import REGISTRY, DirichletMultinomial, PitmanYor, SmoothedHistogram
 from discreet.mechanisms.noisy_counts import NoisyCounts
 from discreet.privacy import Code
+from discreet.testing.enumeration import table_of
 from discreet.wording import LOST_TO
 
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
@@ -109,11 +110,6 @@ RUNS = 400
 NEAR = math.sqrt(math.log(2 / 1e-6) / (2 * RUNS))  # 0.135: Hoeffding, for means of shares in [0, 1]
 
 
-def table(counts: list[int]) -> Counts:
-    held = np.flatnonzero(counts)
-    return Counts(records=Records(columns=(held.astype(np.int64),)), frequencies=np.array(counts)[held])
-
-
 def laws(mechanism: Any, x: Counts, seed: int) -> Any:
     """Return the shares of the cells in one run: of the law that records are drawn with where the output gives it."""
     rng = seeded(seed)
@@ -137,7 +133,7 @@ def test_what_is_stated_is_what_kernels_do(name: str, kind: str) -> None:
     shares = counts / counts.sum()
     mechanism = REGISTRY[name](domain=FIVE, **MADE[name])
     n = int(counts.sum())
-    runs = np.array([laws(mechanism, table(TABLES[kind]), seed) for seed in range(RUNS)])
+    runs = np.array([laws(mechanism, table_of(counts), seed) for seed in range(RUNS)])
     forecast = mechanism.forecast(n)
     most = forecast.lost_at_most
     assert 0.0 <= forecast.lost <= most + 1e-12 <= 1.0 + 1e-12
@@ -197,15 +193,15 @@ def test_what_is_left_out_is_predicted_for_tables_like_the_one_given(name: str, 
 
 def test_the_outcome_says_what_came_out() -> None:
     nothing = REGISTRY["stability-histogram"](domain=FIVE, scale=2.0, threshold=500)
-    outcome = nothing.reading(nothing.kernel(table([60, 0, 0, 0, 0]), rng=seeded(1)), n=60).outcome()
+    outcome = nothing.reading(nothing.kernel(table_of(np.array([60, 0, 0, 0, 0])), rng=seeded(1)), n=60).outcome()
     assert outcome.share_from_data == 0.0
     assert outcome.codes == (Code("no-label-kept"),)
     most = REGISTRY["stability-histogram"](domain=FIVE, scale=2.0, threshold=30)
-    outcome = most.reading(most.kernel(table([6000, 2, 2, 2, 2]), rng=seeded(1)), n=6008).outcome()
+    outcome = most.reading(most.kernel(table_of(np.array([6000, 2, 2, 2, 2])), rng=seeded(1)), n=6008).outcome()
     assert outcome.share_from_data == pytest.approx(6000 / 6008, abs=0.01)
     assert str(outcome.codes[0]).startswith("1 label was kept")
     evolved = REGISTRY["private-evolution"](
         domain=FIVE, records=60, scale=2.0, noise="laplace", threshold=500, steps=1, population=50
     )
-    outcome = evolved.reading(evolved.kernel(table([60, 0, 0, 0, 0]), rng=seeded(1)), n=60).outcome()
+    outcome = evolved.reading(evolved.kernel(table_of(np.array([60, 0, 0, 0, 0])), rng=seeded(1)), n=60).outcome()
     assert outcome.share_from_data == 0.0

@@ -112,14 +112,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     Ledger.create(where, dataset="visits", epsilon=4.0, delta=1e-5)
     with Ledger(where) as ledger:
         common: dict[str, Any] = {"size": 50, "ledger": ledger, "accept": {"poor-utility"}}
-        release(
-            AGES,
-            DOMAIN,
-            Budget(epsilon=0.5, delta=1e-6),
-            mechanism="perturbed-histogram",
-            out=folder / "=ages.csv",
-            **common,
-        )
+        out = folder / "=ages.csv"
+        release(AGES, DOMAIN, Budget(epsilon=0.5, delta=1e-6), mechanism="perturbed-histogram", out=out, **common)
         release(AGES, DOMAIN, Budget(epsilon=0.5), mechanism="dirichlet-multinomial", **common)
         release(AGES, DOMAIN, Budget(epsilon=0.5), ledger=ledger, counts=True, accept={"poor-utility"})
         ledger.pay(Request(budget=Budget(epsilon=0.1), domain=DOMAIN, out=(folder / "void.csv",))).cancel()
@@ -189,16 +183,8 @@ def test_a_plan_pays_for_its_releases(tmp_path: Path) -> None:
     with Ledger(tmp_path / "l.ledger") as ledger:
         ledger.declare(plan)
         part = plan.parts[0]
-        release(
-            AGES,
-            DOMAIN,
-            part.budget,
-            size=20,
-            mechanism=part.mechanism.name,
-            ledger=ledger.part("first"),
-            accept={"poor-utility"},
-            **part.request.parameters,
-        )
+        asked = {"mechanism": part.mechanism.name, "accept": {"poor-utility"}, **part.request.parameters}
+        release(AGES, DOMAIN, part.budget, size=20, ledger=ledger.part("first"), **asked)
         made = registry(ledger.status().to_dict(), ledger.log())
     whole, first = made["entries"]
     for one in (whole, first):

@@ -10,16 +10,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
 import polars as pl
 import pytest
+from ledgers import AGES, BUDGET, DOMAIN, SQUARE, STEPS, N, evolve, histogram, interrupt, ledger_at, points
+from numpy.random import Generator
 
 import discreet
 from discreet import AddRemove, Checkpoint, Ledger, Output, Replacement, Unit, Watch, release
-from discreet._core.random import approximate, secure
+from discreet._core.random import approximate, secure, seeded
 from discreet.confidential import Confidential, confidential
 from discreet.confidential.count import public_size
-from discreet.domain import Domain, Integer, Numeric, OpenLabels
+from discreet.domain import Domain, Integer, OpenLabels
 from discreet.errors import FileProblem, ParameterError, RandomnessError, Refused, RelationNotSupported
 from discreet.ledger import Request, Run
 from discreet.mechanisms import (
@@ -36,21 +37,6 @@ from discreet.privacy import Budget, Guarantee, Relation
 from discreet.releases import Release
 from discreet.releases.publication import carry_out, offer_of
 
-N = 2000
-AGES = pl.DataFrame({"age": [i % 100 for i in range(N)]})
-DOMAIN = Domain(columns={"age": Integer(lower=0, upper=99)})
-BUDGET = Budget(epsilon=1.0, delta=1e-6)
-
-
-def histogram(noise: str, domain: Domain = DOMAIN, budget: Budget = BUDGET) -> PerturbedHistogram:
-    asked = budget if noise == "gaussian" else Budget(epsilon=budget.epsilon)
-    return PerturbedHistogram.calibrated(asked, domain=domain, n=N, size=N, noise=noise)
-
-
-def ledger_at(tmp_path: Path, epsilon: float = 10.0, delta: float = 1e-5, currency: str = "sums") -> Ledger:
-    return Ledger.create(tmp_path / "x.ledger", dataset="d", epsilon=epsilon, delta=delta, currency=currency)
-
-
 MADE = {
     "gaussian": lambda: histogram("gaussian"),
     "laplace": lambda: histogram("laplace"),
@@ -66,10 +52,10 @@ def request(
     return Request(budget=budget, relation=relation, output=output, accept=accept, **{"size": 50, **more})
 
 
-def made_by(run: Run, closed: Confidential, mechanism: Mechanism) -> Release:
+def made_by(run: Run, closed: Confidential, mechanism: Mechanism, rng: Generator | None = None) -> Release:
     """Release with a run that was paid for by hand; that it meets the budget is for the ledger to see."""
     promise = offer_of(mechanism, replace(run.request, budget=None), public_size(closed))
-    return carry_out(run, closed, promise, rng=secure())
+    return carry_out(run, closed, promise, rng=rng or secure())
 
 
 @pytest.mark.parametrize("currency", ["sums", "zcdp"])
@@ -157,6 +143,14 @@ def test_what_is_charged_is_the_promise_of_the_object_that_runs(tmp_path) -> Non
     ):
         run.assign(mechanism, n=N)
         run.execute(confidential(AGES, DOMAIN), rng=secure())
+
+
+def test_a_payment_without_a_mechanism_is_for_its_budget_and_for_fresh_randomness(tmp_path) -> None:
+    with ledger_at(tmp_path) as ledger:
+        for budget, rng, said in (Budget(epsilon=0.01), secure(), "does not meet"), (BUDGET, seeded(1), "seeded"):
+            with ledger.pay(request(budget, records=None)) as run, pytest.raises(Refused, match=said):
+                made_by(run, confidential(AGES, DOMAIN), histogram("laplace"), rng)
+        assert ledger.status().counts["FORFEITED"] == 2
 
 
 def test_a_payment_without_a_mechanism_pays_for_whatever_meets_its_budget(tmp_path) -> None:
@@ -263,32 +257,6 @@ def test_one_payment_is_for_one_kernel(tmp_path, way, monkeypatch) -> None:
 
 # -- checkpoints ------------------------------------------------------------------------------------------------------
 
-SQUARE = Domain(columns={"x": Numeric(lower=0.0, upper=1.0), "y": Numeric(lower=0.0, upper=1.0)})
-
-
-def points() -> pl.DataFrame:
-    rng = np.random.default_rng(0)
-    return pl.DataFrame({"x": rng.random(N), "y": rng.random(N)})
-
-
-def evolve(ledger: Ledger | None, path: Path, *, watch: Watch | None = None, **how) -> object:
-    return release(
-        points(),
-        SQUARE,
-        Budget(epsilon=1.0, delta=1e-6),
-        size=50,
-        mechanism="private-evolution",
-        steps=2,
-        population=20,
-        api="box",
-        variant="practical",
-        ledger=ledger,
-        watch=watch or Watch(),
-        accept={"poor-utility"},
-        out=Output(checkpoint=Checkpoint(path, **how)),
-        relation=Replacement(records=N),
-    )
-
 
 def test_what_takes_one_step_does_not_go_on_from_a_checkpoint(tmp_path) -> None:
     """Six releases went for the price of one, each said to go on from a file that was not there."""
@@ -308,18 +276,12 @@ def test_what_takes_one_step_does_not_go_on_from_a_checkpoint(tmp_path) -> None:
             ledger.pay(asked)
 
 
-def _interrupt(done: int, of: int) -> None:
-    raise KeyboardInterrupt
-
-
 @pytest.mark.parametrize("exchange", ["deleted", "an older copy", "of another run"])
 def test_a_checkpoint_that_is_not_the_one_paid_for_is_refused(tmp_path, exchange) -> None:
     """Deleting it once the release was paid for gave complete evolutions for nothing."""
     path, other = tmp_path / "steps", tmp_path / "other"
     with ledger_at(tmp_path, 1.0, 1e-6) as ledger:
-        with pytest.raises(KeyboardInterrupt):
-            evolve(ledger, path, watch=Watch(stepped=_interrupt))
-        older = path.read_bytes()
+        older = stopped_after_one(ledger, path)
         evolve(ledger, path)
         evolve(None, other)
         whole = path.read_bytes()
@@ -366,14 +328,12 @@ def test_publishing_by_hand_goes_on_from_a_checkpoint_that_was_paid_for(tmp_path
 
 
 def evolution(steps: int = 2) -> PrivateEvolution:
-    return PrivateEvolution.calibrated(
-        BUDGET, domain=SQUARE, n=N, size=50, steps=steps, population=20, api="box", variant="practical"
-    )
+    return PrivateEvolution.calibrated(BUDGET, domain=SQUARE, n=N, size=50, **{**STEPS, "steps": steps})
 
 
 def stopped_after_one(ledger: Ledger, path: Path) -> bytes:
     with pytest.raises(KeyboardInterrupt):
-        evolve(ledger, path, watch=Watch(stepped=_interrupt))
+        evolve(ledger, path, watch=Watch(stepped=interrupt))
     return path.read_bytes()
 
 
@@ -454,14 +414,7 @@ def test_another_relation_is_still_paid_for_by_its_own_ledger(tmp_path) -> None:
     with Ledger.create(place, dataset="d", epsilon=3.0, delta=1e-5, relation="add-remove") as ledger:
         wide = Domain(columns={"a": Integer(lower=0, upper=3), "b": Integer(lower=0, upper=3)})
         table = pl.DataFrame({"a": [i % 4 for i in range(N)], "b": [i % 3 for i in range(N)]})
-        made = release(
-            table,
-            wide,
-            Budget(epsilon=1.0, delta=1e-6),
-            size=100,
-            mechanism=Marginals.name,
-            relation=AddRemove(records=N),
-            ledger=ledger,
-        )
+        between = AddRemove(records=N)
+        made = release(table, wide, BUDGET, size=100, mechanism=Marginals.name, relation=between, ledger=ledger)
         assert made.certificate.epsilon == 1.0
         assert ledger.log()[-2]["cost"]["loss"] == "1"

@@ -111,13 +111,8 @@ def test_a_model_is_refused() -> None:
 
 
 def test_what_keeps_it_is_released_and_its_certificate_holds_it(tmp_path: Path) -> None:
-    made = release(
-        confidential(FRAME, DOMAIN),
-        mechanism=Keeping(domain=DOMAIN, size=500, mixing=0.25),
-        out=tmp_path / "out.parquet",
-        seed=1,
-        accept={"poor-utility"},
-    )
+    mechanism, out = Keeping(domain=DOMAIN, size=500, mixing=0.25), tmp_path / "out.parquet"
+    made = release(FRAME, DOMAIN, mechanism=mechanism, out=out, seed=1, accept={"poor-utility"})
     records = pl.read_parquet(tmp_path / "out.parquet")
     assert records.height == 500
     assert not ((records["age"] < 5) & (records["married"] == "yes")).any()
@@ -135,22 +130,15 @@ def test_what_keeps_it_is_released_and_its_certificate_holds_it(tmp_path: Path) 
 
 def test_a_mechanism_that_only_says_so_ends_as_a_fault_and_writes_nothing(tmp_path: Path) -> None:
     with pytest.raises(Fault, match="fault in the program .record declared impossible at smoothed-histogram."):
-        release(
-            confidential(FRAME, DOMAIN),
-            mechanism=Pretending(domain=DOMAIN, size=500, mixing=0.25),
-            out=tmp_path / "out.parquet",
-            accept={"poor-utility"},
-        )
+        mechanism = Pretending(domain=DOMAIN, size=500, mixing=0.25)
+        release(FRAME, DOMAIN, mechanism=mechanism, out=tmp_path / "out.parquet", accept={"poor-utility"})
     assert not [*tmp_path.iterdir()]
 
 
 def test_a_certificate_of_what_does_not_keep_it_does_not_verify(tmp_path: Path) -> None:
     plain = Domain(columns=COLUMNS)
-    made = release(
-        confidential(FRAME, plain),
-        mechanism=SmoothedHistogram(domain=plain, size=9, mixing=0.5),
-        accept={"poor-utility"},
-    )
+    mechanism = SmoothedHistogram(domain=plain, size=9, mixing=0.5)
+    made = release(FRAME, plain, mechanism=mechanism, accept={"poor-utility"})
     assert all(check.agrees for check in verify(made.certificate))
     for table, entries in TABLES.items():
         changed = {**made.certificate.to_dict(), "domain": {**made.certificate.to_dict()["domain"], table: entries}}
@@ -162,12 +150,9 @@ def test_a_certificate_of_what_does_not_keep_it_does_not_verify(tmp_path: Path) 
 def test_the_command_refuses_with_status_two(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     FRAME.write_parquet(tmp_path / "data.parquet")
     (tmp_path / "domain.toml").write_text(DOMAIN.to_toml())
-    given = [
-        *("release", str(tmp_path / "data.parquet"), "--domain", str(tmp_path / "domain.toml")),
-        *("--epsilon", "1", "--delta", "1e-6", "--size", "9", "--mechanism", "smoothed-histogram"),
-        *("--out", str(tmp_path / "o.csv")),
-    ]
-    assert run(given) == 2
+    files = [str(tmp_path / "data.parquet"), "--domain", str(tmp_path / "domain.toml")]
+    asked = ["--epsilon", "1", "--size", "9", "--mechanism", "smoothed-histogram", "--out", str(tmp_path / "o.csv")]
+    assert run(["release", *files, *asked]) == 2
     assert REFUSED in capsys.readouterr().err
     assert not (tmp_path / "o.csv").exists()
 

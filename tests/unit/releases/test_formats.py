@@ -38,15 +38,14 @@ DOMAIN = Domain(
         "m": Decimal(lower="0", upper="0.1", digits=1),
     }
 )
+ASKED = {"budget": Budget(epsilon=5.0), "size": 50, "mechanism": "smoothed-histogram", "accept": {"poor-utility"}}
 TABLE = DOMAIN.decode(DOMAIN.draw_base(300, np.random.default_rng(1)), rng=np.random.default_rng(2))
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_written_verified_and_read(ending: str, tmp_path: Path) -> None:
     out = tmp_path / f"a.b{ending}"
-    made = discreet.release(
-        TABLE, DOMAIN, Budget(epsilon=5.0), size=50, mechanism="smoothed-histogram", accept={"poor-utility"}
-    )
+    made = discreet.release(TABLE, DOMAIN, **ASKED)
     written = made.write(out)
     certificate = tmp_path / "a.b.certificate.json"
     assert written.certificate_path == certificate
@@ -63,9 +62,7 @@ def test_written_verified_and_read(ending: str, tmp_path: Path) -> None:
 
 def test_another_library_reads_what_it_can(tmp_path: Path) -> None:
     out = tmp_path / "t.feather"
-    made = discreet.release(
-        TABLE, DOMAIN, Budget(epsilon=5.0), size=50, mechanism="smoothed-histogram", accept={"poor-utility"}
-    )
+    made = discreet.release(TABLE, DOMAIN, **ASKED)
     made.write(out)
     table = pyarrow.feather.read_table(out)
     assert pl.from_arrow(table).equals(made.records)  # type: ignore[union-attr]
@@ -74,10 +71,7 @@ def test_another_library_reads_what_it_can(tmp_path: Path) -> None:
 
 def test_an_arrow_file_and_its_certificate_hold_one_identity(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        made = discreet.release(
-            TABLE, DOMAIN, Budget(epsilon=5.0), size=5, mechanism="smoothed-histogram", accept={"poor-utility"}
-        )
-        made.write(tmp_path / f"{name}.arrow")
+        discreet.release(TABLE, DOMAIN, **ASKED).write(tmp_path / f"{name}.arrow")
     assert file_text(tmp_path / "a.arrow", IDENTITY_KEY) != file_text(tmp_path / "b.arrow", IDENTITY_KEY)
     (tmp_path / "b.certificate.json").replace(tmp_path / "a.certificate.json")
     with pytest.raises(FileProblem):

@@ -28,7 +28,6 @@ import discreet
 from discreet import Budget, Ledger, Output, release
 from discreet._core.random import seeded
 from discreet.cli.entry import run
-from discreet.confidential import confidential
 from discreet.domain import (
     Boolean,
     Category,
@@ -66,6 +65,10 @@ DOMAIN = Domain(
 )
 
 
+ASKED: dict[str, Any] = {"budget": Budget(epsilon=4.0), "size": 5000, "mechanism": "perturbed-histogram", "seed": 1}
+ASKED["accept"] = {"poor-utility"}
+
+
 def held(count: int = HELD) -> pl.DataFrame:
     rng = np.random.default_rng(1)
     days = pl.Series(rng.integers(0, 5, count)).cast(pl.Int32)
@@ -83,15 +86,8 @@ def held(count: int = HELD) -> pl.DataFrame:
 def released(
     out: Path, *, partitions: int = 4, partition_by: str | None = None, workers: Any = 1, **asked: Any
 ) -> discreet.Release:
-    how = {
-        "budget": Budget(epsilon=4.0),
-        "size": 5000,
-        "mechanism": "perturbed-histogram",
-        "seed": 1,
-        **asked,
-    }
     where = Output(out, partitions=partitions, partition_by=partition_by, workers=workers)
-    return discreet.release(held(), DOMAIN, out=where, accept={"poor-utility"}, **how)
+    return discreet.release(held(), DOMAIN, out=where, **{**ASKED, **asked})
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -194,9 +190,7 @@ def test_the_number_of_parts_changes_no_counts_of_a_stratified_release(whole: Pa
         counted = one.table().select(cells).sort(cells)
     with pytest.warns(ReleaseTakenForSample):
         assert_frame_equal(discreet.read(whole).table().select(cells).sort(cells), counted)
-    file = discreet.release(
-        held(), DOMAIN, Budget(epsilon=4.0), size=5000, mechanism="perturbed-histogram", seed=1, accept={"poor-utility"}
-    )
+    file = discreet.release(held(), DOMAIN, **ASKED)
     with pytest.warns(ReleaseTakenForSample):
         assert_frame_equal(file.table().select(cells).sort(cells), counted)
 
@@ -277,78 +271,37 @@ def part(folder: Path, number: int) -> Path:
     return folder / f"part-{number:05}.parquet"
 
 
-def missing(folder: Path) -> str:
-    part(folder, 2).unlink()
-    return "part-00002.parquet: it is missing"
-
-
-def extra(folder: Path) -> str:
-    pl.DataFrame({"age": [1]}).write_parquet(folder / "more.parquet")
-    return "more.parquet: it is not part of the release"
-
-
-def doubled(folder: Path) -> str:
-    shutil.copy(part(folder, 1), part(folder, 9))
-    return "part-00009.parquet: it is not part of the release, but a copy of part-00001.parquet"
-
-
-def copied_over(folder: Path) -> str:
-    shutil.copy(part(folder, 1), part(folder, 3))
-    return "part-00003.parquet: it is not the file that was written, but holds part-00001.parquet"
-
-
-def swapped(folder: Path) -> str:
+def swapped(folder: Path) -> None:
     part(folder, 0).rename(folder / "aside")
     part(folder, 1).rename(part(folder, 0))
     (folder / "aside").rename(part(folder, 1))
-    return "part-00000.parquet: it is not the file that was written, but holds part-00001.parquet"
 
 
-def changed(folder: Path) -> str:
+def changed(folder: Path) -> None:
     frame = pl.read_parquet(part(folder, 3))
     frame.with_columns(age=pl.col("age") + 1).write_parquet(part(folder, 3))
-    return "part-00003.parquet: it is not the file that was written"
 
 
-def another_list(folder: Path) -> str:
+def another_list(folder: Path) -> None:
     listed = json.loads((folder / MANIFEST).read_text())
     listed["parts"][0]["rows"] += 1
     (folder / MANIFEST).write_text(json.dumps(listed))
-    return f"{MANIFEST} is not the file that its certificate was written for"
 
 
-def no_list(folder: Path) -> str:
-    (folder / MANIFEST).unlink()
-    return f"{MANIFEST} is missing"
-
-
-def hidden(folder: Path) -> str:
-    """DuckDB reads it as *.parquet, Spark passes it over."""
-    pl.DataFrame({"age": [1]}).write_parquet(folder / "_more.parquet")
-    return "_more.parquet: it is not part of the release"
-
-
-def below_a_hidden_folder(folder: Path) -> str:
+def below_a_hidden_folder(folder: Path) -> None:
     (folder / "_more").mkdir()
     shutil.copy(part(folder, 1), folder / "_more" / "again.parquet")
-    return "_more/again.parquet: it is not part of the release, but a copy of part-00001.parquet"
 
 
-def linked_folder(folder: Path) -> str:
+def linked_folder(folder: Path) -> None:
     """Arrow and DuckDB read what is behind it."""
     other = folder.parent / "other"
     other.mkdir()
-    pl.DataFrame({"age": [1]}).write_parquet(other / "more.parquet")
+    MORE.write_parquet(other / "more.parquet")
     (folder / "aside").symlink_to(other)
-    return "aside: it is not part of the release"
 
 
-def link_to_nothing(folder: Path) -> str:
-    (folder / "more.parquet").symlink_to(folder / "nothing")
-    return "more.parquet: it is not part of the release"
-
-
-def relisted(folder: Path, change: Callable[[list[dict[str, Any]]], None]) -> None:
+def relisted(folder: Path, change: Callable[[list[dict[str, Any]]], Any]) -> None:
     """Change the list of parts, and make the certificate agree with it."""
     listed = json.loads((folder / MANIFEST).read_text())
     change(listed["parts"])
@@ -358,25 +311,51 @@ def relisted(folder: Path, change: Callable[[list[dict[str, Any]]], None]) -> No
     (folder / "_certificate.json").write_text(json.dumps(facts))
 
 
-def listed_twice(folder: Path) -> str:
+def listed_twice(folder: Path) -> None:
     relisted(folder, lambda parts: parts.append({**parts[0], "file": parts[0]["file"].upper()}))
-    return f"{MANIFEST} lists a part twice"
 
 
-def other_rows(folder: Path) -> str:
-    relisted(folder, lambda parts: parts[1].update(rows=7))
-    return "part-00001.parquet: it has another number of rows than its list says"
+MORE = pl.DataFrame({"age": [1]})
+FOREIGN, OTHER_FILE = "it is not part of the release", "it is not the file that was written"
+SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "missing": (lambda folder: part(folder, 2).unlink(), "part-00002.parquet: it is missing"),
+    "extra": (lambda folder: MORE.write_parquet(folder / "more.parquet"), f"more.parquet: {FOREIGN}"),
+    "doubled": (
+        lambda folder: shutil.copy(part(folder, 1), part(folder, 9)),
+        f"part-00009.parquet: {FOREIGN}, but a copy of part-00001.parquet",
+    ),
+    "copied over": (
+        lambda folder: shutil.copy(part(folder, 1), part(folder, 3)),
+        f"part-00003.parquet: {OTHER_FILE}, but holds part-00001.parquet",
+    ),
+    "swapped": (swapped, f"part-00000.parquet: {OTHER_FILE}, but holds part-00001.parquet"),
+    "changed": (changed, f"part-00003.parquet: {OTHER_FILE}"),
+    "another list": (another_list, f"{MANIFEST} is not the file that its certificate was written for"),
+    "no list": (lambda folder: (folder / MANIFEST).unlink(), f"{MANIFEST} is missing"),
+    # DuckDB reads it as *.parquet, Spark passes it over
+    "hidden": (lambda folder: MORE.write_parquet(folder / "_more.parquet"), f"_more.parquet: {FOREIGN}"),
+    "below a hidden folder": (
+        below_a_hidden_folder,
+        f"_more/again.parquet: {FOREIGN}, but a copy of part-00001.parquet",
+    ),
+    "linked folder": (linked_folder, f"aside: {FOREIGN}"),
+    "link to nothing": (
+        lambda folder: (folder / "more.parquet").symlink_to(folder / "nothing"),
+        f"more.parquet: {FOREIGN}",
+    ),
+    "listed twice": (listed_twice, f"{MANIFEST} lists a part twice"),
+    "other rows": (
+        lambda folder: relisted(folder, lambda parts: parts[1].update(rows=7)),
+        "part-00001.parquet: it has another number of rows than its list says",
+    ),
+}
 
 
-SPOILT = [missing, extra, doubled, copied_over, swapped, changed, another_list, no_list]
-SPOILT += [hidden, below_a_hidden_folder, linked_folder, link_to_nothing, listed_twice, other_rows]
-
-
-@pytest.mark.parametrize("spoil", SPOILT)
+@pytest.mark.parametrize(("spoil", "told"), SPOILT.values(), ids=SPOILT.keys())
 def test_a_folder_that_was_spoilt_is_refused(
-    spoil: Callable[[Path], str], copy: Path, capsys: pytest.CaptureFixture[str]
+    spoil: Callable[[Path], Any], told: str, copy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = spoil(copy)
+    spoil(copy)
     with pytest.raises(FileProblem) as refused:
         discreet.read(copy)
     assert told in str(refused.value)
@@ -392,13 +371,7 @@ def test_parts_of_two_releases_are_told_apart(tmp_path: Path) -> None:
         released(tmp_path / name, seed=None)
     shutil.copy(part(tmp_path / "two", 0), part(tmp_path / "one", 0))
     found = digests(tmp_path / "one")
-    listed = json.loads((tmp_path / "one" / MANIFEST).read_text())
-    for one in listed["parts"]:
-        one["sha256"] = found[one["file"]]
-    (tmp_path / "one" / MANIFEST).write_text(json.dumps(listed))
-    facts = json.loads((tmp_path / "one" / "_certificate.json").read_text())
-    facts["released"]["tables"][0]["sha256"] = hashlib.sha256((tmp_path / "one" / MANIFEST).read_bytes()).hexdigest()
-    (tmp_path / "one" / "_certificate.json").write_text(json.dumps(facts))
+    relisted(tmp_path / "one", lambda parts: [one.update(sha256=found[one["file"]]) for one in parts])
     with pytest.raises(FileProblem, match=r"part-00000.parquet: it is from another release"):
         discreet.read(tmp_path / "one")
 
@@ -464,9 +437,7 @@ def test_every_declared_value_has_its_folder(tmp_path: Path) -> None:
     assert all(len([*(tmp_path / "out" / name).iterdir()]) == 2 for name in names)
     assert made.certificate.to_dict()["released"]["partitions"] == 14
     assert made.certificate.to_dict()["released"]["partition_by"] == "group"
-    plain = discreet.release(
-        held(), DOMAIN, Budget(epsilon=4.0), size=5000, mechanism="perturbed-histogram", seed=1, accept={"poor-utility"}
-    )
+    plain = discreet.release(held(), DOMAIN, **ASKED)
     with pytest.warns(ReleaseTakenForSample):
         read = discreet.read(tmp_path / "out").table()
     assert read.schema == plain.records.schema
@@ -483,6 +454,8 @@ KINDS = {
     "score": Numeric(lower=0, upper=5, grid=[0, 3.258, 4.615]),
     "level": Category(categories=[1, 2, 3], dtype="int16"),
     "count": Integer(lower=-1, upper=1, dtype="int8"),
+    "flag": Boolean(),
+    "born": DOMAIN.columns["born"],
 }
 
 
@@ -494,15 +467,6 @@ def test_values_of_every_kind_are_names_of_folders(name: str, tmp_path: Path) ->
     discreet.release(table, domain, out=Output(tmp_path / "out", partitions=1, partition_by=name), **how)
     one = discreet.release(table, domain, **how)
     assert_frame_equal(discreet.read(tmp_path / "out").table(), one.records, check_row_order=False)
-
-
-@pytest.mark.parametrize("by", ["member", "born"])
-def test_values_come_back_in_their_types(by: str, tmp_path: Path) -> None:
-    released(tmp_path / "out", partition_by=by, partitions=1, mechanism="hierarchical-histogram")
-    with pytest.warns(ReleaseTakenForSample):
-        read = discreet.read(tmp_path / "out").table()
-    assert read.schema == held(1).schema
-    assert read.height == 5000
     assert all(check.agrees for check in verify(tmp_path / "out"))
 
 
@@ -539,10 +503,6 @@ import os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import test_parts as t
-if sys.argv[3] == "naming":
-    real = os.replace
-    os.replace = lambda old, new: os._exit(9) if str(new) == sys.argv[2] else real(old, new)
-    t.released(Path(sys.argv[2]), seed=None, ledger=sys.argv[4])
 def dies(make, numbers):
     yield make(0)
     (make.writer.folder / ".part-00001.parquet.0123456789ab.part").write_bytes(b"half")
@@ -551,31 +511,14 @@ t.released(Path(sys.argv[2]), workers=dies)
 """
 
 
-def dead(out: Path, when: str, ledger: Path) -> None:
-    told = [sys.executable, "-W", "ignore", "-c", DIES, str(Path(__file__).parent), str(out), when, str(ledger)]
-    assert subprocess.run(told, capture_output=True, check=False).returncode == 9
-
-
 def test_a_run_that_dies_leaves_no_folder(whole: Path, tmp_path: Path) -> None:
-    dead(tmp_path / "out", "between", tmp_path / "l.db")
+    told = [sys.executable, "-W", "ignore", "-c", DIES, str(Path(__file__).parent), str(tmp_path / "out")]
+    assert subprocess.run(told, capture_output=True, check=False).returncode == 9
     assert not (tmp_path / "out").exists()
     assert [path.name.startswith(".out.") for path in tmp_path.iterdir() if path.suffix == ".part"] == [True]
     released(tmp_path / "out")  # sweeps what the dead run left
     assert digests(tmp_path / "out") == digests(whole)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
-def test_a_ledger_brings_back_a_folder_that_was_paid_for(tmp_path: Path) -> None:
-    """Killed between the entry in the ledger and the folder's name: recovery gives it the name."""
-    place = tmp_path / "l.db"
-    Ledger.create(place, dataset="x", epsilon=10.0, delta=1e-3).close()
-    dead(tmp_path / "out", "naming", place)
-    assert not (tmp_path / "out").exists()
-    with Ledger(place) as ledger:
-        ((after),) = ledger.recover()
-        assert after["why"] is None
-        assert all(check.agrees for check in verify(tmp_path / "out"))
-        assert ledger.verify([tmp_path / "out" / "_certificate.json"]) == []
 
 
 def test_a_ledger_pays_for_a_folder(tmp_path: Path) -> None:
@@ -608,6 +551,7 @@ MANY = Domain(columns={"a": Integer(lower=0, upper=9), "b": Integer(lower=0, upp
 HIDDEN = Domain(columns={"a": Integer(lower=0, upper=9), "_b": Boolean()})
 ALIKE = Domain(columns={"a": Integer(lower=0, upper=9), "b": Category(categories=["x", "X"])})
 COMPOSED = Domain(columns={"a": Integer(lower=0, upper=9), "b": Category(categories=["caf\u00e9", "cafe\u0301"])})
+LABELLED = {"mechanism": "stability-histogram", "budget": Budget(epsilon=4.0, delta=1e-6)}
 ALONE = Domain(columns={"a": Integer(lower=0, upper=9)})
 
 
@@ -627,12 +571,7 @@ ALONE = Domain(columns={"a": Integer(lower=0, upper=9)})
         (DOMAIN, {"partition_by": "age"}, {}, "several values"),
         (DOMAIN, {"partition_by": "age"}, {"mechanism": None}, "several values"),
         (DOMAIN, {"partition_by": "born", "partitions": 2001}, {}, "10,005|more than 10,000 files"),
-        (
-            OPEN,
-            {"partition_by": "word"},
-            {"mechanism": "stability-histogram", "budget": Budget(epsilon=4.0, delta=1e-6)},
-            "any number of values",
-        ),
+        (OPEN, {"partition_by": "word"}, LABELLED, "any number of values"),
         (MANY, {"partition_by": "b"}, {}, "5,001 cells"),
         (HIDDEN, {"partition_by": "_b"}, {}, "Rename the column"),
         (ALIKE, {"partition_by": "b"}, {}, "told apart"),
@@ -644,12 +583,7 @@ def test_what_has_no_parts_is_refused_before_anything_is_read(
     domain: Domain, output: dict[str, Any], asked: dict[str, Any], told: str, tmp_path: Path
 ) -> None:
     """The table is a file that is not there: had it been asked for, that would be the error."""
-    how = {
-        "budget": Budget(epsilon=4.0),
-        "size": 50,
-        "mechanism": "perturbed-histogram",
-        **asked,
-    }
+    how = {"budget": Budget(epsilon=4.0), "size": 50, "mechanism": "perturbed-histogram", **asked}
     with pytest.raises(DiscreetError, match=told):
         where = Output(**{"path": tmp_path / "out", "partitions": 2, **output})
         discreet.release(tmp_path / "nothing.parquet", domain, out=where, **how)
@@ -670,11 +604,7 @@ def test_models_have_no_parts(tmp_path: Path) -> None:
     visits = Domain(columns={"visits": Integer(lower=0, upper=99)})
     model = CensoredPosterior(PoissonMean(column="visits"), bound=1.0, grid={"mean": np.linspace(1.0, 50.0, 50)})
     with pytest.raises(ParameterError, match="cannot be released in parts"):
-        release(
-            confidential(pl.DataFrame({"visits": [1, 2]}), visits),
-            mechanism=model,
-            out=Output(tmp_path / "o", partitions=2),
-        )
+        release(pl.DataFrame({"visits": [1, 2]}), visits, mechanism=model, out=Output(tmp_path / "o", partitions=2))
 
 
 # -- the command ------------------------------------------------------------------------------------------------------
@@ -686,18 +616,13 @@ def test_the_command_writes_and_verifies_a_folder(tmp_path: Path, capsys: pytest
     domain = Domain(columns={name: DOMAIN.columns[name] for name in table.columns})
     (tmp_path / "d.toml").write_text(domain.to_toml())
     out = tmp_path / "out"
-    given = ["release", str(tmp_path / "t.parquet"), "--domain", str(tmp_path / "d.toml"), "--epsilon", "4"]
-    given += ["--mechanism", "perturbed-histogram", "--size", "500", "--partitions", "3", "--partition-by", "member"]
-    assert run([*given, "--out", f"{out}/"]) == 0
+    files = [str(tmp_path / "t.parquet"), "--domain", str(tmp_path / "d.toml")]
+    given = ["--mechanism", "perturbed-histogram", "--size", "500", "--partitions", "3", "--partition-by", "member"]
+    assert run(["release", *files, "--epsilon", "4", *given, "--out", f"{out}/"]) == 0
     said = capsys.readouterr().out
     assert f"wrote 500 records in 6 parts to {out} and the certificate to {out / '_certificate.json'}" in said
     assert run(["verify", str(out), "--recover"]) == 0
     assert "claims agree." in capsys.readouterr().out
     assert run(["estimate", str(out), "--column", "age", "--functional", "mean", "--draws", "20"]) == 0
     assert run(["report", str(out), "--out", str(tmp_path / "r.html")]) == 0
-    assert (
-        run(
-            ["compare", str(tmp_path / "t.parquet"), str(out), "--domain", str(tmp_path / "d.toml"), "--resamples", "5"]
-        )
-        == 0
-    )
+    assert run(["compare", files[0], str(out), *files[1:], "--resamples", "5"]) == 0

@@ -60,12 +60,7 @@ def rolls(count: int = 800) -> pl.DataFrame:
 
 
 def made(out: Path | None = None, certificate: Path | None = None, **asked: Any) -> Any:
-    how = {
-        "budget": Budget(epsilon=4.0, delta=1e-3),
-        "size": 40,
-        "mechanism": "dirichlet-multinomial",
-        **asked,
-    }
+    how = {"budget": Budget(epsilon=4.0, delta=1e-3), "size": 40, "mechanism": "dirichlet-multinomial", **asked}
     return discreet.release(rolls(), DICE, out=Output(out, certificate=certificate), **how)
 
 
@@ -236,16 +231,8 @@ def test_a_dataframe_needs_its_certificate_and_is_whole() -> None:
 @pytest.mark.parametrize("counts", [False, True])
 def test_every_kind_of_column_comes_back_as_it_was_released(ending: str, counts: bool, tmp_path: Path) -> None:
     data = EVERY_KIND.decode(EVERY_KIND.draw_base(400, seeded(1)), rng=seeded(1))
-    release = discreet.release(
-        data,
-        EVERY_KIND,
-        Budget(epsilon=4.0),
-        mechanism="perturbed-histogram",
-        counts=counts,
-        size=None if counts else 60,
-        seed=1,
-        accept={"poor-utility"},
-    )
+    asked = {"mechanism": "perturbed-histogram", "counts": counts, "size": None if counts else 60, "seed": 1}
+    release = discreet.release(data, EVERY_KIND, Budget(epsilon=4.0), accept={"poor-utility"}, **asked)
     release.write(tmp_path / f"z{ending}")
     assert_frame_equal(discreet.read(tmp_path / f"z{ending}").table(), release.records)
 
@@ -320,20 +307,11 @@ def test_the_number_for_noisy_counts_is_about_right(sampling: str) -> None:
     Without the noise the number would be 29 % and 22 % smaller.
     """
     domain = Domain(columns={"x": Integer(lower=0, upper=9)})
+    asked = {"mechanism": "perturbed-histogram", "noise": "laplace", "sampling": sampling, "accept": {"poor-utility"}}
     rng, means, factor = seeded(5), [], 0.0
     for run in range(300):
         data = pl.DataFrame({"x": rng.integers(0, 10, 400)})
-        release = discreet.release(
-            data,
-            domain,
-            Budget(epsilon=0.4),
-            size=400,
-            mechanism="perturbed-histogram",
-            noise="laplace",
-            sampling=sampling,
-            seed=run,
-            accept={"poor-utility"},
-        )
+        release = discreet.release(data, domain, Budget(epsilon=0.4), size=400, seed=run, **asked)
         means.append(release.records["x"].mean())
         if not run:
             with pytest.warns(ReleaseTakenForSample) as caught:

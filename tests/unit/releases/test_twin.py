@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 
 from discreet import Output, release
-from discreet.confidential import confidential
 from discreet.domain import Category, Domain, Numeric
 from discreet.evolution import Callables
 from discreet.mechanisms import PerturbedHistogram, PrivateEvolution
@@ -67,17 +66,10 @@ def table() -> tuple[pl.DataFrame, np.ndarray]:
 def test_a_kernel_that_keeps_the_counts_releases_nothing_of_them(tmp_path, form, parts) -> None:
     held, counts = table()
     smuggler = Smuggler.calibrated(Budget(epsilon=0.05), domain=CELLS, n=N, projection="clip")
-    out = None if parts is None else tmp_path / "parts"
-    size = N if form == "records" else None
-    made = release(
-        confidential(held, CELLS),
-        mechanism=smuggler,
-        size=size,
-        counts=form == "counts",
-        out=Output(out, partitions=parts),
-        accept={"poor-utility"},
-    )
-    rows = pl.read_parquet(out / "*.parquet") if parts else made.records
+    out = Output(None if parts is None else tmp_path / "parts", partitions=parts)
+    asked = {"counts": True} if form == "counts" else {"size": N}
+    made = release(held, CELLS, mechanism=smuggler, out=out, accept={"poor-utility"}, **asked)
+    rows = pl.read_parquet(tmp_path / "parts" / "*.parquet") if parts else made.records
     if form == "counts":
         released = dict(zip(rows["cell"].to_list(), rows["count"].to_list(), strict=True))
     else:

@@ -65,22 +65,14 @@ def test_nothing_kept_is_a_number_and_said_first(poor: discreet.Release) -> None
 def test_a_poor_share_that_was_known_before_is_said_first() -> None:
     cells = Domain(columns={"cell": Integer(lower=0, upper=99)})
     frame = pl.DataFrame({"cell": [1, 2, 3] * 20})
-    made = discreet.release(
-        frame,
-        cells,
-        Budget(epsilon=1.0, delta=1e-6),
-        mechanism="dirichlet-multinomial",
-        size=50,
-        accept={"poor-utility"},
-    )
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    made = discreet.release(frame, cells, budget, mechanism="dirichlet-multinomial", size=50, accept={"poor-utility"})
     assert str(made.certificate).startswith("Poor utility: ")
     assert "come from the prior, on average" in (made.certificate.poor or "")
     read = Certificate.from_dict(json.loads(made.certificate.to_json()))
     assert read.poor == made.certificate.poor
     assert str(read) == str(made.certificate)
-    good = discreet.release(
-        pl.DataFrame({"cell": list(range(100)) * 200}), cells, Budget(epsilon=1.0, delta=1e-6), size=50
-    )
+    good = discreet.release(pl.DataFrame({"cell": list(range(100)) * 200}), cells, budget, size=50)
     assert good.certificate.poor is None
     assert "Poor" not in str(good.certificate)
 

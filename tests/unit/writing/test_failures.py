@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from killed_writers import held, put
 
 from discreet._core.files import new_folder, recover, require_settled, together
 from discreet.errors import FileProblem
@@ -20,22 +20,12 @@ KILLER = Path(__file__).with_name("killed_writers.py")
 CALLS = ("open", "replace", "rename", "unlink", "fsync", "fchmod", "mkdir")
 
 
-def killed(what: str, where: Path) -> subprocess.CompletedProcess[str]:
+def killed(what: str, where: Path, status: int = 0) -> str:
     """Run the killer in an interpreter of its own: libraries with threads, which other tests load, warn of forks."""
     command = [sys.executable, str(KILLER), what, str(where)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)
-
-
-def put(pair: tuple[Path, Path], text: bytes) -> None:
-    with together(*pair) as (table, certificate):
-        table.write(text)
-        certificate.write(hashlib.sha256(text).hexdigest().encode())
-
-
-def held(pair: tuple[Path, Path]) -> bytes | None:
-    table, certificate = (path.read_bytes() if path.exists() else None for path in pair)
-    assert certificate == (None if table is None else hashlib.sha256(table).hexdigest().encode())
-    return table
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)
+    assert done.returncode == status, done.stderr
+    return done.stderr if status else done.stdout
 
 
 @pytest.fixture
@@ -47,28 +37,21 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_killed_at_every_step_a_pair_or_a_folder_is_old_or_new_or_refused(tmp_path: Path) -> None:
-    done = killed("kills", tmp_path / "w")
-    assert done.returncode == 0, done.stderr
-    writes, recoveries, folders = map(int, done.stdout.split())
+    writes, recoveries, folders = map(int, killed("kills", tmp_path / "w").split())
     assert min(writes, recoveries) > 100
     assert folders > 25
 
 
 def test_the_main_job_killed_leaves_a_table_with_its_certificate_or_is_refused(tmp_path: Path) -> None:
-    done = killed("releases", tmp_path / "w")
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 20
+    assert int(killed("releases", tmp_path / "w")) > 20
 
 
 def test_the_killer_finds_two_plain_renames(tmp_path: Path) -> None:
-    done = killed("planted", tmp_path / "w")
-    assert done.returncode == 1
-    assert "AssertionError" in done.stderr
+    assert "AssertionError" in killed("planted", tmp_path / "w", 1)
 
 
 def test_writers_at_once_leave_one_whole_pair(tmp_path: Path) -> None:
-    done = killed("at once", tmp_path / "w")
-    assert done.returncode == 0, done.stderr
+    killed("at once", tmp_path / "w")
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, number: int, error: BaseException, *, for_good: bool) -> list[int]:
@@ -141,7 +124,7 @@ def test_where_nothing_works_any_more_readers_refuse_and_the_next_run_settles_it
     assert refused > 5
 
 
-def begun(monkeypatch: pytest.MonkeyPatch, names: int) -> None:
+def interrupted(monkeypatch: pytest.MonkeyPatch, names: int, act: Callable[[], None]) -> None:
     """Let a write die when it has given so many names: whatever comes next fails."""
     calls, real = iter(range(names)), os.replace
 
@@ -153,8 +136,10 @@ def begun(monkeypatch: pytest.MonkeyPatch, names: int) -> None:
     def unlink(*_: object, **__: object) -> None:
         raise OSError(errno.EIO, "broken")
 
-    monkeypatch.setattr(os, "replace", replace)
-    monkeypatch.setattr(os, "unlink", unlink)
+    with monkeypatch.context() as patched, pytest.raises(FileProblem, match="interrupted"):
+        patched.setattr(os, "replace", replace)
+        patched.setattr(os, "unlink", unlink)
+        act()
 
 
 def later(path: Path) -> None:
@@ -169,10 +154,7 @@ def later(path: Path) -> None:
 
 @pytest.mark.parametrize("names", [0, 1])
 def test_a_file_put_in_the_way_of_a_recovery_is_not_touched(pair, monkeypatch, names: int) -> None:
-    with monkeypatch.context() as patched:
-        begun(patched, names)
-        with pytest.raises(FileProblem, match="interrupted"):
-            put(pair, b"newer")
+    interrupted(monkeypatch, names, lambda: put(pair, b"newer"))
     for path in pair[:1] if names else ():
         with pytest.raises(FileProblem, match="interrupted"):
             require_settled(path)
@@ -193,10 +175,7 @@ def test_an_old_pair_is_read_until_its_certificate_is_replaced(tmp_path, monkeyp
     pair = tmp_path / "x.csv", tmp_path / "x.certificate.json"
     put(pair, b"old")
     for names in range(2):
-        with monkeypatch.context() as patched:
-            begun(patched, names)
-            with pytest.raises(FileProblem, match="interrupted"):
-                put(pair, b"new")
+        interrupted(monkeypatch, names, lambda: put(pair, b"new"))
         if names == 0:
             assert held(pair) == b"old"
             for path in pair:
@@ -218,10 +197,7 @@ def test_a_set_of_three_is_refused_while_one_is_new(tmp_path, monkeypatch) -> No
 
     for names in range(3):
         write(b"old")
-        with monkeypatch.context() as patched:
-            begun(patched, names)
-            with pytest.raises(FileProblem, match="interrupted"):
-                write(b"new")
+        interrupted(monkeypatch, names, lambda: write(b"new"))
         for place, path in enumerate(three):
             assert path.read_bytes() == (b"old" if place < 3 - names else b"new")
             if names and place < 3 - names:
@@ -234,10 +210,7 @@ def test_a_set_of_three_is_refused_while_one_is_new(tmp_path, monkeypatch) -> No
 
 
 def test_what_waits_for_other_names_is_refused(pair, monkeypatch) -> None:
-    with monkeypatch.context() as patched:
-        begun(patched, 1)
-        with pytest.raises(FileProblem, match="interrupted"):
-            put(pair, b"new")
+    interrupted(monkeypatch, 1, lambda: put(pair, b"new"))
     for others in (pair[:1], (pair[0], pair[0].with_name("another.json")), (pair[0].with_name("y"), pair[0])):
         with pytest.raises(FileProblem, match="interrupted"):
             recover(*others)

@@ -40,6 +40,13 @@ def release(*more: str) -> int:
     return run(["release", "data.csv", "--domain", "d.toml", *quick, "--accept-poor-utility", *more])
 
 
+def refusal(capsys: Any, *options: str) -> str:
+    """Return what is said of a release that is refused."""
+    capsys.readouterr()
+    assert release(*options) == 2
+    return str(capsys.readouterr().err)
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
@@ -76,8 +83,7 @@ def test_no_release_overwrites_what_is_not_one(here: Path, options: tuple[str, .
     Path("notes.json").write_text("{}")
     Path("folder").mkdir()
     before = contents(here)
-    assert release(*options) == 2
-    assert words in capsys.readouterr().err
+    assert words in refusal(capsys, *options)
     assert contents(here) == before
 
 
@@ -86,18 +92,15 @@ def test_only_a_whole_release_is_replaced(here: Path, capsys: Any) -> None:
     before = contents(here)
     assert release("--out", "x.parquet") == 2  # its certificate would take the place of that of x.csv
     assert release("--out", "y.csv", "--certificate", "x.certificate.json") == 2
-    assert release("--out", "x.csv", "--certificate", "folderless.json") == 2
-    assert "exists without" in capsys.readouterr().err
+    assert "exists without" in refusal(capsys, "--out", "x.csv", "--certificate", "folderless.json")
     assert contents(here) == before
     assert release("--out", "x.csv") == 0
     assert contents(here)["x.csv"] != before["x.csv"]
     assert sorted(contents(here)) == sorted(before)
     Path("x.csv").write_text("x\n3\n")
-    assert release("--out", "x.csv") == 2
-    assert "is not the certificate of x.csv" in capsys.readouterr().err
+    assert "is not the certificate of x.csv" in refusal(capsys, "--out", "x.csv")
     Path("x.certificate.json").write_text("{}")
-    assert release("--out", "x.csv") == 2
-    assert "is not the certificate of a release" in capsys.readouterr().err
+    assert "is not the certificate of a release" in refusal(capsys, "--out", "x.csv")
     assert Path("x.csv").read_text() == "x\n3\n"
     assert Path("x.certificate.json").read_text() == "{}"
 
@@ -106,16 +109,13 @@ def test_a_name_that_is_taken_costs_no_release_its_certificate(here: Path, capsy
     """The remedy, followed, leaves the first release as it was. Before, it was to remove its certificate."""
     assert release("--out", "x.csv") == 0
     before = contents(here)
-    capsys.readouterr()
     for options in (("--out", "x.parquet"), ("--out", "y.csv", "--certificate", "x.certificate.json")):
-        assert release(*options) == 2
-        said = capsys.readouterr().err
+        said = refusal(capsys, *options)
         assert "x.certificate.json: it is the certificate of x.csv, which cannot be verified without it" in said
         assert "Give another name: --out ... or --certificate ..." in said
         assert "emove" not in said
     Path("x.parquet").write_bytes(b"mine")
-    assert release("--out", "x.parquet") == 2
-    assert "it is the certificate of x.csv" in capsys.readouterr().err
+    assert "it is the certificate of x.csv" in refusal(capsys, "--out", "x.parquet")
     Path("x.parquet").unlink()
     assert release("--out", "y.parquet") == 0
     assert release("--out", "x.parquet", "--certificate", "other.json") == 0
@@ -141,8 +141,7 @@ def test_a_pair_that_was_renamed_is_replaced(here: Path) -> None:
 def test_a_certificate_alone_is_not_to_be_removed(here: Path, capsys: Any) -> None:
     assert release("--out", "x.csv") == 0
     Path("x.csv").rename("elsewhere.csv")
-    assert release("--out", "x.csv") == 2
-    said = capsys.readouterr().err
+    said = refusal(capsys, "--out", "x.csv")
     assert "x.certificate.json: it exists without x.csv" in said
     assert "emove" not in said
 
@@ -236,7 +235,7 @@ def test_a_full_disk_leaves_the_old_release(here: Path) -> None:
         import resource, signal, sys
         from discreet.cli import main
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
         main(sys.argv[1:])"""
     for out in ("x.csv", "new.parquet"):
         done = subprocess.run(
@@ -311,18 +310,14 @@ def test_a_finished_checkpoint_is_used_again_by_name_only(here: Path, capsys: An
                  "variant=practical", "--checkpoint", "steps", "--accept-poor-utility")  # fmt: skip
     assert release("--out", "x.csv", "--redraw") == 2
     Path("steps").write_text("mine")
-    capsys.readouterr()
-    assert release("--out", "x.csv", *evolution) == 2
-    said = capsys.readouterr().err
+    said = refusal(capsys, "--out", "x.csv", *evolution)
     assert "it is not a checkpoint" in said
     assert "taken" not in said
     Path("steps").unlink()
     assert release("--out", "x.csv", *evolution) == 0
     assert mode("steps") == 0o600
     TABLE.with_columns(x=8 - pl.col("x")).write_csv("data.csv")  # as many records, and others
-    capsys.readouterr()
-    assert release("--out", "y.csv", *evolution) == 2
-    assert "no step would read the table" in capsys.readouterr().err
+    assert "no step would read the table" in refusal(capsys, "--out", "y.csv", *evolution)
     assert not Path("y.csv").exists()
     assert release("--out", "y.csv", "--redraw", *evolution) == 0
     said = capsys.readouterr().err
