@@ -165,6 +165,12 @@ def test_composition_ignores_order_and_grows(parts: list[Profile], data: st.Data
     assert composed.delta(composed.epsilon(1e-3)) <= 1e-3 or math.isinf(composed.epsilon(1e-3))
 
 
+def test_composition_with_something_that_reveals_everything_reveals_everything() -> None:
+    nothing_left = ConstantProfile(value=1.0)
+    for parts in ([nothing_left, DiscreteLaplacePair(scale=10.0)], [DiscreteLaplacePair(scale=0.002)] * 2):
+        assert compose(parts).delta(1.0) == 1.0
+
+
 def test_nothing_to_compose_is_refused() -> None:
     with pytest.raises(ParameterError, match="at least one"):
         compose([])

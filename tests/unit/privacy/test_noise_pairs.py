@@ -75,8 +75,8 @@ def laplace(scale: float, group: int, counts: int, epsilons: list[float]) -> lis
     ]
 
 
-@pytest.mark.parametrize(("group", "counts"), [(1, 1), (1, 4), (1, 10), (2, 5), (2, 6)])
-@pytest.mark.parametrize("scale", [0.3, 0.75, 1.6, 1.9999, 2.0, 3.1])
+@pytest.mark.parametrize(("group", "counts"), [(1, 1), (1, 2), (1, 4), (1, 10), (2, 5), (2, 6), (3, 2)])
+@pytest.mark.parametrize("scale", [0.25, 0.6, 0.75, 1.6, 1.9999, 2.0, 3.1])
 def test_gaussian_against_large_integers(scale: float, group: int, counts: int) -> None:
     epsilons = [0.0, 1e-3, 0.3, 1.0, 3.0, 0.5 * counts * group**2 / scale**2]
     pair = DiscreteGaussianPair(scale=scale, group=group, counts=counts)
@@ -87,8 +87,8 @@ def test_gaussian_against_large_integers(scale: float, group: int, counts: int) 
                 assert -1e-13 <= float(pair.delta(epsilon) / truth - 1) < 1e-9, epsilon
 
 
-@pytest.mark.parametrize(("group", "counts"), [(1, 1), (1, 4), (1, 7), (1, 12), (3, 6)])
-@pytest.mark.parametrize("scale", [0.25, 0.8, 2.5, 12.0])
+@pytest.mark.parametrize(("group", "counts"), [(1, 1), (1, 2), (1, 4), (1, 7), (1, 12), (3, 2), (3, 6)])
+@pytest.mark.parametrize("scale", [0.25, 0.6, 2.5, 12.0])
 def test_laplace_against_large_integers(scale: float, group: int, counts: int) -> None:
     epsilons = [0.0, 1e-3, 0.3, 1.0, 3.0, 0.999 * group * counts / scale]
     pair = DiscreteLaplacePair(scale=scale, group=group, counts=counts)
@@ -99,6 +99,27 @@ def test_laplace_against_large_integers(scale: float, group: int, counts: int) -
         for epsilon, truth in zip(epsilons, laplace(scale, group, counts, epsilons), strict=True):
             if truth > mp.mpf("1e-25"):
                 assert -1e-13 <= float(pair.delta(epsilon) / truth - 1) < 1e-9, epsilon
+
+
+@pytest.mark.parametrize(
+    ("scale", "group"), [(0.1, 1), (0.2, 1), (0.1414213562373095, 1), (0.15, 1), (0.7, 2), (3.0, 1)]
+)
+def test_gaussian_next_to_its_losses_is_never_below_the_truth(scale: float, group: int) -> None:
+    """Where a rounded loss could understate delta."""
+    losses = [group * (group + step) / scale**2 for step in (-1, 0, 1)]
+    epsilons = [max(0.0, loss * (1 + nudge)) for loss in losses for nudge in (-1e-12, -1e-14, 0.0, 1e-14)]
+    pair = DiscreteGaussianPair(scale=scale, group=group)
+    with mp.workdps(DIGITS):
+        for epsilon, truth in zip(epsilons, gaussian(scale, group, 2, epsilons), strict=True):
+            assert truth <= pair.delta(epsilon) <= truth * mp.mpf("1.01"), epsilon
+
+
+@pytest.mark.parametrize("scale", [0.5, 2.0, 7.3])
+def test_laplace_next_to_its_pure_epsilon_is_never_below_the_truth(scale: float) -> None:
+    epsilons = [2 / scale * (1 - nudge) for nudge in (1e-9, 1e-13, 3e-16)]
+    with mp.workdps(DIGITS):
+        for epsilon, truth in zip(epsilons, laplace(scale, 1, 2, epsilons), strict=True):
+            assert DiscreteLaplacePair(scale=scale).delta(epsilon) >= truth
 
 
 @pytest.mark.parametrize("cells", [2, 6, 20, 44])
