@@ -17,6 +17,7 @@ from discreet import Budget, Unit, release
 from discreet.confidential import confidential, confidential_rows
 from discreet.confidential.cells import Cells, coded_frame
 from discreet.confidential.closed import reveal
+from discreet.confidential.count import public_size
 from discreet.confidential.source import cells_of, open_source
 from discreet.confidential.workers import SparkCells, code
 from discreet.domain import Boolean, Category, Counts, Date, Datetime, Domain, Integer, Numeric, OpenLabels
@@ -165,7 +166,11 @@ def test_columns_together(engine: str, put: Any) -> None:
                 for place, case in enumerate(some)
             }
         )
-        assert tally(reveal(confidential(put(frame, engine), domain))) == tally(reveal(confidential(frame, domain)))
+        closed = confidential(put(frame, engine), domain)
+        assert tally(reveal(closed)) == tally(reveal(confidential(frame, domain)))
+        assert public_size(closed) == frame.height
+        assert closed.provenance is not None
+        assert closed.provenance.frame_kind == ("polars" if engine == "lazy" else engine)
 
 
 # -- what only one engine has ------------------------------------------------------------------------------------------
