@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from forms import in_form
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -85,21 +86,9 @@ def _plain(code: Any) -> Any:
 @pytest.mark.parametrize("kind", ["polars", "lazy", "pandas", "pandas arrow", "pyarrow", "parquet", "csv"])
 def test_the_same_counts_from_every_kind_of_table(kind: str, tmp_path: Path) -> None:
     frame = mixed(300)
-    path = tmp_path / f"t.{kind}"
-    if kind == "parquet":
-        frame.write_parquet(path)
-    elif kind == "csv":
-        frame.with_columns(pl.col("moment").dt.to_string("iso:strict")).write_csv(path)
-    tables: dict[str, Any] = {
-        "polars": frame,
-        "lazy": frame.lazy(),
-        "pandas": frame.to_pandas(),
-        "pandas arrow": frame.to_pandas(use_pyarrow_extension_array=True),
-        "pyarrow": frame.to_arrow(),
-        "parquet": path,
-        "csv": str(path),
-    }
-    closed = confidential(tables[kind], MIXED)
+    written = frame.with_columns(pl.col("moment").dt.to_string("iso:strict")) if kind == "csv" else frame
+    data = in_form(written, kind, tmp_path)
+    closed = confidential(str(data) if kind == "csv" else data, MIXED)
     counts = reveal(closed)
     assert counted(counts) == expected(frame, MIXED)
     assert counts.n == public_size(closed) == frame.height
@@ -107,7 +96,7 @@ def test_the_same_counts_from_every_kind_of_table(kind: str, tmp_path: Path) -> 
     assert closed.provenance is not None
     assert closed.provenance.columns == MIXED.names
     assert closed.provenance.frame_kind == {"lazy": "polars", "pandas arrow": "pandas"}.get(kind, kind)
-    assert closed.provenance.path == (str(path) if kind in ("parquet", "csv") else None)
+    assert closed.provenance.path == (str(data) if kind in ("parquet", "csv") else None)
 
 
 @pytest.mark.parametrize("batch", [1, 7, 64])
@@ -163,13 +152,7 @@ def test_a_subset_of_the_columns_in_the_domains_order() -> None:
 def test_awkward_column_names(name: str, kind: str, tmp_path: Path) -> None:
     frame = pl.DataFrame({name: [1, 2, 2], "other": [1, 1, 1]})
     domain = Domain(columns={name: Integer(lower=0, upper=3)})
-    path = tmp_path / f"t.{kind}"
-    if kind == "csv":
-        frame.write_csv(path)
-    elif kind == "parquet":
-        frame.write_parquet(path)
-    tables: dict[str, Any] = {"polars": frame, "pandas": frame.to_pandas(), "pyarrow": frame.to_arrow()}
-    counts = reveal(confidential(tables.get(kind, path), domain, accept={"other-columns"}))
+    counts = reveal(confidential(in_form(frame, kind, tmp_path), domain, accept={"other-columns"}))
     assert counts.records.columns[0].tolist() == [1, 2]
     assert counts.frequencies.tolist() == [1, 2]
 
@@ -231,20 +214,9 @@ def test_units_get_their_slots() -> None:
 def test_units_in_every_kind_of_table(kind: str, unit_type: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     frame = pl.DataFrame({"p": pl.Series(rng.integers(0, 40, 300)).cast(unit_type), "v": rng.integers(0, 10, 300)})
-    path = tmp_path / f"t.{kind}"
-    if kind == "csv":
-        frame.write_csv(path)
-    elif kind == "parquet":
-        frame.write_parquet(path)
-    tables: dict[str, Any] = {
-        "polars": frame,
-        "lazy": frame.lazy(),
-        "pandas": frame.to_pandas(),
-        "pyarrow": frame.to_arrow(),
-    }
     units = frame["p"].n_unique()
     for slots in (1, 5, 300):
-        closed = confidential(tables.get(kind, path), VISITS, unit=Unit("p", max_records=slots))
+        closed = confidential(in_form(frame, kind, tmp_path), VISITS, unit=Unit("p", max_records=slots))
         counts = reveal(closed)
         assert public_size(closed) == units * slots
         held = frame.group_by("p").len()["len"].clip(upper_bound=slots).sum()

@@ -12,7 +12,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from test_sources import DOMAIN, NASTY, TEXT, as_rows, counts, refused
+from forms import TEXT, refused
+from test_sources import DOMAIN, NASTY, X, as_rows, counts
 
 import discreet
 from discreet import Budget
@@ -108,9 +109,7 @@ def test_a_value_that_does_not_fit_is_not_quoted(value: Any, tmp_path: Path) -> 
     with closing(sqlite3.connect(tmp_path / "t.db")) as database, database:
         database.execute("CREATE TABLE t (x INTEGER)")
         database.executemany("INSERT INTO t VALUES (?)", [(1,), (value,)])
-    assert "column 'x'" in refused(
-        f"sqlite:///{tmp_path}/t.db?table=t", Domain(columns={"x": Integer(lower=0, upper=9)})
-    )
+    assert "column 'x'" in refused(f"sqlite:///{tmp_path}/t.db?table=t", X)
 
 
 @pytest.mark.parametrize(
@@ -129,11 +128,10 @@ def test_a_value_that_does_not_fit_is_not_quoted(value: Any, tmp_path: Path) -> 
 def test_what_is_no_table(kind: str, query: str, problem: str, tmp_path: Path) -> None:
     frame, path = pl.DataFrame({"x": [1]}), tmp_path / "t.db"
     whole = sqlite(frame, path, ("",)) if kind == "sqlite" else duckdb(frame, path)
-    domain = Domain(columns={"x": Integer(lower=0, upper=9)})
-    assert counts(whole, domain).n == 1
-    assert problem in refused(whole.replace("?table=t", query), domain, kind=FileProblem)
+    assert counts(whole, X).n == 1
+    assert problem in refused(whole.replace("?table=t", query), X, FileProblem)
     missing = whole.replace("t.db", "none.db")
-    assert "no such file" in refused(missing, domain, kind=FileProblem)
+    assert "no such file" in refused(missing, X, FileProblem)
     assert not (tmp_path / "none.db").exists()
 
 
@@ -143,10 +141,11 @@ def test_a_query_is_one_statement(kind: str, other: str, tmp_path: Path, capfd: 
     """Of DuckDB others would run before it, and the profile of one is printed with the number of rows."""
     frame, path = pl.DataFrame({"x": [1] * 777}), tmp_path / "t.db"
     _ = sqlite(frame, path, ("",)) if kind == "sqlite" else duckdb(frame, path)
-    domain = Domain(columns={"x": Integer(lower=0, upper=9)})
-    assert counts(addressed(path, table=None, query="SELECT x FROM t WHERE ';' = ';' -- ; all\n"), domain).n == 777
+    for end in ("\n", ""):
+        query = f"SELECT x FROM t WHERE ';' = ';' -- ; all{end}"
+        assert counts(addressed(path, table=None, query=query), X).n == 777
     data = addressed(path, table=None, query=f"SELECT x FROM t) AS q; {other}; SELECT * FROM (SELECT x FROM t")
-    assert "Check that the query is one SELECT statement" in refused(data, domain, kind=FileProblem)
+    assert "Check that the query is one SELECT statement" in refused(data, X, FileProblem)
     assert capfd.readouterr() == ("", "")
 
 
@@ -221,7 +220,7 @@ def test_tables_and_queries_by_options(kind: str, tmp_path: Path) -> None:
     domain = Domain(columns={"n": Integer(lower=0, upper=99)})
     assert counts(addressed(str(path), table=None, query="SELECT count(*) AS n FROM t"), domain).n == 1
     for query in ("DROP TABLE t", "DELETE FROM t RETURNING 1 AS n", "SELECT 1 AS n) ; DROP TABLE t; --", "", "SELECT"):
-        refused(addressed(str(path), table=None, query=query), domain, kind=FileProblem)
+        refused(addressed(str(path), table=None, query=query), domain, FileProblem)
     assert path.read_bytes() == before
 
 
@@ -276,7 +275,7 @@ def test_what_is_no_database(tmp_path: Path) -> None:
     ],
 )
 def test_a_password_in_an_address_that_is_none_is_not_told(where: str) -> None:
-    said = refused(where.format("swordfish"), Domain(columns={"x": Integer(lower=0, upper=9)}), kind=FileProblem)
+    said = refused(where.format("swordfish"), X, FileProblem)
     assert "swordfish" not in said
     assert "://" in said
 
@@ -288,15 +287,6 @@ def test_an_address_of_a_server(server: str) -> None:
     assert where.server == f"postgresql://{server}/db?sslmode=require"
     assert where.query == "SELECT 'a@b:c'"
     assert "p%2Fq" not in where.text
-
-
-def test_a_query_may_end_with_a_comment(tmp_path: Path) -> None:
-    domain = Domain(columns={"x": Integer(lower=0, upper=9)})
-    for whole in (
-        sqlite(pl.DataFrame({"x": [1]}), tmp_path / "s", ("",)),
-        duckdb(pl.DataFrame({"x": [1]}), tmp_path / "d"),
-    ):
-        assert counts(whole.replace("?table=t", "?query=SELECT x FROM t -- all of it"), domain).n == 1
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "folder"])
