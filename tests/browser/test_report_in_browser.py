@@ -184,7 +184,6 @@ def test_it_prints_on_pages_that_say_when_they_are_confidential(chromium: Any, p
     paper = printed(opened(chromium, pages / page, scheme="dark"))
     texts = [sheet.extract_text() for sheet in paper.pages]
     assert 2 <= len(texts) <= 12
-    assert paper.metadata is not None
     assert str(paper.metadata.title).startswith("CONFIDENTIAL") is (page == "own.html")
     for number, sheet in enumerate(texts, start=1):
         assert f"{number} / {len(texts)}" in sheet

@@ -62,7 +62,6 @@ def test_the_same_counts_from_a_database(kind: str, tmp_path: Path) -> None:
     closed = confidential(data, DOMAIN)
     assert as_rows(reveal(closed)) == as_rows(counts(NASTY))
     assert sum(part.n for part in reveal(confidential_rows(data, DOMAIN)).parts()) == NASTY.height
-    assert closed.provenance is not None
     assert closed.provenance.path == str(path)
     back = closed.provenance.returned
     assert back is None if kind == "sqlite" else isinstance(back(NASTY, DOMAIN), pl.DataFrame)
@@ -231,7 +230,6 @@ def test_what_duckdb_cannot_hold_in_memory_is_for_its_owner_alone(tmp_path: Path
     with module.connect(str(path)) as database:
         database.execute("CREATE TABLE t AS SELECT range AS x, hash(range)::VARCHAR AS s FROM range(300000)")
     where = address(f"duckdb:///{path}?table=t")
-    assert where is not None
     table = duckdb_table(where)
     (spilled,) = table.limit(1).project("current_setting('temp_directory')").fetchall()[0]
     assert Path(spilled).stat().st_mode & 0o777 == 0o700
@@ -283,7 +281,6 @@ def test_a_password_in_an_address_that_is_none_is_not_told(where: str) -> None:
 @pytest.mark.parametrize("server", ["h:5432", "[::1]:5432", "h1:1,h2:2", "", "ann@h", "ann:p%2Fq@h"])
 def test_an_address_of_a_server(server: str) -> None:
     where = address(f"postgresql://{server}/db?sslmode=require&query=SELECT+'a@b:c'")
-    assert where is not None
     assert where.server == f"postgresql://{server}/db?sslmode=require"
     assert where.query == "SELECT 'a@b:c'"
     assert "p%2Fq" not in where.text

@@ -8,14 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
-from scipy.linalg import sqrtm
 
 import discreet
 from discreet import Budget
 from discreet.domain import Domain, Numeric, Records
 from discreet.errors import ParameterError
 from discreet.evolution import Box
-from discreet.evolution.measured import EvolvedStep, _frechet
+from discreet.evolution.measured import EvolvedStep
 
 SQUARE = Domain(columns={"x": Numeric(lower=0.0, upper=1.0), "y": Numeric(lower=0.0, upper=1.0)})
 
@@ -30,20 +29,6 @@ def step(points: npt.NDArray[np.float64], shares: npt.ArrayLike) -> EvolvedStep:
         _encoded=Records(columns=tuple(points.T.copy())),
         _api=Box(domain=SQUARE),
     )
-
-
-def test_the_frechet_distance_is_that_of_its_formula() -> None:
-    """Against the product's matrix root, on weighted samples that are repeated instead of weighted."""
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(40, 3)) @ rng.normal(size=(3, 3)), rng.normal(1.0, 2.0, size=(30, 3))
-    times = rng.integers(1, 5, 40)
-    repeated = np.repeat(x, times, axis=0)
-    spread = [np.cov(points.T, bias=True) for points in (repeated, y)]
-    apart = repeated.mean(axis=0) - y.mean(axis=0)
-    expected = apart @ apart + np.trace(spread[0] + spread[1] - 2 * np.real(sqrtm(spread[0] @ spread[1])))
-    found = _frechet(x, times / times.sum(), y, np.full(30, 1 / 30))
-    assert found == pytest.approx(float(expected))
-    assert _frechet(x, times / times.sum(), x, times / times.sum()) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_precision_and_recall_by_hand() -> None:
