@@ -5,11 +5,11 @@ Needs Chromium with its driver, and Selenium: ``nox -s browser``. Where one is m
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from opened_pages import requested
 
 from discreet.pseudo_posterior import frontier_page
 from discreet.pseudo_posterior.risk_frontier import FrontierPoint
@@ -140,8 +140,4 @@ def test_dots_lie_where_their_numbers_say(page: Any) -> None:
 def test_nothing_is_loaded_and_no_name_is_run(page: Any) -> None:
     assert page.title == "Risk-utility frontier"
     assert page.find_elements("css selector", "img") == []
-    messages = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
-    requests = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-    asked = [r["request"]["url"] for r in requests if not r["documentURL"].startswith("chrome://")]
-    assert [url.rpartition("/")[2] for url in asked] == ["page.html"]
-    assert [entry for entry in page.get_log("browser") if entry["level"] == "SEVERE"] == []
+    assert [url.rpartition("/")[2] for url in requested(page)] == ["page.html"]

@@ -79,25 +79,8 @@ CLOCK = [
       ((0, 0, 0, 0), (0, 29, 59, 999_999), (0, 30, 0, 0), (0, 30, 0, 1), (1, 30, 0, 0), (2, 30, 0, 0), (3, 0, 0, 0))),
 ]  # fmt: skip
 MOMENTS = [one.replace(tzinfo=dt.UTC).astimezone(PARIS) for one in CLOCK]
-WORDS = [
-    "\u00e9",
-    "e\u0301",
-    "E\u0301",
-    "",
-    " ",
-    "a",
-    "A",
-    "a ",
-    "'",
-    '"',
-    "null",
-    "NaN",
-    "\\",
-    "%",
-    "\u6771\u4eac",
-    "\ufeff",
-    "a|b",
-]
+WORDS = ["\u00e9", "e\u0301", "E\u0301", "", " ", "a", "A", "a ", "'", '"', "null", "NaN", "\\", "%", "\u6771\u4eac",
+         "\ufeff", "a|b"]  # fmt: skip
 SINCE, UNTIL = dt.datetime(1950, 1, 1), dt.datetime(2030, 1, 1)
 HOURS = Datetime(lower=SINCE, upper=UNTIL, step="1h", nulls="category")
 ZONED = Datetime(lower=SINCE, upper=UNTIL, step="1h", time_zone="Europe/Paris", nulls="category", cells=999)
