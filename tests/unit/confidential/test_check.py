@@ -237,10 +237,7 @@ SMALL = Domain(
     impossible=[{"a": 0, "b": "m"}],
 )
 NULLABLE = Domain(
-    columns={
-        "a": Integer(lower=0, upper=3, nulls="category"),
-        "b": Category(categories=["f", "m"], nulls="category"),
-    }
+    columns={"a": Integer(lower=0, upper=3, nulls="category"), "b": Category(categories=["f", "m"], nulls="category")}
 )
 LIKELY = st.sampled_from([0, 1, 2, 3])
 NUMBERS = st.one_of(LIKELY, LIKELY, LIKELY, st.sampled_from([None, 4, -1, 0.5, NAN, INF, 2.0]))
@@ -335,12 +332,7 @@ def test_impossible_combinations_are_found_and_not_refused() -> None:
     problem = "contradicts what is declared under impossible or implies"
     assert facts(found) == [
         ("age+married", problem, 3, [({"age": 3, "married": "yes"}, 2), ({"age": 14, "married": "yes"}, 1)]),
-        (
-            "city+region",
-            problem,
-            2,
-            [({"city": "Lyon", "region": "IDF"}, 1), ({"city": "Paris", "region": None}, 1)],
-        ),
+        ("city+region", problem, 2, [({"city": "Lyon", "region": "IDF"}, 1), ({"city": "Paris", "region": None}, 1)]),
     ]
     assert not found.refused
     assert not found.fits

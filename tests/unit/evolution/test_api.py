@@ -64,8 +64,7 @@ def test_parameters_that_are_unknown_or_missing_are_refused() -> None:
     from discreet.evolution import Callables
 
     with pytest.raises(
-        ParameterError,
-        match="cannot be rebuilt from these parameters alone. Build it with what it was made of",
+        ParameterError, match="cannot be rebuilt from these parameters alone. Build it with what it was made of"
     ):
         Callables.of({"label": "fonts"}, SQUARE)
 

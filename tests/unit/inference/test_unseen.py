@@ -15,14 +15,7 @@ from discreet._core.random import seeded
 from discreet.domain import Domain, Integer, Numeric
 from discreet.errors import ParameterError
 from discreet.inference import unseen
-from discreet.inference.missing_mass import (
-    _held_few,
-    _held_many,
-    _of_an_urn,
-    _Urn,
-    given_fresh_values,
-    new_values_law,
-)
+from discreet.inference.missing_mass import _held_few, _held_many, _of_an_urn, _Urn, given_fresh_values, new_values_law
 
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
 PARAMETERS = [(Fraction(1), Fraction(1, 2)), (Fraction(3), Fraction(0)), (Fraction(-1, 4), Fraction(4, 5))]

@@ -298,10 +298,7 @@ def test_deltas_reach_down_to_1e_300() -> None:
 
 @pytest.mark.parametrize("epsilon", [1e-4, 0.5, 4.0, 15.0])
 def test_the_largest_sizes_give_labelled_upper_bounds(epsilon: float) -> None:
-    for pair in (
-        UrnPair(size=10**10, a=5.0, b=5.0, rest=1e10),
-        MixturePair(size=10**10, base=1e-5, moved=1e-10),
-    ):
+    for pair in (UrnPair(size=10**10, a=5.0, b=5.0, rest=1e10), MixturePair(size=10**10, base=1e-5, moved=1e-10)):
         assert not pair.exact
         assert 0 < pair.delta(epsilon) <= 1
 

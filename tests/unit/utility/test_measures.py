@@ -13,18 +13,7 @@ from scipy.stats.contingency import association
 
 from discreet._core.random import seeded
 from discreet.confidential import Confidential, reveal_to_custodian
-from discreet.domain import (
-    Boolean,
-    Category,
-    Date,
-    Datetime,
-    Decimal,
-    Domain,
-    Duration,
-    Integer,
-    Numeric,
-    OpenLabels,
-)
+from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
 from discreet.errors import DataError, ParameterError
 from discreet.utility import (
     compare,
