@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 from collections import Counter
 from decimal import Decimal as Exact
 from pathlib import Path
@@ -134,11 +135,6 @@ def test_continuous_values_come_back_as_they_are() -> None:
     assert counts.frequencies.tolist() == [2, 1, 2]
 
 
-def test_one_row() -> None:
-    domain = Domain(columns={"x": Numeric(lower=0, upper=1, cells=2)})
-    assert public_size(confidential(pl.DataFrame({"x": [0.3]}), domain)) == 1
-
-
 def test_a_subset_of_the_columns_in_the_domains_order() -> None:
     frame = pl.DataFrame({"z": ["secret"], "b": [True], "a": [1]})
     domain = Domain(columns={"a": Integer(lower=0, upper=3), "b": Boolean()})
@@ -236,15 +232,10 @@ def test_no_unit_keeps_more_than_its_slots_and_only_its_own_rows() -> None:
 def test_every_subset_of_rows_is_kept_equally_often() -> None:
     """Rows stay by random numbers: over all 24 orders of four of them, each pair is kept exactly four times."""
 
-    class Orders:
-        def __init__(self, order: tuple[int, ...]) -> None:
-            self.order = order
-
+    class Orders(tuple[int, ...]):  # noqa: SLOT001
         def integers(self, low: int, high: int, *, size: int, dtype: Any) -> np.ndarray[Any, np.dtype[np.uint64]]:
             assert (low, high, size) == (0, 2**64, 4)
-            return np.array(self.order, dtype=dtype)
-
-    import itertools
+            return np.array(self, dtype=dtype)
 
     frame = pl.DataFrame({"p": [1, 1, 1, 1], "v": [0, 1, 2, 3]})
     kept: Counter[tuple[int, ...]] = Counter()
@@ -273,19 +264,8 @@ def test_open_and_continuous_columns_have_null_records_too() -> None:
 
 def test_schema_from_names_and_types_alone(tmp_path: Path) -> None:
     frame = mixed(10)
-    kinds = {
-        "income": "numeric",
-        "age": "integer",
-        "member": "boolean",
-        "born": "date",
-        "seen": "datetime",
-        "moment": "datetime",
-        "price": "decimal",
-        "sex": "string",
-        "code": "integer",
-        "town": "string",
-        "score": "numeric",
-    }
+    text = "numeric integer boolean date datetime datetime decimal string integer string numeric"
+    kinds = dict(zip(MIXED.names, text.split(), strict=True))
     frame.write_parquet(tmp_path / "t.parquet")
     assert table_schema(frame) == table_schema(frame.lazy()) == table_schema(tmp_path / "t.parquet") == kinds
     assert table_schema(frame.to_arrow()) == kinds

@@ -242,18 +242,13 @@ def test_learned_parameters_rank_evenly() -> None:
                 sizes.append(1)
             else:
                 sizes[pick] += 1
-        z = _released(sizes)
+        values = Records(columns=(np.linspace(0.0, 1.0, len(sizes)),))
+        z = Released(domain=UNIT, records=values, counts=np.array(sizes, dtype=np.float64), urn=None, n_held=None)
         prior = learned_prior(z, "learned", "learned", draws=19, hyperprior=None, rng=seeded(world))
         ranks["strength"].append(int((prior.strength < theta).sum()))
         ranks["discount"].append(int((prior.discount < sigma).sum()))
     for found in ranks.values():
         assert _uneven(np.array(found)) < 6
-
-
-def _released(sizes) -> Released:
-    values = np.linspace(0.0, 1.0, len(sizes))
-    return Released(domain=UNIT, records=Records(columns=(values,)), counts=np.array(sizes, dtype=np.float64),
-                    urn=None, n_held=None)  # fmt: skip
 
 
 def test_learning_one_of_the_two() -> None:
@@ -276,16 +271,8 @@ def test_learning_one_of_the_two() -> None:
 
 def test_a_written_release_states_its_own_parameters(tmp_path) -> None:
     data = pl.DataFrame({"x": np.round(seeded(1).random(2000), 2)})
-    made = release(
-        data,
-        UNIT,
-        Budget(epsilon=1.0, delta=0.1),
-        size=100,
-        mechanism="pitman-yor",
-        strength=50.0,
-        seed=1,
-        accept={"poor-utility"},
-    )
+    asked = {"size": 100, "mechanism": "pitman-yor", "strength": 50.0, "seed": 1, "accept": {"poor-utility"}}
+    made = release(data, UNIT, Budget(epsilon=1.0, delta=0.1), **asked)
     written = made.write(tmp_path / "z.csv")
     from_file = process_posterior(written.path, draws=200)
     from_memory = process_posterior(made, draws=200)
@@ -296,13 +283,7 @@ def test_a_written_release_states_its_own_parameters(tmp_path) -> None:
     low, high = (from_file.summary(["mean"])["mean"].lower, from_file.summary(["mean"])["mean"].upper)
     assert 0.3 < low < 0.5 < high < 0.7
     with pytest.raises(FileProblem, match="certificate"):
-        process_posterior(_moved(written.path, tmp_path))
-
-
-def _moved(path, folder):
-    other = folder / "other.csv"
-    other.write_bytes(path.read_bytes())
-    return other
+        process_posterior(written.path.rename(tmp_path / "other.csv"))
 
 
 def test_weights_and_several_columns() -> None:
