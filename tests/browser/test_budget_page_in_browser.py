@@ -1,7 +1,4 @@
-"""The page of budgets in headless Chromium: keyboard, numbers, paper and accessibility.
-
-Needs Chromium with its driver, and Selenium: ``nox -s browser``. Where one is missing the tests are skipped.
-"""
+"""The page of budgets in headless Chromium: keyboard, numbers, paper and accessibility."""
 
 from __future__ import annotations
 

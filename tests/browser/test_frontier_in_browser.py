@@ -1,7 +1,4 @@
-"""The page of a risk-utility frontier in headless Chromium: what it chooses, shows and loads.
-
-Needs Chromium with its driver, and Selenium: ``nox -s browser``. Where one is missing the tests are skipped.
-"""
+"""The page of a risk-utility frontier in headless Chromium: what it chooses, shows and loads."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The HTML report in headless Chromium: keyboard, colours and paper.
-
-Needs Chromium with its driver, and Selenium: ``nox -s browser``. Where one is missing the tests are skipped.
-"""
+"""The HTML report in headless Chromium: keyboard, colours and paper."""
 
 from __future__ import annotations
 

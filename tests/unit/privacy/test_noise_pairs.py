@@ -8,20 +8,11 @@ import time
 import mpmath as mp
 import numpy as np
 import pytest
+from test_exact_contract import DIGITS, moved_counts, noise
 
 from discreet.privacy import DiscreteGaussianPair, DiscreteLaplacePair
 from discreet.privacy.algebra import power
 from discreet.privacy.noise import _residues
-
-DIGITS = 60
-
-
-def weights(kind: str, scale: float, reach: int) -> list[mp.mpf]:
-    s = mp.mpf(scale)
-    z = range(-reach, reach + 1)
-    raw = [mp.exp(-abs(i) / s) if kind == "laplace" else mp.exp(-mp.mpf(i * i) / (2 * s * s)) for i in z]
-    total = mp.fsum(raw)
-    return [w / total for w in raw]
 
 
 def convolved(one: list[mp.mpf], times: int) -> list[mp.mpf]:
@@ -39,40 +30,19 @@ def convolved(one: list[mp.mpf], times: int) -> list[mp.mpf]:
 def gaussian(scale: float, group: int, counts: int, epsilons: list[float]) -> list[mp.mpf]:
     """Sum over the law of the sum of all noises, no formula for it being used."""
     cells, reach = counts, math.ceil(14 * scale) + 2
-    law = convolved(weights("gaussian", scale, reach), cells)
+    law = convolved(list(noise("gaussian", scale, reach).values()), cells)
     s2 = mp.mpf(scale) ** 2
     found = []
     for epsilon in epsilons:
-        terms = (
-            p
-            * max(
-                mp.mpf(0),
-                1
-                - mp.exp(
-                    mp.mpf(repr(float(epsilon))) - (mp.mpf(counts * group**2) / 2 - group * (i - cells * reach)) / s2
-                ),
-            )
-            for i, p in enumerate(law)
-        )
-        found.append(mp.fsum(terms))
+        losses = (mp.mpf(counts * group**2) / 2 - group * (i - cells * reach) for i in range(len(law)))
+        terms = (p * -mp.expm1(mp.mpf(repr(float(epsilon))) - loss / s2) for p, loss in zip(law, losses, strict=True))
+        found.append(mp.fsum(max(mp.mpf(0), term) for term in terms))
     return found
 
 
 def laplace(scale: float, group: int, counts: int, epsilons: list[float]) -> list[mp.mpf]:
-    """Convolve the losses of single cells, found from the noise's law by listing."""
-    reach = math.ceil(150 * scale) + 2 * group
-    one = [mp.mpf(0)] * (group + 1)
-    for z, p in zip(range(-reach, reach + 1), weights("laplace", scale, reach), strict=True):
-        one[(group - (abs(z - group) - abs(z))) // 2] += p
-    law = convolved(one, counts)
-    s = mp.mpf(scale)
-    return [
-        mp.fsum(
-            p * max(mp.mpf(0), 1 - mp.exp(mp.mpf(repr(float(epsilon))) - (counts * group - 2 * i) / s))
-            for i, p in enumerate(law)
-        )
-        for epsilon in epsilons
-    ]
+    delta = moved_counts("laplace", scale, group, counts, group + 1)
+    return [delta(mp.mpf(repr(float(epsilon)))) for epsilon in epsilons]
 
 
 @pytest.mark.parametrize(("group", "counts"), [(1, 1), (1, 2), (1, 4), (1, 10), (2, 5), (2, 6), (3, 2)])
@@ -89,7 +59,7 @@ def test_gaussian_against_large_integers(scale: float, group: int, counts: int) 
 
 @pytest.mark.parametrize(("group", "counts"), [(1, 1), (1, 2), (1, 4), (1, 7), (1, 12), (3, 2), (3, 6)])
 @pytest.mark.parametrize("scale", [0.25, 0.6, 2.5, 12.0])
-def test_laplace_against_large_integers(scale: float, group: int, counts: int) -> None:
+def test_laplace_against_the_sum_of_its_losses(scale: float, group: int, counts: int) -> None:
     epsilons = [0.0, 1e-3, 0.3, 1.0, 3.0, 0.999 * group * counts / scale]
     pair = DiscreteLaplacePair(scale=scale, group=group, counts=counts)
     assert pair.exact

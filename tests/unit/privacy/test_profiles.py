@@ -60,14 +60,6 @@ def test_values_of_t1() -> None:
     assert half.exact
 
 
-def test_groups_of_t1() -> None:
-    for g, n, m, theta in ((2, 10, 5, 1.0), (3, 50, 200, 0.5), (10, 10, 3, 2.0), (1000, 10**6, 10**6, 1.0)):
-        claimed = PitmanYor(domain=UNIT, size=m, strength=theta).guarantee(Relation(group=g), n=n).delta(1.0)
-        with mp.workdps(40):
-            never = mp.gammaprod([theta + n - g + m, theta + n], [theta + n - g, theta + n + m])
-            assert 0 <= float(claimed / (1 - never) - 1) < 1e-10
-
-
 def test_profiles_refuse_what_is_not_a_budget() -> None:
     profile = UrnPair(size=3, a=1.0, b=1.0, rest=1.0)
     for epsilon in (-0.1, math.nan):
