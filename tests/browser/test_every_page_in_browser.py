@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opened_pages import CONTRAST, HOSTILE, fill, opened, requested
+from opened_pages import CONTRAST, HOSTILE, fill, opened, printed, requested
 
 pytestmark = pytest.mark.browser
 
@@ -37,3 +37,17 @@ def test_nothing_is_loaded_and_no_name_is_run(chromium: Any, any_page: Path) -> 
     if where == "#errors":
         fill(chromium, "number", "3")
     assert requested(chromium) == [any_page.as_uri()]
+
+
+def test_what_matters_of_a_ledger_is_on_the_first_screen(chromium: Any, ledger_page: Path) -> None:
+    opened(chromium, ledger_page)
+    for name in ("left-h", "means-h"):
+        assert chromium.find_element("id", name).rect["y"] < 900
+    assert chromium.find_element("css selector", "#attack-c").rect["y"] < 900
+
+
+def test_a_ledger_prints(chromium: Any, ledger_page: Path) -> None:
+    texts = [sheet.extract_text() for sheet in printed(opened(chromium, ledger_page, scheme="dark")).pages]
+    assert 1 <= len(texts) <= 4
+    assert "FORFEITED" in "".join(texts)
+    assert f"1 / {len(texts)}" in texts[0]
