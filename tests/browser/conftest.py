@@ -67,16 +67,9 @@ def ledger_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table, domain = pl.DataFrame({"age": [34, 35, 36, 37] * 500}), Domain(columns={"age": Integer(lower=0, upper=99)})
     with Ledger(where / "l.ledger") as ledger:
         for number in range(3):
-            release(
-                table,
-                domain,
-                Budget(epsilon=0.5, delta=1e-6),
-                size=50,
-                mechanism="perturbed-histogram",
-                ledger=ledger,
-                out=where / f"a-name-that-is-rather-long-for-a-column-of-a-table-{number}.csv",
-                accept={"poor-utility"},
-            )
+            out = where / f"a-name-that-is-rather-long-for-a-column-of-a-table-{number}.csv"
+            asked = {"size": 50, "mechanism": "perturbed-histogram", "accept": {"poor-utility"}}
+            release(table, domain, Budget(epsilon=0.5, delta=1e-6), ledger=ledger, out=out, **asked)
         with pytest.raises(ZeroDivisionError), ledger.pay(Request(budget=Budget(epsilon=0.25))):
             raise ZeroDivisionError
         ledger.pay(Request(budget=Budget(epsilon=0.25)))
@@ -90,14 +83,9 @@ def budget_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("budgets")
     domain = Domain(columns={"age": Integer(lower=0, upper=9), HOSTILE: Category(categories=["a", HOSTILE])})
     Ledger.create(where / "l.ledger", dataset=HOSTILE, epsilon=2.0, delta=1e-5).close()
-    made = plan(
-        domain,
-        Budget(epsilon=1.0, delta=1e-6),
-        records=2000,
-        size=500,
-        largest_sizes=False,
-        mechanisms=["perturbed-histogram", "gaussian-smoothed-histogram", "smoothed-histogram"],
-    )
+    names = ["perturbed-histogram", "gaussian-smoothed-histogram", "smoothed-histogram"]
+    asked = {"records": 2000, "size": 500, "largest_sizes": False, "mechanisms": names}
+    made = plan(domain, Budget(epsilon=1.0, delta=1e-6), **asked)
     return made.write_page(where / "page.html", ledger=where / "l.ledger")
 
 
@@ -112,15 +100,8 @@ def pairs_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     domain = Domain(
         columns={name: Integer(lower=0, upper=upper.get(name, int(codes.max()))) for name, codes in columns.items()}
     )
-    made = plan(
-        domain,
-        Budget(epsilon=1.0, delta=1e-6),
-        records=1500,
-        largest_sizes=False,
-        mechanisms=["marginals"],
-        units=100,
-        reference=pl.DataFrame(columns),
-    )
+    asked = {"records": 1500, "largest_sizes": False, "mechanisms": ["marginals"], "units": 100}
+    made = plan(domain, Budget(epsilon=1.0, delta=1e-6), reference=pl.DataFrame(columns), **asked)
     return made.write_page(tmp_path_factory.mktemp("pairs") / "page.html")
 
 

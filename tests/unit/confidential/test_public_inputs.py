@@ -201,7 +201,7 @@ def test_points_that_are_the_table(form: str) -> None:
         return SignedMeasure(domain=DOMAIN, records=held.height, scale=5.0, points=points(frame))
 
     assert mechanism(held).points.count < held.height
-    for same in (held.reverse(), held[:-1]):
+    for same in (held.reverse(), held[:-1], held.unique()):
         with pytest.raises(NotPublic, match=SENTENCE):
             release(confidential(held, DOMAIN), mechanism=mechanism(same), size=20, accept={"poor-utility"})
     without_one = held.filter(pl.Series(range(held.height)) != held.height - 6)  # one that occurs once
@@ -357,16 +357,6 @@ def test_a_secure_cut_and_a_generator_that_cuts_nothing_do_not() -> None:
     mechanism = REGISTRY["smoothed-histogram"](domain=SLOTTED, size=10, mixing=0.5)
     for closed in (slotted(None), slotted(seeded(1), unit=False)):
         assert not release(closed, mechanism=mechanism, accept={"poor-utility"}).certificate.seeded
-
-
-def test_points_that_are_the_tables_distinct_rows_are_the_table() -> None:
-    held = pl.DataFrame({"income": [10.0, 20.0, 20.0, 35.0] * 50})
-    domain = Domain(columns={"income": Numeric(lower=0, upper=100)})
-    asked: dict[str, Any] = {"budget": Budget(epsilon=1, delta=1e-6), "size": 20, "mechanism": "signed-measure"}
-    with pytest.raises(NotPublic):
-        discreet.release(held, domain, points=held.unique(), **asked)
-    other = pl.DataFrame({"income": [10.0, 20.0, 36.0]})
-    assert discreet.release(held, domain, points=other, accept={"poor-utility"}, **asked).records.height == 20
 
 
 def test_a_text_that_cannot_be_read_in_a_public_table_is_no_null(tmp_path: Path) -> None:

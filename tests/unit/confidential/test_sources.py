@@ -190,14 +190,9 @@ PARTS = Domain(
 
 
 def partitioned(frame: pl.DataFrame, folder: Path) -> Path:
-    pyarrow.dataset.write_dataset(
-        frame.to_arrow(),
-        folder,
-        format="parquet",
-        partitioning=pyarrow.dataset.partitioning(
-            pa.schema([("sex", pa.string()), ("year", pa.int64())]), flavor="hive"
-        ),
-    )
+    schema = pa.schema([("sex", pa.string()), ("year", pa.int64())])
+    names = pyarrow.dataset.partitioning(schema, flavor="hive")
+    pyarrow.dataset.write_dataset(frame.to_arrow(), folder, format="parquet", partitioning=names)
     return folder
 
 

@@ -75,16 +75,8 @@ def urn_law(size: int, a: float, b: float, rest: float) -> tuple[Floats, Floats]
 
     def law(x: float, y: float) -> Floats:
         rising = sum(gammaln(w + k) - gammaln(w) for w, k in ((x, s), (y, t), (rest, left)))
-        total = x + y + rest
-        return np.asarray(
-            rising
-            + gammaln(size + 1.0)
-            - gammaln(s + 1)
-            - gammaln(t + 1)
-            - gammaln(left + 1)
-            - gammaln(total + size)
-            + gammaln(total)
-        )
+        ways = gammaln(size + 1.0) - gammaln(s + 1) - gammaln(t + 1) - gammaln(left + 1)
+        return np.asarray(rising + ways - gammaln(x + y + rest + size) + gammaln(x + y + rest))
 
     return law(a + 1, b), law(a, b + 1)
 
