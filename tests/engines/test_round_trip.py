@@ -17,9 +17,11 @@ import pytest
 import discreet
 from discreet import Budget
 from discreet._core.random import seeded
+from discreet.confidential import confidential
 from discreet.confidential.source import open_source
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
 from discreet.domain.column import Column
+from discreet.mechanisms import StabilityHistogram
 
 AGE = Integer(lower=0, upper=100)
 AGES = Integer(lower=0, upper=100, nulls="category")
@@ -413,9 +415,6 @@ def test_a_type_that_does_not_hold_the_declared_values_is_not_taken_over() -> No
 
 def test_an_engine_that_fails_does_not_lose_the_release(monkeypatch: pytest.MonkeyPatch) -> None:
     duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
-    from discreet.confidential import confidential
-    from discreet.mechanisms import StabilityHistogram
-
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t AS SELECT range % 5 AS age FROM range(4000)")
     domain = Domain(columns={"age": AGE})

@@ -22,6 +22,7 @@ from forms import TEXT, refused
 
 import discreet
 from discreet import Budget, Unit
+from discreet._core.arrow import lazy
 from discreet.confidential import confidential, confidential_rows
 from discreet.confidential.closed import reveal
 from discreet.confidential.public import public_table
@@ -396,8 +397,6 @@ def test_labels_of_other_numbers_in_every_batch(tmp_path: Path) -> None:
 
 
 def test_a_scan_of_batches_gives_what_is_asked_for() -> None:
-    from discreet._core.arrow import lazy
-
     table = pa.table({"x": list(range(10)), "s": list("abcdefghij")})
     scan = lazy(table.schema, lambda columns: iter(table.select(list(columns)).to_batches(max_chunksize=3)))
     frame = pl.DataFrame({"x": range(10), "s": list("abcdefghij")})

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
+from scipy.stats import binom
 
 import discreet
 from discreet import Budget
@@ -131,8 +132,6 @@ def test_the_lower_bound_solves_its_equation_and_covers() -> None:
     low = _lower_mean(0.3, 50, 0.001)
     assert 50 * _divergence(0.3, low) == pytest.approx(math.log(1000))
     # Coverage for the law whose bound is tightest, all or nothing: exactly, by the binomial distribution.
-    from scipy.stats import binom
-
     for p in (0.01, 0.1, 0.5, 0.9):
         misses = sum(binom.pmf(k, 60, p) for k in range(61) if _lower_mean(k / 60, 60, 0.05) > p)
         assert misses <= 0.05

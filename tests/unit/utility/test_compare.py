@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,9 +20,6 @@ from discreet.domain.column import Column
 from discreet.errors import ConfidentialAccessError, DataError, DomainError, FileProblem
 from discreet.utility import compare
 from discreet.utility.comparison import Comparison
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CANARY = 8.7654321
 NOON = dt.datetime.fromisoformat("2024-07-01T12:00")
