@@ -1,7 +1,4 @@
-"""The page of budgets in headless Chromium: keyboard, numbers, colours, paper, accessibility, and no request.
-
-Needs Chromium with its driver, and Selenium: ``nox -s browser``. Where one is missing the tests are skipped.
-"""
+"""The page of budgets in headless Chromium: keyboard, numbers, paper and accessibility."""
 
 from __future__ import annotations
 
@@ -12,64 +9,12 @@ from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
-from test_report_in_browser import CONTRAST, HOSTILE, opened, printed, text
-
-from discreet import Budget, Ledger
-from discreet._core.random import seeded
-from discreet.domain import Category, Domain, Integer
-from discreet.planner import plan
+from opened_pages import HOSTILE, fill, opened, printed, text
 
 pytestmark = pytest.mark.browser
 
 SERIOUS = {"serious", "critical"}
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("jinja2")
-    where = tmp_path_factory.mktemp("budgets")
-    domain = Domain(columns={"age": Integer(lower=0, upper=9), HOSTILE: Category(categories=["a", HOSTILE])})
-    Ledger.create(where / "l.ledger", dataset=HOSTILE, epsilon=2.0, delta=1e-5).close()
-    made = plan(
-        domain,
-        Budget(epsilon=1.0, delta=1e-6),
-        records=2000,
-        size=500,
-        largest_sizes=False,
-        mechanisms=["perturbed-histogram", "gaussian-smoothed-histogram", "smoothed-histogram"],
-    )
-    return made.write_page(where / "page.html", ledger=where / "l.ledger")
-
-
-@pytest.fixture(scope="module")
-def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page with the predicted errors of pairs of columns, from a public table."""
-    pytest.importorskip("jinja2")
-    rng = seeded(0)
-    age = rng.integers(0, 40, 300)
-    columns = {"age": age, HOSTILE: age // 14, "c": age // 20, "d": rng.integers(0, 4, 300), "e": age % 2}
-    upper = {"age": 999, "d": 999}  # so many cells together that nothing is predicted at a poor budget
-    domain = Domain(
-        columns={name: Integer(lower=0, upper=upper.get(name, int(codes.max()))) for name, codes in columns.items()}
-    )
-    made = plan(
-        domain,
-        Budget(epsilon=1.0, delta=1e-6),
-        records=1500,
-        largest_sizes=False,
-        mechanisms=["marginals"],
-        units=100,
-        reference=pl.DataFrame(columns),
-    )
-    return made.write_page(tmp_path_factory.mktemp("pairs") / "page.html")
-
-
-@pytest.fixture(params=["page", "wide"])
-def either(request: pytest.FixtureRequest) -> Path:
-    """Each of the two pages."""
-    return Path(request.getfixturevalue(request.param))
 
 
 def budgets(page: Path) -> list[dict[str, Any]]:
@@ -123,17 +68,11 @@ def shows_pairs(chromium: Any, one: dict[str, Any], names: list[str]) -> None:
     assert found == [[f"{names[i]} and {names[j]}", *shown] for i, j, *shown in pairs["rows"]]
 
 
-def fill(chromium: Any, name: str, value: str) -> None:
-    field = chromium.find_element("id", name)
-    field.clear()
-    field.send_keys(value)
-
-
-def test_the_slider_moves_everything_with_the_keyboard(chromium: Any, page: Path) -> None:
+def test_the_slider_moves_everything_with_the_keyboard(chromium: Any, budget_page: Path) -> None:
     from selenium.webdriver.common.keys import Keys
 
-    made = budgets(page)
-    opened(chromium, page)
+    made = budgets(budget_page)
+    opened(chromium, budget_page)
     shows(chromium, made[8])
     slider = chromium.find_element("id", "slider")
     steps = {Keys.ARROW_RIGHT: 9, Keys.ARROW_LEFT: 8, Keys.ARROW_DOWN: 7, Keys.END: 16, Keys.HOME: 0}
@@ -146,13 +85,13 @@ def test_the_slider_moves_everything_with_the_keyboard(chromium: Any, page: Path
     assert widths[-1] < 20.0
 
 
-def test_the_slider_moves_the_pairs_of_columns(chromium: Any, wide: Path) -> None:
+def test_the_slider_moves_the_pairs_of_columns(chromium: Any, pairs_page: Path) -> None:
     from selenium.webdriver.common.keys import Keys
 
-    made, names = budgets(wide), ["age", HOSTILE, "c", "d", "e"]
+    made, names = budgets(pairs_page), ["age", HOSTILE, "c", "d", "e"]
     assert made[0]["pairs"] is None
     assert made[8]["pairs"]["rows"] != made[9]["pairs"]["rows"]
-    opened(chromium, wide)
+    opened(chromium, pairs_page)
     shows_pairs(chromium, made[8], names)
     slider = chromium.find_element("id", "slider")
     for keys, place in {Keys.ARROW_RIGHT: 9, Keys.HOME: 0, Keys.END: 16}.items():
@@ -162,11 +101,11 @@ def test_the_slider_moves_the_pairs_of_columns(chromium: Any, wide: Path) -> Non
     assert bar.size["width"] > 50  # a bar that the script made is drawn
 
 
-def test_the_largest_error_of_pairs_that_is_accepted_chooses_the_least_epsilon(chromium: Any, wide: Path) -> None:
+def test_the_largest_error_of_pairs_that_is_accepted_chooses_the_least_epsilon(chromium: Any, pairs_page: Path) -> None:
     from selenium.webdriver.support.select import Select
 
-    made = budgets(wide)
-    opened(chromium, wide)
+    made = budgets(pairs_page)
+    opened(chromium, pairs_page)
     columns = Select(chromium.find_element("id", "column"))
     for words, place in (("pairs of columns, on average", 0), ("the pair with the largest error", 1)):
         columns.select_by_visible_text(words)
@@ -179,9 +118,9 @@ def test_the_largest_error_of_pairs_that_is_accepted_chooses_the_least_epsilon(c
         assert text(chromium, "answer").startswith(f"Epsilon {made[least]['epsilon']} is the least")
 
 
-def test_a_number_is_taken_as_the_next_computed_one_below(chromium: Any, page: Path) -> None:
-    made = budgets(page)
-    opened(chromium, page)
+def test_a_number_is_taken_as_the_next_computed_one_below(chromium: Any, budget_page: Path) -> None:
+    made = budgets(budget_page)
+    opened(chromium, budget_page)
     fill(chromium, "number", "3")
     shows(chromium, made[10])
     assert text(chromium, "answer") == "This shows epsilon 2.2, the next lower one on this page."
@@ -194,11 +133,11 @@ def test_a_number_is_taken_as_the_next_computed_one_below(chromium: Any, page: P
     shows(chromium, made[16])
 
 
-def test_the_largest_error_that_is_accepted_chooses_the_least_epsilon(chromium: Any, page: Path) -> None:
+def test_the_largest_error_that_is_accepted_chooses_the_least_epsilon(chromium: Any, budget_page: Path) -> None:
     from selenium.webdriver.support.select import Select
 
-    made = budgets(page)
-    opened(chromium, page)
+    made = budgets(budget_page)
+    opened(chromium, budget_page)
     columns = Select(chromium.find_element("id", "column"))
     assert [option.text for option in columns.options] == ["all columns together", "age", HOSTILE]
     for value, errors in (
@@ -216,11 +155,11 @@ def test_the_largest_error_that_is_accepted_chooses_the_least_epsilon(chromium: 
     assert text(chromium, "answer") == "No epsilon on this page is predicted to have an error that small."
 
 
-def test_the_rate_of_false_alarms_is_chosen(chromium: Any, page: Path) -> None:
+def test_the_rate_of_false_alarms_is_chosen(chromium: Any, budget_page: Path) -> None:
     from selenium.webdriver.support.select import Select
 
-    made = budgets(page)
-    opened(chromium, page)
+    made = budgets(budget_page)
+    opened(chromium, budget_page)
     for place, number in enumerate((1, 2, 5, 10, 20)):
         Select(chromium.find_element("id", "wrong")).select_by_visible_text(f"{number} of 100")
         shows(chromium, made[8], place)
@@ -228,9 +167,9 @@ def test_the_rate_of_false_alarms_is_chosen(chromium: Any, page: Path) -> None:
         assert chromium.find_element("id", "guess").get_attribute("x") == str(number)
 
 
-def test_the_command_is_copied(chromium: Any, page: Path) -> None:
-    made = budgets(page)
-    opened(chromium, page)
+def test_the_command_is_copied(chromium: Any, budget_page: Path) -> None:
+    made = budgets(budget_page)
+    opened(chromium, budget_page)
     for permission in ("clipboardReadWrite", "clipboardSanitizedWrite"):
         chromium.execute_cdp_cmd("Browser.grantPermissions", {"permissions": [permission]})
     for name in ("command", "python"):
@@ -251,10 +190,10 @@ def test_the_command_is_copied(chromium: Any, page: Path) -> None:
         assert got is None or got.replace("\r", "") == made[8][name]
 
 
-def test_it_can_be_walked_through_by_keyboard_with_the_focus_seen(chromium: Any, page: Path) -> None:
+def test_it_can_be_walked_through_by_keyboard_with_the_focus_seen(chromium: Any, budget_page: Path) -> None:
     from selenium.webdriver.common.keys import Keys
 
-    opened(chromium, page)
+    opened(chromium, budget_page)
     reached = []
     for _ in range(12):
         chromium.switch_to.active_element.send_keys(Keys.TAB)
@@ -269,23 +208,10 @@ def test_it_can_be_walked_through_by_keyboard_with_the_focus_seen(chromium: Any,
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_can_be_read_in_both_schemes(chromium: Any, either: Path, scheme: str) -> None:
-    found = opened(chromium, either, scheme=scheme).execute_script(CONTRAST)
-    assert len(found) > 150
-    assert [one for one in found if one[0] < 4.5] == []
-
-
-@pytest.mark.parametrize("width", [320, 400, 768, 1280])
-def test_it_fits_narrow_screens(chromium: Any, either: Path, width: int) -> None:
-    opened(chromium, either, width=width)
-    assert chromium.execute_script("return document.documentElement.scrollWidth") <= width
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1280])
-def test_axe_finds_nothing_serious(chromium: Any, either: Path, scheme: str, width: int) -> None:
+def test_axe_finds_nothing_serious(chromium: Any, planned: Path, scheme: str, width: int) -> None:
     code = axe()
-    opened(chromium, either, scheme=scheme, width=width)
+    opened(chromium, planned, scheme=scheme, width=width)
     chromium.execute_script(code)
     found = chromium.execute_async_script("const done = arguments[0]; axe.run().then(done)")
     assert len(found["passes"]) > 20
@@ -305,35 +231,20 @@ def axe() -> str:
     return path.read_text(encoding="utf-8")
 
 
-def test_without_scripts_it_still_tells_all_budgets(chromium: Any, page: Path) -> None:
-    opened(chromium, page, scripts=False)
+def test_without_scripts_it_still_tells_all_budgets(chromium: Any, budget_page: Path) -> None:
+    made = budgets(budget_page)
+    opened(chromium, budget_page, scripts=False)
     assert not chromium.find_element("id", "controls").is_displayed()
     assert not chromium.find_element("css selector", "[data-copy]").is_displayed()
     rows = chromium.find_elements("css selector", "#budgets tbody tr")
-    assert [row.find_element("css selector", "th").text for row in rows] == [one["epsilon"] for one in budgets(page)]
-    assert text(chromium, "words") == budgets(page)[8]["risks"][2][1]
-    opened(chromium, page)
+    assert [row.find_element("css selector", "th").text for row in rows] == [one["epsilon"] for one in made]
+    assert text(chromium, "words") == made[8]["risks"][2][1]
+    opened(chromium, budget_page)
 
 
-def test_nothing_is_loaded_and_no_name_is_run(chromium: Any, either: Path) -> None:
-    for kind in ("performance", "browser"):
-        chromium.get_log(kind)
-    opened(chromium, either)
-    fill(chromium, "number", "3")
-    assert chromium.title == "Choose a budget"
-    assert HOSTILE in text(chromium, "errors")
-    if text(chromium, "pairs-unknown") == "":
-        assert HOSTILE in text(chromium, "pairs")
-    messages = [json.loads(entry["message"])["message"] for entry in chromium.get_log("performance")]
-    requests = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-    asked = [r["request"]["url"] for r in requests if not r["documentURL"].startswith("chrome://")]
-    assert asked == [either.as_uri()]
-    assert [entry for entry in chromium.get_log("browser") if entry["level"] == "SEVERE"] == []
-
-
-def test_it_prints_the_chosen_budget_and_a_table_of_all(chromium: Any, page: Path) -> None:
-    made = budgets(page)
-    opened(chromium, page, scheme="dark")
+def test_it_prints_the_chosen_budget_and_a_table_of_all(chromium: Any, budget_page: Path) -> None:
+    made = budgets(budget_page)
+    opened(chromium, budget_page, scheme="dark")
     fill(chromium, "number", "3.2")
     texts = [sheet.extract_text() for sheet in printed(chromium).pages]
     assert 2 <= len(texts) <= 4
@@ -346,9 +257,9 @@ def test_it_prints_the_chosen_budget_and_a_table_of_all(chromium: Any, page: Pat
         assert f"{one['epsilon']} {one['risks'][0][0]} {one['risks'][2][0]}" in after
 
 
-def test_it_prints_the_pairs_of_the_chosen_budget_and_a_line_for_each(chromium: Any, wide: Path) -> None:
-    made = budgets(wide)
-    opened(chromium, wide)
+def test_it_prints_the_pairs_of_the_chosen_budget_and_a_line_for_each(chromium: Any, pairs_page: Path) -> None:
+    made = budgets(pairs_page)
+    opened(chromium, pairs_page)
     fill(chromium, "number", "3.2")
     texts = [sheet.extract_text() for sheet in printed(chromium).pages]
     whole = " ".join(unicodedata.normalize("NFKC", "".join(texts)).split())

@@ -1,15 +1,12 @@
-"""The page of a risk-utility frontier in headless Chromium: what it chooses, shows and loads.
-
-Needs Chromium with its driver, and Selenium: ``nox -s browser``. Where one is missing the tests are skipped.
-"""
+"""The page of a risk-utility frontier in headless Chromium: what it chooses, shows and loads."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from opened_pages import requested
 
 from discreet.pseudo_posterior import frontier_page
 from discreet.pseudo_posterior.risk_frontier import FrontierPoint
@@ -25,26 +22,21 @@ ERROR = {"mean": (1.0, 2.0, 0.5, 4.0), HOSTILE: (5.0, 3.0, 9.0, 20.0)}
 def point(index: int, label: str) -> FrontierPoint:
     """Return a point whose error in each statistic is the one listed."""
     medians = {name: 100.0 + errors[index] for name, errors in ERROR.items()}
+    control = AttackRate(right=5, tries=50)
+    tables = [AttackRate(right=10 * (index + first), tries=100) for first in (1, 2)]
+    disclosure = tuple(
+        Disclosure(attack=attack, of=HOSTILE, table=table, control=control, how="tried")
+        for attack, table in zip(("guessed", HOSTILE), tables, strict=True)
+    )
+    sampled = {"mean_weight": 0.5, "r_hat": 1.0, "effective": 400.0, "divergent": 0.0}
     return FrontierPoint(
         label=label,
         lipschitz=EPSILON[label] / 2,
         epsilon=EPSILON[label],
-        mean_weight=0.5,
-        r_hat=1.0,
-        effective=400.0,
-        divergent=0.0,
         statistics={name: (m - 2.0, m - 1.0, m, m + 1.0, m + 2.0) for name, m in medians.items()},
         data=dict.fromkeys(ERROR, (98.0, 99.0, 100.0, 101.0, 102.0)),
-        disclosure=tuple(
-            Disclosure(
-                attack=attack,
-                of=HOSTILE,
-                table=AttackRate(right=10 * (index + first), tries=100),
-                control=AttackRate(right=5, tries=50),
-                how="tried",
-            )
-            for first, attack in enumerate(("guessed", HOSTILE), 1)
-        ),
+        disclosure=disclosure,
+        **sampled,
     )
 
 
@@ -140,8 +132,4 @@ def test_dots_lie_where_their_numbers_say(page: Any) -> None:
 def test_nothing_is_loaded_and_no_name_is_run(page: Any) -> None:
     assert page.title == "Risk-utility frontier"
     assert page.find_elements("css selector", "img") == []
-    messages = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
-    requests = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-    asked = [r["request"]["url"] for r in requests if not r["documentURL"].startswith("chrome://")]
-    assert [url.rpartition("/")[2] for url in asked] == ["page.html"]
-    assert [entry for entry in page.get_log("browser") if entry["level"] == "SEVERE"] == []
+    assert [url.rpartition("/")[2] for url in requested(page)] == ["page.html"]

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import polars as pl
 import pytest
+from forms import TEXT, Hostile
 
 from discreet import Unit
 from discreet._core.boundary import enclosed
@@ -19,7 +20,6 @@ from discreet.confidential.values import column_values, row_values
 from discreet.domain import Category, Domain, Integer, Numeric, OpenLabels
 from discreet.errors import DataError, ParameterError
 
-CANARY = "canary 424242171"
 DOMAIN = Domain(columns={"x": Integer(lower=0, upper=9, nulls="category"), "y": OpenLabels(nulls="category")})
 TABLE = pl.DataFrame({"x": [1, 2, 2, 3], "y": ["a", "b", "b", None], "person": [1, 1, 1, 2]})
 
@@ -28,18 +28,9 @@ class Panic(BaseException):
     """Like a Rust panic, which is no Exception."""
 
 
-class Hostile:
-    """A value that fails, and tells itself, in whatever is done with it."""
-
-    def _fail(self, *_: object) -> Any:
-        raise RuntimeError(CANARY)
-
-    __hash__ = __eq__ = __str__ = __repr__ = __lt__ = __bool__ = __int__ = __float__ = _fail  # type: ignore[assignment]
-
-
 def clean(error: BaseException) -> None:
     assert isinstance(error, DataError)
-    assert CANARY not in str(error)
+    assert TEXT not in str(error)
     assert error.__context__ is None
     assert error.__cause__ is None
 
@@ -67,13 +58,13 @@ def test_values_that_fail_in_whatever_is_done_with_them(
     with pytest.raises(DataError) as found:
         READERS[reader](frame.lazy() if lazy else frame, column if column != "person" else "x")
     clean(found.value)
-    assert CANARY not in "".join(capfd.readouterr())
+    assert TEXT not in "".join(capfd.readouterr())
 
 
 NESTED: dict[str, list[Any]] = {
-    "lists": [[CANARY]] * 4,
-    "structs": [{"a": CANARY}] * 4,
-    "bytes": [CANARY.encode()] * 4,
+    "lists": [[TEXT]] * 4,
+    "structs": [{"a": TEXT}] * 4,
+    "bytes": [TEXT.encode()] * 4,
     "lists of lists": [[[1]], [[2]], None, [None]],
 }
 
@@ -104,7 +95,7 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize("error", [Panic(CANARY), RuntimeError(CANARY), pl.exceptions.ComputeError(CANARY)])
+@pytest.mark.parametrize("error", [Panic(TEXT), RuntimeError(TEXT), pl.exceptions.ComputeError(TEXT)])
 @pytest.mark.parametrize("step", STEPS)
 def test_a_failure_in_any_step(step: str, error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     owner, name = STEPS[step]
@@ -132,7 +123,7 @@ def test_rows_read_again_are_enclosed_too(tmp_path: Path, monkeypatch: pytest.Mo
     rows = reveal(confidential_rows(tmp_path / "t.parquet", DOMAIN, accept={"other-columns"}))
 
     def fail(*_: object, **__: object) -> Any:
-        raise Panic(CANARY)
+        raise Panic(TEXT)
 
     monkeypatch.setattr("discreet.confidential.rows.encoded", fail)
     with pytest.raises(DataError) as found:

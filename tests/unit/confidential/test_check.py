@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from forms import TEXT, Hostile, in_form
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +26,6 @@ from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, 
 from discreet.domain.column import Column, Misfit
 from discreet.errors import DataError, DomainError, FileProblem, ParameterError
 
-CANARY = "canary 424242171"
 NAN, INF = float("nan"), float("inf")
 DOMAIN = Domain(
     columns={
@@ -76,10 +76,7 @@ ALL = [
 
 @pytest.mark.parametrize("form", ["polars", "lazy", "pyarrow", "parquet"])
 def test_everything_is_found_at_once(form: str, tmp_path: Path) -> None:
-    frame, path = dirty(), tmp_path / "t.parquet"
-    frame.write_parquet(path)
-    data = {"polars": frame, "lazy": frame.lazy(), "pyarrow": frame.to_arrow(), "parquet": path}[form]
-    found = checked(data)
+    found = checked(in_form(dirty(), form, tmp_path))
     assert facts(found) == ALL
     assert found.rows == 7
     assert found.refused
@@ -130,79 +127,67 @@ def test_what_fits_fits() -> None:
 
 # -- the reasons agree with the encoding ------------------------------------------------------------------------------
 
-COLUMNS: dict[str, tuple[Column, list[pl.Series]]] = {
-    "boolean": (Boolean(), [pl.Series([True, None, False])]),
-    "labels": (Category(categories=["a", "b"]), [pl.Series(["a", "A", "", None, "b ", "b"])]),
-    "labels, nullable": (Category(categories=["a"], nulls="category"), [pl.Series(["a", None, "x"])]),
+
+def dates(*texts: str | None) -> pl.Series:
+    return pl.Series([text and dt.date.fromisoformat(text) for text in texts])
+
+
+def times(*texts: str | None) -> pl.Series:
+    return pl.Series([text and dt.datetime.fromisoformat(text) for text in texts])
+
+
+TINY, HUGE = -(2**63), 2**63 - 1
+UNSIGNED = pl.Series([1, 2**64 - 1], dtype=pl.UInt64)
+COLUMNS: dict[str, tuple[Column, list[Any]]] = {
+    "boolean": (Boolean(), [[True, None, False]]),
+    "labels": (Category(categories=["a", "b"]), [["a", "A", "", None, "b ", "b"]]),
+    "labels, nullable": (Category(categories=["a"], nulls="category"), [["a", None, "x"]]),
     "labels of a category": (Category(categories=["a"]), [pl.Series(["a", "x", None], dtype=pl.Categorical)]),
     "codes": (
         Category(categories=[3, 1, 2**62]),
-        [
-            pl.Series([1, 2, 3, None, 0, -(2**63), 2**63 - 1]),
-            pl.Series([1.0, 1.5, NAN, INF, 1e300, 3.0, 0.0]),
-            pl.Series([1, 2**64 - 1], dtype=pl.UInt64),
-        ],
+        [[1, 2, 3, None, 0, TINY, HUGE], [1.0, 1.5, NAN, INF, 1e300, 3.0, 0.0], UNSIGNED],
     ),
-    "truth values": (Category(categories=[True]), [pl.Series([True, False, None])]),
-    "open labels": (OpenLabels(prefix="new"), [pl.Series(["a", "new", "newer", "anew", "", None])]),
+    "truth values": (Category(categories=[True]), [[True, False, None]]),
+    "open labels": (OpenLabels(prefix="new"), [["a", "new", "newer", "anew", "", None]]),
     "continuous": (
         Numeric(lower=-1, upper=1),
-        [pl.Series([-1.0, 1.0, np.nextafter(1.0, 2), NAN, INF, -INF, None, -0.0]), pl.Series([2, 1, 0, -(2**62)])],
+        [[-1.0, 1.0, np.nextafter(1.0, 2), NAN, INF, -INF, None, -0.0], [2, 1, 0, -(2**62)]],
     ),
-    "clipped": (Numeric(lower=0, upper=1, cells=2, out_of_bounds="clip"), [pl.Series([-5.0, INF, NAN, 0.5, None])]),
-    "exact decimals for a number": (Numeric(lower=0, upper=1), [pl.Series([Exact("0.5"), Exact("1.5"), None])]),
+    "clipped": (Numeric(lower=0, upper=1, cells=2, out_of_bounds="clip"), [[-5.0, INF, NAN, 0.5, None]]),
+    "exact decimals for a number": (Numeric(lower=0, upper=1), [[Exact("0.5"), Exact("1.5"), None]]),
     "integer": (
         Integer(lower=-3, upper=7),
         [
-            pl.Series([-4, -3, 7, 8, None, 2**63 - 1, -(2**63)]),
-            pl.Series([0.0, 0.5, NAN, INF, -INF, 1e300, 8.0, -4.0]),
-            pl.Series([0, 2**64 - 1], dtype=pl.UInt64),
+            [-4, -3, 7, 8, None, HUGE, TINY],
+            [0.0, 0.5, NAN, INF, -INF, 1e300, 8.0, -4.0],
+            UNSIGNED,
             pl.Series([0, 2**100], dtype=pl.Int128),
             pl.Series([0.5, 1.0, INF], dtype=pl.Float32),
         ],
     ),
-    "integer, clipped": (Integer(lower=0, upper=7, out_of_bounds="clip", cells=2), [pl.Series([9.0, 0.5, None])]),
+    "integer, clipped": (Integer(lower=0, upper=7, out_of_bounds="clip", cells=2), [[9.0, 0.5, None]]),
     "decimal": (
         Decimal(lower="0", upper="9.99", digits=2),
         [
-            pl.Series([Exact("1.25"), Exact("1.255"), Exact("-0.01"), Exact("10.00"), Exact("9.99"), None]),
-            pl.Series([0, 9, 10, -1, None]),
+            [*map(Exact, ("1.25", "1.255", "-0.01", "10.00", "9.99")), None],
+            [0, 9, 10, -1, None],
             pl.Series([10**37, 1], dtype=pl.Int128),
         ],
     ),
     "date": (
         Date(lower="2020-01-01", upper="2020-12-31"),
-        [
-            pl.Series([dt.date(2019, 12, 31), dt.date(2020, 1, 1), None, dt.date(2021, 1, 1)]),
-            pl.Series(
-                [
-                    dt.datetime.fromisoformat("2020-01-01"),
-                    dt.datetime.fromisoformat("2020-01-01T01:00"),
-                    dt.datetime.fromisoformat("2021-01-01"),
-                    None,
-                ]
-            ),
-        ],
+        [dates("2019-12-31", "2020-01-01", None, "2021-01-01"),
+         times("2020-01-01", "2020-01-01T01:00", "2021-01-01", None)],
     ),
     "datetime": (
         Datetime(lower="2020-01-01", upper="2020-12-31", step="1h"),
-        [
-            pl.Series(
-                [
-                    dt.datetime.fromisoformat("2020-01-01"),
-                    dt.datetime.fromisoformat("2019-12-31T23:59"),
-                    dt.datetime.fromisoformat("2021-01-01"),
-                    None,
-                ]
-            ),
-            pl.Series([dt.date(2020, 1, 1), dt.date(2019, 1, 1)]),
-        ],
+        [times("2020-01-01", "2019-12-31T23:59", "2021-01-01", None), dates("2020-01-01", "2019-01-01")],
     ),
     "duration": (
         Duration(lower="0s", upper="1h", step="1m"),
-        [pl.Series([dt.timedelta(0), dt.timedelta(hours=2), dt.timedelta(seconds=-1), None])],
+        [[dt.timedelta(0), dt.timedelta(hours=2), dt.timedelta(seconds=-1), None]],
     ),
-}
+}  # fmt: skip
 
 
 def refused(column: Column, values: pl.Series) -> bool:
@@ -216,7 +201,7 @@ def refused(column: Column, values: pl.Series) -> bool:
 @pytest.mark.parametrize("name", COLUMNS)
 def test_a_value_has_one_reason_exactly_where_the_encoding_refuses_it(name: str) -> None:
     column, tables = COLUMNS[name]
-    for values in tables:
+    for values in map(pl.Series, tables):
         wanted = [refused(column, values[place : place + 1]) for place in range(len(values))]
         reasons = sum(misfit.where.astype(int) for misfit in column.misfits(values))
         assert (np.zeros(len(values)) + reasons).tolist() == [float(one) for one in wanted], values
@@ -230,7 +215,7 @@ def test_what_has_no_reason_is_still_found(monkeypatch: pytest.MonkeyPatch) -> N
         yield from ()
 
     def fails(self: Integer, series: pl.Series) -> Iterator[Misfit]:
-        raise RuntimeError(CANARY)
+        raise RuntimeError(TEXT)
 
     domain = Domain(columns={"x": Integer(lower=0, upper=9)})
     for planted in (none, fails):
@@ -238,7 +223,7 @@ def test_what_has_no_reason_is_still_found(monkeypatch: pytest.MonkeyPatch) -> N
         found = checked(pl.DataFrame({"x": [1, 99, None]}), domain)
         assert "a value lies outside the declared bounds" in [one.problem for one in found.findings] or found.refused
         assert found.refused
-        assert CANARY not in str(found)
+        assert TEXT not in str(found)
 
 
 # -- what is refused here is what a release refuses -------------------------------------------------------------------
@@ -252,10 +237,7 @@ SMALL = Domain(
     impossible=[{"a": 0, "b": "m"}],
 )
 NULLABLE = Domain(
-    columns={
-        "a": Integer(lower=0, upper=3, nulls="category"),
-        "b": Category(categories=["f", "m"], nulls="category"),
-    }
+    columns={"a": Integer(lower=0, upper=3, nulls="category"), "b": Category(categories=["f", "m"], nulls="category")}
 )
 LIKELY = st.sampled_from([0, 1, 2, 3])
 NUMBERS = st.one_of(LIKELY, LIKELY, LIKELY, st.sampled_from([None, 4, -1, 0.5, NAN, INF, 2.0]))
@@ -291,20 +273,10 @@ def test_refused_here_is_refused_there(
     frame = pl.DataFrame(table, strict=False)
     if texts:
         frame = frame.with_columns(pl.col("b").cast(pl.Categorical))
-    path = tmp_path_factory.mktemp("t") / f"t.{form}"
-    data: Any = frame
-    if form == "lazy":
-        data = frame.lazy()
-    elif form == "pandas":
-        data = pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in table.items()})
-    elif form == "pyarrow":
-        data = frame.to_arrow()
-    elif form == "csv":
-        frame.write_csv(path)
-        data = path
-    elif form == "parquet":
-        frame.write_parquet(path)
-        data = path
+    if form == "pandas":
+        data: Any = pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in table.items()})
+    else:
+        data = in_form(frame, form, tmp_path_factory.mktemp("t"))
     domain = NULLABLE if unit else SMALL
     options: dict[str, Any] = {"accept": {"other-columns"} if ignore else ()}
     options |= {"unit": Unit("u", max_records=2)} if unit else {}
@@ -316,7 +288,6 @@ def test_refused_here_is_refused_there(
     assert found.refused == isinstance(counts, DataError), (str(found), counts)
     assert found.fits or found.findings
     if not found.refused and unit:
-        assert found.units is not None
         assert counts.relation_group * found.units.units == 2 * found.units.units
 
 
@@ -361,12 +332,7 @@ def test_impossible_combinations_are_found_and_not_refused() -> None:
     problem = "contradicts what is declared under impossible or implies"
     assert facts(found) == [
         ("age+married", problem, 3, [({"age": 3, "married": "yes"}, 2), ({"age": 14, "married": "yes"}, 1)]),
-        (
-            "city+region",
-            problem,
-            2,
-            [({"city": "Lyon", "region": "IDF"}, 1), ({"city": "Paris", "region": None}, 1)],
-        ),
+        ("city+region", problem, 2, [({"city": "Lyon", "region": "IDF"}, 1), ({"city": "Paris", "region": None}, 1)]),
     ]
     assert not found.refused
     assert not found.fits
@@ -382,7 +348,6 @@ def test_units_are_counted_and_not_chosen() -> None:
     frame = pl.DataFrame({"a": [0, 1, 2, 3, 3, 3, 1], "b": ["f"] * 7, "who": list("xxxyyzz")})
     found = checked(frame, NULLABLE, unit=Unit("who", max_records=2))
     assert found.fits
-    assert found.units is not None
     assert (found.units.units, found.units.most, found.units.over, found.units.cut) == (3, 3, 1, 1)
     assert "1 row of 1 unit would be cut" in str(found)
     with pytest.raises(ParameterError, match="max_records"):
@@ -400,14 +365,13 @@ def test_units_are_merged_from_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("discreet.confidential.frames.BATCH", 4)
     frame = pl.DataFrame({"a": [0] * 40, "b": ["f"] * 40, "who": [i % 7 for i in range(40)]})
     found = checked(frame, NULLABLE, unit=Unit("who", max_records=5))
-    assert found.units is not None
     assert (found.units.units, found.units.most, found.units.over, found.units.cut) == (7, 6, 5, 5)
 
 
 def test_what_is_held_of_many_values_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check_module, "_TRACKED", 10)
     monkeypatch.setattr("discreet.confidential.frames.BATCH", 64)
-    values = [f"{CANARY} {place}" * 10 for place in range(500)]
+    values = [f"{TEXT} {place}" * 10 for place in range(500)]
     seen: list[int] = []
     add = check_module._Scan.add
 
@@ -425,24 +389,15 @@ def test_what_is_held_of_many_values_is_bounded(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_result_is_closed_and_errors_hold_no_value(tmp_path: Path) -> None:
-    closed = check_table(pl.DataFrame({"x": [CANARY]}), Domain(columns={"x": Integer(lower=0, upper=9)}))
-    assert CANARY not in repr(closed)
-    assert CANARY in str(reveal_to_custodian(closed))
+    closed = check_table(pl.DataFrame({"x": [TEXT]}), Domain(columns={"x": Integer(lower=0, upper=9)}))
+    assert TEXT not in repr(closed)
+    assert TEXT in str(reveal_to_custodian(closed))
     with pytest.raises(FileProblem):
         check_table(tmp_path / "none.parquet", DOMAIN)
     with pytest.raises(DomainError):
         check_table(dirty(), "domain.toml")  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="examples"):
         check_table(dirty(), DOMAIN, examples=-1)
-
-
-class Hostile:
-    """A value that fails, and tells itself, in whatever is done with it."""
-
-    def _fail(self, *_: object) -> Any:
-        raise RuntimeError(CANARY)
-
-    __hash__ = __eq__ = __str__ = __repr__ = __lt__ = __bool__ = __int__ = __float__ = _fail  # type: ignore[assignment]
 
 
 @pytest.mark.parametrize("lazy", [False, True])
@@ -456,7 +411,7 @@ def test_values_that_fail_in_whatever_is_done_with_them(
     found = checked(frame.lazy() if lazy else frame, NULLABLE, unit=Unit("who", max_records=2))
     assert {"+".join(one.columns) for one in found.findings} == {column, "a", "b"}
     assert found.refused
-    assert CANARY not in str(found) + "".join(capfd.readouterr())
+    assert TEXT not in str(found) + "".join(capfd.readouterr())
 
 
 # -- the command ------------------------------------------------------------------------------------------------------
@@ -465,7 +420,7 @@ def test_values_that_fail_in_whatever_is_done_with_them(
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
     data, domain = tmp_path / "t.parquet", tmp_path / "d.toml"
-    dirty().with_columns(sex=pl.Series(["f", f"\x1b[2J\n{CANARY}", "m", "m", "m", "m", "m"])).write_parquet(data)
+    dirty().with_columns(sex=pl.Series(["f", f"\x1b[2J\n{TEXT}", "m", "m", "m", "m", "m"])).write_parquet(data)
     domain.write_text(DOMAIN.to_toml())
     return data, domain
 
@@ -479,11 +434,11 @@ def test_the_command_shows_what_it_found_and_no_escapes(
     said = capsys.readouterr().out
     assert said.startswith("CONFIDENTIAL")
     assert "\x1b" not in said
-    assert f'"\\u001b[2J\\n{CANARY}" (1)' in said
+    assert f'"\\u001b[2J\\n{TEXT}" (1)' in said
     assert run([*asked, "--examples", "0"]) == 1
     said = capsys.readouterr().out
     assert "holds a category that is not declared" in said
-    assert CANARY not in said
+    assert TEXT not in said
     assert "999" not in said
     assert run([*asked, "--json"]) == 1
     document = json.loads(capsys.readouterr().out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 from collections import Counter
 from decimal import Decimal as Exact
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from forms import in_form
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -85,29 +87,16 @@ def _plain(code: Any) -> Any:
 @pytest.mark.parametrize("kind", ["polars", "lazy", "pandas", "pandas arrow", "pyarrow", "parquet", "csv"])
 def test_the_same_counts_from_every_kind_of_table(kind: str, tmp_path: Path) -> None:
     frame = mixed(300)
-    path = tmp_path / f"t.{kind}"
-    if kind == "parquet":
-        frame.write_parquet(path)
-    elif kind == "csv":
-        frame.with_columns(pl.col("moment").dt.to_string("iso:strict")).write_csv(path)
-    tables: dict[str, Any] = {
-        "polars": frame,
-        "lazy": frame.lazy(),
-        "pandas": frame.to_pandas(),
-        "pandas arrow": frame.to_pandas(use_pyarrow_extension_array=True),
-        "pyarrow": frame.to_arrow(),
-        "parquet": path,
-        "csv": str(path),
-    }
-    closed = confidential(tables[kind], MIXED)
+    written = frame.with_columns(pl.col("moment").dt.to_string("iso:strict")) if kind == "csv" else frame
+    data = in_form(written, kind, tmp_path)
+    closed = confidential(str(data) if kind == "csv" else data, MIXED)
     counts = reveal(closed)
     assert counted(counts) == expected(frame, MIXED)
     assert counts.n == public_size(closed) == frame.height
     assert [column.dtype.kind for column in counts.records.columns] == list("iiiiiiiiiOf")
-    assert closed.provenance is not None
     assert closed.provenance.columns == MIXED.names
     assert closed.provenance.frame_kind == {"lazy": "polars", "pandas arrow": "pandas"}.get(kind, kind)
-    assert closed.provenance.path == (str(path) if kind in ("parquet", "csv") else None)
+    assert closed.provenance.path == (str(data) if kind in ("parquet", "csv") else None)
 
 
 @pytest.mark.parametrize("batch", [1, 7, 64])
@@ -146,11 +135,6 @@ def test_continuous_values_come_back_as_they_are() -> None:
     assert counts.frequencies.tolist() == [2, 1, 2]
 
 
-def test_one_row() -> None:
-    domain = Domain(columns={"x": Numeric(lower=0, upper=1, cells=2)})
-    assert public_size(confidential(pl.DataFrame({"x": [0.3]}), domain)) == 1
-
-
 def test_a_subset_of_the_columns_in_the_domains_order() -> None:
     frame = pl.DataFrame({"z": ["secret"], "b": [True], "a": [1]})
     domain = Domain(columns={"a": Integer(lower=0, upper=3), "b": Boolean()})
@@ -163,13 +147,7 @@ def test_a_subset_of_the_columns_in_the_domains_order() -> None:
 def test_awkward_column_names(name: str, kind: str, tmp_path: Path) -> None:
     frame = pl.DataFrame({name: [1, 2, 2], "other": [1, 1, 1]})
     domain = Domain(columns={name: Integer(lower=0, upper=3)})
-    path = tmp_path / f"t.{kind}"
-    if kind == "csv":
-        frame.write_csv(path)
-    elif kind == "parquet":
-        frame.write_parquet(path)
-    tables: dict[str, Any] = {"polars": frame, "pandas": frame.to_pandas(), "pyarrow": frame.to_arrow()}
-    counts = reveal(confidential(tables.get(kind, path), domain, accept={"other-columns"}))
+    counts = reveal(confidential(in_form(frame, kind, tmp_path), domain, accept={"other-columns"}))
     assert counts.records.columns[0].tolist() == [1, 2]
     assert counts.frequencies.tolist() == [1, 2]
 
@@ -222,7 +200,6 @@ def test_units_get_their_slots() -> None:
     assert counted(reveal(closed)) == Counter({(1,): 2, (2,): 1, (3,): 2, (10,): 1})
     assert public_size(closed) == 6
     assert closed.relation_group == 2
-    assert closed.provenance is not None
     assert closed.provenance.unit == Unit("p", max_records=2)
 
 
@@ -231,20 +208,9 @@ def test_units_get_their_slots() -> None:
 def test_units_in_every_kind_of_table(kind: str, unit_type: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     frame = pl.DataFrame({"p": pl.Series(rng.integers(0, 40, 300)).cast(unit_type), "v": rng.integers(0, 10, 300)})
-    path = tmp_path / f"t.{kind}"
-    if kind == "csv":
-        frame.write_csv(path)
-    elif kind == "parquet":
-        frame.write_parquet(path)
-    tables: dict[str, Any] = {
-        "polars": frame,
-        "lazy": frame.lazy(),
-        "pandas": frame.to_pandas(),
-        "pyarrow": frame.to_arrow(),
-    }
     units = frame["p"].n_unique()
     for slots in (1, 5, 300):
-        closed = confidential(tables.get(kind, path), VISITS, unit=Unit("p", max_records=slots))
+        closed = confidential(in_form(frame, kind, tmp_path), VISITS, unit=Unit("p", max_records=slots))
         counts = reveal(closed)
         assert public_size(closed) == units * slots
         held = frame.group_by("p").len()["len"].clip(upper_bound=slots).sum()
@@ -266,15 +232,10 @@ def test_no_unit_keeps_more_than_its_slots_and_only_its_own_rows() -> None:
 def test_every_subset_of_rows_is_kept_equally_often() -> None:
     """Rows stay by random numbers: over all 24 orders of four of them, each pair is kept exactly four times."""
 
-    class Orders:
-        def __init__(self, order: tuple[int, ...]) -> None:
-            self.order = order
-
+    class Orders(tuple[int, ...]):  # noqa: SLOT001
         def integers(self, low: int, high: int, *, size: int, dtype: Any) -> np.ndarray[Any, np.dtype[np.uint64]]:
             assert (low, high, size) == (0, 2**64, 4)
-            return np.array(self.order, dtype=dtype)
-
-    import itertools
+            return np.array(self, dtype=dtype)
 
     frame = pl.DataFrame({"p": [1, 1, 1, 1], "v": [0, 1, 2, 3]})
     kept: Counter[tuple[int, ...]] = Counter()
@@ -303,19 +264,8 @@ def test_open_and_continuous_columns_have_null_records_too() -> None:
 
 def test_schema_from_names_and_types_alone(tmp_path: Path) -> None:
     frame = mixed(10)
-    kinds = {
-        "income": "numeric",
-        "age": "integer",
-        "member": "boolean",
-        "born": "date",
-        "seen": "datetime",
-        "moment": "datetime",
-        "price": "decimal",
-        "sex": "string",
-        "code": "integer",
-        "town": "string",
-        "score": "numeric",
-    }
+    text = "numeric integer boolean date datetime datetime decimal string integer string numeric"
+    kinds = dict(zip(MIXED.names, text.split(), strict=True))
     frame.write_parquet(tmp_path / "t.parquet")
     assert table_schema(frame) == table_schema(frame.lazy()) == table_schema(tmp_path / "t.parquet") == kinds
     assert table_schema(frame.to_arrow()) == kinds

@@ -165,15 +165,8 @@ def test_a_name_in_quotes_tells_what_comes_after_it(tmp_path: Path) -> None:
         for names in (['a;"b,c', "d"], ["d"]):
             out = tmp_path / f"{'tab' if separator == chr(9) else ord(separator or ',')}-{len(names)}.csv"
             part = Domain(columns={name: domain.columns[name] for name in names})
-            discreet.release(
-                frame.select(names),
-                part,
-                Budget(epsilon=5.0),
-                size=300,
-                mechanism="perturbed-histogram",
-                seed=1,
-                out=DelimitedFile(str(out), separator),
-                accept={"poor-utility"},
-            )
+            asked = {"size": 300, "mechanism": "perturbed-histogram", "seed": 1, "accept": {"poor-utility"}}
+            where = DelimitedFile(str(out), separator)
+            discreet.release(frame.select(names), part, Budget(epsilon=5.0), out=where, **asked)
             assert discreet.read(out).table().columns == names
             assert all(one.agrees for one in discreet.verify(out.with_suffix(".certificate.json"), data=out))

@@ -67,8 +67,7 @@ def test_no_template_is_written_of_it(headless: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize(
-    "first",
-    ["a,47", "a,-1.5e3", "a,", "a,2024-01-31", "a,true", "a,NaN", "a,31/12/1999", "a,12:30", "a,$5", "a, 7"],
+    "first", ["a,47", "a,-1.5e3", "a,", "a,2024-01-31", "a,true", "a,NaN", "a,31/12/1999", "a,12:30", "a,$5", "a, 7"]
 )
 def test_what_cannot_be_a_name(first: str, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import io
 import json
 import logging
@@ -49,25 +50,18 @@ def test_it_prints_its_type_only() -> None:
 
 
 ATTEMPTS: dict[str, Callable[[Any], Any]] = {
+    **{call.__name__: call for call in (hash, iter, list, next, len, bool, int, float, complex, round, bytes)},
+    **{call.__name__: call for call in (copy.copy, copy.deepcopy, pickle.dumps, np.asarray, pl.Series)},
+    "pandas": pd.Series,
     "==": lambda x: x == x,
     "!=": lambda x: x != 3,
     "<": lambda x: x < x,
     "sorted": lambda x: sorted([x, x]),
     "in": lambda x: 3 in x,
     "in list": lambda x: x in [3, 4],
-    "hash": hash,
     "set": lambda x: {x},
-    "iter": iter,
-    "list": list,
     "unpack": lambda x: [*x],
-    "next": next,
-    "len": len,
-    "bool": bool,
     "not": lambda x: not x,
-    "int": int,
-    "float": float,
-    "complex": complex,
-    "round": round,
     "index": lambda x: x[0],
     "call": lambda x: x(),
     "+": lambda x: x + x,
@@ -77,17 +71,10 @@ ATTEMPTS: dict[str, Callable[[Any], Any]] = {
     "-": lambda x: -x,
     "|": lambda x: x | x,
     "+=": lambda x: x.__iadd__(3),
-    "copy": copy.copy,
-    "deepcopy": copy.deepcopy,
-    "pickle": pickle.dumps,
     "format": lambda x: f"{x:>30}",
-    "bytes": bytes,
-    "numpy": np.asarray,
     "numpy list": lambda x: np.array([x]),
     "ufunc": lambda x: np.add(1, x),
     "numpy *": lambda x: np.ones(3) * x,
-    "polars": pl.Series,
-    "pandas": pd.Series,
 }
 
 
@@ -170,6 +157,7 @@ FUNCTIONS = {
 """Which functions open, in the modules that give what they opened to somebody."""
 
 
+@functools.cache
 def modules() -> dict[str, ast.Module]:
     return {
         ".".join(["discreet", *path.relative_to(SOURCE).with_suffix("").parts]).removesuffix(".__init__"): ast.parse(

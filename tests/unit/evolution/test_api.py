@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from discreet._core.random import seeded
-from discreet.domain import Boolean, Domain, Integer, Numeric, Records
+from discreet.domain import Domain, Numeric, Records
 from discreet.errors import ParameterError
-from discreet.evolution import API, Ball, Box, Table
+from discreet.evolution import API, Ball, Box, Callables, Table
 from discreet.evolution.api import NamedAPI, in_blocks, plain_norm, settled_norm
 from discreet.evolution.table import api_from
 
@@ -40,6 +42,7 @@ def test_a_certificate_rebuilds_an_api_that_its_parameters_describe(api: API) ->
 def test_an_api_of_functions_comes_back_as_a_name_that_refuses_to_run() -> None:
     named = api_from("callables", {"label": "fonts", "norm": "inf"}, SQUARE)
     assert isinstance(named, NamedAPI)
+    assert named.domain is SQUARE
     assert (named.name, named.parameters()) == ("callables", {"label": "fonts", "norm": "inf"})
     assert named == api_from("callables", {"norm": "inf", "label": "fonts"}, SQUARE)
     assert hash(named) == hash(api_from("callables", {"norm": "inf", "label": "fonts"}, SQUARE))
@@ -57,16 +60,9 @@ def test_an_api_of_functions_comes_back_as_a_name_that_refuses_to_run() -> None:
 
 
 def test_parameters_that_are_unknown_or_missing_are_refused() -> None:
-    with pytest.raises(
-        ParameterError, match="unknown parameter 'colour'. Parameters of the API box: norm, alpha, scaled"
-    ):
+    with pytest.raises(ParameterError, match="unknown parameter 'colour'. Parameters of the API box: norm, alpha, sc"):
         api_from("box", {"colour": 1}, SQUARE)
-    from discreet.evolution import Callables
-
-    with pytest.raises(
-        ParameterError,
-        match="cannot be rebuilt from these parameters alone. Build it with what it was made of",
-    ):
+    with pytest.raises(ParameterError, match="cannot be rebuilt from these parameters alone"):
         Callables.of({"label": "fonts"}, SQUARE)
 
 
@@ -88,19 +84,6 @@ def test_blocks_hold_the_record_first_in_every_kind_of_column() -> None:
     assert in_blocks(records, varied).columns[0].dtype == np.int64
 
 
-def test_a_named_api_has_the_domain_it_was_given() -> None:
-    domain = Domain(columns={"a": Boolean(), "b": Integer(lower=0, upper=3)})
-    assert api_from("masked-texts", {}, domain).domain is domain
-
-
-def test_every_public_name_exists_and_the_import_is_light() -> None:
-    import subprocess
-    import sys
-
-    import discreet.evolution as package
-
-    assert all(getattr(package, name) is not None for name in package.__all__)
-    with pytest.raises(AttributeError):
-        _ = package.no_such_name  # type: ignore[attr-defined]
+def test_the_import_is_light() -> None:
     program = "import sys, discreet.evolution; print(*{'scipy', 'polars', 'torch', 'sklearn'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "\n"

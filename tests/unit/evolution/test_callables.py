@@ -147,12 +147,6 @@ def test_wrong_parameters_are_refused() -> None:
         Callables(domain=wide, label="a", generate=generate, vary=vary, embedding=embedding, diameter=1.0)
     middle = Domain(columns={"x": Numeric(lower=0, upper=1, cells=10, within="midpoint")})
     Callables(domain=middle, label="a", generate=generate, vary=vary, embedding=embedding, diameter=1.0)
-    for name, value in {
-        "label": "",
-        "vary": None,
-        "diameter": 0.0,
-        "variations": 0,
-        "norm": 3,
-    }.items():
+    for name, value in {"label": "", "vary": None, "diameter": 0.0, "variations": 0, "norm": 3}.items():
         with pytest.raises(ParameterError, match=name):
             api(**{name: value})

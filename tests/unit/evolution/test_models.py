@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 from discreet._core.random import seeded
 from discreet.domain import Boolean, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import ParameterError
+from discreet.evolution import ContinuedTexts, DiffusionImages, MaskedTexts
 from discreet.evolution.api import NamedAPI
 from discreet.evolution.callables import degrees_at, settled_degrees
 from discreet.evolution.table import api_from
@@ -33,10 +36,6 @@ def test_degrees_shrink_geometrically() -> None:
 
 
 def test_without_torch_the_extra_is_named() -> None:
-    from importlib.util import find_spec
-
-    from discreet.evolution import DiffusionImages
-
     if find_spec("torch") is not None:
         pytest.skip("torch is installed")
     with pytest.raises(ParameterError, match=r"pip install 'discreet\[evolution\]'"):
@@ -47,8 +46,6 @@ def diffusion(**changed: Any) -> Any:
     pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
     diffusers = pytest.importorskip("diffusers", reason="diffusers is not installed", exc_type=ImportError)
     import torch
-
-    from discreet.evolution import DiffusionImages
 
     torch.manual_seed(0)
     model = diffusers.UNet2DModel(
@@ -104,8 +101,6 @@ def test_a_schedule_started_from_the_middle_adds_its_noise_and_no_other() -> Non
             self.weight = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
 
         def forward(self, images: Any, timestep: Any) -> Any:
-            from types import SimpleNamespace
-
             return SimpleNamespace(sample=noises[-1])
 
     api.scheduler.add_noise = lambda clean, noise, times: noises.append(noise) or add(clean, noise, times)
@@ -163,8 +158,6 @@ def masked(folder: Path, **changed: Any) -> Any:
     import torch
     import transformers
 
-    from discreet.evolution import MaskedTexts
-
     torch.manual_seed(0)
     size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
     config = transformers.BertConfig(vocab_size=len(words), max_position_embeddings=32, **size)
@@ -176,8 +169,6 @@ def continued(folder: Path, **changed: Any) -> Any:
     words = tokenizer(folder)
     import torch
     import transformers
-
-    from discreet.evolution import ContinuedTexts
 
     torch.manual_seed(0)
     config = transformers.GPT2Config(vocab_size=len(words), n_positions=32, n_embd=16, n_layer=1, n_head=2)
@@ -258,8 +249,6 @@ def test_domains_and_tokenizers_that_do_not_fit_are_refused(tmp_path: Path) -> N
         Domain(columns={"text": OpenLabels(), "x": Numeric(lower=0, upper=1)}),
         Domain(columns={"text": OpenLabels(nulls="category")}),
     ):
-        from discreet.evolution import MaskedTexts
-
         with pytest.raises(ParameterError, match="texts must be the only column"):
             MaskedTexts(domain=domain, label="tiny", model=None, tokenizer=words)
     with pytest.raises(ParameterError, match="temperature"):

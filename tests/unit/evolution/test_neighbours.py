@@ -250,20 +250,12 @@ def test_auto_follows_the_measurements() -> None:
     assert [method(d, 1_000, 1.0) for d in (4, 5)] == ["tree", "blocks"]
 
 
+WRONG = [np.zeros((0, 2)), np.zeros((2, 0)), np.zeros(3), *(np.array([[x]]) for x in (np.nan, np.inf, 2e150, "a"))]
+OPTIONS: list[dict[str, Any]] = [{"norm": 3.0}, {"norm": np.nan}, {"method": "ball"}]
+
+
 @pytest.mark.parametrize(
-    ("candidates", "options"),
-    [
-        (np.zeros((0, 2)), {}),
-        (np.zeros((2, 0)), {}),
-        (np.zeros(3), {}),
-        (np.array([[np.nan]]), {}),
-        (np.array([[np.inf]]), {}),
-        (np.array([[2e150]]), {}),
-        (np.array([["a"]]), {}),
-        (np.zeros((2, 2)), {"norm": 3.0}),
-        (np.zeros((2, 2)), {"norm": np.nan}),
-        (np.zeros((2, 2)), {"method": "ball"}),
-    ],
+    ("candidates", "options"), [*((one, {}) for one in WRONG), *((np.zeros((2, 2)), one) for one in OPTIONS)]
 )
 def test_what_cannot_be_searched_is_refused(candidates: Any, options: Any) -> None:
     with pytest.raises(ParameterError):

@@ -69,18 +69,9 @@ def test_an_evolution_with_it(folder: str) -> None:
     """Nearly all messages are about light: so are the released ones."""
     rng = seeded(3)
     held = pl.DataFrame({"text": [" ".join(rng.choice(WORDS[:3], 2)) for _ in range(2000)]})
-    facts: dict[str, Any] = {"mechanism": "private-evolution", "steps": 2, "population": 20, "variant": "practical"}
-    made = discreet.release(
-        held,
-        TEXTS,
-        Budget(epsilon=2.0, delta=1e-6),
-        size=200,
-        api=texts(folder),
-        threshold=30,
-        seed=4,
-        accept={"poor-utility"},
-        **facts,
-    )
+    loop: dict[str, Any] = {"api": texts(folder), "steps": 2, "population": 20, "variant": "practical", "threshold": 30}
+    asked = {"mechanism": "private-evolution", "size": 200, "seed": 4, "accept": {"poor-utility"}}
+    made = discreet.release(held, TEXTS, Budget(epsilon=2.0, delta=1e-6), **asked, **loop)
     words = made.records["text"].str.split(" ").explode()
     assert words.is_in(WORDS[:3]).mean() > 0.8  # of random texts a third
 

@@ -28,6 +28,9 @@ def test_fully_synthetic_where_the_variance_would_be_negative() -> None:
     assert made.adjusted
     assert made.variance == pytest.approx(1.0)
     assert made.upper - made.estimate == pytest.approx(stats.norm.ppf(0.975))
+    less = combine([1.0, 1.1, 1.2], [0.0099] * 3, kind="fully", size=100, n=100)  # T = 0.0133 - 0.0099
+    assert less.adjusted
+    assert (less.variance, less.degrees) == (pytest.approx(0.0099), math.inf)
 
 
 def test_partially_synthetic_by_hand() -> None:

@@ -415,14 +415,7 @@ def test_shapes_within_cells_are_draws_of_the_prior():
     """The mean of a Dirichlet process of mass a on a cell of length h has variance h^2 / (12 (a + 1))."""
     cells = Domain(columns={"x": Numeric(lower=0, upper=1, cells=2)})
     posterior = noisy_counts_posterior(
-        [1000.0, 0.0],
-        domain=cells,
-        n=1000,
-        noise="laplace",
-        scale=0.05,
-        strength=1.0,
-        draws=2000,
-        within="process",
+        [1000.0, 0.0], domain=cells, n=1000, noise="laplace", scale=0.05, strength=1.0, draws=2000, within="process"
     )
     means = posterior.evaluate(lambda v, w: (v * w * (v < 0.5)).sum(axis=1) / (w * (v < 0.5)).sum(axis=1))
     assert abs(means.mean() - 0.25) < 5.5 * means.std() / math.sqrt(2000)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -181,10 +180,3 @@ def test_one_table_has_no_intervals(data: pl.DataFrame, released: Release) -> No
         estimate_tables(released.records[:2], ["mean"], column="x", certificate=released.certificate)
     with pytest.raises(ParameterError, match="no column"):
         estimate_tables(released, ["mean"], column="w")
-
-
-def test_the_variance_of_the_rule_is_at_least_a_samples() -> None:
-    made = combine([1.0, 1.1, 1.2], [0.0099, 0.0099, 0.0099], kind="fully", size=100, n=100)  # T = .01333 - .0099
-    assert made.adjusted
-    assert made.variance == pytest.approx(0.0099)
-    assert math.isinf(made.degrees)

@@ -138,16 +138,10 @@ def test_errors_of_splits_are_those_of_the_mechanism():
 def test_a_release_of_many_leaves_is_estimated(sampling, tmp_path):
     domain = Domain(columns={"x": Integer(lower=0, upper=99)})
     values = np.minimum(seeded(4).geometric(0.1, size=3000), 99)
-    mechanism = HierarchicalHistogram(
-        domain=domain, records=3000, scale=4.0, noise="laplace", levels=5, sampling=sampling
-    )
-    release(
-        confidential(pl.DataFrame({"x": values}), domain),
-        mechanism=mechanism,
-        size=3000,
-        out=tmp_path / "r.csv",
-        seed=2,
-    )
+    facts = {"noise": "laplace", "levels": 5, "sampling": sampling}
+    mechanism = HierarchicalHistogram(domain=domain, records=3000, scale=4.0, **facts)
+    held = confidential(pl.DataFrame({"x": values}), domain)
+    release(held, mechanism=mechanism, size=3000, out=tmp_path / "r.csv", seed=2)
     found = CliRunner().invoke(estimate, [str(tmp_path / "r.csv"), "--functional", "mean", "--draws", "800", "--json"])
     assert found.exit_code == 0
     shown = json.loads(found.stdout)

@@ -15,14 +15,7 @@ from discreet._core.random import seeded
 from discreet.domain import Domain, Integer, Numeric
 from discreet.errors import ParameterError
 from discreet.inference import unseen
-from discreet.inference.missing_mass import (
-    _held_few,
-    _held_many,
-    _of_an_urn,
-    _Urn,
-    given_fresh_values,
-    new_values_law,
-)
+from discreet.inference.missing_mass import _held_few, _held_many, _of_an_urn, _Urn, given_fresh_values, new_values_law
 
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
 PARAMETERS = [(Fraction(1), Fraction(1, 2)), (Fraction(3), Fraction(0)), (Fraction(-1, 4), Fraction(4, 5))]
@@ -96,19 +89,25 @@ def test_the_population_estimate_by_enumeration(theta, sigma) -> None:
     assert found.conservative
 
 
+def _seated(draws: int, theta: float, sigma: float, rng: np.random.Generator) -> tuple[list[int], list[int]]:
+    """Return which value each draw of an urn has, and how often each value occurs."""
+    seats: list[int] = []
+    sizes: list[int] = []
+    for _ in range(draws):
+        masses = np.array([*(s - sigma for s in sizes), theta + sigma * len(sizes)])
+        at = int(np.searchsorted(np.cumsum(masses)[:-1], rng.random() * masses.sum(), side="right"))
+        sizes = [*sizes, 0] if at == len(sizes) else sizes
+        sizes[at] += 1
+        seats.append(at)
+    return seats, sizes
+
+
 def test_intervals_hold_the_truth() -> None:
     # 120 worlds; a 90 % interval misses more than 34 of them with probability below 1e-7 if it is right.
     theta, sigma, n, m, missed = 2.0, 0.6, 100, 40, {"unseen": 0, "urn": 0, "population": 0}
     rng = seeded(3)
     for _ in range(120):
-        seats: list[int] = []
-        sizes: list[float] = []
-        for _ in range(n + m):
-            masses = np.array([*(s - sigma for s in sizes), theta + sigma * len(sizes)])
-            at = int(np.searchsorted(np.cumsum(masses)[:-1], rng.random() * masses.sum(), side="right"))
-            sizes = [*sizes, 0.0] if at == len(sizes) else sizes
-            sizes[at] += 1.0
-            seats.append(at)
+        seats, sizes = _seated(n + m, theta, sigma, rng)
         x, z = set(seats[:n]), seats[n:]
         table = pl.DataFrame({"x": np.array(z) / (n + m)})
         facts = {"strength": theta, "discount": sigma, "n": n, "level": 0.9}
@@ -168,13 +167,8 @@ def test_intervals_of_learned_parameters_hold_them(theta, sigma) -> None:
     """60 urns: a 90 % interval of the strength, given the discount, misses more than 20 with probability below 1e-6."""
     rng, missed = seeded(4), 0
     for _ in range(60):
-        sizes: list[float] = []
-        for _ in range(300):
-            masses = np.array([*(s - sigma for s in sizes), theta + sigma * len(sizes)])
-            at = int(np.searchsorted(np.cumsum(masses)[:-1], rng.random() * masses.sum(), side="right"))
-            sizes = [*sizes, 0.0] if at == len(sizes) else sizes
-            sizes[at] += 1.0
-        table = pl.DataFrame({"x": np.repeat(np.arange(len(sizes)) / 1000, np.array(sizes, dtype=int))})
+        _, sizes = _seated(300, theta, sigma, rng)
+        table = pl.DataFrame({"x": np.repeat(np.arange(len(sizes)) / 1000, sizes)})
         found = unseen(table, UNIT, of="strength", discount=sigma, level=0.9)
         assert found.lower < found.estimate < found.upper
         missed += not found.lower <= theta <= found.upper

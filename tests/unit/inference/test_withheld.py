@@ -106,7 +106,6 @@ def test_no_cell_holds_more_than_is_taken_for_possible() -> None:
     seen = np.full(50, np.nan)
     seen[:10] = 100.0
     of_table = UnseenCells.withheld(likelihood, ReleasedCounts(1000, seen))
-    assert of_table.most is not None
     assert of_table.cells.sum() == 40
     noise = Noise.of(likelihood.law, likelihood.scale)
     count = round(of_table.most * 1000)

@@ -1,9 +1,10 @@
-"""Directed rounding, searches that err on one side, and log-probabilities against mpmath."""
+"""Directed rounding, searches that err on one side, log-probabilities and factorial coefficients, by many digits."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 
 import mpmath as mp
 import numpy as np
@@ -17,6 +18,7 @@ from discreet._core.numeric import (
     log_beta_binomial,
     log_binomial,
     log_error,
+    log_factorial_coefficient,
     log_ratio,
     log_rising,
     up,
@@ -69,7 +71,6 @@ def test_the_least_real_errs_upwards(excess: Callable[[float], float], answer: f
     elif answer > high:
         assert found is None
     else:
-        assert found is not None
         assert answer <= found <= answer * (1 + 3e-9) + 1e-300
 
 
@@ -120,3 +121,64 @@ def test_beta_binomial_laws_sum_to_one(u: int, a: float, b: float) -> None:
     s = np.arange(u + 1.0)
     total = math.fsum(np.exp(log_beta_binomial(s, float(u), a, b)))
     assert total == pytest.approx(1.0, abs=math.expm1(log_error(u, a + b)) + 1e-14)
+
+
+def _by_definition(n: int, j: int, sigma: Fraction, gamma: Fraction) -> Fraction:
+    def rising(a: Fraction) -> Fraction:
+        return math.prod((a + i for i in range(n)), start=Fraction(1))
+
+    signed = ((-1) ** i * math.comb(j, i) * rising(-i * sigma - gamma) for i in range(j + 1))
+    return sum(signed, start=Fraction(0)) / math.factorial(j) / sigma**j
+
+
+@pytest.mark.parametrize("n", [1, 5, 40, 150])
+@pytest.mark.parametrize("sigma", [Fraction(1, 10), Fraction(1, 2), Fraction(9, 10)])
+@pytest.mark.parametrize("gamma", [Fraction(0), Fraction(-7, 3), Fraction(-2000)])
+def test_the_definition_in_fractions(n, sigma, gamma) -> None:
+    at = np.unique([0, 1, 2, n // 3, n // 2, n - 1, n])
+    found = log_factorial_coefficient(n, at, float(sigma), float(gamma))
+    for j, value in zip(at.tolist(), found.tolist(), strict=True):
+        exact = _by_definition(n, j, sigma, gamma)
+        if exact == 0:
+            assert value == -math.inf
+        else:
+            log = float(mp.log(mp.mpf(exact.numerator)) - mp.log(mp.mpf(exact.denominator)))
+            assert value == pytest.approx(log, rel=1e-13, abs=1e-7)
+
+
+def _by_recursion(n: int, sigma: float, gamma: float) -> np.ndarray:
+    """Return all c(n, .) from c(i+1, j) = (i - sigma j - gamma) c(i, j) + c(i, j-1): no cancellation."""
+    j, log = np.arange(n + 1), np.full(n + 1, -np.inf)
+    log[0] = 0.0
+    for i in range(n):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            stay = np.log(np.maximum(i - sigma * j - gamma, 0.0)) + log
+        log = np.logaddexp(stay, np.concatenate(([-np.inf], log[:-1])))
+    return log
+
+
+@pytest.mark.parametrize("sigma", [0.0, 0.05, 0.5, 0.8, 0.95, 0.99])
+@pytest.mark.parametrize("gamma", [0.0, -0.7, -50.0, -1e6])
+def test_the_recursion(sigma, gamma) -> None:
+    n = 1000
+    exact, j = _by_recursion(n, sigma, gamma), np.arange(1, n + 1)
+    error = np.abs(log_factorial_coefficient(n, j, sigma, gamma) - exact[1:])
+    assert error.max() < (1e-9 if sigma <= 0.5 else 1e-7 if sigma <= 0.95 else 1e-5)
+
+
+@pytest.mark.parametrize(("theta", "sigma"), [(1.0, 0.5), (10.0, 0.0), (1.0, 0.2)])
+def test_the_law_of_a_million_draws_sums_to_one(theta, sigma) -> None:
+    n = 10**6
+    j = np.arange(1, 12_000 if sigma == 0.5 else 1200)
+    opened = (j - 1) * math.log(sigma) + log_rising(theta / sigma + 1, j - 1.0) if sigma else (j - 1) * math.log(theta)
+    law = np.exp(log_factorial_coefficient(n, j, sigma) + opened - log_rising(theta + 1.0, n - 1.0))
+    assert law.sum() == pytest.approx(1.0, abs=1e-6)
+    mean = theta / sigma * math.expm1(log_rising(theta + sigma, n) - log_rising(theta, n)) if sigma else (
+        theta * float(mp.digamma(theta + n) - mp.digamma(theta))
+    )  # fmt: skip
+    assert law @ j == pytest.approx(mean, rel=1e-6)
+
+
+def test_outside_the_range_there_is_nothing() -> None:
+    assert log_factorial_coefficient(3, [0, 4], 0.5).tolist() == [-math.inf, -math.inf]
+    assert log_factorial_coefficient(0, [0], 0.5, -2.0).tolist() == [0.0]

@@ -1,8 +1,10 @@
-"""Theoretical rates: against numbers worked out by hand, and against measured distances."""
+"""Theoretical rates: against numbers worked out by hand, measured distances, and the study that is kept."""
 
 from __future__ import annotations
 
+import csv
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -96,3 +98,17 @@ def test_refuses_what_the_theorems_leave_out() -> None:
         private_evolution_rate(1e6, 2, epsilon=1.5, delta=1e-4)
     with pytest.raises(ParameterError, match="too small"):
         private_evolution_rate(3, 2, epsilon=0.5, delta=1e-4)
+
+
+ROOT = Path(__file__).resolve().parents[3]
+KEPT = ROOT / "experiments" / "results" / "convergence"
+
+
+def test_distances_fall_at_least_as_fast_as_the_theorems_say() -> None:
+    with (KEPT / "slopes.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["theorem"] for row in rows} == {"PY26 Theorem 3", "PY26 Theorem 4", "BNP24 Proposition 5.3"}
+    for row in rows:
+        assert float(row["measured"]) <= float(row["of the rate"]) + 0.01, row
+        assert -0.52 <= float(row["measured"]) <= -0.45, row
+        assert float(row["largest mean/rate"]) < 0.5, row

@@ -9,6 +9,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from discreet._core.random import seeded
+from discreet.domain import Domain, Numeric
 from discreet.errors import ParameterError
 from discreet.evolution import Box
 from discreet.papers.pe25 import (
@@ -42,8 +43,6 @@ def test_parameters_by_hand() -> None:
 
 
 def test_the_variations_of_a_box_are_those_of_the_theorem() -> None:
-    from discreet.domain import Domain, Numeric
-
     for d, sigma in ((1, 0.03), (2, 0.01), (3, 0.2)):
         domain = Domain(columns={f"x{place}": Numeric(lower=0, upper=7) for place in range(d)})
         diameter = Box(domain=domain).diameter

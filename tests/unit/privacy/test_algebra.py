@@ -1,15 +1,19 @@
-"""Composition against oracles that do not use its package: closed forms and product enumeration."""
+"""Composition against oracles that do not use its package: closed forms, enumeration and linear programmes."""
 
 from __future__ import annotations
 
 import math
+import re
 from itertools import pairwise
+from pathlib import Path
 
+import mpmath
 import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 from scipy.special import gammaln
 
 from discreet.errors import ParameterError
@@ -22,9 +26,10 @@ from discreet.privacy import (
     UrnPair,
     compose,
 )
-from discreet.privacy.profile import ChainProfile, LargestProfile, power
+from discreet.privacy.profile import BoundedRangeProfile, ChainProfile, LargestProfile, power
 from discreet.testing import hockey_stick
 from discreet.testing.enumeration import count_vectors
+from discreet.wording import SHOWS
 
 Floats = npt.NDArray[np.float64]
 EPSILONS = (0.0, 1e-3, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -69,16 +74,8 @@ def urn_law(size: int, a: float, b: float, rest: float) -> tuple[Floats, Floats]
 
     def law(x: float, y: float) -> Floats:
         rising = sum(gammaln(w + k) - gammaln(w) for w, k in ((x, s), (y, t), (rest, left)))
-        total = x + y + rest
-        return np.asarray(
-            rising
-            + gammaln(size + 1.0)
-            - gammaln(s + 1)
-            - gammaln(t + 1)
-            - gammaln(left + 1)
-            - gammaln(total + size)
-            + gammaln(total)
-        )
+        ways = gammaln(size + 1.0) - gammaln(s + 1) - gammaln(t + 1) - gammaln(left + 1)
+        return np.asarray(rising + ways - gammaln(x + y + rest + size) + gammaln(x + y + rest))
 
     return law(a + 1, b), law(a, b + 1)
 
@@ -164,6 +161,12 @@ def test_composition_ignores_order_and_grows(parts: list[Profile], data: st.Data
     assert composed.delta(composed.epsilon(1e-3)) <= 1e-3 or math.isinf(composed.epsilon(1e-3))
 
 
+def test_composition_with_something_that_reveals_everything_reveals_everything() -> None:
+    nothing_left = ConstantProfile(value=1.0)
+    for parts in ([nothing_left, DiscreteLaplacePair(scale=10.0)], [DiscreteLaplacePair(scale=0.002)] * 2):
+        assert compose(parts).delta(1.0) == 1.0
+
+
 def test_nothing_to_compose_is_refused() -> None:
     with pytest.raises(ParameterError, match="at least one"):
         compose([])
@@ -190,3 +193,68 @@ def test_the_chain_of_a_pure_mechanism_is_the_composition_of_randomised_response
         chain = ChainProfile(single=DiscreteLaplacePair(scale=3.0), group=group)
         for e in EPSILONS:
             assert chain.delta(e) >= DiscreteLaplacePair(scale=3.0, group=group).delta(e) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("spread", [0.05, 0.7, 2.0, 6.0])
+@pytest.mark.parametrize("part", [0.0, 0.2, 0.5, 0.9])
+def test_no_losses_in_an_interval_have_more(spread: float, part: float) -> None:
+    epsilon = part * spread
+    claimed = BoundedRangeProfile(spread=spread).delta(epsilon)
+    best = 0.0
+    for top in np.linspace(epsilon, spread, 41):
+        inverse = np.exp(np.linspace(-top, spread - top, 81))  # dQ/dP: positive, of mean one
+        solved = linprog(
+            -np.maximum(0.0, 1.0 - math.exp(epsilon) * inverse),
+            A_eq=np.vstack((np.ones(81), inverse)),
+            b_eq=[1.0, 1.0],
+            bounds=[(0, 1)] * 81,
+        )
+        if solved.status == 0:
+            best = max(best, -solved.fun)
+    assert best <= claimed * (1 + 1e-9)
+    assert best == pytest.approx(claimed, rel=1e-6)  # the middle of the interval is on the grid
+
+
+@pytest.mark.parametrize("spread", [1e-6, 0.3, 1.0, 30.0, 900.0])
+@mpmath.workdps(50)
+def test_the_formula_in_many_digits(spread: float) -> None:
+    profile = BoundedRangeProfile(spread=spread)
+    for epsilon in (0.0, 0.1 * spread, 0.5 * spread, 0.999 * min(spread, 700.0)):
+        true = (1 - mpmath.exp((mpmath.mpf(repr(epsilon)) - spread) / 2)) ** 2 / (1 - mpmath.exp(-mpmath.mpf(spread)))
+        assert true <= profile.delta(epsilon) <= true * (1 + 1e-13) + 1e-300
+    assert profile.pure == profile.epsilon(0.0) == spread
+    assert profile.delta(spread) == 0.0
+    assert profile.delta(0.0) == pytest.approx(math.tanh(spread / 4))
+    assert not profile.exact
+
+
+@pytest.mark.parametrize("top", [0.3, 0.5, 0.75, 1.0])
+def test_two_releases_compose(top: float) -> None:
+    """Two losses of ``top`` or ``top - 1`` stay within the composed profile."""
+    share = (1 - math.exp(top - 1)) / (1 - math.exp(-1))
+    p = np.array([share, 1 - share])
+    q = p * np.exp([-top, 1 - top])
+    log_p, log_q = (np.log(np.maximum(np.outer(v, v).ravel(), 1e-300)) for v in (p, q))
+    epsilons = [0.0, 0.3, 1.0, 1.7]
+    both = power(BoundedRangeProfile(spread=1.0), 2)
+    assert np.all(hockey_stick(log_p, log_q, epsilons) <= [both.delta(e) + 1e-12 for e in epsilons])
+    assert both.pure == pytest.approx(2.0)
+
+
+ROOT = Path(__file__).parents[3]
+
+
+# Composition is no rule for when to stop: the counterexample is in tests/law/test_filters.py.
+def test_no_sentence_says_that_composition_may_be_used_to_stop() -> None:
+    condition = re.compile(r"fixed\s+before")
+    assert condition.search(compose.__doc__ or "")
+    for name in (
+        "docs/guarantee.md",
+        "docs/theory/sampling-is-noise.md",
+        "docs/known-limits.md",
+        "src/discreet/report/page/report.html",
+    ):
+        assert condition.search((ROOT / name).read_text(encoding="utf-8")), name
+    assert condition.search(SHOWS)
+    for path in [*(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py"), ROOT / "README.md"]:
+        assert "any adaptive order" not in path.read_text(encoding="utf-8"), path

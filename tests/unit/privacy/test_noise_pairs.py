@@ -8,20 +8,11 @@ import time
 import mpmath as mp
 import numpy as np
 import pytest
+from test_exact_contract import DIGITS, moved_counts, noise
 
 from discreet.privacy import DiscreteGaussianPair, DiscreteLaplacePair
 from discreet.privacy.noise import _residues
 from discreet.privacy.profile import power
-
-DIGITS = 60
-
-
-def weights(kind: str, scale: float, reach: int) -> list[mp.mpf]:
-    s = mp.mpf(scale)
-    z = range(-reach, reach + 1)
-    raw = [mp.exp(-abs(i) / s) if kind == "laplace" else mp.exp(-mp.mpf(i * i) / (2 * s * s)) for i in z]
-    total = mp.fsum(raw)
-    return [w / total for w in raw]
 
 
 def convolved(one: list[mp.mpf], times: int) -> list[mp.mpf]:
@@ -39,44 +30,23 @@ def convolved(one: list[mp.mpf], times: int) -> list[mp.mpf]:
 def gaussian(scale: float, group: int, counts: int, epsilons: list[float]) -> list[mp.mpf]:
     """Sum over the law of the sum of all noises, no formula for it being used."""
     cells, reach = counts, math.ceil(14 * scale) + 2
-    law = convolved(weights("gaussian", scale, reach), cells)
+    law = convolved(list(noise("gaussian", scale, reach).values()), cells)
     s2 = mp.mpf(scale) ** 2
     found = []
     for epsilon in epsilons:
-        terms = (
-            p
-            * max(
-                mp.mpf(0),
-                1
-                - mp.exp(
-                    mp.mpf(repr(float(epsilon))) - (mp.mpf(counts * group**2) / 2 - group * (i - cells * reach)) / s2
-                ),
-            )
-            for i, p in enumerate(law)
-        )
-        found.append(mp.fsum(terms))
+        losses = (mp.mpf(counts * group**2) / 2 - group * (i - cells * reach) for i in range(len(law)))
+        terms = (p * -mp.expm1(mp.mpf(repr(float(epsilon))) - loss / s2) for p, loss in zip(law, losses, strict=True))
+        found.append(mp.fsum(max(mp.mpf(0), term) for term in terms))
     return found
 
 
 def laplace(scale: float, group: int, counts: int, epsilons: list[float]) -> list[mp.mpf]:
-    """Convolve the losses of single cells, found from the noise's law by listing."""
-    reach = math.ceil(150 * scale) + 2 * group
-    one = [mp.mpf(0)] * (group + 1)
-    for z, p in zip(range(-reach, reach + 1), weights("laplace", scale, reach), strict=True):
-        one[(group - (abs(z - group) - abs(z))) // 2] += p
-    law = convolved(one, counts)
-    s = mp.mpf(scale)
-    return [
-        mp.fsum(
-            p * max(mp.mpf(0), 1 - mp.exp(mp.mpf(repr(float(epsilon))) - (counts * group - 2 * i) / s))
-            for i, p in enumerate(law)
-        )
-        for epsilon in epsilons
-    ]
+    delta = moved_counts("laplace", scale, group, counts, group + 1)
+    return [delta(mp.mpf(repr(float(epsilon)))) for epsilon in epsilons]
 
 
-@pytest.mark.parametrize(("group", "counts"), [(1, 1), (1, 4), (1, 10), (2, 5), (2, 6)])
-@pytest.mark.parametrize("scale", [0.3, 0.75, 1.6, 1.9999, 2.0, 3.1])
+@pytest.mark.parametrize(("group", "counts"), [(1, 1), (1, 2), (1, 4), (1, 10), (2, 5), (2, 6), (3, 2)])
+@pytest.mark.parametrize("scale", [0.25, 0.6, 0.75, 1.6, 1.9999, 2.0, 3.1])
 def test_gaussian_against_large_integers(scale: float, group: int, counts: int) -> None:
     epsilons = [0.0, 1e-3, 0.3, 1.0, 3.0, 0.5 * counts * group**2 / scale**2]
     pair = DiscreteGaussianPair(scale=scale, group=group, counts=counts)
@@ -87,9 +57,9 @@ def test_gaussian_against_large_integers(scale: float, group: int, counts: int) 
                 assert -1e-13 <= float(pair.delta(epsilon) / truth - 1) < 1e-9, epsilon
 
 
-@pytest.mark.parametrize(("group", "counts"), [(1, 1), (1, 4), (1, 7), (1, 12), (3, 6)])
-@pytest.mark.parametrize("scale", [0.25, 0.8, 2.5, 12.0])
-def test_laplace_against_large_integers(scale: float, group: int, counts: int) -> None:
+@pytest.mark.parametrize(("group", "counts"), [(1, 1), (1, 2), (1, 4), (1, 7), (1, 12), (3, 2), (3, 6)])
+@pytest.mark.parametrize("scale", [0.25, 0.6, 2.5, 12.0])
+def test_laplace_against_the_sum_of_its_losses(scale: float, group: int, counts: int) -> None:
     epsilons = [0.0, 1e-3, 0.3, 1.0, 3.0, 0.999 * group * counts / scale]
     pair = DiscreteLaplacePair(scale=scale, group=group, counts=counts)
     assert pair.exact
@@ -99,6 +69,27 @@ def test_laplace_against_large_integers(scale: float, group: int, counts: int) -
         for epsilon, truth in zip(epsilons, laplace(scale, group, counts, epsilons), strict=True):
             if truth > mp.mpf("1e-25"):
                 assert -1e-13 <= float(pair.delta(epsilon) / truth - 1) < 1e-9, epsilon
+
+
+@pytest.mark.parametrize(
+    ("scale", "group"), [(0.1, 1), (0.2, 1), (0.1414213562373095, 1), (0.15, 1), (0.7, 2), (3.0, 1)]
+)
+def test_gaussian_next_to_its_losses_is_never_below_the_truth(scale: float, group: int) -> None:
+    """Where a rounded loss could understate delta."""
+    losses = [group * (group + step) / scale**2 for step in (-1, 0, 1)]
+    epsilons = [max(0.0, loss * (1 + nudge)) for loss in losses for nudge in (-1e-12, -1e-14, 0.0, 1e-14)]
+    pair = DiscreteGaussianPair(scale=scale, group=group)
+    with mp.workdps(DIGITS):
+        for epsilon, truth in zip(epsilons, gaussian(scale, group, 2, epsilons), strict=True):
+            assert truth <= pair.delta(epsilon) <= truth * mp.mpf("1.01"), epsilon
+
+
+@pytest.mark.parametrize("scale", [0.5, 2.0, 7.3])
+def test_laplace_next_to_its_pure_epsilon_is_never_below_the_truth(scale: float) -> None:
+    epsilons = [2 / scale * (1 - nudge) for nudge in (1e-9, 1e-13, 3e-16)]
+    with mp.workdps(DIGITS):
+        for epsilon, truth in zip(epsilons, laplace(scale, 1, 2, epsilons), strict=True):
+            assert DiscreteLaplacePair(scale=scale).delta(epsilon) >= truth
 
 
 @pytest.mark.parametrize("cells", [2, 6, 20, 44])

@@ -110,23 +110,16 @@ def test_what_cannot_be_compared_is_refused() -> None:
 
 def test_a_callback_shows_the_custodian_that_steps_come_nearer() -> None:
     held, control, kept = table(4000, 1), table(500, 9), []
-    facts: dict[str, Any] = {"mechanism": "private-evolution", "api": "box", "steps": 3, "population": 60, "seed": 2}
+    loop: dict[str, Any] = {"mechanism": "private-evolution", "api": "box", "steps": 3, "population": 60}
+    asked = {"size": 100, "seed": 2, "accept": {"poor-utility"}}
 
     def beside(step: Any) -> None:
         kept.append(compare(held, step.records(500), SQUARE, api="box", holdout=control, rng=seeded(1)))
 
-    made = discreet.release(
-        held,
-        SQUARE,
-        Budget(epsilon=2.0, delta=1e-6),
-        size=100,
-        watch=discreet.Watch(evolved=beside),
-        accept={"poor-utility"},
-        **facts,
-    )
+    watch = discreet.Watch(evolved=beside)
+    made = discreet.release(held, SQUARE, Budget(epsilon=2.0, delta=1e-6), watch=watch, **asked, **loop)
     frechet = [reveal_to_custodian(closed).measures[0] for closed in kept]
     assert [one.measure for one in frechet] == ["frechet"] * 3
     assert frechet[2].release < 0.5 * frechet[0].release
-    assert frechet[0].holdout is not None
     assert frechet[0].holdout < frechet[0].release
     assert "frechet" not in str(made.certificate.to_dict())

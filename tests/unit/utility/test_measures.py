@@ -12,19 +12,8 @@ from scipy.stats import pearsonr
 from scipy.stats.contingency import association
 
 from discreet._core.random import seeded
-from discreet.confidential import Confidential, reveal_to_custodian
-from discreet.domain import (
-    Boolean,
-    Category,
-    Date,
-    Datetime,
-    Decimal,
-    Domain,
-    Duration,
-    Integer,
-    Numeric,
-    OpenLabels,
-)
+from discreet.confidential import reveal_to_custodian
+from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
 from discreet.errors import DataError, ParameterError
 from discreet.utility import (
     compare,
@@ -260,9 +249,7 @@ def test_many_columns_of_many_labels_are_numbered_when_a_product_would_not_fit()
 
 
 def test_text_and_plain_data_show_every_number() -> None:
-    closed = compare(DATA, RELEASE, DOMAIN, measures=["ks", "tv"], resamples=3)
-    assert isinstance(closed, Confidential)
-    comparison = reveal_to_custodian(closed)
+    comparison = reveal_to_custodian(compare(DATA, RELEASE, DOMAIN, measures=["ks", "tv"], resamples=3))
     text = str(comparison)
     assert "Measures, beside those of bootstrap samples" in text
     assert "  ks: nulls left out" in text
