@@ -46,8 +46,8 @@ def output_error(epsilon: float, tables: Any, name: str = "optimal") -> Any:
 def laplace_error(epsilon: float, tables: Any) -> Any:
     """Return the same for the Laplace projection sampler, with fresh noise on each table."""
     sampler = LaplaceProjectionSampler(domain=CELLS, records=N, scale=2.0 / epsilon)
-    support, rng = CELLS.unflat(np.arange(K)), seeded(SEED + 1)
-    moved = [sampler.predictive(t / N, support=support, n=N, rng=rng)[:K] - t / N for t in tables]
+    rng, noise = seeded(SEED + 1), sampler.law.approximate
+    moved = [sampler.probabilities(t + noise(sampler.scale, K, rng=rng)) - t / N for t in tables]
     return np.mean(moved, axis=0)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -241,7 +241,7 @@ def release(
         closed = with_public(closed, public_inputs(made), domain=made.domain)
         offer = offer or offer_of(made, request, facts.n or 0, facts.commonness)
         why = ". ".join([*chosen_cells(base, made.domain), why])
-        _say(watch, _announced(request, offer, why, facts))
+        _announce(request, offer, why, facts)
         return carry_out(
             run,
             closed,
@@ -340,7 +340,7 @@ def _with_files(request: Request, made: Mechanism | None, *, inputs: tuple[Any, 
         require_whole_pair(*outputs)
         if outputs[0].exists():
             replaced = f"{outputs[0]} exists and will be replaced. The earlier release spent privacy of its own"
-            _say(request.watch, [replaced])
+            _say(request.watch, replaced)
     if checkpoint is not None:
         check_outputs([*outputs, Path(checkpoint.path)], inputs)
         check_writable(Path(checkpoint.path))
@@ -349,7 +349,7 @@ def _with_files(request: Request, made: Mechanism | None, *, inputs: tuple[Any, 
                 f"{checkpoint.path} holds {counted(done, 'step')}, taken as released. The file must be of this same "
                 "table" + (". Where all are done, the table is not asked again" if checkpoint.redraw else "")
             )
-            _say(request.watch, [taken])
+            _say(request.watch, taken)
     return replace(request, out=outputs)
 
 
@@ -412,24 +412,24 @@ def _paid(ledger: Ledger | PlannedRelease | None, request: Request, made: Mechan
     return ledger.pay(replace(request, kind=kind))
 
 
-def _say(watch: Watch, sentences: Iterable[str]) -> None:
-    """Announce each sentence; they are not made where nobody listens."""
+def _say(watch: Watch, text: str) -> None:
     if watch.announce is not None:
-        for one in sentences:
-            watch.announce(one)
+        watch.announce(text)
 
 
-def _announced(request: Request, offer: Offer, why: str, facts: PublicFacts) -> Iterator[str]:
+def _announce(request: Request, offer: Offer, why: str, facts: PublicFacts) -> None:
     """Say what was chosen and what it will do, before anything is drawn: from public facts alone."""
+    announce, mechanism, n, size = request.watch.announce, offer.mechanism, facts.n or 0, request.size
+    if announce is None:
+        return
     from discreet.mechanisms import no_posterior
 
-    chosen, n, size = offer.mechanism, facts.n or 0, request.size
-    yield f"{why}. {sentence(wording.lost(offer.forecast))}"
-    if chosen.traits.random_size and size is not None:
+    announce(f"{why}. {sentence(wording.lost(offer.forecast))}")
+    if mechanism.traits.random_size and size is not None:
         expected = counted_up(size * offer.forecast.released_share)
-        yield f"about {expected} of {counted(size, 'draw')} are expected to be released"
-    if offer.contents.tables is None and (why_not := no_posterior(chosen, n)):
-        yield f"estimate will give no intervals from this release: {why_not}"
-    if request.budget is not None:
-        yield from map(str, delta_caveats(request.budget.delta, n))
-    yield from said_before(chosen, request, n=n, reference=facts.reference)
+        announce(f"about {expected} of {counted(size, 'draw')} are expected to be released")
+    if offer.contents.tables is None and (why_not := no_posterior(mechanism, n)):
+        announce(f"estimate will give no intervals from this release: {why_not}")
+    caveats = [] if request.budget is None else delta_caveats(request.budget.delta, n)
+    for text in [*map(str, caveats), *said_before(mechanism, request, n=n, reference=facts.reference)]:
+        announce(text)

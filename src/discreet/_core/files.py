@@ -44,10 +44,12 @@ def check_outputs(outputs: Sequence[Path], inputs: Iterable[Any]) -> None:
     sources = [Path(source) for source in inputs if isinstance(source, (str, os.PathLike))]
     for place, path in enumerate(outputs):
         require_file_name(path)
-        if any(same_file(path, other) for other in outputs[:place]):
-            raise FileProblem(path, "it is the name of two outputs", "give each its own")
-        if any(same_file(name, source) for name in (path, _lock_of(path)) for source in sources):
-            raise FileProblem(path, "the output is also an input", "give it another name")
+        for other in outputs[:place]:
+            if same_file(path, other):
+                raise FileProblem(path, "it is the name of two outputs", "give each its own")
+        for source in sources:
+            if same_file(path, source) or same_file(_lock_of(path), source):
+                raise FileProblem(path, "the output is also an input", "give it another name")
 
 
 def check_writable(path: Path) -> None:
@@ -184,7 +186,7 @@ def _beside(path: Path, write: str, kind: str) -> Path:
 
 def _set_of(finals: Sequence[Path]) -> str:
     """Return the digits that stand for a set: for the first name, and the others as seen from its folder."""
-    companions = sorted(os.path.relpath(path, finals[0].parent) for path in finals[1:])
+    companions = sorted([os.path.relpath(path, finals[0].parent) for path in finals[1:]])
     return hashlib.sha256("\0".join([finals[0].name, *companions]).encode(errors="surrogateescape")).hexdigest()[:6]
 
 

@@ -128,7 +128,7 @@ def _beyond(document: Any) -> str | None:
     while level:
         if depth > DEPTH:
             return f"is nested deeper than {DEPTH} lists and tables"
-        if any(isinstance(item, int) and not -_MOST_WHOLE < item < _MOST_WHOLE for item in level):
+        if [item for item in level if isinstance(item, int) and not -_MOST_WHOLE < item < _MOST_WHOLE]:
             return f"holds a number of more than {MOST_DIGITS} digits"
         level, depth = [part for item in level for part in _parts(item)], depth + 1
     return None

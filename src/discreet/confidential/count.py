@@ -244,7 +244,8 @@ def wrong_names(
             problem = f"its name starts with {RESERVED!r}, which is reserved"
             yield DataError(name, problem, "rename the column"), 0
 
-    yield from ((refusal, 0) for refusal in missing_names(source, names))
+    for refusal in missing_names(source, names):
+        yield refusal, 0
     extra = [] if other_columns else [name for name in source.names if name not in names]
     for place, name in enumerate(extra, start=1):
         remedy = "declare it, or leave such columns aside with accept={'other-columns'}"
@@ -268,7 +269,7 @@ class Tally:
         self.held = 0
         self.condensed = 0
         # Cells of numbers are found faster than equal numbers are grouped.
-        self.grouping = self.dense is None or any(column.kind != "numeric" for column in columns)
+        self.grouping = self.dense is None or {column.kind for column in columns} != {"numeric"}
 
     def add(self, batch: pl.DataFrame, *, texts: Texts) -> None:
         """Count one batch, of which some columns are texts."""

@@ -284,7 +284,7 @@ def _open_csv(text: str, path: Path, form: Format) -> Source:
     names = [unescaped(name) for name in quietly(partial(header, path, form), broken)]
     if not names:
         raise broken
-    if len(names) == 1 and any(sign in names[0] for sign in {",", ";", "\t"} - {form.separator}):
+    if len(names) == 1 and ({",", ";", "\t"} - {form.separator}).intersection(names[0]):
         separators = _SEPARATORS.get(form.separator, repr(form.separator))
         raise FileProblem(
             text, f"its fields are not separated by {separators}", f"name its separator, or save it with {separators}"

@@ -368,7 +368,9 @@ class Column(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as plain data, defaults left out, ``type`` first."""
         out: dict[str, Any] = {"type": self.kind}
-        for item in sorted(fields(self), key=lambda item: item.name in ("nulls", "base")):
+        last = ("nulls", "base")
+        own = [item for item in fields(self) if item.name not in last]
+        for item in own + [item for item in fields(self) if item.name in last]:
             value = getattr(self, item.name)
             if item.init and (item.default is MISSING or value != item.default):
                 out[item.name] = self._plain(item.name, value)

@@ -34,11 +34,10 @@ def plain_entries(table: str, given: Any) -> list[dict[str, Any]]:
 
     Raises DomainError when it is no list of tables, or an entry has not the form of its table.
     """
-    entries = list(given) if isinstance(given, (list, tuple)) else None
-    if entries is None or not all(isinstance(entry, Mapping) for entry in entries):
+    if not isinstance(given, (list, tuple)) or [entry for entry in given if not isinstance(entry, Mapping)]:
         raise DomainError(f"{table} must be a list of tables. Write [[{table}]] above each")
     plain_values = []
-    for number, entry in enumerate(entries, start=1):
+    for number, entry in enumerate(given, start=1):
         try:
             plain_values.append(DECLARED[table](entry))
         except DomainError as problem:

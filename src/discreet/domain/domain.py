@@ -299,7 +299,8 @@ class Domain:
         Records
             ``count`` records.
         """
-        return Records(columns=tuple(column.draw(count, rng, first=first) for column in self.columns.values()))
+        columns = [column.draw(count, rng, first=first) for column in self.columns.values()]
+        return Records(columns=tuple(columns))
 
     def log_base(self, records: Records) -> npt.NDArray[np.float64]:
         """Return the base measure's log mass (finite columns) and log density (continuous ones) of records, in nats.
@@ -317,7 +318,8 @@ class Domain:
         DataError
             If a value does not fit, naming the column and no value.
         """
-        return Records(columns=tuple(column.encode(frame[name], name=name) for name, column in self.columns.items()))
+        columns = [column.encode(frame[name], name=name) for name, column in self.columns.items()]
+        return Records(columns=tuple(columns))
 
     def decode(self, records: Records, *, rng: np.random.Generator) -> pl.DataFrame:
         """Turn encoded records into a table of the declared names, order and types, one row per record.

@@ -98,8 +98,8 @@ class Event:
         """Read an event as it was stored. Raises ParameterError when the text is none."""
         with suppress(ValueError, KeyError, TypeError, RecursionError):
             document = json.loads(body)
-            kinds = all(type(document[key]) in kinds for key, kinds in _KINDS.items())
-            if kinds and all(type(document["counts"].get(state)) is int for state in STATES):
+            wrong = [key for key, kinds in _KINDS.items() if type(document[key]) not in kinds]
+            if not wrong and {type(document["counts"].get(state)) for state in STATES} == {int}:
                 costs = {key: Cost.from_dict(document[key]) for key in ("cost", "spent")}
                 return cls(**{**document, **costs})
         raise ParameterError("a row of the ledger is not an event")

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from discreet._core.boundary import sealed
 from discreet._core.checks import choice
@@ -30,11 +30,12 @@ from discreet.ledger.payment import (
 from discreet.ledger.recovery import lease, recovered
 from discreet.ledger.request import Request
 from discreet.ledger.run import Run
-from discreet.ledger.status import LedgerStatus, status_of
 from discreet.ledger.store import shown, store_at
-from discreet.ledger.verification import problems_of
 from discreet.mechanisms import Mechanism, checkpoint_state
 from discreet.privacy import Budget, Profile, Relation, Unit
+
+if TYPE_CHECKING:
+    from discreet.ledger.status import LedgerStatus
 
 _KINDS = ("unconditional", "asymptotic", "empirical")
 
@@ -199,6 +200,8 @@ class Ledger:
 
     def status(self) -> LedgerStatus:
         """Return what is spent, what is left, and how many entries are in each state."""
+        from discreet.ledger.status import status_of
+
         with self._book.reading() as page:
             return status_of(self._book, page)
 
@@ -216,6 +219,8 @@ class Ledger:
             Certificates of releases of this data set. That the ledger was rolled back to before one of them, or another
             copy of it was used, is seen only so.
         """
+        from discreet.ledger.verification import problems_of
+
         return problems_of(self._book, [Path(path) for path in certificates])
 
     # -- what is spent --------------------------------------------------------------------------------------------
@@ -383,6 +388,8 @@ class Ledger:
         if book.currency.allows(page.last.spent, cost, book.limit):
             return
         loss = "epsilon" if book.currency.name == "sums" else "rho"
+        from discreet.ledger.status import status_of
+
         status = status_of(book, page)
         remainder, total = status.left, status.budget
         raise Refused(

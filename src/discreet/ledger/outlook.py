@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from discreet._core.errors import ParameterError
 from discreet._core.reading import bounded_text, parsed_toml
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.payment import require_covered
-from discreet.ledger.status import LedgerStatus, status_of
 from discreet.privacy import Budget, Guarantee
+
+if TYPE_CHECKING:
+    from discreet.ledger.status import LedgerStatus
 
 # Which ledger pays: the one that is given, else the domain file's, else the environment's.
 
@@ -66,6 +68,8 @@ def left_after(ledger: Ledger, releases: Sequence[tuple[Guarantee, Budget]]) -> 
 
     Raises Refused when the ledger does not add up such releases.
     """
+    from discreet.ledger.status import status_of
+
     book = ledger._book
     with book.reading() as page:
         status, spent = status_of(book, page), page.last.spent

@@ -72,10 +72,11 @@ MIGRATIONS: tuple[Mapping[str, tuple[str, ...]], ...] = (
         ),
     },
     {
-        "sqlite": tuple(
-            f"CREATE TRIGGER discreet_no_{act.lower()} BEFORE {act} ON discreet_event "
-            "BEGIN SELECT RAISE(ABORT, 'a ledger is only appended to'); END"
-            for act in ("UPDATE", "DELETE")
+        "sqlite": (
+            "CREATE TRIGGER discreet_no_update BEFORE UPDATE ON discreet_event "
+            "BEGIN SELECT RAISE(ABORT, 'a ledger is only appended to'); END",
+            "CREATE TRIGGER discreet_no_delete BEFORE DELETE ON discreet_event "
+            "BEGIN SELECT RAISE(ABORT, 'a ledger is only appended to'); END",
         ),
         "postgresql": (
             "CREATE FUNCTION discreet_append_only() RETURNS trigger LANGUAGE plpgsql AS "

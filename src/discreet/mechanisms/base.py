@@ -341,7 +341,8 @@ def public_inputs(mechanism: Mechanism) -> dict[str, Records]:
 
 def parameter_names(kind: type[Mechanism]) -> tuple[str, ...]:
     """Return the names of the parameters of a class, without the domain and the numbers of records."""
-    return tuple(item.name for item in fields(kind) if item.init and item.name not in ("domain", "records", "size"))
+    names = [item.name for item in fields(kind) if item.init and item.name not in ("domain", "records", "size")]
+    return tuple(names)
 
 
 def require_known(kind: type[Mechanism], given: Iterable[str], *others: str) -> None:
@@ -353,7 +354,7 @@ def require_known(kind: type[Mechanism], given: Iterable[str], *others: str) -> 
 
 def declared(mechanism: Mechanism, name: str) -> int | None:
     """Return the number of ``records``, or the ``size``, that a mechanism was made for, where it has that field."""
-    return next((getattr(mechanism, name) for item in fields(mechanism) if item.name == name), None)
+    return getattr(mechanism, name) if name in mechanism.__dataclass_fields__ else None
 
 
 def _plain(value: Any) -> Any:

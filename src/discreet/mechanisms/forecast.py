@@ -130,6 +130,7 @@ class Forecast:
 
 def helpful(domain: Domain, *remedies: str, **useless: bool) -> tuple[str, ...]:
     """Return those of some remedies that are not useless, as ``cells`` and ``columns`` are where a domain has few."""
-    sizes = [column.size for column in domain.columns.values()]
-    useless |= {"cells": not any(size is not None and size > 2 for size in sizes), "columns": len(sizes) == 1}
-    return tuple(remedy for remedy in remedies if not useless.get(remedy, False))
+    fine = [column for column in domain.columns.values() if (column.size or 0) > 2]
+    useless |= {"cells": not fine, "columns": len(domain.columns) == 1}
+    useful = [remedy for remedy in remedies if not useless.get(remedy, False)]
+    return tuple(useful)

@@ -30,7 +30,7 @@ def kept_state(kind: type) -> dict[tuple[str, str], Any]:
     The standard library's own classes, and modules that a name was imported for, are passed over.
     """
     own = [one for one in kind.__mro__ if one.__module__.partition(".")[0] not in sys.stdlib_module_names]
-    modules = [sys.modules[name] for name in dict.fromkeys(one.__module__ for one in own) if name in sys.modules]
+    modules = [sys.modules[name] for name in dict.fromkeys([one.__module__ for one in own]) if name in sys.modules]
     holders: list[type | ModuleType] = [*own, *modules]
     names, seen = {one.__name__ for one in modules}, set(map(id, holders))
     return {

@@ -190,8 +190,8 @@ def keeps_shape(profile: Profile, epsilons: Sequence[float] | None = None) -> bo
         epsilons = sorted({epsilon for epsilon in (*_PROBES, *ends) if epsilon < pure})
     x, delta = np.array(epsilons), np.array([profile.delta(epsilon) for epsilon in epsilons])
     falls = bool((delta[1:] <= delta[:-1] * (1.0 + _RISES)).all())
-    inner = range(1, len(delta) - 1)
-    return falls and all(delta[i] <= _line(x, delta, i - 1, i + 1, i) * (1.0 + _BENDS) for i in inner)
+    lines = [_line(x, delta, i - 1, i + 1, i) for i in range(1, len(delta) - 1)]
+    return falls and bool((delta[1:-1] <= np.array(lines) * (1.0 + _BENDS)).all())
 
 
 def _as_float(value: float | Fraction | Exact) -> float:

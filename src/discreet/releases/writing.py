@@ -58,8 +58,9 @@ def check_output(
 def _require_apart(path: Path, inputs: Iterable[Any]) -> None:
     """Refuse an output within a folder that is read. Raises FileProblem."""
     folders = [Path(source) for source in inputs if isinstance(source, (str, os.PathLike))]
-    if any(folder.is_dir() and folder.resolve() in path.resolve().parents for folder in folders):
-        raise FileProblem(path, "it lies in the folder that is read", "write it elsewhere")
+    for folder in folders:
+        if folder.is_dir() and folder.resolve() in path.resolve().parents:
+            raise FileProblem(path, "it lies in the folder that is read", "write it elsewhere")
 
 
 def certificate_path(out: Path, certificate: str | os.PathLike[str] | None) -> Path:
