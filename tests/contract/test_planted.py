@@ -36,7 +36,7 @@ from discreet.testing.behaviour import (
     check_state,
 )
 from discreet.testing.contract import CHECKS
-from discreet.testing.facts import check_calibrated, check_frozen, check_parameters
+from discreet.testing.facts import check_calibrated, check_cells_cost, check_frozen, check_parameters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -326,6 +326,15 @@ class LastCell(Reading):
         yield self.domain.unflat(np.full(size, (self.domain.size or 1) - 1))
 
 
+class QuieterBeyondTwoCells(Sound):
+    """The second half of the cells gets half of the noise, and its traits say that the cells cost nothing."""
+
+    def guarantee(self, relation: Any = None, *, n: int) -> Any:
+        guarantee = super().guarantee(n=n) if relation is None else super().guarantee(relation, n=n)
+        scale = self.scale if self.domain.size == 2 else self.scale / 2.0
+        return replace(guarantee, profile=self.law.profile(scale, group=guarantee.relation.group, counts=2))
+
+
 @pytest.mark.parametrize(("twin", "check", "says"), [
     (NotADataclass, check_frozen, "not a dataclass of its own"),
     (Settable, check_frozen, "can be set"),
@@ -340,6 +349,7 @@ class LastCell(Reading):
     (ForgetsAChosenLaw, check_calibrated, "does not keep noise='laplace'"),
     (ForgetsAChosenProjection, check_calibrated, "does not keep projection='simplex'"),
     (ForgetsAChoice, check_calibrated, "does not keep sampling='iid'"),
+    (QuieterBeyondTwoCells, check_cells_cost, "its guarantee depends on the number of cells"),
     (StatesNoShare, check_share, "states that 0.0% of its records are not from the data"),
     (ForecastsTheTable, check_forecast, "displace the records .* by 0.0%"),
     (ForecastsFewRecords, check_forecast, "30.0% of the records .* released"),

@@ -42,7 +42,7 @@ from discreet.mechanisms.reading import (
 from discreet.privacy import Code, ConstantProfile, Guarantee, Profile, Relation
 
 if TYPE_CHECKING:
-    from discreet.mechanisms.likelihood import NoisyCellCounts
+    from discreet.mechanisms.likelihood import Likelihood
 
 _MOST_CELLS = 1 << 25
 
@@ -156,7 +156,7 @@ class NoisyCounts(Mechanism):
         """Return records drawn from the noisy counts, and these themselves."""
         return NoisyReading(self, y)
 
-    def likelihood(self) -> NoisyCellCounts:
+    def likelihood(self) -> Likelihood:
         """Return the law of the noise, and how it is read."""
         from discreet.mechanisms.likelihood import NoisyCellCounts
 

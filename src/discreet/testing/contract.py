@@ -29,7 +29,7 @@ from discreet.testing.behaviour import (
     check_state,
 )
 from discreet.testing.enumeration import Law, enumerate_law, hockey_stick, neighbouring_pairs, outcome_of
-from discreet.testing.facts import check_calibrated, check_frozen, check_parameters
+from discreet.testing.facts import check_calibrated, check_cells_cost, check_frozen, check_parameters
 from discreet.testing.statistics import RATE, assert_law, assert_prefers, sample_size_for_distance
 
 EPSILONS = (0.0, 1e-4, 0.01, 0.1, 0.3, 0.6931471805599453, 1.0, 1.6, 2.5, 4.0)
@@ -39,6 +39,7 @@ CHECKS: tuple[Callable[[type[Mechanism]], None], ...] = (
     check_frozen,
     check_parameters,
     check_calibrated,
+    check_cells_cost,
     check_share,
     check_forecast,
     check_estimates,

@@ -24,6 +24,8 @@ _GROUPS = (1, 2)
 _NAMED: dict[str, Iterable[str]] = {"noise": LAWS, "projection": PROJECTIONS}  # fields that name what can be added
 _ELSEWHERE = ("domain", "records", "size")  # fields that a certificate holds beside the parameters
 
+_EPSILONS = (0.0, 0.01, 0.1, 0.5, 1.0, 2.0)
+
 
 def small_domain(cells: int = 4) -> Domain:
     """Return the domain that mechanisms are checked on: one ordered column of few cells."""
@@ -142,6 +144,24 @@ def check_calibrated(kind: type[Mechanism]) -> None:
                 continue
             _require_within(mechanism, relation, largest, f"given {choices}")
     _check_choices(kind)
+
+
+def check_cells_cost(kind: type[Mechanism]) -> None:
+    """Assert that the guarantee is the same on 2, 3 and 8 cells where ``traits.cells_cost`` says so.
+
+    ``discreet privacy`` computes it without a domain there, on two cells.
+    """
+    if kind.traits.cells_cost:
+        return
+    mechanism = small_mechanism(kind)
+    deltas = {}
+    for cells in (2, 3, 8):
+        copy = kind.from_parameters(mechanism.parameters(), domain=small_domain(cells), records=RECORDS, size=SIZE)
+        guarantee = copy.guarantee(n=RECORDS)
+        deltas[cells] = [guarantee.delta(epsilon) for epsilon in _EPSILONS]
+    assert deltas[2] == deltas[3] == deltas[8], (
+        f"{kind.__name__}.traits.cells_cost is False, and its guarantee depends on the number of cells"
+    )
 
 
 def _check_choices(kind: type[Mechanism]) -> None:
