@@ -39,9 +39,10 @@ class Run:
     """One private step on one confidential table: paid for, promised and taken by the same object, once.
 
     :meth:`discreet.Ledger.pay` makes a run that is paid for, and :meth:`unpaid` one that no ledger knows of. Nothing
-    else does. Used as a context, it is settled however the block ends. An error before the block gives the reservation
-    back (VOID). Once the block has begun, the table counts as opened, and the reservation is spent (FORFEITED, unless
-    the release is committed). A process that is killed leaves the entry as it is, for ``discreet ledger recover``.
+    else does. Used as a context, it is settled however the block ends. Once the block has begun, the table counts as
+    opened, and the reservation is spent (FORFEITED, unless the release is committed). A run that was not entered costs
+    nothing: :meth:`cancel` gives the reservation back (VOID), as ``discreet ledger recover`` does once its process is
+    gone.
 
     A mechanism that was not paid for, or whose parameters were not, is refused before it reads the table.
     """
