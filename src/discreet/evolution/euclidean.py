@@ -113,6 +113,7 @@ class Box(_GaussianVariations):
     Examples
     --------
     >>> from discreet._core.random import seeded
+    >>> from discreet.domain import Domain, Numeric
     >>> unit = Numeric(lower=0, upper=10)
     >>> box = Box(domain=Domain(columns={"x": unit, "y": unit}), alpha=0.1)
     >>> round(box.diameter, 3), box.variations_each()
@@ -211,6 +212,7 @@ class Ball(_GaussianVariations):
     Examples
     --------
     >>> from discreet._core.random import seeded
+    >>> from discreet.domain import Domain, Numeric
     >>> side = Numeric(lower=-1, upper=1)
     >>> disc = Ball(domain=Domain(columns={"x": side, "y": side}))
     >>> disc.diameter, disc.variations_each()
