@@ -168,7 +168,7 @@ def _plan_together(study: str, out: str | None, as_json: bool, options: dict[str
     budget = budget_of(options)
     for name, value in options.items():
         if value is not None:
-            raise ParameterError(f"with --together, --{name} stands in the file. Leave it out here")
+            raise ParameterError(f"with --together, the file gives --{name} for each release. Leave it out here")
     requests, shares = read_study(study)
     result = plan_together(requests, budget, shares=shares)
     if out is not None:

@@ -305,5 +305,9 @@ class Request:
             When the mechanism takes one step, and there is a checkpoint.
         """
         if self.checkpoint is not None and (kind is None or not issubclass(kind, SteppedMechanism)):
-            name = "a mechanism that is chosen" if kind is None else kind.name
-            raise ParameterError(f"{name} takes one step. Leave the checkpoint out")
+            if kind is None:
+                raise ParameterError(
+                    "a checkpoint is for a mechanism that works in steps. Name one, such as private-evolution, or leave "
+                    "it out"
+                )
+            raise ParameterError(f"{kind.name} takes one step. Leave the checkpoint out")

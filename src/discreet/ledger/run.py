@@ -165,7 +165,7 @@ class Run:
             When the generator is that of a forecast.
         """
         if getattr(rng, "approximate", False):
-            raise RandomnessError("noise of a forecast is drawn in floating point. Give secure() or seeded(...)")
+            raise RandomnessError("a generator for forecasts draws noise in floating point. Give secure()")
         mechanism, facts = self.mechanism, closed.provenance or Provenance(frame_kind="polars", columns=())
         if not self._opened or self._process != os.getpid():
             raise Refused("a run is for one release, within its with block. Pay for another")

@@ -101,9 +101,9 @@ class ExactLaw(Likelihood):
         if log_tables < math.log(min(_MOST_TABLES, _MOST_TERMS / self.terms)) + 1e-6:
             return ""
         return super().obstacle(mechanism, records) or (
-            f"the posterior for {mechanism.name} lists all tables, and there are too many (records: {records:,}, "
-            f"cells: {cells:,}). Take a mechanism with a posterior at any size, such as perturbed-histogram or "
-            "smoothed-histogram"
+            f"the posterior for {mechanism.name} lists all tables, and there are too many, or their law has too many "
+            f"terms (records: {records:,}, cells: {cells:,}). Declare fewer cells, release fewer records, or take a "
+            "mechanism with a posterior at any number of records, such as perturbed-histogram or smoothed-histogram"
         )
 
     def tables(self, records: int) -> Integers:

@@ -289,11 +289,9 @@ def _require_public(request: Request) -> None:
     if not request.part or not request.part.strip() or not request.part.isprintable():
         raise ParameterError("each release must have a name of printable characters")
     if None in (request.domain, request.declared, request.size):
-        raise ParameterError(f"{request.part}: a planned release needs its domain, its number of records and its size")
+        raise ParameterError(f"{request.part}: the domain, number of records or size is missing. Give all three")
     if not isinstance(request.relation, Replacement):
-        raise ParameterError(
-            f"{request.part}: several releases are planned for relation=Replacement(records=...) alone"
-        )
+        raise ParameterError(f"{request.part}: a plan takes replacement only. Write relation=Replacement(records=...)")
     if request.parameters and request.mechanism is None:
         raise ParameterError(f"{request.part}: parameters are of a mechanism. Name the mechanism, or leave them out")
 

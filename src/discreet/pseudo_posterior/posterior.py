@@ -121,10 +121,16 @@ class ModelPosterior(MechanismFamily):
         if self.survey_weight is None or self.survey_mean is None:
             return None
         if self.survey_weight not in columns:
-            raise ParameterError(f"the table has no column {self.survey_weight!r} of survey weights")
+            raise ParameterError(
+                f"the table has no column {self.survey_weight!r} of survey weights. Name one of its columns: "
+                "survey_weight=..."
+            )
         weights = np.asarray(columns[self.survey_weight], dtype=np.float64)
         if not (np.isfinite(weights) & (weights >= 0.0)).all():
-            raise ParameterError(f"column {self.survey_weight!r}: survey weights must be finite and at least 0")
+            raise ParameterError(
+                f"column {self.survey_weight!r}: survey weights must be finite and at least 0. Correct them, or leave "
+                "out survey_weight"
+            )
         return np.asarray(weights / self.survey_mean)
 
     def _units(self, columns: Columns) -> npt.NDArray[np.int64] | None:
@@ -132,10 +138,14 @@ class ModelPosterior(MechanismFamily):
         if self.unit is None:
             return None
         if self.unit not in columns:
-            raise ParameterError(f"the table has no column {self.unit!r} that names the unit")
+            raise ParameterError(
+                f"the table has no column {self.unit!r} that names the unit. Name one of its columns: unit=..."
+            )
         units = np.unique(np.asarray(columns[self.unit]), return_inverse=True)[1].reshape(-1)
         if len(units) and int(np.bincount(units).max()) > _MOST_RECORDS:
-            raise ParameterError(f"column {self.unit!r}: a unit must have at most {_MOST_RECORDS} records")
+            raise ParameterError(
+                f"column {self.unit!r}: a unit may have at most {_MOST_RECORDS:,} records. Cut its records beforehand"
+            )
         return np.asarray(units, dtype=np.int64)
 
     def _draw(

@@ -215,7 +215,8 @@ def frontier(
     where = Path(folder)
     own_folder(where, private=True)
     if any(not path.name.startswith(".") for path in where.iterdir()):
-        raise FileProblem(where, "it holds other files", "name an empty folder, or one that does not exist")
+        problem = "it holds other files already, which may be those of an earlier frontier"
+        raise FileProblem(where, problem, "name an empty folder, or one that does not exist")
     rng, sampler = seeded(seed), mechanism.sampler(columns)
     unweighted = sampler.draw(np.ones(sampler.count), rng=rng)
     data = {

@@ -160,7 +160,7 @@ def check_cells_cost(kind: type[Mechanism]) -> None:
         guarantee = copy.guarantee(n=RECORDS)
         deltas[cells] = [guarantee.delta(epsilon) for epsilon in _EPSILONS]
     assert deltas[2] == deltas[3] == deltas[8], (
-        f"{kind.__name__}.traits.cells_cost is False, and its guarantee depends on the number of cells"
+        f"{kind.__name__}: its guarantee depends on the number of cells, but traits.cells_cost is False. Set it to True"
     )
 
 

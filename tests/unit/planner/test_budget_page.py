@@ -472,7 +472,7 @@ def test_options_of_the_page_are_refused_without_it(written: Path, capsys: pytes
     assert run([*base, "--ledger", "l.ledger"]) == 2
     assert "--ledger and --dataset are for --html" in capsys.readouterr().err
     assert run(["plan", "--together", "s.toml", "--epsilon", "1", "--html", "p.html"]) == 2
-    assert "--html stands in the file" in capsys.readouterr().err
+    assert "the file gives --html" in capsys.readouterr().err
 
 
 def test_the_bar_is_drawn_on_a_terminal_and_only_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
