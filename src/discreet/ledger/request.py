@@ -307,7 +307,6 @@ class Request:
         if self.checkpoint is not None and (kind is None or not issubclass(kind, SteppedMechanism)):
             if kind is None:
                 raise ParameterError(
-                    "a checkpoint is for a mechanism that works in steps. Name one, such as private-evolution, or leave "
-                    "it out"
+                    "a checkpoint is for a mechanism in steps. Name one, such as private-evolution, or leave it out"
                 )
             raise ParameterError(f"{kind.name} takes one step. Leave the checkpoint out")

@@ -280,9 +280,7 @@ def test_all_tables_under_several_trees(softer: bool) -> None:
     ],
 )
 def test_all_tables_of_many_records_are_refused_with_what_has_a_posterior(mechanism: Any) -> None:
-    with pytest.raises(
-        ParameterError, match=r"lists all tables, and there are too many \(records: 20,000, cells: 12\)"
-    ):
+    with pytest.raises(ParameterError, match=r"lists all tables.* \(records: 20,000, cells: 12\)"):
         known_likelihood(mechanism, 20_000)
     assert known_likelihood(mechanism, 4).tables(4).shape == (math.comb(15, 11), 12)
     for other in (

@@ -237,7 +237,7 @@ def test_parts_that_do_not_meet_the_budget_make_no_plan() -> None:
         ([noisy("a"), noisy("b", records=10_000)], ParameterError, "one table"),
         ([noisy("a", mechanism="none")], ParameterError, "no mechanism"),
         ([noisy("a", parameters={"wrong": 1})], ParameterError, "wrong"),
-        ([noisy("a", size=None)], ParameterError, "its size"),
+        ([noisy("a", size=None)], ParameterError, "size is missing"),
         ([noisy(" ")], ParameterError, "a name"),
         ([noisy("a", mechanism=None)], ParameterError, "parameters are of a mechanism"),
         ([replace(noisy("a"), relation=AddRemove(records=20_000))], ParameterError, "Replacement"),
