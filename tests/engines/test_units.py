@@ -104,7 +104,7 @@ def test_rows_without_a_unit_are_refused(engine: str, put: Any) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_columns_may_be_called_what_engines_call_their_own(engine: str, put: Any, raw: list[str]) -> None:
     """All rows of a unit are alike, and so are those that stay, whatever they are called on the way."""
-    names = ["c1", "u", "f", "i", "place", "h", "held", "firsts", "c0", "a'`b"]
+    names = ["c1", "u", "f", "i", "place", "h", "held", "firsts", "unnamed", "c0", "a'`b"]
     names += ["x.y", "arrow.u", 'a"; --'] if engine in ("duckdb", "ibis") else []
     domain = Domain(columns={name: Integer(lower=0, upper=99, nulls="category") for name in names})
     units = {name: [20 + place, 20 + place, 20 + place, 50 + place] for place, name in enumerate(names)}
@@ -156,3 +156,10 @@ def test_what_is_held_of_a_stream_is_what_stays(monkeypatch: pytest.MonkeyPatch)
     assert tally(counts) == Counter({(v,): 2 for v in range(10)})
     assert len(held) > 10
     assert max(held) <= 20 + 100 + 64
+
+
+def test_a_view_that_draws_at_random_is_read_once() -> None:
+    """Its units are new whenever it is read: a cut that joined two readings would lose nearly all of them."""
+    connection = pytest.importorskip("duckdb", reason="DuckDB is not installed").connect()
+    view = connection.sql("SELECT CAST(random() * 1e12 AS BIGINT) AS who, 3 AS v FROM range(1000)")
+    assert tally(cut(view, 2))[3,] == 1000

@@ -56,6 +56,26 @@ class PanicException(BaseException):
     """Named as the panics of libraries written in Rust are."""
 
 
+class _Unreadable(Sequence[str]):
+    """A column of an engine that is down: its error quotes what it met."""
+
+    def __len__(self) -> int:
+        raise ValueError(SECRET)
+
+    def __getitem__(self, place: Any) -> Any:
+        raise ValueError(SECRET)
+
+
+@pytest.mark.parametrize("problem", [ValueError(SECRET), DataError("x", SECRET, SECRET)])
+def test_an_argument_that_cannot_be_looked_at_is_not_quoted(problem: Exception) -> None:
+    names = _Unreadable()
+    if isinstance(problem, DataError):
+        with pytest.raises(DataError):  # raised on purpose, and made of no argument: it passes
+            failing(problem)(1, names)
+    else:
+        assert isinstance(told(failing(problem), 1, names), Fault)
+
+
 @pytest.mark.parametrize("kind", [ValueError, TypeError, KeyError, ZeroDivisionError, RecursionError, PanicException])
 def test_what_was_not_foreseen_is_a_fault_and_quotes_nothing(kind: type[BaseException]) -> None:
     error = told(failing(kind(SECRET)), 3)

@@ -11,8 +11,9 @@ import sys
 import numpy as np
 import pytest
 
-from discreet._core.random import SecureGenerator, public, secure, seeded
+from discreet._core.random import SecureGenerator, approximate, public, secure, seeded
 from discreet.errors import RandomnessError
+from discreet.mechanisms.noise import DiscreteLaplace
 from discreet.testing import assert_law
 from discreet.testing.statistics import sample_size_for_distance
 
@@ -55,6 +56,7 @@ FORKED = """
 import os
 from discreet._core.random import secure
 from discreet.errors import RandomnessError
+from discreet.mechanisms.noise import DiscreteLaplace
 
 generator = secure()
 child = os.fork()
@@ -108,3 +110,14 @@ def test_public_generators_follow_their_parent() -> None:
     assert public(seeded(1)).random() == public(seeded(1)).random()
     parent = seeded(1)
     assert public(parent).random() != public(parent).random()
+
+
+def test_only_the_generator_of_a_forecast_selects_quick_draws() -> None:
+    rng = secure()
+    rng.approximate = True  # type: ignore[attr-defined]  # no attribute makes one of it
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DiscreteLaplace, "approximate", None)
+        DiscreteLaplace().draw(1.0, 3, rng=rng)
+        DiscreteLaplace().draw(1.0, 3, rng=seeded(0))
+        with pytest.raises(TypeError):
+            DiscreteLaplace().draw(1.0, 3, rng=approximate(0))

@@ -90,11 +90,14 @@ def total(function: _F) -> _F:
         try:
             return function(*args, **kwargs)
         except BaseException as problem:
-            error = _unquoted(problem, function, (*args, *kwargs.values()))
+            try:
+                error = _unquoted(problem, function, (*args, *kwargs.values()))
+                if error is None and not _passes(problem):
+                    error = explained(problem, function, args, kwargs)
+            except Exception:  # noqa: BLE001  # an argument that cannot be looked at: what it raises may hold a value
+                error = Fault(type(problem).__name__, _where(problem))
             if error is None:
-                if _passes(problem):
-                    raise
-                error = explained(problem, function, args, kwargs)
+                raise
         raise error  # outside of the handler, so that no chained traceback repeats a value
 
     setattr(bounded, _MARK, True)

@@ -79,14 +79,15 @@ if hasattr(os, "register_at_fork"):
 
 
 class SeededGenerator(np.random.Generator):
-    """A reproducible generator; a release that used one is never for publication.
+    """A reproducible generator; a release that used one is never for publication."""
 
-    ``approximate``: whether noise is drawn in floating point, for forecasts; it meets no confidential table.
-    """
-
-    def __init__(self, seed: int, *, approximate: bool = False) -> None:
+    def __init__(self, seed: int) -> None:
         super().__init__(np.random.PCG64(seed))
-        self.seed, self.approximate = seed, approximate
+        self.seed = seed
+
+
+class ApproximateGenerator(SeededGenerator):
+    """With it, noise is drawn in floating point, for forecasts; it meets no confidential table."""
 
 
 def secure() -> SecureGenerator:
@@ -115,9 +116,9 @@ def seeded(seed: int) -> SeededGenerator:
     return SeededGenerator(integer("seed", seed, least=0, error=RandomnessError))
 
 
-def approximate(seed: int) -> SeededGenerator:
+def approximate(seed: int) -> ApproximateGenerator:
     """Return a generator with which kernels draw their noise quickly, on public tables only."""
-    return SeededGenerator(seed, approximate=True)
+    return ApproximateGenerator(seed)
 
 
 def public(generator: np.random.Generator) -> np.random.Generator:
@@ -127,7 +128,7 @@ def public(generator: np.random.Generator) -> np.random.Generator:
     loss of privacy; it only has to be independent of the private step, which used other output of ``generator``. In a
     forecast, where nothing is private, it is the generator itself.
     """
-    if getattr(generator, "approximate", False):
+    if isinstance(generator, ApproximateGenerator):
         return generator
     return np.random.Generator(np.random.SFC64(generator.integers(0, 2**32, size=4, dtype=np.uint32).tolist()))
 

@@ -152,7 +152,6 @@ def _slotted_counts(source: Source, domain: Domain, *, unit: Unit, rng: np.rando
     """Count the slots of units, and the rows as they came."""
     from discreet.confidential.units import NO_UNIT, null_record
 
-    slots = Tally(domain)
     with suppress(EngineFailed):
         slot_rows, cells = None, cells_of(source, domain.columns)
         if cells is not None:
@@ -163,11 +162,13 @@ def _slotted_counts(source: Source, domain: Domain, *, unit: Unit, rng: np.rando
             frame, units, unnamed = slot_rows
             if unnamed:
                 raise DataError(unit.column, *NO_UNIT)
+            slots = Tally(domain)
             slots.add_cells(cells, frame)
             slots.add_records(null_record(domain), np.array([units * unit.max_records - frame[FREQUENCY].sum()]))
             return slots.counts(), counted(source, domain)
     slots_read, all_rows = _cut(source, domain, unit=unit, rng=rng)
     records, owners = slots_read.kept()
+    slots = Tally(domain)
     if records is not None:
         units = owners.n_unique()
         slots.add_records(_as_records(records, domain), None)

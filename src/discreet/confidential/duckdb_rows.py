@@ -42,23 +42,24 @@ def slots(
     schema = _fetched(relation.project(_listed(map(quoted, [*names, unit]))).limit(0)).schema
     if not (schema[unit].is_integer() or schema[unit] in _UNITS):
         return None
-    unnamed = relation.filter(f"{quoted(unit)} IS NULL").aggregate("count(*)").fetchall()[0][0]
     places = {f"c{place}": name for place, name in enumerate(names)}
     parts = [f"{_bytes(relation, name, schema[name])} AS {place}" for place, name in places.items()]
     rows = relation.project(_listed([f"{_bytes(relation, unit, schema[unit])} AS {_UNIT}", *parts]))
-    totals = rows.aggregate(f"{_listed([_UNIT, *places])}, {_COUNT}", _listed([_UNIT, *places])).project(
-        f"*, CAST(sum({_FREQUENCY}) OVER (PARTITION BY {_UNIT}) AS BIGINT) AS held"
-    )
+    totals = rows.aggregate(f"{_listed([_UNIT, *places])}, {_COUNT}", _listed([_UNIT, *places]))
+    totals = totals.project(f"*, CAST(sum({_FREQUENCY}) OVER ({_WHOLE_UNIT}) AS BIGINT) AS held")
     numbered = totals.project(f"{_listed([_UNIT, *places])}, held, unnest(range({_FREQUENCY})) AS {_NUMBER}")
     hashed = numbered.project(f"{_listed([_UNIT, *places, _NUMBER])}, {_order(places, schema, most=most, key=key)}")
     order = _listed([_ORDER, *places, _NUMBER])
-    ranked = hashed.project(f"{_listed(places)}, row_number() OVER (PARTITION BY {_UNIT} ORDER BY {order}) AS {_PLACE}")
+    ranked = hashed.project(
+        f"{_listed([_UNIT, *places])}, row_number() OVER (PARTITION BY {_UNIT} ORDER BY {order}) AS {_PLACE}"
+    )
     slots = ranked.filter(f"{_PLACE} <= {most}")
     firsts = f"CAST(count(*) FILTER ({_PLACE} = 1) AS BIGINT) AS firsts"
-    frame = _fetched(slots.aggregate(f"{_listed(places)}, {_COUNT}, {firsts}", _listed(places)))
+    unnamed = f"CAST(count(*) FILTER ({_UNIT} IS NULL) AS BIGINT) AS unnamed"
+    frame = _fetched(slots.aggregate(_listed([*places, _COUNT, firsts, unnamed]), _listed(places)))
     texts = [pl.col(place).cast(pl.String) for place in places if frame[place].dtype == pl.Binary]
-    named = frame.with_columns(texts).rename({**places, _FREQUENCY: frequency}).drop("firsts")
-    return named, int(frame["firsts"].sum()), int(unnamed)
+    named = frame.with_columns(texts).drop("firsts", "unnamed").rename({**places, _FREQUENCY: frequency})
+    return named, int(frame["firsts"].sum()), int(frame["unnamed"].sum())
 
 
 def _order(places: Mapping[str, str], schema: pl.Schema, *, most: int, key: str) -> str:
@@ -95,6 +96,9 @@ def _bytes(relation: Any, name: str, dtype: pl.DataType) -> str:
 
 
 _COUNT = f"CAST(count(*) AS BIGINT) AS {_FREQUENCY}"
+_WHOLE_UNIT = f"PARTITION BY {_UNIT} ORDER BY {_FREQUENCY} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+# with its order, for DuckDB makes a join of a window without one: it would read a table twice, and a view that draws
+# at random gives other rows each time
 
 
 def _fetched(relation: Any) -> pl.DataFrame:

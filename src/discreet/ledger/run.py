@@ -14,7 +14,7 @@ import numpy as np
 from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, ParameterError, RandomnessError, Refused
 from discreet._core.files import Keeper
-from discreet._core.random import SecureGenerator
+from discreet._core.random import ApproximateGenerator, SecureGenerator
 from discreet.confidential import Confidential, Provenance, open_confidential, public_size
 from discreet.domain import Counts, Units
 from discreet.ledger.events import STATES, Book, Event
@@ -164,7 +164,7 @@ class Run:
         RandomnessError
             When the generator is that of a forecast.
         """
-        if getattr(rng, "approximate", False):
+        if isinstance(rng, ApproximateGenerator):
             raise RandomnessError("a generator for forecasts draws noise in floating point. Give secure()")
         mechanism, facts = self.mechanism, closed.provenance or Provenance(frame_kind="polars", columns=())
         if not self._opened or self._process != os.getpid():

@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import choice, real
-from discreet._core.random import SecureGenerator
+from discreet._core.random import ApproximateGenerator, SecureGenerator
 from discreet.privacy import DiscreteGaussianPair, DiscreteLaplacePair, Profile
 
 # What every law of noise says, and exact draws from a generator's bytes.
@@ -66,7 +66,7 @@ class NoiseLaw(ABC):
             A secure generator selects OpenDP's sampler, fed by the operating system; any other one feeds ours. That of
             a forecast selects quick draws of nearly the same law.
         """
-        if getattr(rng, "approximate", False):
+        if isinstance(rng, ApproximateGenerator):
             return self.approximate(scale, count, rng=rng)
         if isinstance(rng, SecureGenerator):
             return self._secure(scale, count)

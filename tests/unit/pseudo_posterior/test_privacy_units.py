@@ -130,5 +130,5 @@ def test_declarations_of_units_that_do_not_fit_are_refused() -> None:
     nulls = Integer(lower=0, upper=9, nulls="category")
     with pytest.raises(DomainError, match="every record needs a unit"):
         mechanism.on(Domain(columns={"y": Integer(lower=0, upper=9), "house": nulls}))
-    with pytest.raises(ParameterError, match="at most 16384 records"):
+    with pytest.raises(ParameterError, match="at most 16,384 records"):
         mechanism.fit({"y": np.ones(16385), "house": np.ones(16385)}, rng=seeded(0))
