@@ -46,7 +46,9 @@ def slots(
     parts = [f"{_bytes(relation, name, schema[name])} AS {place}" for place, name in places.items()]
     rows = relation.project(_listed([f"{_bytes(relation, unit, schema[unit])} AS {_UNIT}", *parts]))
     totals = rows.aggregate(f"{_listed([_UNIT, *places])}, {_COUNT}", _listed([_UNIT, *places]))
-    totals = totals.project(f"*, CAST(sum({_FREQUENCY}) OVER ({_WHOLE_UNIT}) AS BIGINT) AS held")
+    # DuckDB makes a join of a window without an order, and reads a view that draws at random twice
+    whole = f"PARTITION BY {_UNIT} ORDER BY {_UNIT}"
+    totals = totals.project(f"*, CAST(sum({_FREQUENCY}) OVER ({whole}) AS BIGINT) AS held")
     numbered = totals.project(f"{_listed([_UNIT, *places])}, held, unnest(range({_FREQUENCY})) AS {_NUMBER}")
     hashed = numbered.project(f"{_listed([_UNIT, *places, _NUMBER])}, {_order(places, schema, most=most, key=key)}")
     order = _listed([_ORDER, *places, _NUMBER])
@@ -54,11 +56,11 @@ def slots(
         f"{_listed([_UNIT, *places])}, row_number() OVER (PARTITION BY {_UNIT} ORDER BY {order}) AS {_PLACE}"
     )
     slots = ranked.filter(f"{_PLACE} <= {most}")
-    firsts = f"CAST(count(*) FILTER ({_PLACE} = 1) AS BIGINT) AS firsts"
-    unnamed = f"CAST(count(*) FILTER ({_UNIT} IS NULL) AS BIGINT) AS unnamed"
-    frame = _fetched(slots.aggregate(_listed([*places, _COUNT, firsts, unnamed]), _listed(places)))
+    kinds = {"firsts": f"{_PLACE} = 1", "unnamed": f"{_UNIT} IS NULL"}
+    counts = [f"CAST(count(*) FILTER ({kind}) AS BIGINT) AS {name}" for name, kind in kinds.items()]
+    frame = _fetched(slots.aggregate(_listed([*places, _COUNT, *counts]), _listed(places)))
     texts = [pl.col(place).cast(pl.String) for place in places if frame[place].dtype == pl.Binary]
-    named = frame.with_columns(texts).drop("firsts", "unnamed").rename({**places, _FREQUENCY: frequency})
+    named = frame.with_columns(texts).drop(kinds).rename({**places, _FREQUENCY: frequency})
     return named, int(frame["firsts"].sum()), int(frame["unnamed"].sum())
 
 
@@ -96,9 +98,6 @@ def _bytes(relation: Any, name: str, dtype: pl.DataType) -> str:
 
 
 _COUNT = f"CAST(count(*) AS BIGINT) AS {_FREQUENCY}"
-_WHOLE_UNIT = f"PARTITION BY {_UNIT} ORDER BY {_FREQUENCY} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
-# with its order, for DuckDB makes a join of a window without one: it would read a table twice, and a view that draws
-# at random gives other rows each time
 
 
 def _fetched(relation: Any) -> pl.DataFrame:

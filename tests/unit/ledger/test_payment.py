@@ -125,7 +125,7 @@ def test_the_generator_of_a_forecast_meets_no_confidential_table(tmp_path) -> No
     mechanism = Louder(domain=DOMAIN, records=N, scale=3.0, noise="laplace")
     with Run.unpaid(request(Budget(epsilon=1.0))) as run:
         run.assign(mechanism, n=N)
-        with pytest.raises(RandomnessError, match="drawn in floating point"):
+        with pytest.raises(RandomnessError, match="draws noise in floating point"):
             run.execute(confidential(AGES, DOMAIN), rng=approximate(1))
     package = Path(discreet.__file__).parent
     makers = {
