@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from discreet._core.lazy import door
+
 if TYPE_CHECKING:
-    from discreet._core.version import __version__
     from discreet._release import release
     from discreet.ledger import AddRemove, Checkpoint, Ledger, Output, Replacement, Watch
     from discreet.planner import plan
     from discreet.privacy import Budget, Unit
     from discreet.releases import read, verify
+
+    __version__: str
 
 __all__ = [
     "AddRemove",
@@ -28,31 +31,13 @@ __all__ = [
     "verify",
 ]
 
-_HOMES = {
-    "AddRemove": "discreet.ledger.request",
-    "Budget": "discreet.privacy",
-    "Checkpoint": "discreet.ledger.request",
-    "Ledger": "discreet.ledger",
-    "Output": "discreet.ledger.request",
-    "Replacement": "discreet.ledger.request",
-    "Unit": "discreet.privacy",
-    "Watch": "discreet.ledger.request",
-    "__version__": "discreet._core.version",
-    "plan": "discreet.planner",
-    "read": "discreet.releases.reading",
-    "release": "discreet._release",
-    "verify": "discreet.releases",
-}
+_load, __dir__ = door(__name__)
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first used, so that ``import discreet`` stays fast."""
-    if name not in __all__:
-        raise AttributeError(f"module 'discreet' has no attribute {name!r}")
-    from importlib import import_module
+    if name == "__version__":
+        from importlib.metadata import version
 
-    return getattr(import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+        return version("discreet")
+    return _load(name)

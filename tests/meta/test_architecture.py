@@ -80,7 +80,7 @@ CHANGES = {"write_text", "write_bytes", "touch", "unlink", "mkdir", "rmdir", "sy
            "memmap", "to_csv", "to_parquet", "dump", "write_json", "write_ndjson", "write_ipc", "sink_csv"}  # fmt: skip
 OF_OS = {"open", "replace", "rename", "renames", "link", "symlink", "mkfifo", "write"}
 INTO_OPEN_FILES = {
-    ("charts.py", "savefig"),
+    ("__init__.py", "savefig"),
     ("writing.py", "sink_parquet"),
     ("writing.py", "write_csv"),
     ("demonstration.py", "write_parquet"),

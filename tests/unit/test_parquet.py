@@ -9,14 +9,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from discreet._core.parquet import scanned, texts
+from discreet._core.formats import PARQUET, scanned, texts
 
 TABLE = pl.DataFrame({"x": [0.5, None, 2.5] * 40, "s": ["a", "b", None] * 40, "i": range(120)})
 
 READ_DAMAGED = """
 import random, sys
 from pathlib import Path
-from discreet._core.parquet import scanned, texts
+from discreet._core.formats import PARQUET, scanned, texts
 
 whole, spoilt = Path(sys.argv[1]).read_bytes(), Path(sys.argv[1] + ".spoilt")
 for seed in range(600):
@@ -25,8 +25,8 @@ for seed in range(600):
         data[rng.choice((14, rng.randrange(64), rng.randrange(len(data))))] = rng.choice((0, 127, 147, 255))
     spoilt.write_bytes(data)
     try:
-        texts(spoilt)
-        scan = scanned(spoilt)
+        texts(spoilt, PARQUET)
+        scan = scanned(spoilt, PARQUET)
         scan.group_by(scan.collect_schema().names()).len().collect()
     except BaseException:
         pass
@@ -49,7 +49,7 @@ def test_a_count_that_cannot_be_true_is_refused(tmp_path: Path) -> None:
     data[14] = 255  # the number of values in the first page: now negative
     path.write_bytes(data)
     with pytest.raises(ValueError, match=r"header cannot be true|do not hold"):
-        scanned(path)
+        scanned(path, PARQUET)
 
 
 @pytest.mark.parametrize("options", [{}, {"data_page_version": "2.0"}, {"use_dictionary": False}, {"row_group_size": 7},
@@ -59,20 +59,23 @@ def test_other_writers(tmp_path: Path, options: dict[str, object]) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     table = TABLE.to_arrow().append_column("list", pyarrow.array([[1, 2], [], None] * 40))
     parquet.write_table(table, tmp_path / "table.parquet", **options)
-    assert scanned(tmp_path / "table.parquet").select("x", "s", "i").collect().equals(TABLE)
+    assert scanned(tmp_path / "table.parquet", PARQUET).select("x", "s", "i").collect().equals(TABLE)
 
 
 def test_no_rows(tmp_path: Path) -> None:
     TABLE.clear().write_parquet(tmp_path / "table.parquet")
-    assert scanned(tmp_path / "table.parquet").collect().height == 0
+    assert scanned(tmp_path / "table.parquet", PARQUET).collect().height == 0
 
 
 def test_what_a_file_says_of_itself(tmp_path: Path) -> None:
     path = tmp_path / "table.parquet"
     TABLE.write_parquet(path, metadata={"a": "x" * 1000, "ü": ""})
-    assert {key: text for key, text in texts(path).items() if key != "ARROW:schema"} == {"a": "x" * 1000, "ü": ""}
+    assert {key: text for key, text in texts(path, PARQUET).items() if key != "ARROW:schema"} == {
+        "a": "x" * 1000,
+        "ü": "",
+    }
     TABLE.write_parquet(path)
-    assert "a" not in texts(path)
+    assert "a" not in texts(path, PARQUET)
 
 
 def test_what_another_writer_says(tmp_path: Path) -> None:
@@ -80,4 +83,4 @@ def test_what_another_writer_says(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     table = TABLE.to_arrow().replace_schema_metadata({"discreet.identity": "0" * 32})
     parquet.write_table(table, tmp_path / "table.parquet")
-    assert texts(tmp_path / "table.parquet")["discreet.identity"] == "0" * 32
+    assert texts(tmp_path / "table.parquet", PARQUET)["discreet.identity"] == "0" * 32

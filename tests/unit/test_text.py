@@ -28,7 +28,7 @@ CELLS = Domain(columns={"cell": Integer(lower=0, upper=3)})
 
 # Where numbers are formatted that promise nothing: pictures, measures of utility, what is inferred from a release,
 # distances of generators; the testing tools name what failed. A privacy number there goes through _text all the same.
-ELSEWHERE = ("_core/text.py", "_core/charts.py", "utility/", "inference/", "evolution/", "testing/", "domain/")
+ELSEWHERE = ("_core/text.py", "_core/page/", "utility/", "inference/", "evolution/", "testing/", "domain/")
 NUMERIC = re.compile(r"[efgEFG%]$")
 
 

@@ -6,6 +6,7 @@ Every batch is validated in full: a damaged one could otherwise lead a reader ou
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from typing import Any, BinaryIO, TypeAlias
 
@@ -18,37 +19,33 @@ Batches: TypeAlias = Callable[[Sequence[str]], Iterator[Any]]
 _MAGIC = b"ARROW1"
 
 
-def pyarrow(what: str) -> Any:
+def pyarrow(user: str) -> Any:
     """Return the library. Raises MissingExtra when it is not installed, naming what needs it."""
     try:
         import pyarrow
         import pyarrow.ipc
     except ImportError:
-        raise MissingExtra(f"{what} needs PyArrow", "arrow") from None
+        raise MissingExtra(f"{user} needs PyArrow", "arrow") from None
     return pyarrow
 
 
 def lazy(schema: Any, batches: Batches) -> pl.LazyFrame:
-    """Return record batches as a scan, which asks for the columns that it needs, as often as it is collected.
-
-    ``schema``: PyArrow's.
-    """
+    """Return record batches as a scan, which asks for the columns that it needs, as often as it is collected."""
     from polars.io.plugins import register_io_source
 
     def source(
         columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, _size: int | None
     ) -> Iterator[pl.DataFrame]:
-        left = rows
         for batch in batches(schema.names if columns is None else columns):
             batch.validate(full=True)
             frame: Any = pl.from_arrow(batch)
             if predicate is not None:
                 frame = frame.filter(predicate)
-            if left is not None:
-                frame = frame.head(left)
-                left -= frame.height
+            if rows is not None:
+                frame = frame.head(rows)
+                rows -= frame.height
             yield frame
-            if left == 0:
+            if rows == 0:
                 return
 
     return register_io_source(source, schema={field.name: polars_type(field.type) for field in schema})
@@ -66,24 +63,46 @@ def polars_type(kind: Any) -> Any:
 
 
 def scanned(path: str | PathLike[str]) -> pl.LazyFrame:
-    """Scan a file of Arrow's: Feather (version 2), or the IPC format as a file or a stream.
+    """Scan a file of Arrow's: Feather (version 2), or the IPC format as a file or a stream."""
 
-    Raises Exception of some kind, if the file cannot be read; for `quietly`.
-    """
-    return lazy(_schema(path), lambda columns: _read(path, columns))
+    def batches(columns: Sequence[str]) -> Iterator[Any]:
+        try:
+            with _reader(path, columns) as reader:
+                if hasattr(reader, "num_record_batches"):
+                    yield from map(reader.get_batch, range(reader.num_record_batches))
+                else:
+                    yield from reader
+        except MemoryError:  # more is claimed than there is: in a damaged file, more than any machine has
+            raise ValueError("a batch does not fit in memory") from None
+
+    with _reader(path) as reader:
+        return lazy(reader.schema, batches)
 
 
 def texts(path: str | PathLike[str]) -> dict[str, str]:
-    """Return what an Arrow file says of itself: the texts of its metadata, by key.
-
-    Raises Exception of some kind, if the file cannot be read; for `quietly`.
-    """
-    return told(_schema(path))
+    """Return what an Arrow file says of itself: the texts of its metadata, by key."""
+    with _reader(path) as reader:
+        return told(reader.schema)
 
 
 def told(schema: Any) -> dict[str, str]:
     """Return the texts of a schema's metadata, by key."""
     return {key.decode(): text.decode() for key, text in (schema.metadata or {}).items()}
+
+
+@contextmanager
+def _reader(path: str | PathLike[str], columns: Sequence[str] | None = None) -> Iterator[Any]:
+    """Open a file, or a stream, which has no beginning that tells it."""
+    arrow = pyarrow("reading an Arrow file")
+    with arrow.OSFile(str(path)) as file:
+        opener = arrow.ipc.open_file if file.read(len(_MAGIC)) == _MAGIC else arrow.ipc.open_stream
+        file.seek(0)
+        reader = opener(file)
+        if columns is not None:
+            fields = [reader.schema.get_field_index(name) for name in columns]
+            file.seek(0)
+            reader = opener(file, options=arrow.ipc.IpcReadOptions(included_fields=fields))
+        yield reader
 
 
 def write(
@@ -96,32 +115,3 @@ def write(
     with arrow.ipc.new_file(file, kinds, options=options) as writer:
         for frame in frames:
             writer.write_table(frame.to_arrow(compat_level=level).cast(kinds))
-
-
-def _schema(path: str | PathLike[str]) -> Any:
-    arrow = pyarrow("reading an Arrow file")
-    with arrow.OSFile(str(path)) as file:
-        return _opened(file).schema
-
-
-def _read(path: str | PathLike[str], columns: Sequence[str]) -> Iterator[Any]:
-    arrow = pyarrow("reading an Arrow file")
-    places = [_schema(path).get_field_index(name) for name in columns]
-    with arrow.OSFile(str(path)) as file:
-        try:
-            reader = _opened(file, included_fields=places)
-            if hasattr(reader, "num_record_batches"):
-                yield from map(reader.get_batch, range(reader.num_record_batches))
-            else:
-                yield from reader
-        except MemoryError:  # more is claimed than there is: in a damaged file, more than any machine has
-            raise ValueError("a batch does not fit in memory") from None
-
-
-def _opened(file: Any, **options: Any) -> Any:
-    """Open a file, or a stream, which has no beginning that tells it."""
-    arrow = pyarrow("reading an Arrow file")
-    whole = file.read(len(_MAGIC)) == _MAGIC
-    file.seek(0)
-    given = arrow.ipc.IpcReadOptions(**options)
-    return arrow.ipc.open_file(file, options=given) if whole else arrow.ipc.open_stream(file, options=given)

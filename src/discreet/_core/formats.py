@@ -1,4 +1,7 @@
-"""Files of tables: the one place that knows their endings, and how each format is scanned."""
+"""Files of tables: the one place that knows their endings, and how each format is scanned.
+
+What reads a file here may raise any error of a library, which may quote the file: it is for `quietly`.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,23 @@ import codecs
 import csv
 import gzip
 import io
+import itertools
 import json
+import mmap
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from discreet._core import arrow, parquet
+from discreet._core import arrow
 from discreet._core.checks import unfit
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import pl
 
-_LONGEST = 2**24
+_LONGEST = 2**24  # characters of the first line of CSV: a few bytes of gzip could make more
 _SEPARATOR = re.compile(r"[\t,;|:!#$%&*/<>?@^~]")
 _QUOTED = re.compile(rf'"(?:[^"]|"")*"({_SEPARATOR.pattern})')
 _INDEX = re.compile(r"__index_level_\d+__")
@@ -27,14 +33,7 @@ _INDEX = re.compile(r"__index_level_\d+__")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """How a table is written.
-
-    ``kind``: parquet, csv or arrow.
-    ``separator``: of the fields of CSV; empty where values have types.
-    ``compressed``: whether CSV is packed by gzip.
-    ``encoding``: of CSV.
-    ``decimal_comma``: whether the numbers of CSV have a comma before their decimals.
-    """
+    """How a table is written: ``kind`` is parquet, csv or arrow, and the rest is of CSV alone."""
 
     kind: str
     separator: str = ""
@@ -45,7 +44,7 @@ class Format:
     @property
     def texts(self) -> bool:
         """Whether all values are texts, and the file can say nothing of itself."""
-        return bool(self.separator)
+        return self.kind == "csv"
 
 
 PARQUET = Format(kind="parquet")
@@ -68,15 +67,7 @@ ENDINGS = ", ".join(list(_FORMATS)[:-1]) + f" or {list(_FORMATS)[-1]}"
 
 @dataclass(frozen=True, slots=True)
 class DelimitedFile(PathLike[str]):
-    """The path of a CSV file that is written in another way than usual.
-
-    Raises ParameterError when the ending is none of CSV, or what is given cannot be.
-
-    ``path``: the file.
-    ``separator``: of its fields, where it is not the one of its ending.
-    ``encoding``: of its texts.
-    ``decimal_comma``: whether its numbers have a comma before their decimals.
-    """
+    """The path of a CSV file that is written in another way than usual; by default its ending tells the separator."""
 
     path: str
     separator: str | None = None
@@ -98,8 +89,7 @@ class DelimitedFile(PathLike[str]):
     def __fspath__(self) -> str:
         return self.path
 
-    def __str__(self) -> str:
-        return self.path
+    __str__ = __fspath__
 
 
 def format_of(path: str | PathLike[str]) -> Format | None:
@@ -107,96 +97,171 @@ def format_of(path: str | PathLike[str]) -> Format | None:
     form = _FORMATS.get(_ending(Path(path)))
     if form is None or not isinstance(path, DelimitedFile):
         return form
-    separator = form.separator if path.separator is None else path.separator
+    separator = path.separator or form.separator
     return replace(form, separator=separator, encoding=path.encoding, decimal_comma=path.decimal_comma)
 
 
 def with_ending(path: Path, ending: str) -> Path:
     """Return a name with another ending: of a file of a table, ``.csv.gz`` is one ending."""
-    known = _ending(path)
-    return path.with_name(path.name[: -len(known)] + ending) if known else path.with_suffix(ending)
+    return path.with_name(path.name[: len(path.name) - len(_ending(path))] + ending)
 
 
 def _ending(path: Path) -> str:
     name = path.name.lower()
-    for ending in _FORMATS:
-        if name.endswith(ending) and len(name) > len(ending):
-            return ending
-    return ""
+    return next((ending for ending in _FORMATS if name.endswith(ending) and name != ending), path.suffix)
 
 
 def scanned(path: str | PathLike[str], form: Format) -> pl.LazyFrame:
-    """Scan a file; of CSV every column is text, and nothing is inferred.
-
-    Raises Exception of some kind, if the file cannot be read; for `quietly`.
-    """
+    """Scan a file; of CSV every column is text, and nothing is inferred. The headers of Parquet are checked first."""
     path = Path(path)
-    if not form.texts:
-        return parquet.scanned(path) if form.kind == "parquet" else arrow.scanned(path)
-    options: dict[str, Any] = {"infer_schema": False, "separator": _separator(path, form)}
+    if form.kind == "arrow":
+        return arrow.scanned(path)
+    if form.kind == "parquet":
+        with _footer(path) as (data, footer):
+            for group in footer.get(4, []):
+                for chunk in group[1]:
+                    _require_sound(data, chunk[3])
+        return pl.scan_parquet(path, glob=False)
+    separator, names = _heading(path, form)
+    options: dict[str, Any] = {"infer_schema": False, "separator": separator}
     if codecs.lookup(form.encoding).name in ("utf-8", "ascii"):
         scan = pl.scan_csv(path, glob=False, **options)
     else:
         raw = path.read_bytes()
         text = (gzip.decompress(raw) if form.compressed else raw).decode(form.encoding)
         scan = pl.scan_csv(io.BytesIO(text.encode("utf-8")), **options)
-    found, names = scan.collect_schema().names(), header(path, form)
+    columns = scan.collect_schema().names()
     # Polars keeps the quotes that are doubled within a name.
-    return scan if found == names or '"' not in "".join(names) else scan.rename(dict(zip(found, names, strict=True)))
+    return (
+        scan if columns == names or '"' not in "".join(names) else scan.rename(dict(zip(columns, names, strict=True)))
+    )
 
 
 def texts(path: str | PathLike[str], form: Format) -> dict[str, str]:
-    """Return what a file says of itself: the texts of its metadata, by key. CSV says nothing.
-
-    Raises Exception of some kind, if the file cannot be read; for `quietly`.
-    """
-    if form.texts:
+    """Return what a file says of itself: the texts of its metadata, by key. CSV says nothing."""
+    if form.kind == "arrow":
+        return arrow.texts(path)
+    if form.kind == "csv":
         return {}
-    return parquet.texts(path) if form.kind == "parquet" else arrow.texts(path)
+    with _footer(path) as (_, footer):
+        return {pair[1].decode(): pair.get(2, b"").decode() for pair in footer.get(5, [])}
+
+
+def parquet_rows(path: str | PathLike[str]) -> int:
+    """Return the number of rows that a Parquet file says it has."""
+    with _footer(path) as (_, footer):
+        return int(footer[3])
 
 
 def header(path: Path, form: Format) -> list[str]:
-    """Return the fields of the first line of a CSV file.
-
-    Raises Exception of some kind, if the file cannot be read; for `quietly`.
-    """
-    with _opened(path, form) as file:
-        return next(csv.reader(_lines(file), delimiter=_separator(path, form)), [])
+    """Return the fields of the first line of a CSV file."""
+    return _heading(path, form)[1]
 
 
-def _opened(path: Path, form: Format) -> TextIO:
-    encoding = "utf-8-sig" if codecs.lookup(form.encoding).name == "utf-8" else form.encoding
-    opened: Any = gzip.open if form.compressed else open
-    file: TextIO = opened(path, "rt", encoding=encoding, newline="")
-    return file
-
-
-def _separator(path: Path, form: Format) -> str:
-    """Return what separates the fields.
+def _heading(path: Path, form: Format) -> tuple[str, list[str]]:
+    """Return what separates the fields of a CSV file, and those of its first line.
 
     Where the first name of a header is in quotes, it is what comes after it: so files that are written with another
     separator than that of their ending tell it themselves.
     """
-    with _opened(path, form) as file:
-        quoted = _QUOTED.match(next(_lines(file), ""))
-    return quoted[1] if quoted else form.separator
-
-
-def _lines(file: TextIO) -> Iterator[str]:
-    """Yield lines, none of them as long as a few bytes of gzip could make it."""
-    while line := file.readline(_LONGEST):
-        if len(line) == _LONGEST:
+    encoding = "utf-8-sig" if codecs.lookup(form.encoding).name == "utf-8" else form.encoding
+    opener: Any = gzip.open if form.compressed else open
+    with opener(path, "rt", encoding=encoding, newline="") as file:
+        lines = iter(lambda: file.readline(_LONGEST), "")
+        first = next(lines, "")
+        if len(first) == _LONGEST:
             raise ValueError("a line is too long for a header")
-        yield line
+        quoted = _QUOTED.match(first)
+        separator = quoted[1] if quoted else form.separator
+        return separator, next(csv.reader(itertools.chain([first], lines), delimiter=separator))
 
 
-def stored_index(names: Sequence[str], told: str | None) -> frozenset[str]:
-    """Return which columns are the index of a pandas table, and no columns of it.
-
-    Raises Exception of some kind, if the metadata are none of pandas; for `quietly`.
-
-    ``names``: all columns.
-    ``told``: what pandas stored of itself under the key "pandas".
-    """
-    listed = [] if told is None else json.loads(told)["index_columns"]
+def stored_index(names: Sequence[str], metadata: str | None) -> frozenset[str]:
+    """Return which of all columns are the index of a pandas table, by what pandas stored under the key "pandas"."""
+    listed = [] if metadata is None else json.loads(metadata)["index_columns"]
     return frozenset(name for name in names if name in listed or _INDEX.fullmatch(name))
+
+
+# The headers of a Parquet file, whose counts are looked at before a reader sets memory aside for them.
+#
+# A reader that takes a page at its word asks for as much memory as a damaged header claims, and the process ends where
+# there is not so much. The headers are few: one per page of about a megabyte.
+
+_DEPTH = 16
+
+
+@contextmanager
+def _footer(path: str | PathLike[str]) -> Iterator[tuple[mmap.mmap, dict[int, Any]]]:
+    """Give the bytes of a Parquet file, and its footer."""
+    with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        length = int.from_bytes(data[-8:-4], "little")
+        yield data, _Thrift(data, len(data) - 8 - length).struct()
+
+
+def _require_sound(data: mmap.mmap, chunk: dict[int, Any]) -> None:
+    """Refuse a chunk of a column whose pages do not hold the number of values that the footer counts."""
+    place, missing = chunk.get(11) or chunk[9], chunk[5]
+    while missing > 0:
+        thrift = _Thrift(data, place)
+        page = thrift.struct()
+        place = thrift.place + page[3]
+        dictionary, values = page.get(7, {1: 0}), page.get(5) or page.get(8) or {1: 0}
+        missing -= values[1]
+        counts = [count for count in (*values.values(), *dictionary.values()) if isinstance(count, int)]
+        if min(page[2], page[3], *counts) < 0 or dictionary[1] > len(data):
+            raise ValueError("a page's header cannot be true")
+    if missing != 0:
+        raise ValueError("the pages do not hold the values that the footer counts")
+
+
+class _Thrift:
+    """Reads structures of Thrift's compact protocol, as Parquet writes its headers: field numbers to values."""
+
+    def __init__(self, data: mmap.mmap, place: int) -> None:
+        self.data, self.place, self.depth = data, place, 0
+
+    def struct(self) -> dict[int, Any]:
+        fields, number = {}, 0
+        while (head := self.bytes(1)[0]) != 0:
+            number = number + (head >> 4) if head >> 4 else self.integer()
+            fields[number] = self.value(head & 15)
+        return fields
+
+    def value(self, kind: int) -> Any:
+        if kind in (1, 2):  # a truth value is its own type
+            return kind == 1
+        if kind in (4, 5, 6):
+            return self.integer()
+        if kind not in (9, 12):
+            return self.bytes({3: 1, 7: 8}[kind] if kind != 8 else self.natural())
+        self.depth += 1
+        if self.depth > _DEPTH:
+            raise ValueError("a header is nested too deeply")
+        value = self.items() if kind == 9 else self.struct()
+        self.depth -= 1
+        return value
+
+    def items(self) -> list[Any]:
+        head = self.bytes(1)[0]
+        length = head >> 4 if head >> 4 < 15 else self.natural()
+        kind = head & 15
+        return [self.value(3 if kind in (1, 2) else kind) for _ in range(length)]
+
+    def bytes(self, length: int) -> bytes:
+        start, self.place = self.place, self.place + length
+        if not 0 <= start <= self.place <= len(self.data):
+            raise ValueError("a header lies outside the file")
+        return self.data[start : self.place]
+
+    def integer(self) -> int:
+        value = self.natural()
+        return value >> 1 ^ -(value & 1)
+
+    def natural(self) -> int:
+        value = shift = 0
+        while (byte := self.bytes(1)[0]) & 128:
+            value |= (byte & 127) << shift
+            shift += 7
+            if shift > 63:
+                raise ValueError("an integer is too long")
+        return value | byte << shift

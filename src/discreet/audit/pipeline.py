@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from discreet._core import parquet
 from discreet._core.boundary import quietly
 from discreet._core.checks import integer
 from discreet._core.errors import DataError, FileProblem, ParameterError
 from discreet._core.files import own_folder, together
+from discreet._core.formats import PARQUET, scanned
 from discreet._core.lazy import pl
 from discreet._core.text import about, counted
 from discreet.audit.instance import BANNER
@@ -124,7 +124,9 @@ def _contents(path: Path) -> Iterator[tuple[str, str]]:
         yield from _leaves("", quietly(lambda: json.loads(path.read_bytes()), flaw))
     elif suffix in {".csv", ".parquet"}:
         csv = suffix == ".csv"
-        table = quietly(lambda: pl.read_csv(path, infer_schema=False) if csv else parquet.scanned(path).collect(), flaw)
+        table = quietly(
+            lambda: pl.read_csv(path, infer_schema=False) if csv else scanned(path, PARQUET).collect(), flaw
+        )
         yield "rows", str(table.height)
         yield "columns", ", ".join(table.columns)
         yield "types", ", ".join(map(str, table.dtypes))

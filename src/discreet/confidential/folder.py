@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
-from discreet._core import parquet
 from discreet._core.boundary import quietly
 from discreet._core.errors import FileProblem
-from discreet._core.formats import PARQUET, format_of
+from discreet._core.formats import PARQUET, format_of, scanned
 from discreet._core.lazy import pl
 from discreet.domain import escaped
 
@@ -36,7 +35,7 @@ def scanned_folder(path: Path, address: str) -> tuple[pl.LazyFrame, tuple[str, .
     if any(tuple(key for key, _ in part) != keys for part in parts) or len(set(keys)) < len(keys):
         raise FileProblem(address, "its folders are not partitions by the same columns", "give one table")
     broken = FileProblem(address, "it holds a file that is not readable Parquet", "give the complete files")
-    schemas = [quietly(lambda file=file: parquet.scanned(file).collect_schema(), broken) for file in files]  # type: ignore[misc]
+    schemas = [quietly(lambda file=file: scanned(file, PARQUET).collect_schema(), broken) for file in files]  # type: ignore[misc]
     if any(schema != schemas[0] for schema in schemas):
         raise FileProblem(address, "its files have different columns or types", "give one table")
     if set(keys) & set(schemas[0]):

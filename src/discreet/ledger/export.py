@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -22,7 +23,6 @@ from discreet._core.errors import FileProblem
 from discreet._core.files import check_outputs, together
 from discreet._core.page import OWN, require_own
 from discreet._core.text import counted
-from discreet._core.version import __version__
 from discreet.domain import escaped
 from discreet.ledger.events import STATES
 from discreet.ledger.ledger import Ledger
@@ -158,7 +158,7 @@ def registry(status: Mapping[str, Any], events: Iterable[Mapping[str, Any]]) -> 
     """Return the export of a ledger as JSON values, from its ``LedgerStatus.to_dict`` and its log."""
     keys = ("dataset", "currency", "budget", "spent", "left", "counts", "covers", "created", "head")
     return {
-        "written_by": f"{OWN} {__version__}",
+        "written_by": f"{OWN} {version('discreet')}",
         "schema": SCHEMA,
         "to_fill_in": list(TO_FILL_IN),
         "ledger": {key: status[key] for key in keys},

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,7 +23,6 @@ from discreet._core.errors import DiscreetError, FileProblem, Infeasible, Parame
 from discreet._core.numeric import least_real, log_ratio
 from discreet._core.reading import bounded_text, first_wrong, parsed_toml, read_json
 from discreet._core.text import aligned, as_written, counted, rounded_down
-from discreet._core.version import __version__
 from discreet.domain import Domain
 from discreet.ledger import Replacement, Request
 from discreet.mechanisms import Mechanism, named, require_kept
@@ -148,7 +148,7 @@ class Together:
         """Return the plan as JSON values: the document that is written."""
         return {
             "discreet_plan": SCHEMA,
-            "library": {"name": "discreet", "version": __version__},
+            "library": {"name": "discreet", "version": version("discreet")},
             "epsilon": self.budget.epsilon,
             "delta": self.budget.delta,
             "relation": "replacement",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from discreet._core.lazy import door
 
 if TYPE_CHECKING:
-    from discreet._core.charts import violins, weight_picture
+    from discreet._core.page import violins, weight_picture
     from discreet.pseudo_posterior.censored import CensoredPosterior, CensoredPosteriorMechanism, ChainDistance
     from discreet.pseudo_posterior.design import Design, Predictor, Response
     from discreet.pseudo_posterior.from_domain import synthesiser_for

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,7 +22,6 @@ from discreet._core.files import require_settled
 from discreet._core.random import fresh_identity
 from discreet._core.reading import read_json
 from discreet._core.text import alarm, counted, harmless, listing, paragraph, rounded_up
-from discreet._core.version import __version__
 from discreet.domain import Domain
 from discreet.mechanisms import Contents, Mechanism
 from discreet.privacy import Budget, Guarantee
@@ -89,7 +89,7 @@ class Certificate:
             randomness = "seeded" if seeded else "seeded-cut"
         facts = CertificateFacts(
             discreet_certificate=SCHEMA,
-            library=LibraryFacts(name="discreet", version=__version__),
+            library=LibraryFacts(name="discreet", version=version("discreet")),
             created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             identity=None if seeded else fresh_identity(),  # a seeded release is the same, byte for byte
             mechanism=MechanismFacts(name=mechanism.name, parameters=mechanism.parameters()),

@@ -15,7 +15,7 @@ from typing import Any
 from unicodedata import normalize
 from urllib.parse import unquote
 
-from discreet._core import parquet
+from discreet._core import formats
 from discreet._core.boundary import quietly
 from discreet._core.errors import FileProblem, ParameterError
 from discreet._core.lazy import pl
@@ -156,7 +156,7 @@ def _problem(file: Path, part: Part, files: dict[str, str], identity: Any) -> st
         copied = files.get(sha256)
         return "it is not the file that was written" + ("" if copied is None else f", but holds {copied}")
     broken = FileProblem(file, "it is not a readable Parquet file", _REMEDY)
-    metadata, rows = quietly(lambda: (parquet.texts(file), parquet.rows(file)), broken)
+    metadata, rows = quietly(lambda: (formats.texts(file, formats.PARQUET), formats.parquet_rows(file)), broken)
     if metadata.get(IDENTITY_KEY) != identity:
         return "it is from another release than the certificate"
     return None if rows == part.rows else "it has another number of rows than its list says"
@@ -194,7 +194,7 @@ def scanned_parts(folder: Path) -> pl.LazyFrame:
     broken = FileProblem(folder, "one of its parts cannot be read", _REMEDY)
     scans = []
     for part in parts_of(folder, certificate):
-        scan = quietly(lambda file=folder / part.file: parquet.scanned(file), broken)  # type: ignore[misc]
+        scan = quietly(lambda file=folder / part.file: formats.scanned(file, formats.PARQUET), broken)  # type: ignore[misc]
         for key, _, value in (folder.partition("=") for folder in part.file.split("/")[:-1]):
             text = None if value == _NULL else unquote(value)
             scan = scan.with_columns(pl.lit(text, pl.String).alias(unquote(key)))

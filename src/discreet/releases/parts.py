@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core import parquet
 from discreet._core.errors import DiscreetError, Fault, FileProblem, ParameterError
 from discreet._core.files import new_folder, repeatable, together
+from discreet._core.formats import parquet_rows
 from discreet._core.lazy import pl
 from discreet._core.random import Key, keyed, public_key
 from discreet._core.reading import file_sha256
@@ -135,7 +135,7 @@ class PartWriter:
         with repeatable(*map(self.folder.joinpath, names)) as drafts:
             files = dict(zip(self.folders or [None], drafts, strict=True))
             write_part(frames, self.schema, files, by=self.by, named=self.folder / names[0], metadata=self.metadata)
-            return [Part(name, parquet.rows(file), file_sha256(file)) for name, file in zip(names, drafts, strict=True)]
+            return [Part(name, parquet_rows(file), file_sha256(file)) for name, file in zip(names, drafts, strict=True)]
 
 
 # -- each by itself ---------------------------------------------------------------------------------------------------

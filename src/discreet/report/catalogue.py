@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from importlib.metadata import version
 from pathlib import Path
 from string import Formatter
 from typing import Any
@@ -18,7 +19,6 @@ from discreet._core.formats import format_of
 from discreet._core.page import OWN, write_own
 from discreet._core.reading import file_sha256
 from discreet._core.text import harmless, sentence
-from discreet._core.version import __version__
 from discreet.releases import (
     FOLDER_CERTIFICATE,
     MANIFEST,
@@ -64,7 +64,7 @@ def describe(
             raise ParameterError(f"{name} must be an address that starts with https:// or http://, got {text!r}")
     address = url and url.rstrip("/") + "/"
     given = {"url": address, "dataset": address or "#dataset", "licence": licence, "publisher": publisher}
-    given |= {"title": title or path.name.partition(".")[0] or path.name, "writer": f"{OWN} {__version__}"}
+    given |= {"title": title or path.name.partition(".")[0] or path.name, "writer": f"{OWN} {version('discreet')}"}
     standard = json.loads(Path(__file__).with_name("standards").joinpath(f"{form}.json").read_text("utf-8"))
     return dict(_filled(standard, given | _values(path, where, promise)))
 

@@ -8,8 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from discreet._core.charts import Chart, Points, spending_chart
-from discreet._core.page import FilePath, rendered, require_page, write_own
+from discreet._core.page import Chart, FilePath, Points, rendered, require_page, spending_chart, write_own
 from discreet._core.text import about, as_written, counted, rounded_down, rounded_up
 from discreet.ledger import Entry, Ledger, entries, power
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.charts import attack_chart, profile_chart
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
+from discreet._core.page import attack_chart, profile_chart
 from discreet._core.text import about, full_sentence, rounded_down, rounded_up
 from discreet.mechanisms import Contents, Mechanism
 from discreet.privacy import LEVELS, Guarantee, Profile, TradeOff, against_guessing, compose, furthest
@@ -132,18 +132,16 @@ def curves(promise: Promise, together: Joint | None) -> dict[str, Any]:
     powers = [trade.power(np.array(LEVELS)) for trade in trades]
     # One release is not more than all of them: their bound may be the coarser one.
     powers[1:] = [np.maximum(power, powers[0]) for power in powers[1:]]
-    chart, places = attack_chart(
-        list(zip(kinds, lines, strict=True)), list(zip(LEVELS, powers[0].tolist(), strict=True))
-    )
+    chart = attack_chart(list(zip(kinds, lines, strict=True)))
     rates = [
         {
             "level": f"{about(100 * level, 6)} %",
             "powers": [f"{rounded_up(min(100.0, 100.0 * power), 3)} %" for power in reached],
             "missed": f"{rounded_down(max(0.0, 100.0 * (1.0 - reached[0])), 3)} %",
             "reading": against_guessing(level, reached[0]),
-            "at": place,
+            "at": chart.at(level, reached[0]),
         }
-        for level, reached, place in zip(LEVELS, np.stack(powers, axis=1).tolist(), places, strict=True)
+        for level, reached in zip(LEVELS, np.stack(powers, axis=1).tolist(), strict=True)
     ]
     table = []
     for row in sorted({*_EPSILONS, epsilon}):
@@ -154,9 +152,9 @@ def curves(promise: Promise, together: Joint | None) -> dict[str, Any]:
         "attack": {"chart": chart, "rates": rates, "default": LEVELS.index(0.01)},
         "profile": profile_chart(
             [(kind, trade.points(upto=upto)) for kind, trade in zip(kinds, trades, strict=True)],
-            upto=upto,
+            largest=upto,
             headline=(epsilon, delta),
-            marked=f"epsilon {rounded_up(epsilon, 6)}, delta {rounded_up(delta)}",
+            mark=f"epsilon {rounded_up(epsilon, 6)}, delta {rounded_up(delta)}",
         ),
         "profile_table": table,
     }

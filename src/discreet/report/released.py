@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.boundary import sealed
-from discreet._core.charts import Chart, band_chart, column_chart, forest_chart, release_figure
 from discreet._core.errors import DiscreetError, FileProblem
 from discreet._core.lazy import pl
+from discreet._core.page import Chart, band_chart, column_chart, forest_chart, release_figure
 from discreet._core.text import about, as_written, counted, full_sentence, percent_as_written, rounded_up
 from discreet.confidential import Source, open_source
 from discreet.domain import Domain, moment_text

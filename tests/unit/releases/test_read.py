@@ -18,7 +18,7 @@ from polars.testing import assert_frame_equal
 
 import discreet
 from discreet import Output
-from discreet._core import parquet
+from discreet._core import formats
 from discreet._core.random import fresh_identity, seeded
 from discreet.confidential import confidential
 from discreet.domain import (
@@ -72,7 +72,7 @@ def test_an_identity_is_128_fresh_bits_and_stands_in_both(tmp_path: Path) -> Non
     identities = [one.certificate.identity for one in found]
     assert len(set(identities)) == 3
     assert all(re.fullmatch("[0-9a-f]{32}", identity) for identity in identities)
-    assert [parquet.texts(one.path)["discreet.identity"] for one in found] == identities
+    assert [formats.texts(one.path, formats.PARQUET)["discreet.identity"] for one in found] == identities
     assert len({fresh_identity() for _ in range(100)}) == 100
 
 
