@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError, Refused
-from discreet._core.reading import file_sha256, reason, require_file_name, same_file
+from discreet._core.reading import file_sha256, reason, same_file
 
 
 def canonical(path: Path) -> Path:
@@ -43,21 +43,25 @@ def check_outputs(outputs: Sequence[Path], inputs: Iterable[Any]) -> None:
     """Refuse outputs that are no files, that are one another, or that are inputs, links included."""
     sources = [Path(source) for source in inputs if isinstance(source, (str, os.PathLike))]
     for place, path in enumerate(outputs):
-        require_file_name(path)
-        for other in outputs[:place]:
-            if same_file(path, other):
-                raise FileProblem(path, "it is the name of two outputs", "give each its own")
-        for source in sources:
-            if same_file(path, source) or same_file(_lock_of(path), source):
-                raise FileProblem(path, "the output is also an input", "give it another name")
+        if "\0" in str(path) or not path.name:
+            raise FileProblem(repr(str(path)), "it is not the name of a file", "give another name")
+        if not path.parent.is_dir():
+            raise FileProblem(path, f"the folder {str(path.parent)!r} does not exist", "create it first")
+        if path.is_dir():
+            raise FileProblem(path, "it is a folder", "give a file name")
+        if path.exists() and not path.is_file():
+            raise FileProblem(path, "it is not an ordinary file", "give another name")
+        if any(same_file(path, output) for output in outputs[:place]):
+            raise FileProblem(path, "it is the name of two outputs", "give each its own")
+        if any(same_file(name, source) for source in sources for name in (path, _lock_of(path))):
+            raise FileProblem(path, "the output is also an input", "give it another name")
 
 
 def check_writable(path: Path) -> None:
     """Refuse an output whose folder takes no new file, or no name as long as those beside it may be."""
-    probe = _beside(
-        path, f"{secrets.token_hex(6)}-{secrets.token_hex(6)}0", "part"
-    )  # as long as that of one that is ready
-    with locked(canonical(path)), _told(path):
+    longest = f"{secrets.token_hex(6)}-{secrets.token_hex(6)}0"
+    probe = _beside(path, longest, "part")
+    with locked(canonical(path)), _undone(path):
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         probe.unlink(missing_ok=True)
 
@@ -70,7 +74,7 @@ def writing_problem(path: Path, error: BaseException) -> FileProblem:
 
 
 @contextmanager
-def _told(path: Path, undo: Callable[[BaseException], Any] = lambda _: None) -> Iterator[None]:
+def _undone(path: Path, undo: Callable[[BaseException], Any] = lambda _: None) -> Iterator[None]:
     """Undo what an error interrupts, and say of one of the system that nothing was changed."""
     try:
         yield
@@ -79,9 +83,6 @@ def _told(path: Path, undo: Callable[[BaseException], Any] = lambda _: None) -> 
         if not isinstance(error, OSError) or isinstance(error, DiscreetError):
             raise
         raise writing_problem(path, error) from None
-
-
-_BUSY = "another run is using it", "wait for that run, or give another name"
 
 
 def _lock_of(path: Path) -> Path:
@@ -93,18 +94,13 @@ def locked(*paths: Path) -> Iterator[None]:
     """Keep every other writer away from some names, until the process ends at the latest."""
     with ExitStack() as stack:
         for path in sorted(paths):
-            stack.callback(os.close, _taken(path))
-            stack.callback(_forget, _lock_of(path))
+            stack.enter_context(_locked(path))
         yield
 
 
-def _forget(lock: Path) -> None:
-    with contextlib.suppress(OSError):
-        lock.unlink()
-
-
-def _taken(path: Path) -> int:
-    """Return the locked file of a name; a lock on one that the writer before has deleted meanwhile is none."""
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Lock the file beside a name; a lock on one that the writer before has deleted meanwhile is none."""
     import fcntl
 
     name = _lock_of(path)
@@ -115,20 +111,25 @@ def _taken(path: Path) -> int:
             raise FileProblem(path, "its folder cannot be written", "check the folder and its permissions") from None
         with ExitStack() as stack:
             stack.callback(os.close, descriptor)
-            status = os.fstat(descriptor)
+            status, live = os.fstat(descriptor), False
             if not stat.S_ISREG(status.st_mode) or status.st_size:
                 raise FileProblem(name, "it is not an empty file, so it cannot be a lock", "move it away")
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise FileProblem(path, *_BUSY) from None
+                break
             except OSError:
                 raise FileProblem(path, "it cannot be locked", "choose a folder whose file system has locks") from None
             with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(status, os.lstat(name)):
-                    stack.pop_all()
-                    return descriptor
-    raise FileProblem(path, *_BUSY)
+                live = os.path.samestat(status, os.lstat(name))
+            if live:
+                try:
+                    yield
+                finally:
+                    with contextlib.suppress(OSError):
+                        name.unlink()
+                return
+    raise FileProblem(path, "another run is using it", "wait for that run, or give another name")
 
 
 _OURS = re.compile(r"\.(.+)\.([0-9a-f]{12})(?:-([^.]+))?\.(part|ready|(promised))", re.DOTALL)
@@ -155,7 +156,7 @@ class _Content(NamedTuple):
     def whole(self) -> bool:
         """Whether its set is in one folder, and no file of it has its name yet."""
         names = {content.final for content in _contents(self.path.parent) if content.write == self.write}
-        return any(self.write.endswith(_set_of([lead, *names - {lead}])) for lead in names)
+        return any(self.write.endswith(_set_of([first, *names - {first}])) for first in names)
 
 
 def _contents(folder: Path) -> list[_Content]:
@@ -325,7 +326,7 @@ class _Write:
     """One write: where its contents are, and whether they have to stay there."""
 
     def __init__(self, paths: Sequence[Path], keeper: Keeper | None = None) -> None:
-        self.finals = [canonical(path) for path in paths]
+        self.path, self.finals = paths[0], [canonical(path) for path in paths]
         self.name, self.keeper, self.fixed = secrets.token_hex(3) + _set_of(self.finals), keeper, False
         self.ready, self.problem = self.name, _UNSETTLED
         if keeper is not None:
@@ -333,9 +334,9 @@ class _Write:
         self.contents = self.parts = [_beside(final, self.name, "part") for final in self.finals]
 
     @contextmanager
-    def begun(self, path: Path, *, held: bool = False) -> Iterator[None]:
+    def prepared(self, *, lock: bool = True) -> Iterator[None]:
         """Lock, settle and sweep the names, and discard what an error leaves."""
-        with contextlib.nullcontext() if held else locked(*self.finals), _told(path, self.discard):
+        with locked(*self.finals * lock), _undone(self.path, self.discard):
             _settle(self.finals)
             _sweep(self.finals)
             yield
@@ -390,40 +391,40 @@ def together(
     inputs: Iterable[Any] = (),
     private: bool = False,
     check: Callable[[], None] = lambda: None,
-    held: bool = False,
+    lock: bool = True,
     keeper: Keeper | None = None,
     hashes: Mapping[Path, str] | None = None,
 ) -> Iterator[list[BinaryIO]]:
     """Write files that appear all at once, when the block ends without an error; else what was there stays."""
     check_outputs(paths, inputs)
     write = _Write(paths, keeper)
-    with write.begun(paths[0], held=held), ExitStack() as stack:
+    with write.prepared(lock=lock), ExitStack() as stack:
         check()
+        modes = [None if private else _mode(final) for final in write.finals]
         files: list[BinaryIO] = []
-        for part, final in zip(write.parts, write.finals, strict=True):  # nobody but its owner reads one that replaces
-            opener = partial(os.open, mode=0o600 if private or _mode(final) is not None else 0o666)
+        for part, mode in zip(write.parts, modes, strict=True):  # nobody but its owner reads one that replaces
+            opener = partial(os.open, mode=0o666 if mode is None and not private else 0o600)
             files.append(stack.enter_context(open(part, "x+b", opener=opener)))
         yield files
-        for final, file in zip(write.finals, files, strict=True):
+        for file, mode in zip(files, modes, strict=True):
             file.flush()
-            if not private and (mode := _mode(final)) is not None:
+            if mode is not None:
                 os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
         if keeper is None:
             write.commit()
             return
-        hashes = {
-            path: (hashes or {}).get(path) or file_sha256(part) for path, part in zip(paths, write.parts, strict=True)
-        }
-        items = zip(map(str, write.finals), hashes.values(), strict=True)
+        known = hashes or {}
+        sums = [known.get(path) or file_sha256(part) for path, part in zip(paths, write.parts, strict=True)]
+        items = zip(map(str, write.finals), sums, strict=True)
         write.commit({"files": [{"path": path, "sha256": sha256, "write": write.name} for path, sha256 in items]})
 
 
 def _mode(path: Path) -> int | None:
     """Return the permissions of a file that is replaced, None where there is none."""
     with contextlib.suppress(OSError):
-        found = os.lstat(path)
-        return stat.S_IMODE(found.st_mode) & 0o777 if stat.S_ISREG(found.st_mode) else None
+        mode = os.lstat(path).st_mode
+        return stat.S_IMODE(mode) & 0o777 if stat.S_ISREG(mode) else None
     return None
 
 
@@ -432,7 +433,7 @@ def new_folder(path: Path, *, keeper: Keeper | None = None, folders: Iterable[st
     """Write a folder that appears whole, when the block ends without an error, or not at all."""
     write = _Write([path], keeper)
     (final,), (part,) = write.finals, write.parts
-    with write.begun(path):
+    with write.prepared():
         for place in (part, *map(part.joinpath, folders)):
             place.mkdir()
         yield part
@@ -453,7 +454,7 @@ def new_folder(path: Path, *, keeper: Keeper | None = None, folders: Iterable[st
 def repeatable(*paths: Path) -> Iterator[list[Path]]:
     """Write files of which every attempt, on whatever machine, writes the same bytes, so that they need no lock."""
     drafts = [_beside(path, secrets.token_hex(6), "part") for path in paths]
-    with _told(paths[0], lambda _: list(map(_remove, drafts))):
+    with _undone(paths[0], lambda _: list(map(_remove, drafts))):
         yield drafts
         for draft, path in zip(drafts, paths, strict=True):
             _sync(draft)
@@ -462,12 +463,12 @@ def repeatable(*paths: Path) -> Iterator[list[Path]]:
 
 def own_folder(path: Path, *, private: bool) -> None:
     """Make a folder to write into where there is none; one that is private is its owner's alone."""
-    with _told(path):
+    with _undone(path):
         path.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
 
 
 def spill_folder() -> tuple[str, Callable[[], None]]:
     """Make a folder that is its owner's alone, for what a library cannot hold in memory; return what removes it too."""
-    with _told(Path(tempfile.gettempdir())):
+    with _undone(Path(tempfile.gettempdir())):
         path = tempfile.mkdtemp(prefix="discreet-")
         return path, partial(shutil.rmtree, path, ignore_errors=True)

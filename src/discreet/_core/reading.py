@@ -12,7 +12,6 @@ import json
 import math
 import os
 import re
-import stat
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -190,20 +189,6 @@ def reason(error: BaseException, otherwise: str) -> str:
         return f"{otherwise} ({os.strerror(number).lower()})"
     known = ("no space left on device", "file too large", "permission denied", "disk quota exceeded")
     return next((f"{otherwise} ({words})" for words in known if words in str(error).lower()), otherwise)
-
-
-def require_file_name(path: Path) -> None:
-    """Refuse an output that cannot be a file."""
-    if "\0" in str(path) or not path.name:
-        raise FileProblem(repr(str(path)), "it is not the name of a file", "give another name")
-    if not path.parent.is_dir():
-        raise FileProblem(path, f"the folder {str(path.parent)!r} does not exist", "create it first")
-    with suppress(FileNotFoundError):
-        kind = path.stat().st_mode
-        if stat.S_ISDIR(kind):
-            raise FileProblem(path, "it is a folder", "give a file name")
-        if not stat.S_ISREG(kind):
-            raise FileProblem(path, "it is not an ordinary file", "give another name")
 
 
 def same_file(a: Path, b: Path) -> bool:

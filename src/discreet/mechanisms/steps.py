@@ -213,7 +213,7 @@ class StepsFile:
             "steps": described,
             "digest": _digest(self._run, described, body),
         }
-        with together(self._path, private=True, held=True) as (file,):
+        with together(self._path, private=True, lock=False) as (file,):
             file.write(json.dumps(head).encode() + b"\n")
             file.write(body)
 
