@@ -49,7 +49,7 @@ def test_what_is_within_the_bounds_is_read() -> None:
     ("raw", "problem"),
     [
         (b'{"a": NaN}', "not JSON"),
-        (b'{"a": 1e999}', "beyond the largest"),
+        (b'{"a": 1e999}', "not JSON"),
         (b'{"a": 1, "a": 2}', "not JSON"),
         (b'{"a": ' + b"9" * 50 + b"}", "digits"),
         (b'{"a": ' + b"9" * 5000 + b"}", "not JSON"),

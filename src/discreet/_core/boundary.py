@@ -40,40 +40,35 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 _MARK = "__discreet_total__"
+_SOURCE = str(Path(__file__).parents[1]) + os.sep
 _LIBRARIES = (
-    str(Path(__file__).parents[1]) + os.sep,
+    _SOURCE,
     *[sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")],
 )
 _ELEMENTS = (list, tuple, set, frozenset)
 _LOOKED_AT = 1000  # elements of an argument, to say what is wrong with it
-_PASSING = (DiscreetError, Warning, ImportError, StopIteration)
 
 
-def sealed(found: _T) -> _T:
-    """Return a public function with the boundary around it, or a class with its methods within; else what it is."""
-    if inspect.isfunction(found):
-        return total(found)
-    if inspect.isclass(found) and _is_ours(found):
-        _seal_class(found)
-    return found
+def sealed(target: _T) -> _T:
+    """Return a public function with the boundary around it, or a class with its methods within; else what it is.
 
-
-def _seal_class(kind: type[Any]) -> None:
-    """Put the boundary around the constructor and the public methods that a class defines itself."""
-    known = _CLASSES.get(kind.__name__, ())
-    if kind in known or issubclass(kind, BaseException) or getattr(kind, "_is_protocol", False):
-        return
-    _CLASSES[kind.__name__] = (*known, kind)
-    for base in kind.__bases__:
-        if _is_ours(base):
-            _seal_class(base)
-    for name, member in list(vars(kind).items()):
-        if name.startswith("_") and name not in ("__init__", "__new__"):
+    In a class and its bases it is around the constructor and the public methods.
+    """
+    if inspect.isfunction(target):
+        return total(target)
+    for kind in target.__mro__ if inspect.isclass(target) else ():
+        is_open = _is_ours(kind) and kind not in _CLASSES.get(kind.__name__, ())
+        if not is_open or issubclass(kind, BaseException) or getattr(kind, "_is_protocol", False):
             continue
-        if inspect.isfunction(member):
-            setattr(kind, name, total(member))
-        elif isinstance(member, (classmethod, staticmethod)):
-            setattr(kind, name, type(member)(total(member.__func__)))
+        _CLASSES[kind.__name__] = (*_CLASSES.get(kind.__name__, ()), kind)
+        for name, member in list(vars(kind).items()):
+            if name.startswith("_") and name not in ("__init__", "__new__"):
+                continue
+            if inspect.isfunction(member):
+                setattr(kind, name, total(member))
+            elif isinstance(member, (classmethod, staticmethod)):
+                setattr(kind, name, type(member)(total(member.__func__)))
+    return target
 
 
 def _is_ours(kind: type[Any]) -> bool:
@@ -95,7 +90,7 @@ def total(function: _F) -> _F:
                 if error is None and not _passes(problem):
                     error = explained(problem, function, args, kwargs)
             except Exception:  # noqa: BLE001  # an argument that cannot be looked at: what it raises may hold a value
-                error = Fault(type(problem).__name__, _where(problem))
+                error = _fault(problem)
             if error is None:
                 raise
         raise error  # outside of the handler, so that no chained traceback repeats a value
@@ -106,20 +101,18 @@ def total(function: _F) -> _F:
 
 def _unquoted(problem: BaseException, function: Callable[..., Any], values: tuple[Any, ...]) -> DiscreetError | None:
     """Return another error where one of ours quotes an argument that is no plain value: a table given as a size."""
-    if not isinstance(problem, DiscreetError):
-        return None
-    message = str(problem)
-    for value in values:
-        simple = value is None or isinstance(value, (str, bytes, os.PathLike, Integral, float, type))
-        if not simple and not _is_ours(type(value)) and _quotes(message, value):
-            return ParameterError(
-                f"{_called(function)}: an argument is of type {type(value).__name__}. Check the arguments"
-            )
+    if isinstance(problem, DiscreetError):
+        for value in values:
+            if _quotes(str(problem), value):
+                kind = type(value).__name__
+                return ParameterError(f"{_called(function)}: an argument is of type {kind}. Check the arguments")
     return None
 
 
 def _quotes(message: str, value: Any) -> bool:
     """Whether a message holds a value as it prints. Tables print on several lines: others are not asked to print."""
+    if value is None or isinstance(value, (str, bytes, os.PathLike, Integral, float, type)) or _is_ours(type(value)):
+        return False
     if isinstance(value, (list, tuple, dict, set)) or (hasattr(value, "__array_interface__") and value.ndim):
         if len(value) > len(message):
             return False
@@ -132,15 +125,13 @@ def _quotes(message: str, value: Any) -> bool:
 
 
 def _passes(problem: BaseException) -> bool:
+    """Whether an error was meant, or came out of a function that was passed in: code neither ours nor installed."""
     if not isinstance(problem, Exception):  # an interrupt passes; a panic of a library written in Rust does not
         return type(problem).__name__ != "PanicException"
     if isinstance(problem, Fault):  # of a call within this one: its cause may be an argument of this one
         return False
-    return isinstance(problem, _PASSING) or _is_the_callers(problem)
-
-
-def _is_the_callers(problem: BaseException) -> bool:
-    """Whether the error came out of code that is neither ours nor installed: a function that was passed in."""
+    if isinstance(problem, (DiscreetError, Warning, ImportError, StopIteration)):
+        return True
     for frame, _ in list(traceback.walk_tb(problem.__traceback__))[1:]:
         file = frame.f_code.co_filename
         in_no_file = file[:1] == "<" and frame.f_globals.get("__name__") != "__main__"
@@ -161,20 +152,20 @@ def explained(
     if isinstance(problem, MemoryError):
         return Refused("there is not enough memory for this. Ask for less")
     if isinstance(problem, OSError) and problem.errno is not None:
-        named = problem.filename if isinstance(problem.filename, str) else "a file"
-        return FileProblem(named, os.strerror(problem.errno).lower(), "check the path, its permissions and the space")
-    return Fault(type(problem).__name__, _where(problem))
+        file = problem.filename if isinstance(problem.filename, str) else "a file"
+        return FileProblem(file, os.strerror(problem.errno).lower(), "check the path, its permissions and the space")
+    return _fault(problem)
 
 
 def _called(function: Callable[..., Any]) -> str:
     return function.__qualname__.removesuffix(".__init__").removesuffix(".__new__")
 
 
-def _where(problem: BaseException) -> str:
-    """Return the innermost line of this library that the error passed."""
+def _fault(problem: BaseException) -> Fault:
+    """Return the fault of an error, with the innermost line of this library that it passed."""
     lines = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(problem.__traceback__)]
-    ours = [f"{Path(file).name}:{line}" for file, line in lines if file.startswith(_LIBRARIES[0]) and file != __file__]
-    return ours[-1] if ours else "an unknown line"
+    ours = [f"{Path(file).name}:{line}" for file, line in lines if file.startswith(_SOURCE) and file != __file__]
+    return Fault(type(problem).__name__, ours[-1] if ours else "an unknown line")
 
 
 # -- where confidential data are read -------------------------------------------------------------------------------
@@ -209,7 +200,7 @@ def enclosed_parts(function: Callable[_P, Iterator[_T]]) -> Callable[_P, Iterato
 
     @functools.wraps(function)
     def inside(*args: _P.args, **kwargs: _P.kwargs) -> Iterator[_T]:
-        parts = quietly(lambda: iter(function(*args, **kwargs)), _unreadable())
+        parts = function(*args, **kwargs)
         while (part := quietly(lambda: next(parts, None), _unreadable())) is not None:
             yield part
 
@@ -264,13 +255,16 @@ def _wrong_argument(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
         for key, value in values:
             if (odd := _odd(value)) is not None:
                 return f"{key} {odd}"
+            kind: Any = type(value)
             if not _fits(value, annotation):
-                return f"{key} must be {_wanted(annotation)}, got {_given(value)}"
-            kind: Any = type(value)  # of a value of the library, such as an output or a watch, also what it was made of
+                several = isinstance(value, _ELEMENTS) and {type(part).__name__ for part in islice(value, _LOOKED_AT)}
+                parts = f" of {', '.join(sorted(several))}" if several else ""
+                return f"{key} must be {_wanted(annotation)}, got {kind.__name__}{parts}"
+            # Of a value of the library, such as an output or a watch, also what it was made of.
             facts = getattr(kind, "__dataclass_params__", None)
             if facts is not None and facts.init and _is_ours(kind) and name != "self":
-                parts = {field.name: getattr(value, field.name) for field in fields(kind) if field.init}
-                if (blamed := _wrong_argument(kind.__init__, (value,), parts)) is not None:
+                own = {field.name: getattr(value, field.name) for field in fields(kind) if field.init}
+                if (blamed := _wrong_argument(kind.__init__, (value,), own)) is not None:
                     return blamed
     return None
 
@@ -300,6 +294,13 @@ def _fits(value: Any, annotation: str) -> bool:
     return False
 
 
+def _is_numeric(value: Any) -> bool:
+    try:
+        return bool(np.asarray(value).size == 0 or np.asarray(value, dtype=np.float64).ndim > 0)
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
 def _wanted(annotation: str) -> str:
     """Say in words what an annotation names."""
     words = []
@@ -309,14 +310,6 @@ def _wanted(annotation: str) -> str:
     if _PATH[0] in words:  # which a text is
         words = [word for word in words if word != _KINDS["str"][0]]
     return " or ".join(dict.fromkeys(words))
-
-
-def _given(value: Any) -> str:
-    """Name the type of an argument, and of the elements of a collection."""
-    if isinstance(value, _ELEMENTS) and value:
-        kinds = sorted({type(part).__name__ for part in islice(value, _LOOKED_AT)})
-        return f"{type(value).__name__} of {', '.join(kinds)}"
-    return type(value).__name__
 
 
 def _odd(value: Any, depth: int = 0) -> str | None:
@@ -332,10 +325,3 @@ def _odd(value: Any, depth: int = 0) -> str | None:
     if isinstance(value, _ELEMENTS):
         return next((problem for part in value if (problem := _odd(part, depth + 1)) is not None), None)
     return None
-
-
-def _is_numeric(value: Any) -> bool:
-    try:
-        return bool(np.asarray(value).size == 0 or np.asarray(value, dtype=np.float64).ndim > 0)
-    except (TypeError, ValueError, OverflowError):
-        return False

@@ -29,9 +29,15 @@ _T = TypeVar("_T", bound=str)
 
 
 def plain(value: Any) -> Any:
-    """Return a scalar of NumPy, or a text of a subclass, as the value of Python that it is; anything else as it is."""
+    """Return a scalar of NumPy, or a text of a subclass, as the value of Python that it is; anything else as it is.
+
+    A date, a moment or a length of time is Python's, and a text where Python has none that equals it.
+    """
     if isinstance(value, (np.datetime64, np.timedelta64)):
-        return _moment(value)
+        fine = np.datetime_data(value.dtype)[0] in ("ns", "ps", "fs", "as")
+        short = value.astype(f"{value.dtype.kind}8[us]") if fine else value
+        moment = short.item()
+        return str(value) if isinstance(moment, int) or short.astype(value.dtype) != value else moment
     if isinstance(value, np.generic):
         return value.item()
     return str.__str__(value) if isinstance(value, str) else value
@@ -46,22 +52,13 @@ def integer(
     remedy: str = "",
     error: Refusal = ParameterError,
 ) -> int:
-    """Return an integer of a range, both ends in it; no boolean is one.
-
-    Raises ParameterError when it is none, or ``error``.
-
-    Examples
-    --------
-    >>> integer("size", 3.5, least=1, most=10)
-    Traceback (most recent call last):
-    discreet.errors.ParameterError: size must be an integer from 1 to 10, got 3.5
-    """
+    """Return an integer of a range, both ends in it; no boolean is one. Raises ``error`` when it is none."""
     value = plain(value)  # of NumPy, a length of time calls itself an integer
     if not isinstance(value, bool) and isinstance(value, Integral):
         number = int(value)
         if (least is None or least <= number) and (most is None or number <= most):
             return number
-    raise unfit(name, f"an integer {_range(least=least, most=most)}".rstrip(), value, remedy=remedy, error=error)
+    raise unfit(name, f"an integer{_range(least, None, most, None)}", value, remedy=remedy, error=error)
 
 
 def real(
@@ -79,16 +76,8 @@ def real(
 ) -> float:
     """Return a number of a range, an end in it (``least``, ``most``) or not (``above``, ``below``).
 
-    Raises ParameterError when it is none, or ``error``.
-
-    ``infinite``: whether infinity is a number here, within the bounds; NaN never is.
-    ``down``: whether a number that no float is written as, such as a third, is rounded down, else to the nearest.
-
-    Examples
-    --------
-    >>> real("discount", 1, least=0, below=1)
-    Traceback (most recent call last):
-    discreet.errors.ParameterError: discount must be a number of at least 0 and below 1, got 1
+    Raises ``error`` when it is none. NaN never is, and infinity only where it is ``infinite``, within the bounds. A
+    number that no float is written as, such as a third, is rounded ``down``, else to the nearest.
     """
     value = plain(value)
     number = as_float(value)
@@ -100,10 +89,9 @@ def real(
         and (below is None or number < below)
     )
     if inside:
-        return math.nextafter(number, -math.inf) if down and _written_above(number, value) else number
+        return math.nextafter(number, -math.inf) if down and _is_written_above(number, value) else number
     kind = "a number" if infinite or most is not None or below is not None else "a finite number"
-    bounds = _range(least=least, above=above, most=most, below=below)
-    raise unfit(name, f"{kind} {bounds}".rstrip(), value, remedy=remedy, error=error)
+    raise unfit(name, kind + _range(least, above, most, below), value, remedy=remedy, error=error)
 
 
 def positive_size(name: str, value: Any) -> int:
@@ -116,27 +104,36 @@ def probability(name: str, value: Any) -> float:
     return real(name, value, least=0, most=1)
 
 
+def dimensions(value: Any) -> int:
+    """Return a number of dimensions. Raises ParameterError when it is none."""
+    return integer("dimension", value, least=1, most=10**6)
+
+
+def positive(**numbers: float) -> None:
+    """Refuse numbers that are not finite and above 0."""
+    for name, value in numbers.items():
+        real(name, value, above=0)
+
+
+def sizes(*, n: float, d: int, m: float = 1) -> None:
+    """Refuse numbers of records, and a dimension, that are below 1."""
+    real("n", n, least=1)
+    real("m", m, least=1)
+    integer("d", d, least=1)
+
+
 def choice(name: str, value: Any, options: Collection[_T], *, error: Refusal = ParameterError) -> _T:
-    """Return the one of some texts that a value is.
-
-    Raises ParameterError when it is none of them, or ``error``.
-
-    Examples
-    --------
-    >>> choice("noise", "cauchy", ("laplace", "gaussian"))
-    Traceback (most recent call last):
-    discreet.errors.ParameterError: noise must be 'laplace' or 'gaussian', got 'cauchy'
-    """
-    for option in options:
-        if isinstance(value, str) and value == option:
-            return option
+    """Return the one of some texts that a value is. Raises ``error`` when it is none of them."""
+    if isinstance(value, str):
+        for option in options:
+            if value == option:
+                return option
     words = [repr(option) for option in options]
-    wanted = " or ".join(words) if len(words) < 3 else f"one of {', '.join(words)}"
-    raise unfit(name, wanted, value, error=error)
+    raise unfit(name, " or ".join(words) if len(words) < 3 else f"one of {', '.join(words)}", value, error=error)
 
 
 def flag(name: str, value: Any, *, error: Refusal = ParameterError) -> bool:
-    """Return True or False. Raises ParameterError when it is neither, or ``error``."""
+    """Return True or False. Raises ``error`` when it is neither."""
     value = plain(value)
     if isinstance(value, bool):
         return value
@@ -145,17 +142,11 @@ def flag(name: str, value: Any, *, error: Refusal = ParameterError) -> bool:
 
 def unfit(name: str, wanted: str, value: Any, *, remedy: str = "", error: Refusal = ParameterError) -> DiscreetError:
     """Return the error that refuses a value, in the words of all of these."""
-    return error(f"{name} must be {wanted}, got {shown(value)}" + (f". {remedy}" if remedy else ""))
+    return error(f"{name} must be {wanted}, got {shown(value)}" + f". {remedy}" * bool(remedy))
 
 
 def shown(value: Any) -> str:
-    """Write a value that was given: a plain one as it is, of another its kind alone.
-
-    Examples
-    --------
-    >>> shown("a"), shown(0.5), shown(None), shown([1, 2])
-    ("'a'", '0.5', 'None', 'a list')
-    """
+    """Write a value that was given: a plain one as it is, of another its kind alone: 'a list'."""
     value = plain(value)
     if value is None or isinstance(value, bool):
         return repr(value)
@@ -165,8 +156,7 @@ def shown(value: Any) -> str:
     if isinstance(value, (Real, Exact)):
         return as_written(as_float(value))
     if isinstance(value, str):
-        text = str(value[: _LONGEST + 1])
-        return repr(text) if len(text) <= _LONGEST else f"{text[:_LONGEST]!r}..."
+        return repr(value[:_LONGEST]) + "..." * (len(value) > _LONGEST)
     return with_article(harmless(type(value).__name__))
 
 
@@ -183,15 +173,7 @@ def as_float(value: Any) -> float:
         return math.nan
 
 
-def _moment(value: np.datetime64 | np.timedelta64) -> Any:
-    """Return a date, a moment or a length of time as Python's, and as a text where Python has none that equals it."""
-    fine = np.datetime_data(value.dtype)[0] in ("ns", "ps", "fs", "as")
-    short = value.astype(f"{value.dtype.kind}8[us]") if fine else value
-    found = short.item()
-    return str(value) if isinstance(found, int) or short.astype(value.dtype) != value else found
-
-
-def _written_above(number: float, value: Any) -> bool:
+def _is_written_above(number: float, value: Any) -> bool:
     """Whether a float, as the decimal that it is written as, exceeds the number that it was made of."""
     if isinstance(value, Exact):
         return Exact(repr(number)) > value
@@ -200,37 +182,14 @@ def _written_above(number: float, value: Any) -> bool:
     return bool(number > value)
 
 
-def _range(
-    *,
-    least: float | None = None,
-    above: float | None = None,
-    most: float | None = None,
-    below: float | None = None,
-) -> str:
+def _range(least: float | None, above: float | None, most: float | None, below: float | None) -> str:
+    """Say in words between which bounds a number must be, after what it must be."""
     if least is not None and most is not None:
-        return f"from {_bound(least)} to {_bound(most)}"
+        return f" from {_bound(least)} to {_bound(most)}"
     bounds = (("of at least", least), ("above", above), ("at most", most), ("below", below))
     words = " and ".join(f"{word} {_bound(bound)}" for word, bound in bounds if bound is not None)
-    return f"of {words}" if words.startswith("at most") else words
+    return " of" * words.startswith("at most") + f" {words}" * bool(words)
 
 
 def _bound(number: float) -> str:
     return f"{int(number):,}" if number == int(number) and abs(number) < 1e15 else as_written(number)
-
-
-def dimensions(dimension: Any) -> int:
-    """Return a number of dimensions."""
-    return integer("dimension", dimension, least=1, most=10**6)
-
-
-def positive(**numbers: float) -> None:
-    """Refuse numbers that are not finite and above 0."""
-    for name, value in numbers.items():
-        real(name, value, above=0)
-
-
-def sizes(*, n: float, d: int, m: float = 1) -> None:
-    """Refuse numbers of records, and a dimension, that are below 1."""
-    real("n", n, least=1)
-    real("m", m, least=1)
-    integer("d", d, least=1)

@@ -25,11 +25,7 @@ _LARGE = 16.0  # from here on the series below is exact to the last place
 
 
 def log_rising(a: float | Floats, s: float | Floats) -> Any:
-    """Return ``log((a)_s) = log(Gamma(a + s) / Gamma(a))``, the logarithm of the rising factorial.
-
-    ``a``: positive.
-    ``s``: non-negative.
-    """
+    """Return ``log((a)_s) = log(Gamma(a + s) / Gamma(a))``, the logarithm of the rising factorial, for ``a > 0``."""
     if np.ndim(a) == 0 and a >= _LARGE:
         return _log_rising_large(a, s)
     from scipy.special import gammaln
@@ -80,13 +76,7 @@ _DOUBT = Decimal(1).scaleb(-90)  # relative: far more than the rounding of a log
 
 
 def written(value: float) -> Fraction:
-    """Return the decimal that a float is written as, exactly.
-
-    Examples
-    --------
-    >>> written(0.1) == Fraction(1, 10) != Fraction(0.1)
-    True
-    """
+    """Return the decimal that a float is written as, exactly: 0.1 is one tenth."""
     return Fraction(repr(float(value)))
 
 
@@ -96,43 +86,27 @@ def not_above(value: float) -> float:
 
 
 def above(value: Fraction) -> float:
-    """Return the least float whose written decimal is at least a number.
-
-    Examples
-    --------
-    >>> above(Fraction(1, 10)), above(Fraction(1, 10) + Fraction(1, 10**30))
-    (0.1, 0.10000000000000002)
-    """
+    """Return the least float whose written decimal is at least a number: 0.10000000000000002 for 0.1 + 1e-30."""
     try:
-        found = float(value)
+        number = float(value)
     except OverflowError:
         return math.inf
-    while written(found) < value:
-        found = math.nextafter(found, math.inf)
-    while written(lower := math.nextafter(found, -math.inf)) >= value:
-        found = lower
-    return found
+    while written(number) < value:
+        number = math.nextafter(number, math.inf)
+    while written(lower := math.nextafter(number, -math.inf)) >= value:
+        number = lower
+    return number
 
 
 def below(value: Fraction) -> float:
-    """Return the largest float whose written decimal is at most a number.
-
-    Examples
-    --------
-    >>> below(Fraction(1, 10)), below(Fraction(1, 10) - Fraction(1, 10**30))
-    (0.1, 0.09999999999999999)
-    """
-    found = above(value)
-    return found if written(found) == value else math.nextafter(found, -math.inf)
+    """Return the largest float whose written decimal is at most a number."""
+    number = above(value)
+    return number if written(number) == value else math.nextafter(number, -math.inf)
 
 
 @dataclass(frozen=True, slots=True)
 class LogRatio:
-    """The number ``times * log(ratio)``: the largest loss of a mechanism whose probabilities are rational.
-
-    ``ratio``: at least 1.
-    ``times``: positive.
-    """
+    """The number ``times * log(ratio)``, ``ratio >= 1``: the largest loss of a mechanism of rational probabilities."""
 
     ratio: Fraction
     times: int = 1
@@ -144,9 +118,9 @@ class LogRatio:
     def minus(self, epsilon: Fraction) -> float:
         """Return the number less ``epsilon``, rounded up to a float; 0 where ``epsilon`` is not smaller."""
         exact = _logarithm(self.ratio, self.times)
-        left = _DIGITS.subtract(exact, _decimal(epsilon))
-        left = _DIGITS.add(left, _DIGITS.multiply(exact, _DOUBT))
-        return math.nextafter(float(left), math.inf) if left > 0 else 0.0
+        difference = _DIGITS.subtract(exact, _decimal(epsilon))
+        difference = _DIGITS.add(difference, _DIGITS.multiply(exact, _DOUBT))
+        return math.nextafter(float(difference), math.inf) if difference > 0 else 0.0
 
 
 def _decimal(value: Fraction) -> Decimal:
@@ -171,13 +145,7 @@ def _ceiling(ratio: Fraction, times: int) -> float:
 
 
 def up(value: float, ulps: int = 4) -> float:
-    """Round a non-negative number up by a few units in the last place; zero and infinity stay.
-
-    Examples
-    --------
-    >>> up(0.1) > 0.1
-    True
-    """
+    """Round a non-negative number up by a few units in the last place; zero and infinity stay."""
     if value == 0.0 or math.isinf(value):
         return value
     for _ in range(ulps):
@@ -186,13 +154,7 @@ def up(value: float, ulps: int = 4) -> float:
 
 
 def log_ratio(value: float, target: float) -> float:
-    """Return ``log(value / target)`` for ``value >= 0`` and ``target > 0``: above 0 exactly where the value is above.
-
-    Examples
-    --------
-    >>> log_ratio(0.1, math.nextafter(0.1, 1.0)) < 0.0 < log_ratio(math.nextafter(0.1, 1.0), 0.1)
-    True
-    """
+    """Return ``log(value / target)`` for ``value >= 0``, ``target > 0``: above 0 exactly where the value is above."""
     size = abs(math.log(value) - math.log(target)) if 0.0 < value < math.inf else max(value, 750.0)
     return math.copysign(max(size, 1e-300), value - target) if value != target else 0.0
 
@@ -235,25 +197,25 @@ def least_real(
     (a, at_a), (b, at_b) = (into(low), above), (into(high), below)
     c, at_c, share = a, at_a, 0.5
     while high - low > (allowed := max(relative * high, absolute)):
-        tried = back(a + share * (b - a))
-        if not low < tried < high and not low < (tried := back(0.5 * (a + b))) < high:
+        point = back(a + share * (b - a))
+        if not low < point < high and not low < (point := back(0.5 * (a + b))) < high:
             break
-        found = excess(tried)
-        low, high = (low, tried) if found <= 0 else (tried, high)
-        if (found <= 0) == (at_a <= 0):
+        value = excess(point)
+        low, high = (low, point) if value <= 0 else (point, high)
+        if (value <= 0) == (at_a <= 0):
             c, at_c = a, at_a
         else:
             (c, at_c), (b, at_b) = (b, at_b), (a, at_a)
-        a, at_a = into(tried), found
+        a, at_a = into(point), value
         share = _interpolated((a, b, c), (at_a, at_b, at_c))
         least = 0.5 * allowed / (high - low)
         share = min(1.0 - least, max(least, share)) if least < 0.5 else 0.5
     return high
 
 
-def _interpolated(at: tuple[float, float, float], values: tuple[float, float, float]) -> float:
+def _interpolated(points: tuple[float, float, float], values: tuple[float, float, float]) -> float:
     """Return how far from the first to the second of three points their inverse parabola is 0; half where it is bad."""
-    (a, b, c), (f, g, h) = at, values
+    (a, b, c), (f, g, h) = points, values
     if not (math.isfinite(f) and math.isfinite(g) and math.isfinite(h)) or h in (f, g):
         return 0.5
     place, value = (a - b) / (c - b), (f - g) / (h - g)
@@ -286,28 +248,21 @@ _ROWS = 4096
 def log_factorial_coefficient(n: int, j: npt.ArrayLike, discount: float, noncentral: npt.ArrayLike = 0.0) -> Floats:
     r"""Return :math:`\log\bigl(\mathscr C(n,j;\sigma,\gamma)/\sigma^j\bigr)`; its limit where the discount is 0.
 
-    ``n``: at least 0; up to 1e7 or so.
-    ``j``: from 0 to ``n``.
-    ``discount``: :math:`\sigma`, in ``[0, 1)``.
-    ``noncentral``: :math:`\gamma\le0`, broadcast against ``j``.
-
-    Examples
-    --------
-    >>> bool(np.isclose(np.exp(log_factorial_coefficient(4, 2, 0.0)), 11.0))  # a Stirling number of the first kind
-    True
+    ``n``: up to 1e7 or so; ``j``: from 0 to ``n``; ``discount``: :math:`\sigma`, in ``[0, 1)``; ``noncentral``:
+    :math:`\gamma\le0`, broadcast against ``j``.
     """
-    whole, gamma = np.broadcast_arrays(np.asarray(j, dtype=np.float64), np.asarray(noncentral, dtype=np.float64))
-    shape, whole, gamma = whole.shape, whole.ravel(), gamma.ravel()
-    out = np.full(whole.shape, -np.inf)
-    near = (n - whole <= _NEAR) & (whole <= n)
-    if near.any():
-        out[near] = _series(n, whole[near], discount, gamma[near])
-    none = ~near & (whole == 0) & (gamma < 0.0)
-    out[none] = log_rising(-gamma[none], float(n))
-    far = np.flatnonzero(~near & (whole >= 1) & (whole <= n))
-    for start in range(0, len(far), _ROWS):
-        rows = far[start : start + _ROWS]
-        out[rows] = _saddle(n, whole[rows], discount, gamma[rows])
+    blocks, gamma = np.broadcast_arrays(np.asarray(j, dtype=np.float64), np.asarray(noncentral, dtype=np.float64))
+    shape, blocks, gamma = blocks.shape, blocks.ravel(), gamma.ravel()
+    out = np.full(blocks.shape, -np.inf)
+    small = (n - blocks <= _NEAR) & (blocks <= n)
+    if small.any():
+        out[small] = _series(n, blocks[small], discount, gamma[small])
+    empty = ~small & (blocks == 0) & (gamma < 0.0)
+    out[empty] = log_rising(-gamma[empty], float(n))
+    large = np.flatnonzero(~small & (blocks >= 1) & (blocks <= n))
+    for start in range(0, len(large), _ROWS):
+        rows = large[start : start + _ROWS]
+        out[rows] = _saddle(n, blocks[rows], discount, gamma[rows])
     return out.reshape(shape)
 
 
@@ -330,8 +285,8 @@ def _series(n: int, j: Floats, sigma: float, gamma: Floats) -> Floats:
         out[:, i] = (terms[:, :i] * out[:, i - 1 :: -1][:, :i]).sum(axis=1) / i
     place = (n - j).astype(np.int64)
     with np.errstate(divide="ignore"):
-        found = np.log(out[np.arange(len(j)), place])
-    return np.asarray(found - place * np.log(scale) + gammaln(n + 1.0) - gammaln(j + 1.0))
+        coefficient = np.log(out[np.arange(len(j)), place])
+    return np.asarray(coefficient - place * np.log(scale) + gammaln(n + 1.0) - gammaln(j + 1.0))
 
 
 def _saddle(n: int, j: Floats, sigma: float, gamma: Floats) -> Floats:

@@ -21,6 +21,10 @@ from discreet._core.checks import integer
 from discreet._core.errors import RandomnessError
 
 
+def _refuse_copy(_: object) -> Any:
+    raise RandomnessError("a secure generator cannot be pickled or copied. Call secure() where it is needed")
+
+
 class SecureGenerator(np.random.Generator):
     """A generator that works in the process that made it, and nowhere else.
 
@@ -40,12 +44,7 @@ class SecureGenerator(np.random.Generator):
             raise RandomnessError("a secure generator was made in another process. Call secure() in this one")
         return super().__getattribute__(name)
 
-    def __reduce__(self) -> Any:
-        raise RandomnessError("a secure generator cannot be pickled or copied. Call secure() where it is needed")
-
-
-_alive: weakref.WeakSet[Any] = weakref.WeakSet()
-"""The bit generators of all secure generators, and of what was taken out of them."""
+    __reduce__ = _refuse_copy
 
 
 @functools.cache
@@ -53,29 +52,24 @@ def _keyed_generator() -> type[Any]:
     """Return the class of ChaCha20 bit generators that get a new key in a forked child; it loads randomgen."""
     from randomgen import ChaCha
 
+    alive: weakref.WeakSet[Any] = weakref.WeakSet()  # also what was taken out of a secure generator
+
     class SecureChaCha(ChaCha):  # type: ignore[misc,unused-ignore]
         state: Any
 
         def __init__(self) -> None:
             super().__init__(key=secrets.randbits(256), rounds=20)
-            _alive.add(self)
+            alive.add(self)
 
-        def __reduce__(self) -> Any:
-            raise RandomnessError("a secure generator cannot be pickled or copied. Call secure() where it is needed")
+        __reduce__ = _refuse_copy
 
-        def renew(self) -> None:
-            self.state = SecureChaCha().state
+    def renew_all() -> None:
+        for generator in list(alive):
+            generator.state = SecureChaCha().state
 
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=renew_all)
     return SecureChaCha
-
-
-def _renew_all() -> None:
-    for generator in list(_alive):
-        generator.renew()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_all)
 
 
 class SeededGenerator(np.random.Generator):
@@ -96,23 +90,12 @@ def secure() -> SecureGenerator:
 
 
 def fresh_identity() -> str:
-    """Return 128 bits of operating-system entropy as 32 hexadecimal digits: a name that nothing else has.
-
-    It depends on no data and on no generator.
-    """
+    """Return 128 bits of operating-system entropy, and of no generator, as 32 hexadecimal digits: a unique name."""
     return secrets.token_hex(16)
 
 
 def seeded(seed: int) -> SeededGenerator:
-    """Return a reproducible generator for tests and studies.
-
-    ``seed``: any non-negative integer.
-
-    Examples
-    --------
-    >>> int(seeded(1).integers(10)) == int(seeded(1).integers(10))
-    True
-    """
+    """Return a reproducible generator for tests and studies, by any integer that is not negative."""
     return SeededGenerator(integer("seed", seed, least=0, error=RandomnessError))
 
 
@@ -139,8 +122,8 @@ Key = tuple[int, int]
 
 def public_key(generator: np.random.Generator) -> Key:
     """Return 128 bits of a generator for public post-processing, for :func:`keyed`."""
-    first, second = generator.integers(0, 2**64, size=2, dtype=np.uint64).tolist()
-    return first, second
+    low, high = generator.integers(0, 2**64, size=2, dtype=np.uint64).tolist()
+    return low, high
 
 
 def keyed(key: Key, stream: int) -> np.random.Generator:
@@ -149,42 +132,6 @@ def keyed(key: Key, stream: int) -> np.random.Generator:
     The streams of Philox, a counter-based generator, are 2^192 blocks apart.
     """
     return np.random.Generator(np.random.Philox(key=np.array(key, np.uint64), counter=[0, 0, 0, stream]))
-
-
-# Which interval a ticket falls in: the exact search in cumulative weights that every sampler here ends with.
-#
-# A binary search per ticket misses the processor's cache at every step. A table of the answers at multiples of a power
-# of two settles most tickets with one look; the rest are searched. Integers throughout, so the answer is the search's.
-
-_FEW = 1 << 12
-_MOST_BITS = 15
-_PART = 1 << 14  # tickets looked up together: what that takes stays near the processor
-_SEARCHED = -1
-
-
-def locate(edges: Integers, tickets: Integers, *, below: int) -> Integers:
-    """Return ``numpy.searchsorted(edges, tickets, side="right")``, sooner.
-
-    ``edges``, shape (j,): Cumulative weights, not decreasing, at least 0.
-    ``tickets``, shape (count,): Integers in ``[0, below)``.
-    ``below``: Bound of the tickets.
-    Returns, shape (count,): number of the first interval whose edge exceeds the ticket; ``j`` where none does.
-    """
-    if len(tickets) < _FEW or 4 * len(edges) > len(tickets):
-        return np.searchsorted(edges, tickets, side="right").astype(np.int64, copy=False)
-    shift = max(0, below.bit_length() - min(_MOST_BITS, len(tickets).bit_length() - 2))
-    starts = (below >> shift) + 2
-    # How many edges are at most k 2^shift, for each k: those whose quotient, rounded up, is at most k.
-    passed = np.bincount(np.minimum(-(-edges >> shift), starts - 1), minlength=starts).cumsum()
-    settled = np.where(passed[1:] == passed[:-1], passed[:-1], _SEARCHED)
-    found = np.empty(len(tickets), dtype=np.int64)
-    for start in range(0, len(tickets), _PART):
-        part = tickets[start : start + _PART]
-        answers = settled[part >> shift]
-        searched = np.flatnonzero(answers == _SEARCHED)
-        answers[searched] = np.searchsorted(edges, part[searched], side="right")
-        found[start : start + _PART] = answers
-    return found
 
 
 # An exact draw from floating-point log-weights, however far apart: integer weights, and integers from the generator.
@@ -197,12 +144,8 @@ _BITS = 36
 
 
 def rounding(spread: float) -> float:
-    """Return a bound on how far a drawn log-weight is from the one given, in nats.
+    """Return a bound on how far a drawn log-weight is from the one given, in nats, by the spread of the given ones.
 
-    ``spread``: Difference of the largest and the least log-weight, at least 0.
-
-    Notes
-    -----
     Half a unit of ``2^36`` at least, and the relative error of the spread's subtraction and division by ``log 2``.
     """
     return 2.0**-_BITS + 2.0**-50 * spread
@@ -219,7 +162,6 @@ def draw_weighted(log_weights: Floats, *, rng: np.random.Generator) -> int:
     """Draw an index with probability proportional to ``exp(log_weights)``, each within :func:`rounding` of the given.
 
     ``log_weights``, shape (count,): finite, at most 2^23 of them.
-    ``rng``: source of uniform integers.
     """
     mantissa, octave = integer_weights(log_weights)
     order = np.argsort(-octave, kind="stable")
@@ -231,13 +173,10 @@ def draw_weighted(log_weights: Floats, *, rng: np.random.Generator) -> int:
     while True:
         ticket, reached, level = int(rng.integers(0, bound)), 0, 0
         for i, (weight, below) in enumerate(zip(sums.tolist(), levels.tolist(), strict=True)):
-            ticket = (ticket << (level - below)) + _random_bits(level - below, rng)
-            reached, level = (reached << (level - below)) + weight, below
+            bits = level - below
+            more = int.from_bytes(rng.bytes(-(-bits // 8)), "little") >> (-bits % 8)
+            ticket, reached, level = (ticket << bits) + more, (reached << bits) + weight, below
             if ticket < reached:
                 members = order[starts[i] : starts[i + 1] if i + 1 < len(starts) else None]
                 inside = ticket - (reached - weight)
                 return int(members[np.searchsorted(np.cumsum(mantissa[members]), inside, side="right")])
-
-
-def _random_bits(count: int, rng: np.random.Generator) -> int:
-    return int.from_bytes(rng.bytes(-(-count // 8)), "little") >> (-count % 8)

@@ -15,7 +15,6 @@ import re
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -39,19 +38,14 @@ MOST_DIGITS = 40
 DEPTH = 32
 """Lists and tables inside one another."""
 
-_MOST_WHOLE = 10**MOST_DIGITS
 _PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
 _LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}){{{DEPTH}}}")
 
 
-def bounded_text(path: str | PathLike[str], *, missing: str, remedy: str) -> str:
+def bounded_text(path: str | os.PathLike[str], *, missing: str, remedy: str) -> str:
     """Return the text of a UTF-8 file of at most :data:`MOST_BYTES`.
 
-    Raises FileProblem when there is no such file, or it cannot be read, is too large, or is not UTF-8.
-
-    ``path``: the file.
-    ``missing``: what to do where there is none.
-    ``remedy``: what to do where it cannot be read.
+    Raises FileProblem when there is no such file (``missing`` says what to do), or it cannot be read (``remedy``).
     """
     try:
         with Path(path).open("rb") as file:
@@ -75,85 +69,64 @@ def parsed_toml(text: str, *, what: str = "the domain") -> dict[str, Any]:
     if _LONG_KEY.search(text):  # the parser's time goes with the square of the parts of a key
         raise DomainError(f"{what} holds a key of more than {DEPTH} parts")
     try:
-        found = tomllib.loads(text)
+        document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
         raise DomainError(f"{what} is not valid TOML: {problem}") from None
     except RecursionError:
         raise DomainError(f"{what} is nested deeper than {DEPTH} tables") from None
     except (ValueError, OverflowError):  # a number of thousands of digits, a date that there is not
         raise DomainError(f"{what} is not valid TOML, since a number or a date is out of range") from None
-    beyond = _beyond(found)
-    if beyond is not None:
-        raise DomainError(f"{what} {beyond}")
-    return found
+    if excess := _excess(document):
+        raise DomainError(f"{what} {excess}")
+    return document
 
 
-def read_json(path: str | PathLike[str], *, remedy: str) -> dict[str, Any]:
-    """Read a JSON object.
+def read_json(path: str | os.PathLike[str], *, remedy: str) -> dict[str, Any]:
+    """Read a JSON object. Raises FileProblem when the file holds none, or is beyond a bound of this module.
 
-    Raises FileProblem when the file cannot be read, is no JSON object, names a key twice, holds a number that is not
-    finite or a text that is not Unicode, or is beyond a bound of this module.
-
-    ``path``: the file.
-    ``remedy``: what to do where it is not what is wanted.
+    None is what names a key twice, or holds a number that is not finite or a text that is not Unicode.
     """
+
+    def finite(text: str) -> float:
+        if not math.isfinite(number := float(text)):  # NaN, Infinity, or 1e999
+            raise ValueError(text)
+        return number
+
+    def from_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(pairs)) != len(pairs):
+            raise ValueError  # which of the two is meant?
+        return dict(pairs)
+
     text = bounded_text(path, missing=remedy, remedy=remedy)
     try:
-        found = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
+        document = json.loads(text, parse_float=finite, parse_constant=finite, object_pairs_hook=from_pairs)
     except (ValueError, RecursionError):
         raise FileProblem(path, "it is not JSON", remedy) from None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise FileProblem(path, "it is not a JSON object", remedy)
-    problem = _beyond(found) or _not_json(found)
-    if problem is not None:
-        raise FileProblem(path, f"it {problem}", remedy)
-    return found
+    if excess := _excess(document):
+        raise FileProblem(path, f"it {excess}", remedy)
+    return document
 
 
-def _no_constant(name: str) -> float:
-    raise ValueError(name)  # NaN and Infinity are not JSON
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError  # which of the two is meant?
-    return found
-
-
-def _beyond(document: Any) -> str | None:
+def _excess(document: Any) -> str | None:
     """Return what of a parsed document is beyond a bound, in words; None where nothing is."""
     level, depth = [document], 0
     while level:
         if depth > DEPTH:
             return f"is nested deeper than {DEPTH} lists and tables"
-        if [item for item in level if isinstance(item, int) and not -_MOST_WHOLE < item < _MOST_WHOLE]:
-            return f"holds a number of more than {MOST_DIGITS} digits"
-        level, depth = [part for item in level for part in _parts(item)], depth + 1
-    return None
-
-
-def _not_json(document: Any) -> str | None:
-    """Return what Python reads as JSON and is not: an infinite number (1e999), half of a Unicode pair."""
-    level = [document]
-    while level:
+        parts: list[Any] = []
         for item in level:
-            if isinstance(item, float) and not math.isfinite(item):
-                return "holds a number beyond the largest"
-            if isinstance(item, str) and not item.isascii() and not _unicode(item):
+            if isinstance(item, int) and abs(item) >= 10**MOST_DIGITS:
+                return f"holds a number of more than {MOST_DIGITS} digits"
+            if isinstance(item, str) and not item.isascii() and re.search("[\ud800-\udfff]", item):
                 return "holds a text that is not valid Unicode"
-        level = [part for item in level for part in _parts(item, keys=True)]
+            if isinstance(item, Mapping):
+                parts += [*item, *item.values()]
+            elif isinstance(item, list):
+                parts += item
+        level, depth = parts, depth + 1
     return None
-
-
-def _parts(item: Any, *, keys: bool = False) -> list[Any]:
-    if isinstance(item, Mapping):
-        return [*item, *item.values()] if keys else list(item.values())
-    return item if isinstance(item, list) else []
-
-
-def _unicode(text: str) -> bool:
-    return all(not "\ud800" <= character <= "\udfff" for character in text)
 
 
 def first_wrong(document: Any, shape: Mapping[str, Any], place: str) -> str | None:

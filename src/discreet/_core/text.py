@@ -16,97 +16,20 @@ from io import StringIO
 def rounded_up(value: float, digits: int = 3) -> str:
     """Write a number with ``digits`` significant digits, never below its value.
 
-    Examples
-    --------
-    >>> rounded_up(7.802e-10)
-    '7.81e-10'
-    >>> rounded_up(0.33333333333333354, 6)
-    '0.333334'
-    >>> rounded_up(0.1, 6), rounded_up(1.0)
-    ('0.1', '1')
+    >>> rounded_up(7.802e-10), rounded_up(0.33333333333333354, 6), rounded_up(0.1, 6), rounded_up(1.0)
+    ('7.81e-10', '0.333334', '0.1', '1')
     """
     return _rounded(value, digits, ROUND_CEILING)
 
 
 def rounded_down(value: float, digits: int = 3) -> str:
-    """Write a number with ``digits`` significant digits, never above its value.
-
-    Examples
-    --------
-    >>> rounded_down(0.99999)
-    '0.999'
-    """
+    """Write a number with ``digits`` significant digits, never above its value."""
     return _rounded(value, digits, ROUND_FLOOR)
 
 
-def as_written(value: float) -> str:
-    """Write all digits of a number that was given: the shortest decimal that reads back as it.
-
-    Examples
-    --------
-    >>> as_written(1.0), as_written(1e-09), as_written(0.33333333333333354)
-    ('1', '1e-09', '0.33333333333333354')
-    """
-    return repr(float(value)).removesuffix(".0")
-
-
-def counted(number: float, noun: str, plural: str | None = None) -> str:
-    """Write a number of things, with the noun in the form that the number demands.
-
-    Examples
-    --------
-    >>> counted(1, "step"), counted(20190, "record"), counted(0, "category", "categories")
-    ('1 step', '20,190 records', '0 categories')
-    """
-    written = f"{number:,}" if isinstance(number, int) else f"{number:,.10g}"
-    return f"{written} {noun if number == 1 else plural or noun + 's'}"
-
-
-def counted_up(value: float) -> str:
-    """Write an expected number of records with six significant digits, never below its value.
-
-    Examples
-    --------
-    >>> counted_up(1234.50001)
-    '1,234.51'
-    """
-    return f"{float(rounded_up(value, 6)):,.6g}"
-
-
 def about(value: float, digits: int = 3) -> str:
-    """Write a number with ``digits`` significant digits, the nearest: for what is an estimate and no promise.
-
-    Examples
-    --------
-    >>> about(1234567.0, 4), about(0.66666)
-    ('1.235e+06', '0.667')
-    """
+    """Write a number with ``digits`` significant digits, the nearest: for what is an estimate and no promise."""
     return _rounded(value, digits, ROUND_HALF_EVEN)
-
-
-def percent(share: float, places: int = 2) -> str:
-    """Write a share as a percentage, never below its value.
-
-    Examples
-    --------
-    >>> percent(0.00123), percent(1.0), percent(0.01000001)
-    ('0.13%', '100.00%', '1.01%')
-    """
-    if not math.isfinite(share):
-        return f"{share}%"
-    quantum = Decimal(1).scaleb(-places)
-    return f"{(100 * Decimal(repr(float(share)))).quantize(quantum, rounding=ROUND_CEILING)}%"
-
-
-def percent_as_written(share: float) -> str:
-    """Write a share that was given as a percentage, with all its digits.
-
-    Examples
-    --------
-    >>> percent_as_written(0.95), percent_as_written(0.29), percent_as_written(0.9995)
-    ('95%', '29%', '99.95%')
-    """
-    return f"{(100 * Decimal(repr(float(share)))).normalize():f}%"
 
 
 def _rounded(value: float, digits: int, rounding: str) -> str:
@@ -117,25 +40,56 @@ def _rounded(value: float, digits: int, rounding: str) -> str:
     return f"{float(exact.quantize(quantum, rounding=rounding)):.{digits}g}"
 
 
+def as_written(value: float) -> str:
+    """Write all digits of a number that was given: the shortest decimal that reads back as it."""
+    return repr(float(value)).removesuffix(".0")
+
+
+def counted(number: float, noun: str, plural: str | None = None) -> str:
+    """Write a number of things, with the noun in the form that the number demands.
+
+    >>> counted(1, "step"), counted(20190, "record"), counted(0, "category", "categories")
+    ('1 step', '20,190 records', '0 categories')
+    """
+    digits = f"{number:,}" if isinstance(number, int) else f"{number:,.10g}"
+    return f"{digits} {noun if number == 1 else plural or noun + 's'}"
+
+
+def counted_up(value: float) -> str:
+    """Write an expected number of records with six significant digits, never below its value: 1,234.51."""
+    return f"{float(rounded_up(value, 6)):,.6g}"
+
+
+def percent(share: float, places: int = 2) -> str:
+    """Write a share as a percentage, never below its value: 0.01000001 as 1.01%."""
+    if not math.isfinite(share):
+        return f"{share}%"
+    quantum = Decimal(1).scaleb(-places)
+    return f"{(100 * Decimal(repr(float(share)))).quantize(quantum, rounding=ROUND_CEILING)}%"
+
+
+def percent_as_written(share: float) -> str:
+    """Write a share that was given as a percentage, with all its digits: 0.9995 as 99.95%."""
+    return f"{(100 * Decimal(repr(float(share)))).normalize():f}%"
+
+
+_BREAKS = "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f\x85\u2028\u2029"
+
+
 def harmless(text: str, *, lines: bool = False) -> str:
     r"""Write what a terminal would obey rather than show as an escape: control, format and unpaired characters.
 
-    ``text``: anything: a name from a file, a path.
     ``lines``: whether it may have several lines.
 
-    Examples
-    --------
     >>> print(harmless("a title\x1b]0;b\x07"))
     a title\u001b]0;b\u0007
     """
-    kept = "\n\t" if lines else ""
-    return "".join(
-        [c if c.isprintable() or (c.isspace() and c not in _BREAKS) or c in kept else _escaped(c) for c in text]
-    )
+    shown = "\n\t" * lines
+    return "".join([c if c in shown or _is_printable(c) else _escaped(c) for c in text])
 
 
-_WIDEST = 1 << 20  # characters of a line of a table
-_BREAKS = "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f\x85\u2028\u2029"
+def _is_printable(character: str) -> bool:
+    return character.isprintable() or (character.isspace() and character not in _BREAKS)
 
 
 def _escaped(character: str) -> str:
@@ -143,36 +97,28 @@ def _escaped(character: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return a text with a capital letter first, to follow another sentence.
-
-    Examples
-    --------
-    >>> sentence("check the path")
-    'Check the path'
-    """
+    """Return a text with a capital letter first, to follow another sentence."""
     return text[:1].upper() + text[1:]
 
 
 def full_sentence(text: str) -> str:
-    """Return a text with a capital letter first and a full stop last.
-
-    Examples
-    --------
-    >>> full_sentence("check the path")
-    'Check the path.'
-    """
+    """Return a text with a capital letter first and a full stop last."""
     return f"{sentence(text).rstrip('.')}."
+
+
+def with_article(noun: str) -> str:
+    """Return ``a noun`` or ``an noun``, by its first letter."""
+    return f"{'an' if noun[:1].lower() in 'aeio' else 'a'} {noun}"
+
+
+_WIDEST = 1 << 20  # characters of a line of a table
 
 
 def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> list[str]:
     """Return rows of cells as lines, as wide as a terminal shows them: first columns to the left, others to the right.
 
-    Examples
-    --------
-    >>> aligned([("", "mean"), ("age", "41")])
-    ['     mean', 'age    41']
-    >>> aligned([("東京", "1"), ("Bern", "22")])
-    ['東京   1', 'Bern  22']
+    >>> aligned([("", "mean"), ("東京", "1"), ("Bern", "22")])
+    ['      mean', '東京     1', 'Bern    22']
     """
     from rich.console import Console
     from rich.table import Table
@@ -187,28 +133,11 @@ def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> list[str]:
     return ["".join(segment.text for segment in line).rstrip() for line in lines]
 
 
-def with_article(noun: str) -> str:
-    """Return ``a noun`` or ``an noun``, by its first letter.
-
-    Examples
-    --------
-    >>> with_article("integer"), with_article("date"), with_article("NoneType")
-    ('an integer', 'a date', 'a NoneType')
-    """
-    return f"{'an' if noun[:1].lower() in 'aeio' else 'a'} {noun}"
-
-
 # How public objects show themselves in a notebook: short HTML, every text in it escaped.
 
 
 def paragraph(*lines: str, strong: bool = False) -> str:
-    """Return a paragraph of lines; nothing of none.
-
-    Examples
-    --------
-    >>> paragraph("1 < 2", "a & b")
-    '<p>1 &lt; 2<br>a &amp; b</p>'
-    """
+    """Return a paragraph of lines; nothing of none."""
     text = "<br>".join(map(_text, lines))
     return f"<p><b>{text}</b></p>" if text and strong else f"<p>{text}</p>" if text else ""
 
@@ -219,25 +148,13 @@ def alarm(text: str) -> str:
 
 
 def listing(items: Iterable[str]) -> str:
-    """Return a list; nothing of no items.
-
-    Examples
-    --------
-    >>> listing(["x"]), listing([])
-    ('<ul><li>x</li></ul>', '')
-    """
+    """Return a list; nothing of no items."""
     inside = "".join(f"<li>{_text(item)}</li>" for item in items)
     return f"<ul>{inside}</ul>" if inside else ""
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table.
-
-    Examples
-    --------
-    >>> table(["a"], [["<b>"]])
-    '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
-    """
+    """Return a table."""
     head = "".join(f"<th>{_text(name)}</th>" for name in header)
     body = "".join("<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

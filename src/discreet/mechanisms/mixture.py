@@ -14,9 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Indices
+from discreet._core.arrays import Floats, Indices, locate
 from discreet._core.checks import positive_size, real
-from discreet._core.random import locate
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, held_frequencies, numbered_cells, require_relation
 from discreet.mechanisms.calibration import SIZE, Free, Search, one_solution

@@ -21,11 +21,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Indices, Integers
+from discreet._core.arrays import Indices, Integers, locate
 from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError
 from discreet._core.numeric import log_rising, up
-from discreet._core.random import locate
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.calibration import SIZE, Free, Search, one_solution
 from discreet.mechanisms.drawn import HeldMechanism

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet._core.random import locate, seeded
+from discreet._core.arrays import locate
+from discreet._core.random import seeded
 
 
 @pytest.mark.parametrize("cells", [1, 2, 7, 300, 1000, 5000])
