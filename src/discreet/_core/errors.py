@@ -8,6 +8,7 @@ that no chained traceback repeats a value.
 
 from __future__ import annotations
 
+import copyreg
 import os
 from typing import Any
 
@@ -48,15 +49,8 @@ class DiscreetError(Exception):
     exit_status = 2
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return what an error is made again from: in another process it says the same."""
-        return _said_again, (type(self), self.args, dict(self.__dict__))
-
-
-def _said_again(kind: type[DiscreetError], args: tuple[Any, ...], facts: dict[str, Any]) -> DiscreetError:
-    error = kind.__new__(kind, *args)
-    error.args = args
-    error.__dict__.update(facts)
-    return error
+        """Return what an error is made again from, without its constructor: in another process it says the same."""
+        return copyreg.__newobj__, (type(self),), {**self.__dict__, "args": self.args}  # type: ignore[attr-defined]
 
 
 class DomainError(DiscreetError, ValueError):
@@ -208,15 +202,12 @@ class Infeasible(Refused):
 
     def __init__(self, request: str, nearest: dict[str, float]) -> None:
         self.request, self.nearest = request, dict(nearest)
-        options = ", or ".join(f"{name} {_outwards(name, value)}" for name, value in nearest.items())
-        super().__init__(f"{request} cannot be met" + (f". The nearest that can be met: {options}" if options else ""))
-
-
-def _outwards(name: str, value: float) -> str:
-    """Write a bound so that what is written can itself be met."""
-    if isinstance(value, int):
-        return f"{value:,}"
-    return rounded_down(value, 6) if name.endswith("<=") else rounded_up(value, 6)
+        options = []
+        for name, value in nearest.items():  # what is written can itself be met
+            outwards = rounded_down if name.endswith("<=") else rounded_up
+            options.append(f"{name} {f'{value:,}' if isinstance(value, int) else outwards(value, 6)}")
+        hint = f". The nearest that can be met: {', or '.join(options)}" * bool(options)
+        super().__init__(f"{request} cannot be met{hint}")
 
 
 class PoorUtility(Refused):
