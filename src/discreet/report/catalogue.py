@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from importlib.metadata import version
 from pathlib import Path
@@ -16,34 +15,31 @@ from discreet._core.checks import choice
 from discreet._core.errors import FileProblem, ParameterError
 from discreet._core.files import check_outputs
 from discreet._core.formats import format_of
-from discreet._core.page import OWN, write_own
+from discreet._core.page import OWN, FilePath, write_own
 from discreet._core.reading import file_sha256
 from discreet._core.text import harmless, sentence
-from discreet.releases import (
-    FOLDER_CERTIFICATE,
-    MANIFEST,
-    PARTS_CERTIFICATE,
-    certificate_in,
-    certificate_path,
-    no_rows,
-    taken_for_sample,
-)
-from discreet.report.promise import Promise
+from discreet.releases import MANIFEST, no_rows, taken_for_sample
+from discreet.report.promise import Promise, pair_of
 from discreet.report.released import declared
 
-Path_ = str | os.PathLike[str]
 _ADDRESS = re.compile(r"(?ai)https?://([!$-.0-;=@-Z_a-z~]+|\[[\da-f:.]+](:\d*)?)([/?#][!#-;=?-[\]_a-z~]*)?")
 _HOLE = re.compile(r"{([\w.]+)(?:!(\w))?}")  # as in {name!h}: a value, and the way to write it
-_WAYS: dict[str, Any] = {"s": str, "h": harmless, "q": quote, "p": lambda text: quote(text, safe="")}
+_WAYS: dict[str | None, Any] = {
+    None: lambda value: value,
+    "s": str,
+    "h": harmless,
+    "q": quote,
+    "p": lambda text: quote(text, safe=""),
+}
 _MEDIA = {"parquet": "application/vnd.apache.parquet", "arrow": "application/vnd.apache.arrow.file"}
 _MEDIA |= {",": "text/csv", "\t": "text/tab-separated-values"}
 
 
 def describe(
-    release: Path_,
-    form: str,
+    release: FilePath,
+    standard: str,
     *,
-    certificate: Path_ | None = None,
+    certificate: FilePath | None = None,
     title: str | None = None,
     url: str | None = None,
     licence: str | None = None,
@@ -53,9 +49,8 @@ def describe(
 
     Without ``url``, the address of the folder that will hold the release, addresses are relative.
     """
-    choice("as", form, ("croissant", "dcat"))
-    path = _release(release)
-    where = certificate_in(path) if path.is_dir() and certificate is None else certificate_path(path, certificate)
+    choice("as", standard, ("croissant", "dcat"))
+    path, where = pair_of(release, certificate)
     promise = Promise.read(where, data=path)
     if promise.disagreements:
         raise FileProblem(where, "its claims are not confirmed", "run discreet verify to see which claim is wrong")
@@ -63,16 +58,16 @@ def describe(
         if text is not None and not _ADDRESS.fullmatch(text):
             raise ParameterError(f"{name} must be an address that starts with https:// or http://, got {text!r}")
     address = url and url.rstrip("/") + "/"
-    given = {"url": address, "dataset": address or "#dataset", "licence": licence, "publisher": publisher}
-    given |= {"title": title or path.name.partition(".")[0] or path.name, "writer": f"{OWN} {version('discreet')}"}
-    standard = json.loads(Path(__file__).with_name("standards").joinpath(f"{form}.json").read_text("utf-8"))
-    return dict(_filled(standard, given | _values(path, where, promise)))
+    values = {"url": address, "dataset": address or "#dataset", "licence": licence, "publisher": publisher}
+    values |= {"title": title or path.name.partition(".")[0] or path.name, "writer": f"{OWN} {version('discreet')}"}
+    form = json.loads(Path(__file__).with_name("standards").joinpath(f"{standard}.json").read_text("utf-8"))
+    return dict(_filled(form, values | _values(path, where, promise)))
 
 
-def write_description(release: Path_, out: Path_, document: dict[str, Any], *, inputs: tuple[Any, ...]) -> None:
+def write_description(release: FilePath, out: FilePath, document: dict[str, Any], *, inputs: tuple[Any, ...]) -> None:
     """Write a description. Raises FileProblem when it cannot be written, or would replace something else."""
     path = Path(out)
-    check_outputs([path], (_release(release), *inputs))
+    check_outputs([path], (pair_of(release, None)[0], *inputs))
     write_own(path, as_text(document), inputs=inputs)
 
 
@@ -86,26 +81,27 @@ def _filled(form: Any, values: dict[str, Any]) -> Any:
     """Return a form with its holes filled: ``$for`` repeats an object, ``$if`` and empty holes leave something out."""
 
     def value(hole: re.Match[str]) -> Any:
-        found = Formatter().get_field(hole[1], (), values)[0]
-        return found if found is None or hole[2] is None else _WAYS[hole[2]](found)
+        field = Formatter().get_field(hole[1], (), values)[0]
+        return None if field is None else _WAYS[hole[2]](field)
 
     if isinstance(form, str):
         return value(hole) if (hole := _HOLE.fullmatch(form)) else _HOLE.sub(value, form)
     if isinstance(form, list):
-        return [_filled(one, values | row) for one in form for row in (values[one["$for"]] if "$for" in one else [{}])]
+        rows = [(part, row) for part in form for row in (values[part["$for"]] if "$for" in part else [{}])]
+        return [_filled(part, values | row) for part, row in rows]
     if not isinstance(form, dict):
         return form
     if "$if" in form and values[form["$if"]] in (None, []):
         return None
-    fields = {name: _filled(one, values) for name, one in form.items() if name not in ("$if", "$for")}
+    fields = {name: _filled(part, values) for name, part in form.items() if name not in ("$if", "$for")}
     return {name: field for name, field in fields.items() if field is not None}
 
 
 def _values(path: Path, where: Path, promise: Promise) -> dict[str, Any]:
     """Return what is known of a release: its promise, its files and its columns."""
     certificate, sample, page = promise.certificate, taken_for_sample(promise.certificate), _file(where, path)
-    told = (promise.stated.poor, sample and sentence(f"{sample}."), *promise.caveats, *promise.verbatim)
-    limits = [harmless(text) for text in told if text]
+    notes = (promise.stated.poor, sample and sentence(f"{sample}."), *promise.caveats, *promise.verbatim)
+    limits = [harmless(text) for text in notes if text]
     values = {"promise": promise, "epsilon": repr(float(promise.epsilon)), "delta": repr(float(promise.delta))}
     values["kind"] = wording.KINDS[promise.guarantee.kind]
     values |= {"limits": limits, "sentences": " ".join(["", *limits]), "summary": sentence(certificate.summary)}
@@ -118,7 +114,9 @@ def _values(path: Path, where: Path, promise: Promise) -> dict[str, Any]:
     values |= {"tables": tables, "whole": [] if folders else tables, "folders": folders}
     values |= {"files": [*tables, page], "page": page["name"]}
     by = certificate.facts.released.partition_by if folders else None
-    words = {name: f"{kind}; {rest}" if rest else kind for name, kind, _, rest in declared(promise.mechanism.domain)}
+    words = {
+        name: "; ".join(filter(None, (kind, facts))) for name, kind, _, facts in declared(promise.mechanism.domain)
+    }
     values["columns"] = [
         {"column": name, "words": words.get(name), "type": _type(dtype)}
         | {"inside": None if name == by else name, "property": "fullpath" if name == by else None}
@@ -130,8 +128,10 @@ def _values(path: Path, where: Path, promise: Promise) -> dict[str, Any]:
 def _file(path: Path, release: Path) -> dict[str, Any]:
     """Return a file by its name beside the description, its media types and its hash."""
     form, name = format_of(path), f"{release.name}/{path.name}" if path.parent == release else path.name
-    media = "application/json" if form is None else _MEDIA[form.separator or form.kind]
-    packed = "application/gzip" if form is not None and form.compressed else None
+    media, packed = "application/json", None
+    if form is not None:
+        media = _MEDIA[form.separator or form.kind]
+        packed = "application/gzip" if form.compressed else None
     encoding = "application/x-parquet" if media.endswith("parquet") else list(filter(None, (media, packed)))
     facts = {"name": name, "set": Path(name).stem, "sha256": file_sha256(path), "bytes": path.stat().st_size}
     return facts | {"media": media, "packed": packed, "encoding": encoding}
@@ -141,8 +141,3 @@ def _type(dtype: Any) -> str:
     if dtype.is_numeric():
         return "sc:Integer" if dtype.is_integer() else "sc:Float"
     return "sc:" + {"Boolean": "Boolean", "Date": "Date", "Datetime": "DateTime"}.get(str(dtype.base_type()), "Text")
-
-
-def _release(release: Path_) -> Path:
-    path = Path(release)
-    return path.parent if path.name in (FOLDER_CERTIFICATE, PARTS_CERTIFICATE) else path

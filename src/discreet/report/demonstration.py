@@ -43,7 +43,7 @@ hlthp = 1
 hlthf = 1
 hlthp = 1
 """
-_ESTIMATED = ("P(=0)", "P(1..5)", "P(>5)")
+_SHARES = ("P(=0)", "P(1..5)", "P(>5)")
 _MEASURES = ("w1", "ks", "tv", "marginals-2")  # the others take minutes
 
 
@@ -51,15 +51,8 @@ def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
     """Release ten columns of 20,190 person-years, estimate from the release, verify its certificate, write reports.
 
     The data (RAND health insurance experiment, in the public domain) comes with the ``statsmodels`` package. It stands
-    in for a confidential table.
-
-    ``out``: Folder to write, which is made, or is empty: ``visits.parquet``, ``visits.toml``, the folder ``synthetic``
-    of twenty tables and their certificate, ``report.html`` and ``report-confidential.html``.
-    ``say``: where the explanation goes, a line at a time.
-    Returns: paths of what was written.
-
-    Raises MissingExtra when statsmodels or Jinja2 is not installed, or FileProblem when the folder cannot be written,
-    or holds something.
+    in for a confidential table. Returns the paths of what was written into the folder ``out``. Raises MissingExtra when
+    statsmodels or Jinja2 is not installed, or FileProblem when the folder cannot be written, or holds something.
     """
     try:
         import jinja2  # noqa: F401
@@ -70,13 +63,13 @@ def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
     if any(out.iterdir()):
         remedy = "remove it if it is an earlier demonstration, or choose another folder (out=...)"
         raise FileProblem(out, "there is something in it", remedy)
-    held = randhie.load_pandas().data
+    visits = randhie.load_pandas().data
     data, declared, synthetic = out / "visits.parquet", out / "visits.toml", out / "synthetic"
-    public, own = out / "report.html", out / "report-confidential.html"
+    public, confidential = out / "report.html", out / "report-confidential.html"
     with together(data, declared) as (table, facts):
-        pl.DataFrame({name: held[name].to_numpy() for name in held}).write_parquet(table)
+        pl.DataFrame({name: visits[name].to_numpy() for name in visits}).write_parquet(table)
         facts.write(_DOMAIN.encode())
-    size = f"{counted(len(held), 'person-year')} and {counted(held.shape[1], 'column')}"
+    size = f"{counted(len(visits), 'person-year')} and {counted(visits.shape[1], 'column')}"
     say(f"A table of {size} plays the confidential table.")
 
     command = (
@@ -84,17 +77,17 @@ def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
         f"--mechanism marginals --out {synthetic}"
     )
     say(f"\n$ {command}")
-    made = release(
+    result = release(
         data, Domain.read(declared), Budget(epsilon=1.0, delta=1e-9), size=5000, tables=20, mechanism="marginals",
         out=synthetic, watch=Watch(announce=lambda _: None),
     )  # fmt: skip
-    said = str(made.certificate).splitlines()
-    say(f"wrote {made.certificate.summary}.\n{said[0]}")
+    promise = str(result.certificate).splitlines()[0]
+    say(f"wrote {result.certificate.summary}.\n{promise}")
 
-    command = f"discreet estimate {synthetic} --column mdvis --functional '{','.join(_ESTIMATED)}'"
+    command = f"discreet estimate {synthetic} --column mdvis --functional '{','.join(_SHARES)}'"
     say(f"\n$ {command}")
-    estimated = read(synthetic).estimate(list(_ESTIMATED), column="mdvis")
-    say(str(estimated).partition("\n- ")[0])
+    estimates = read(synthetic).estimate(list(_SHARES), column="mdvis")
+    say(str(estimates).partition("\n- ")[0])
     say("Shares of person-years by visits to a doctor, from the synthetic tables and the certificate alone.")
 
     command = f"discreet verify {synthetic}"
@@ -103,14 +96,14 @@ def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
     say(f"{sum(check.agrees for check in checks)} of {len(checks)} claims agree.")
 
     write_report(synthetic, public)
-    write_report(synthetic, own, data=data, domain=declared, measures=_MEASURES)
+    write_report(synthetic, confidential, data=data, domain=declared, measures=_MEASURES)
     say(f"\nOpen {public} in a browser: what the release promises, and to whom.")
-    say(f"{own} also shows the confidential table, as only its custodian may.")
+    say(f"{confidential} also shows the confidential table, as only its custodian may.")
     return {
         "confidential": str(data),
         "domain": str(declared),
         "synthetic": str(synthetic),
-        "certificate": str(made.certificate_path),
+        "certificate": str(result.certificate_path),
         "report": str(public),
-        "report_confidential": str(own),
+        "report_confidential": str(confidential),
     }

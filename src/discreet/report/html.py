@@ -17,17 +17,10 @@ from discreet._core.page import FilePath, rendered, require_page, write_own
 from discreet._core.text import about, full_sentence
 from discreet.confidential import public_domain, reveal_to_custodian
 from discreet.domain import Domain
-from discreet.releases import (
-    FOLDER_CERTIFICATE,
-    PARTS_CERTIFICATE,
-    Check,
-    certificate_in,
-    certificate_path,
-    utility_facts,
-)
+from discreet.releases import Check, utility_facts
 from discreet.report.ledger_page import place_in_ledger
-from discreet.report.promise import Promise, curves, joint
-from discreet.report.released import MOST_COLUMNS, Estimates, declared, fact, pictures, released_columns
+from discreet.report.promise import Promise, curves, joint, pair_of
+from discreet.report.released import MOST_COLUMNS, declared, fact, pictures, population, released_columns
 from discreet.utility import Measured, compare, confidential_shares, disclosure_cells, shown
 
 CONFIDENTIAL = "Confidential: contains numbers computed from the private data"
@@ -135,12 +128,7 @@ def write_report(
     DataError
         When the confidential table does not fit the domain. No message holds a value.
     """
-    release = Path(release)
-    if release.name in (FOLDER_CERTIFICATE, PARTS_CERTIFICATE):
-        release = release.parent
-    where = certificate_path(release, certificate)
-    if release.is_dir() and certificate is None:
-        where = certificate_in(release)
+    release, where = pair_of(release, certificate)
     inputs = (release, where, *also, ledger, data, domain, holdout)
     path = require_page(out, inputs)
     if domain is not None and data is None:
@@ -148,11 +136,12 @@ def write_report(
     if data is None and not (holdout is None and sensitive is None and known is None):
         raise ParameterError("a holdout and attacked columns are of use with the confidential table. Give data as well")
     promise = Promise.read(where, data=release)
-    others = tuple(Promise.read(other) for other in also)
-    tables = promise.certificate.tables if promise.certificate.several else []
-    files = [release / str(table.file) for table in tables] or [release]
+    promises = (promise, *map(Promise.read, also))
+    files = [release]
+    if promise.certificate.several:
+        files = [release / str(table.file) for table in promise.certificate.tables]
     check_outputs([path], files)
-    page = _public(promise, others, release, files, where)
+    page = _public(promises, release, files, where)
     if ledger is not None:
         page["ledger"] = place_in_ledger(ledger, dataset, certificate=where, stamp=promise.certificate.facts.ledger)
     if data is not None:
@@ -160,23 +149,21 @@ def write_report(
         page |= _confidential(page, data, files[0], domain, measures=measures, resamples=resamples, **attacked)
     text = rendered("discreet.report", "report.html", page, script="script.js")
     write_own(path, text, inputs=inputs, private=data is not None)
-    checks = tuple(check for one in (promise, *others) for check in one.checks)
+    checks = tuple(check for promise in promises for check in promise.checks)
     return Report(path=path, confidential=data is not None, checks=checks)
 
 
-def _public(
-    promise: Promise, others: tuple[Promise, ...], release: Path, files: Sequence[Path], where: Path
-) -> dict[str, Any]:
+def _public(promises: tuple[Promise, ...], release: Path, files: Sequence[Path], where: Path) -> dict[str, Any]:
     """Return everything the page shows of a release and its certificates."""
+    promise = promises[0]
     facts, guarantee, n = promise.certificate.facts, promise.guarantee, promise.guarantee.n
-    stated, group, protected = promise.mechanism.domain, guarantee.relation.group, guarantee.protected
-    counts = facts.size is None
-    rows, columns = released_columns(files, stated, counts=counts)
-    together = joint((promise, *others))
+    domain, group, protected = promise.mechanism.domain, guarantee.relation.group, guarantee.protected
+    counts, several = facts.size is None, promise.certificate.several
+    rows, columns = released_columns(files, domain, counts=counts)
+    together = joint(promises)
     # from where on delta is 0; so large an epsilon that says nothing is left out
     pure = min(guarantee.profile.pure, math.inf if promise.delta else promise.epsilon)
     names = [shlex.quote(path.name) for path in (where, release)]
-    several = promise.certificate.several
     return {
         "title": f"Privacy report for {release.name}",
         "release": release.name,
@@ -187,7 +174,7 @@ def _public(
         "records": f"{n:,}",
         "units": f"{n // group:,}",
         "group": group,
-        "added": promise.guarantee.relation.name == "add-remove",
+        "added": guarantee.relation.name == "add-remove",
         "unit": None if facts.unit is None else facts.unit.column,
         "randomness": wording.RANDOMNESS.get(facts.randomness, facts.randomness),
         "made": f"{facts.created}, with {facts.library.name} {facts.library.version}",
@@ -200,16 +187,16 @@ def _public(
         "pure": pure if pure <= 100 else None,
         "together": together,
         "ledger": None,
-        "domain": stated,
-        "declared": declared(stated),
-        "cells": None if stated.size is None else f"{stated.size:,}",
+        "domain": domain,
+        "declared": declared(domain),
+        "cells": None if domain.size is None else f"{domain.size:,}",
         "columns": columns,
         "pictures": pictures(columns),
-        "estimates": Estimates.of(promise, files[0]),
-        "left_out": max(0, len(stated.names) - MOST_COLUMNS),
+        "estimates": population(promise, files[0]),
+        "left_out": max(0, len(domain.names) - MOST_COLUMNS),
         "parameters": {key: fact(value) for key, value in promise.mechanism.parameters().items()},
         "protected": ", ".join(protected),
-        "as_held": ", ".join(name for name in stated.names if protected and name not in protected),
+        "as_held": ", ".join(name for name in domain.names if protected and name not in protected),
         "share": utility_facts(promise.mechanism, n)["share_in_words"],
         "outcome": promise.certificate.outcome,
         "poor": promise.stated.poor,
@@ -220,7 +207,7 @@ def _public(
 
 
 def _confidential(
-    page: dict[str, Any], data: Any, release: Path, domain: Domain | FilePath | None, **asked: Any
+    page: dict[str, Any], data: Any, release: Path, domain: Domain | FilePath | None, **options: Any
 ) -> dict[str, Any]:
     """Return what the page shows of the confidential table, and the marks that go with it."""
     used = page["domain"] if domain is None else public_domain(domain, data=data)
@@ -229,7 +216,7 @@ def _confidential(
     bins = {name: column.bins for name, column in page["columns"].items()}
     shares: Any = reveal_to_custodian(confidential_shares(data, used, bins))
     # Distances are between records; a table of counts has none.
-    compared = None if page["counts"] else reveal_to_custodian(compare(data, release, used, **asked))
+    compared = None if page["counts"] else reveal_to_custodian(compare(data, release, used, **options))
     return {
         "title": f"CONFIDENTIAL: {page['title']}",
         "confidential": CONFIDENTIAL,
@@ -242,11 +229,11 @@ def _confidential(
     }
 
 
-def _in_words(one: Measured) -> str:
+def _in_words(measure: Measured) -> str:
     """Say in words how a measure of the release compares with bootstrap samples."""
-    if one.bootstrap is None:
+    if measure.bootstrap is None:
         return "-"
-    mean, _, high = one.bootstrap
-    if one.release <= high:
+    mean, _, high = measure.bootstrap
+    if measure.release <= high:
         return "like a sample of the table itself"
-    return f"{about(one.release / mean)} times that of a sample" if mean > 0 else "more than a sample"
+    return f"{about(measure.release / mean)} times that of a sample" if mean > 0 else "more than a sample"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from discreet._core.page import Chart, FilePath, Points, rendered, require_page, spending_chart, write_own
+from discreet._core.page import FilePath, Points, rendered, require_page, spending_chart, write_own
 from discreet._core.text import about, as_written, counted, rounded_down, rounded_up
 from discreet.ledger import Entry, Ledger, entries, power
 
@@ -27,23 +27,19 @@ def spending_texts(status: Mapping[str, Any]) -> dict[str, Any]:
     def detected(alarms: float, name: str) -> str:
         return f"{rounded_up(min(100.0, 100.0 * power(alarms, **status[name])))} %"
 
-    left, sums = pair("left", lambda value: rounded_down(value, 6)), status["currency"] == "sums"
-    further = "All further releases together may be worth epsilon {epsilon} at delta {delta}."
-    if sums:
-        further = "A further release may ask for epsilon {epsilon} and delta {delta}."
+    left = pair("left", lambda value: rounded_down(value, 6))
+    loss, further = "rho", "All further releases together may be worth epsilon {epsilon} at delta {delta}."
+    if status["currency"] == "sums":
+        loss, further = "epsilon", "A further release may ask for epsilon {epsilon} and delta {delta}."
     return {
         "budget": pair("budget", as_written),
         "spent": pair("spent", lambda value: rounded_up(value, 6)),
         "left": left,
         "attack": [
-            {
-                "alarms": f"{about(100 * alarms)} %",
-                "now": detected(alarms, "spent"),
-                "whole": detected(alarms, "budget"),
-            }
-            for alarms in _FALSE_ALARMS
+            {"alarms": f"{about(100 * rate)} %", "now": detected(rate, "spent"), "whole": detected(rate, "budget")}
+            for rate in _FALSE_ALARMS
         ],
-        "loss": "epsilon" if sums else "rho",
+        "loss": loss,
         "further": further.format(**left),
     }
 
@@ -52,15 +48,21 @@ def entry_rows(entries: Sequence[Entry]) -> list[dict[str, Any]]:
     """Return the newest entries as texts, the newest first; costs are rounded up."""
     rows = []
     for number, entry in list(enumerate(entries, start=1))[: -MOST_ENTRIES - 1 : -1]:
-        costs = {"loss": "0", "delta": "0"}
+        costs, words = {"loss": "0", "delta": "0"}, entry.what
         if entry.state != "VOID":
             costs = {key: rounded_up(float(Fraction(entry.cost[key])), 6) for key in costs}
+        if entry.parts:
+            words += f" of {', '.join(entry.parts)}"
+        elif entry.part is not None:
+            words += f" {entry.part} of a plan, which paid"
+        elif entry.continues is not None:
+            words += f", goes on with {entry.continues}, which paid"
         rows.append(
             {
                 "number": number,
                 "name": entry.name,
                 "when": (entry.committed or entry.reserved or "").replace("T", " ").removesuffix("+00:00"),
-                "what": _what(entry),
+                "what": words,
                 "mechanism": entry.mechanism or "-",
                 "state": entry.state,
                 "lost": entry.fate == "LOST",
@@ -71,29 +73,20 @@ def entry_rows(entries: Sequence[Entry]) -> list[dict[str, Any]]:
     return rows
 
 
-def _what(entry: Entry) -> str:
-    """Say what an entry is, and what paid for it where it did not do so itself."""
-    if entry.parts:
-        return f"{entry.what} of {', '.join(entry.parts)}"
-    if entry.part is not None:
-        return f"{entry.what} {entry.part} of a plan, which paid"
-    return entry.what if entry.continues is None else f"{entry.what}, goes on with {entry.continues}, which paid"
-
-
 def place_in_ledger(path: FilePath, dataset: str | None, *, certificate: Path, stamp: Any) -> dict[str, Any]:
     """Return where a release stands in the ledger of its data set, by default the one that the certificate names.
 
     ``entry`` is None where the certificate names none; ``others`` were released or may have been.
     """
-    own = getattr(stamp, "entry", None)
+    name = getattr(stamp, "entry", None)
     with Ledger(path, dataset or getattr(stamp, "dataset", None)) as ledger:
         problems = ledger.verify([certificate])
-        status, held = ledger.status().to_dict(), entries(ledger.log())
-    others = [entry for entry in held if entry.state != "VOID" and entry.name != own]
+        status, events = ledger.status().to_dict(), ledger.log()
+    others = [entry for entry in entries(events) if entry.state != "VOID" and entry.name != name]
     rows = entry_rows(others)
     return {
         "dataset": status["dataset"],
-        "entry": own,
+        "entry": name,
         "spending": spending_texts(status),
         "others": rows,
         "left_out": len(others) - len(rows),
@@ -122,11 +115,10 @@ def write_ledger_report(
     """
     path = require_page(out, inputs := (place, *certificates))
     with Ledger(place, dataset) as ledger:
-        problems = ledger.verify(certificates)
-        status, checked = ledger.status().to_dict(), len(certificates)
+        problems, status = ledger.verify(certificates), ledger.status().to_dict()
         # as the page's commands name it: no folder, and no address of a database
         name = "ADDRESS" if "://" in str(place) else shlex.quote(Path(place).name)
-        text = page(status, ledger.log(), problems, checked=checked, place=name)
+        text = page(status, ledger.log(), problems, checked=len(certificates), place=name)
     write_own(path, text, inputs=inputs)
     return problems
 
@@ -140,9 +132,19 @@ def page(
     place: str = "FILE",
 ) -> str:
     """Return the page as text, for a status from ``LedgerStatus.to_dict`` and events from :meth:`Ledger.log`."""
-    held = entries(events)
-    limit = {key: Fraction(value) for key, value in events[0]["facts"]["limit"].items()}
-    covers, spending = status["covers"], spending_texts(status)
+    releases, spending = entries(events), spending_texts(status)
+    limits = {key: Fraction(value) for key, value in events[0]["facts"]["limit"].items()}
+    covers, counts = status["covers"], status["counts"]
+    chart, bars = None, []
+    for name, key in ((spending["loss"], "loss"), ("delta", "delta")):
+        if limits[key] > 0:
+            share = float(min(Fraction(100), 100 * Fraction(events[-1]["spent"][key]) / limits[key]))
+            bars.append((name, f"{rounded_up(share)} %", round(share, 2)))
+    if releases:
+        costs = [entry.cost for entry in releases if entry.state != "VOID"]
+        kinds = [(kind, key) for kind, key in (("this", "loss"), ("together", "delta")) if limits[key] > 0]
+        lines = [(kind, _shares([Fraction(cost[key]) for cost in costs], limits[key])) for kind, key in kinds]
+        chart = spending_chart(lines, len(costs))
     return rendered(
         "discreet.report",
         "ledger.html",
@@ -150,13 +152,13 @@ def page(
             "title": f"Ledger of {status['dataset']}",
             "status": status,
             "spending": spending,
-            "bars": list(_bars(events[-1]["spent"], limit, spending["loss"])),
-            "states": [(state, status["counts"].get(state, 0), words) for state, words in _STATES.items()],
-            "waiting": sum(status["counts"].get(state, 0) for state in ("RESERVED", "OPENED")),
-            "entries": entry_rows(held),
-            "in_all": len(held),
-            "chart": _chart(held, limit) if held else None,
-            "with_delta": limit["delta"] > 0,
+            "bars": bars,
+            "states": [(state, counts.get(state, 0), words) for state, words in _STATES.items()],
+            "waiting": sum(counts.get(state, 0) for state in ("RESERVED", "OPENED")),
+            "entries": entry_rows(releases),
+            "in_all": len(releases),
+            "chart": chart,
+            "with_delta": limits["delta"] > 0,
             "unit": "one record" if covers["unit"] is None else f"one {covers['unit']}",
             "most": counted(covers["max_records"], "record"),
             "problems": problems,
@@ -166,29 +168,11 @@ def page(
     )
 
 
-def _bars(spent: Mapping[str, str], limit: Mapping[str, Fraction], loss: str) -> Iterator[tuple[str, str, float]]:
-    """Yield what share of each sum's limit is spent: its name, the share as a text, rounded up, and as a length."""
-    for name, key in ((loss, "loss"), ("delta", "delta")):
-        if limit[key] > 0:
-            share = float(min(Fraction(100), 100 * Fraction(spent[key]) / limit[key]))
-            yield name, f"{rounded_up(share)} %", round(share, 2)
-
-
-def _chart(held: Sequence[Entry], limit: Mapping[str, Fraction]) -> Chart:
-    """Draw the running totals; of many entries, some."""
-    counting = [entry for entry in held if entry.state != "VOID"]
-    lines = [
-        (kind, _shares([Fraction(entry.cost[key]) for entry in counting], limit[key]))
-        for kind, key in (("this", "loss"), ("together", "delta"))
-        if limit[key] > 0
-    ]
-    return spending_chart(lines, max(1, len(counting)))
-
-
-def _shares(costs: Sequence[Fraction], whole: Fraction) -> Points:
+def _shares(costs: Sequence[Fraction], limit: Fraction) -> Points:
+    """Return which share of a limit is spent after each cost; of many, some."""
     every, total, points = max(1, -(-len(costs) // _MOST_STEPS)), Fraction(0), []
     for place, cost in enumerate(costs, start=1):
         total += cost
         if place % every == 0 or place == len(costs):
-            points.append((float(place), float(total / whole)))
+            points.append((float(place), float(total / limit)))
     return points

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,33 @@ from typing import Any
 import numpy as np
 
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
-from discreet._core.page import attack_chart, profile_chart
+from discreet._core.page import FilePath, attack_chart, profile_chart
 from discreet._core.text import about, full_sentence, rounded_down, rounded_up
 from discreet.mechanisms import Contents, Mechanism
 from discreet.privacy import LEVELS, Guarantee, Profile, TradeOff, against_guessing, compose, furthest
-from discreet.releases import SECONDS, Certificate, Check, certified_release, promised_now, verify, within
+from discreet.releases import (
+    FOLDER_CERTIFICATE,
+    PARTS_CERTIFICATE,
+    SECONDS,
+    Certificate,
+    Check,
+    certificate_in,
+    certificate_path,
+    certified_release,
+    promised_now,
+    verify,
+    within,
+)
+
+
+def pair_of(release: FilePath, certificate: FilePath | None) -> tuple[Path, Path]:
+    """Return where a released file or folder is, which the certificate in it may stand for, and its certificate."""
+    path = Path(release)
+    if path.name in (FOLDER_CERTIFICATE, PARTS_CERTIFICATE):
+        path = path.parent
+    if path.is_dir() and certificate is None:
+        return path, certificate_in(path)
+    return path, certificate_path(path, certificate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +52,7 @@ class Promise:
     checks: tuple[Check, ...]
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = None) -> Promise:
+    def read(cls, path: FilePath, *, data: FilePath | None = None) -> Promise:
         """Read and verify a certificate, which must state a guarantee that can be recomputed."""
         try:
             certificate = Certificate.read(path)
@@ -44,7 +65,6 @@ class Promise:
             raise FileProblem(
                 path, "the guarantee it states cannot be recomputed", "run discreet verify to see which claim is wrong"
             ) from None
-        checks = verify(certificate, data=data)
         return cls(
             name=Path(path).name,
             certificate=certificate,
@@ -52,7 +72,7 @@ class Promise:
             contents=contents,
             guarantee=guarantee,
             stated=stated,
-            checks=tuple(checks),
+            checks=tuple(verify(certificate, data=data)),
         )
 
     @property
@@ -121,38 +141,39 @@ _EPSILONS = (0.0, 0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 def curves(promise: Promise, together: Joint | None) -> dict[str, Any]:
     """Return what the page shows of the best attacker and the privacy profile, of a release and of all together."""
-    epsilon, delta, profile = promise.epsilon, promise.delta, promise.guarantee.profile
-    upto, kinds = furthest(profile, epsilon), ["this"]
+    epsilon, delta, profiles = promise.epsilon, promise.delta, [promise.guarantee.profile]
+    largest = furthest(profiles[0], epsilon)
     if together is not None:
-        upto, kinds = max(upto, furthest(together.profile, together.epsilon)), ["this", "together"]
-    trades = [TradeOff.from_profile(profile, upto=upto, among=epsilon)]
-    trades += [] if together is None else [TradeOff.from_profile(together.profile, upto=upto)]
+        profiles.append(together.profile)
+        largest = max(largest, furthest(together.profile, together.epsilon))
+    kinds = ["this", "together"][: len(profiles)]
+    trades = [TradeOff.from_profile(profiles[0], upto=largest, among=epsilon)]
+    trades += [TradeOff.from_profile(profile, upto=largest) for profile in profiles[1:]]
     fine = np.unique(np.concatenate((np.linspace(0.0, 1.0, 201), LEVELS)))
     lines = [list(zip(fine.tolist(), trade.power(fine).tolist(), strict=True)) for trade in trades]
-    powers = [trade.power(np.array(LEVELS)) for trade in trades]
-    # One release is not more than all of them: their bound may be the coarser one.
-    powers[1:] = [np.maximum(power, powers[0]) for power in powers[1:]]
     chart = attack_chart(list(zip(kinds, lines, strict=True)))
+    # One release is not more than all of them: their bound may be the coarser one.
+    powers = np.maximum.accumulate([trade.power(np.array(LEVELS)) for trade in trades])
     rates = [
         {
             "level": f"{about(100 * level, 6)} %",
-            "powers": [f"{rounded_up(min(100.0, 100.0 * power), 3)} %" for power in reached],
-            "missed": f"{rounded_down(max(0.0, 100.0 * (1.0 - reached[0])), 3)} %",
-            "reading": against_guessing(level, reached[0]),
-            "at": chart.at(level, reached[0]),
+            "powers": [f"{rounded_up(min(100.0, 100.0 * power), 3)} %" for power in detected],
+            "missed": f"{rounded_down(max(0.0, 100.0 * (1.0 - detected[0])), 3)} %",
+            "reading": against_guessing(level, detected[0]),
+            "at": chart.at(level, detected[0]),
         }
-        for level, reached in zip(LEVELS, np.stack(powers, axis=1).tolist(), strict=True)
+        for level, detected in zip(LEVELS, powers.T.tolist(), strict=True)
     ]
     table = []
     for row in sorted({*_EPSILONS, epsilon}):
-        deltas = [delta if row == epsilon else promise.guarantee.delta(row)]
-        deltas += [] if together is None else [together.profile.delta(row)]
+        deltas = [profile.delta(row) for profile in profiles]
+        deltas[0] = delta if row == epsilon else promise.guarantee.delta(row)
         table.append((row, deltas, row == epsilon))
     return {
         "attack": {"chart": chart, "rates": rates, "default": LEVELS.index(0.01)},
         "profile": profile_chart(
-            [(kind, trade.points(upto=upto)) for kind, trade in zip(kinds, trades, strict=True)],
-            largest=upto,
+            [(kind, trade.points(upto=largest)) for kind, trade in zip(kinds, trades, strict=True)],
+            largest=largest,
             headline=(epsilon, delta),
             mark=f"epsilon {rounded_up(epsilon, 6)}, delta {rounded_up(delta)}",
         ),

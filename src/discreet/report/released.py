@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +31,7 @@ MOST_COLUMNS = 40
 _MOST_LISTED = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleasedColumn:
+class ReleasedColumn(NamedTuple):
     """One column of a release, counted in bins. Public."""
 
     bins: Bins
@@ -65,23 +64,23 @@ def released_columns(
     sources = [open_source(path) for path in paths]
     try:
         rows = tuple(sum(batch.height for batch in source.batches(source.names[:1])) for source in sources)
-        found = {name: _counted(sources, name, domain, counts=counts) for name in domain.names[:MOST_COLUMNS]}
+        columns = {name: _binned(sources, name, domain, counts=counts) for name in domain.names[:MOST_COLUMNS]}
     except (DiscreetError, ValueError):
         raise misfit from None
-    return rows, found
+    return rows, columns
 
 
-def _counted(sources: Sequence[Source], name: str, domain: Domain, *, counts: bool) -> ReleasedColumn:
+def _binned(sources: Sequence[Source], name: str, domain: Domain, *, counts: bool) -> ReleasedColumn:
     column = domain.columns[name]
-    key, wanted, weight = name, [name], pl.len().cast(pl.Float64)
+    key, needed, weight = name, [name], pl.len().cast(pl.Float64)
     if counts:
         key = name if name in sources[0].names else f"{name}_from"  # cells that are intervals are named by their ends
-        wanted, weight = [key, "count"], pl.col("count").cast(pl.Float64).sum()
+        needed, weight = [key, "count"], pl.col("count").cast(pl.Float64).sum()
     parts = [pl.DataFrame({"value": pl.Series([], dtype=pl.Null), "weight": pl.Series([], dtype=pl.Float64)})]
     parts += [
         batch.group_by(pl.col(key).alias("value")).agg(weight.alias("weight"))
         for source in sources
-        for batch in source.batches(wanted)
+        for batch in source.batches(needed)
     ]
     grouped = pl.concat(parts, how="vertical_relaxed").group_by("value").agg(pl.col("weight").sum()).sort("value")
     values = grouped["value"]
@@ -91,7 +90,7 @@ def _counted(sources: Sequence[Source], name: str, domain: Domain, *, counts: bo
             raise ValueError
     weights: npt.NDArray[Any] = grouped["weight"].to_numpy()
     bins = bins_of(column, values, weights)
-    return ReleasedColumn(bins=bins, shares=bins.shares(values, weights))
+    return ReleasedColumn(bins, bins.shares(values, weights))
 
 
 def pictures(columns: Mapping[str, ReleasedColumn], confidential: Mapping[str, Shares] | None = None) -> list[Picture]:
@@ -99,21 +98,22 @@ def pictures(columns: Mapping[str, ReleasedColumn], confidential: Mapping[str, S
 
     A row holds the bin and, of each side, the share as text and as a length up to 100.
     """
-    drawn = []
-    for name, column in columns.items():
-        bins, chart = column.bins, None
-        sides = [column.shares, *([] if confidential is None else [confidential[name]])]
+    drawings = []
+    for name, (bins, shares) in columns.items():
+        sides, chart = [shares], None
+        if confidential is not None:
+            sides.append(confidential[name])
         if bins.cuts is not None and bins.names:
             chart = column_chart(name, bins.starts, *[side.bins for side in sides], points=bins.points)
         parts = np.array([[*side.bins, side.beyond, side.nulls] for side in sides])
         longest, rows = max(1e-9, float(parts.max())), []
         for i, label in enumerate((*bins.names, "all other values", "no value (null)")):
-            shares = parts[:, i].tolist()
-            if i < len(bins.names) or max(shares) > 0:
-                texts = [(f"{about(100.0 * share, 4)} %", round(100.0 * share / longest, 2)) for share in shares]
+            part = parts[:, i].tolist()
+            if i < len(bins.names) or max(part) > 0:
+                texts = [(f"{about(100.0 * share, 4)} %", round(100.0 * share / longest, 2)) for share in part]
                 rows.append((label, texts))
-        drawn.append(Picture(name=name, kind=bins.column.kind.replace("_", " "), chart=chart, rows=rows))
-    return drawn
+        drawings.append(Picture(name=name, kind=bins.column.kind.replace("_", " "), chart=chart, rows=rows))
+    return drawings
 
 
 def declared(domain: Domain) -> list[tuple[str, str, str, str]]:
@@ -185,83 +185,79 @@ def picture(released: Any, certificate: Certificate, out: str | os.PathLike[str]
 LEVEL = 0.95
 _DRAWS = 400
 _MOST_CELLS = 1_000  # a posterior of more takes seconds
-_ASKED = ("mean", "q25", "q50", "q75")
+_NUMBERS = ("mean", "q25", "q50", "q75")
 _MOST_GROUPS, _MOST_WAYS = 12, 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimates:
+class PopulationPictures:
     """What a report says of the population: pictures, what their intervals assume, or why there are none."""
 
     pictures: tuple[Picture, ...] = ()
     notes: tuple[str, ...] = ()
     without: str = ""
 
-    @classmethod
-    def of(cls, promise: Promise, release: Path) -> Estimates:
-        """Return what a release tells, if its certificate is confirmed and it takes no longer than a report may."""
-        if why := _without(promise):
-            return cls(without=why)
-        try:
-            population = posterior(release, promise.certificate, draws=_DRAWS)
-        except DiscreetError:  # the release does not fit what a posterior needs: the page says so elsewhere
-            return cls(without="The release could not be read for them.")
-        names = [name for name, column in population.domain.columns.items() if column.on_a_line][:MOST_COLUMNS]
-        if not names:
-            return cls(without="No column has an order; discreet estimate gives the shares of categories.")
-        drawn = [_estimate(population, name) for name in names]
-        notes = dict.fromkeys(note for _, notes in drawn for note in notes)
-        return cls(pictures=tuple(picture for picture, _ in drawn), notes=tuple(notes))
 
-
-def _without(promise: Promise) -> str:
-    """Return why there are no intervals, as a sentence; empty where there are."""
+def population(promise: Promise, release: Path) -> PopulationPictures:
+    """Return what a release tells, if its certificate is confirmed and it takes no longer than a report may."""
+    mechanism, reason, names = promise.mechanism, "", list[str]()
     if promise.disagreements:
-        return "Claims of the certificate were not confirmed."
-    if promise.certificate.several:
-        return "Numbers from several tables are combined: see discreet estimate."
-    mechanism = promise.mechanism
-    if why := no_posterior(mechanism, promise.certificate.facts.records):
-        return full_sentence(why)
-    if (mechanism.domain.size or 0) > _MOST_CELLS:
-        return f"They take longer than a report where there are more than {_MOST_CELLS:,} cells: see discreet estimate."
-    return ""
+        reason = "Claims of the certificate were not confirmed."
+    elif promise.certificate.several:
+        reason = "Numbers from several tables are combined: see discreet estimate."
+    elif obstacle := no_posterior(mechanism, promise.certificate.facts.records):
+        reason = full_sentence(obstacle)
+    elif (mechanism.domain.size or 0) > _MOST_CELLS:
+        reason = (
+            f"They take longer than a report where there are more than {_MOST_CELLS:,} cells: see discreet estimate."
+        )
+    else:
+        try:
+            draws = posterior(release, promise.certificate, draws=_DRAWS)
+        except DiscreetError:  # the release does not fit what a posterior needs: the page says so elsewhere
+            reason = "The release could not be read for them."
+        else:
+            names = [name for name, column in draws.domain.columns.items() if column.on_a_line][:MOST_COLUMNS]
+            reason = "No column has an order; discreet estimate gives the shares of categories."
+    if not names:
+        return PopulationPictures(without=reason)
+    columns = [_estimate(draws, name) for name in names]
+    notes = dict.fromkeys(note for _, notes in columns for note in notes)
+    return PopulationPictures(pictures=tuple(picture for picture, _ in columns), notes=tuple(notes))
 
 
-def _estimate(population: Posterior, name: str) -> tuple[Picture, list[str]]:
+def _estimate(draws: Posterior, name: str) -> tuple[Picture, list[str]]:
     """Return the distribution function of an ordered column, some numbers, its mean by group, and notes on them."""
-    columns = population.domain.columns
-    column, at = columns[name], points(population, name)
-    curves = np.array(population.cdf(at, column=name, level=LEVEL)[1:])
-    logarithmic = column.logarithmic and at[0] > 0.0
+    columns = draws.domain.columns
+    column, values = columns[name], points(draws, name)
+    curves = np.array(draws.cdf(values, column=name, level=LEVEL)[1:])
+    logarithmic = column.logarithmic and values[0] > 0.0
     level = percent_as_written(LEVEL)
 
     def text(value: float) -> str:
         return moment_text(column.kind, value, sep=" ") if column.kind in ("date", "datetime") else about(value, 6)
 
-    def numbers(row: Estimate) -> list[str]:
+    def texts(row: Estimate) -> list[str]:
         return [text(value) if np.isfinite(value) else "-" for value in _ends(row)]
 
-    places = np.log10(at) if logarithmic else at
-    if jumps(population, name):  # flat up to the next value
+    places = np.log10(values) if logarithmic else values
+    if jumps(draws, name):  # flat up to the next value
         places, curves = np.repeat(places, 2)[1:], np.repeat(curves, 2, axis=1)[:, :-1]
-    summary = population.summary(_ASKED, column=name, level=LEVEL)
-    few = [other for other, of in columns.items() if 1 < (of.size or 0) <= _MOST_GROUPS and not of.on_a_line]
+    summary = draws.summary(_NUMBERS, column=name, level=LEVEL)
     groups, notes = [], list(summary.notes)
-    for by in few[:_MOST_WAYS]:
-        means = population.summary(["mean"], column=name, by=by, level=LEVEL)
+    ways = [key for key, way in columns.items() if 1 < (way.size or 0) <= _MOST_GROUPS and not way.on_a_line]
+    for way in ways[:_MOST_WAYS]:
+        means = draws.summary(["mean"], column=name, by=way, level=LEVEL)
         notes += [note for note in means.notes if note not in bounded(means.rows)]  # said of all before
         rows = [(str(row.group), *_ends(row)) for row in means.rows if np.isfinite(_ends(row)).all()]
         if rows:
-            chart = forest_chart(f"Mean of {name} by {by} in the population", rows, text=text, level=level)
-            texts = [(str(row.group), *numbers(row)) for row in means.rows]
-            groups.append(Picture(name=by, chart=chart, rows=texts))
+            chart = forest_chart(f"Mean of {name} by {way} in the population", rows, text=text, level=level)
+            groups.append(Picture(name=way, chart=chart, rows=[(str(row.group), *texts(row)) for row in means.rows]))
+    label = (lambda place: text(10.0**place)) if logarithmic else text
     picture = Picture(
         name=name,
-        chart=band_chart(
-            name, places, curves, text=lambda place: text(10.0**place if logarithmic else place), level=level
-        ),
-        rows=[(row.name, *numbers(row)) for row in summary.rows],
+        chart=band_chart(name, places, curves, text=label, level=level),
+        rows=[(row.name, *texts(row)) for row in summary.rows],
         groups=tuple(groups),
     )
     return picture, notes

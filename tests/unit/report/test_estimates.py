@@ -13,7 +13,7 @@ from discreet import Budget
 from discreet.domain import Boolean, Domain, Integer, Numeric
 from discreet.report import write_report
 from discreet.report.promise import Promise
-from discreet.report.released import Estimates
+from discreet.report.released import PopulationPictures, population
 
 pytest.importorskip("jinja2")
 
@@ -22,11 +22,13 @@ DOMAIN = Domain(columns={"score": Numeric(lower=0, upper=100, cells=20), "passed
 TABLE = pl.DataFrame({"score": VALUES, "passed": VALUES > 45})
 
 
-def made(where: Path, domain: Domain = DOMAIN, table: pl.DataFrame = TABLE, **asked: object) -> tuple[Path, Estimates]:
+def made(
+    where: Path, domain: Domain = DOMAIN, table: pl.DataFrame = TABLE, **asked: object
+) -> tuple[Path, PopulationPictures]:
     release = where / "r.parquet"
     facts = {"budget": Budget(epsilon=1.0, delta=1e-6), "size": 500, **asked}
     discreet.release(table, domain, out=release, seed=1, **facts)  # type: ignore[arg-type]
-    return release, Estimates.of(Promise.read(where / "r.certificate.json", data=release), release)
+    return release, population(Promise.read(where / "r.certificate.json", data=release), release)
 
 
 def test_columns_with_an_order_have_a_picture_and_numbers(tmp_path: Path) -> None:
@@ -75,5 +77,5 @@ def test_a_posterior_that_takes_long_is_left_to_the_command(tmp_path: Path) -> N
 def test_a_changed_file_shows_no_estimates(tmp_path: Path) -> None:
     release, _ = made(tmp_path)
     pl.read_parquet(release).head(400).write_parquet(release)
-    found = Estimates.of(Promise.read(tmp_path / "r.certificate.json", data=release), release)
+    found = population(Promise.read(tmp_path / "r.certificate.json", data=release), release)
     assert found.without == "Claims of the certificate were not confirmed."
