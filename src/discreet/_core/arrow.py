@@ -67,7 +67,7 @@ def scanned(path: str | PathLike[str]) -> pl.LazyFrame:
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
         try:
-            with _reader(path, columns) as reader:
+            with _open(path, columns) as reader:
                 if hasattr(reader, "num_record_batches"):
                     yield from map(reader.get_batch, range(reader.num_record_batches))
                 else:
@@ -75,13 +75,13 @@ def scanned(path: str | PathLike[str]) -> pl.LazyFrame:
         except MemoryError:  # more is claimed than there is: in a damaged file, more than any machine has
             raise ValueError("a batch does not fit in memory") from None
 
-    with _reader(path) as reader:
+    with _open(path) as reader:
         return lazy(reader.schema, batches)
 
 
 def texts(path: str | PathLike[str]) -> dict[str, str]:
     """Return what an Arrow file says of itself: the texts of its metadata, by key."""
-    with _reader(path) as reader:
+    with _open(path) as reader:
         return told(reader.schema)
 
 
@@ -91,7 +91,7 @@ def told(schema: Any) -> dict[str, str]:
 
 
 @contextmanager
-def _reader(path: str | PathLike[str], columns: Sequence[str] | None = None) -> Iterator[Any]:
+def _open(path: str | PathLike[str], columns: Sequence[str] | None = None) -> Iterator[Any]:
     """Open a file, or a stream, which has no beginning that tells it."""
     arrow = pyarrow("reading an Arrow file")
     with arrow.OSFile(str(path)) as file:

@@ -253,7 +253,7 @@ def _wrong_argument(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
             values = list(argument.items())
         annotation = "Any" if parameter.annotation is parameter.empty else str(parameter.annotation)
         for key, value in values:
-            if (odd := _odd(value)) is not None:
+            if (odd := _oddity(value)) is not None:
                 return f"{key} {odd}"
             kind: Any = type(value)
             if not _fits(value, annotation):
@@ -312,7 +312,7 @@ def _wanted(annotation: str) -> str:
     return " or ".join(dict.fromkeys(words))
 
 
-def _odd(value: Any, depth: int = 0) -> str | None:
+def _oddity(value: Any, depth: int = 0) -> str | None:
     """Return what no argument may be, whatever its type: a number or text that no program can hold as it is."""
     if depth > 100:
         return "is nested too deeply"
@@ -323,5 +323,5 @@ def _odd(value: Any, depth: int = 0) -> str | None:
     if isinstance(value, Mapping):
         value = [*value, *value.values()]
     if isinstance(value, _ELEMENTS):
-        return next((problem for part in value if (problem := _odd(part, depth + 1)) is not None), None)
+        return next((problem for part in value if (problem := _oddity(part, depth + 1)) is not None), None)
     return None

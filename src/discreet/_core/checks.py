@@ -185,11 +185,11 @@ def _is_written_above(number: float, value: Any) -> bool:
 def _range(least: float | None, above: float | None, most: float | None, below: float | None) -> str:
     """Say in words between which bounds a number must be, after what it must be."""
     if least is not None and most is not None:
-        return f" from {_bound(least)} to {_bound(most)}"
+        return f" from {_bound_text(least)} to {_bound_text(most)}"
     bounds = (("of at least", least), ("above", above), ("at most", most), ("below", below))
-    words = " and ".join(f"{word} {_bound(bound)}" for word, bound in bounds if bound is not None)
+    words = " and ".join(f"{word} {_bound_text(bound)}" for word, bound in bounds if bound is not None)
     return " of" * words.startswith("at most") + f" {words}" * bool(words)
 
 
-def _bound(number: float) -> str:
+def _bound_text(number: float) -> str:
     return f"{int(number):,}" if number == int(number) and abs(number) < 1e15 else as_written(number)

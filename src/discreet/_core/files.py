@@ -94,12 +94,12 @@ def locked(*paths: Path) -> Iterator[None]:
     """Keep every other writer away from some names, until the process ends at the latest."""
     with ExitStack() as stack:
         for path in sorted(paths):
-            stack.enter_context(_locked(path))
+            stack.enter_context(_lock(path))
         yield
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _lock(path: Path) -> Iterator[None]:
     """Lock the file beside a name; a lock on one that the writer before has deleted meanwhile is none."""
     import fcntl
 
@@ -155,11 +155,11 @@ class _Content(NamedTuple):
     @property
     def whole(self) -> bool:
         """Whether its set is in one folder, and no file of it has its name yet."""
-        names = {content.final for content in _contents(self.path.parent) if content.write == self.write}
+        names = {content.final for content in _contents_of(self.path.parent) if content.write == self.write}
         return any(self.write.endswith(_set_of([first, *names - {first}])) for first in names)
 
 
-def _contents(folder: Path) -> list[_Content]:
+def _contents_of(folder: Path) -> list[_Content]:
     """Return what is under way in a folder."""
     contents = []
     with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError, ValueError):
@@ -170,7 +170,7 @@ def _contents(folder: Path) -> list[_Content]:
     return contents
 
 
-def _waiting(final: Path) -> list[_Content]:
+def _contents_for(final: Path) -> list[_Content]:
     """Return what waits for a name. Raises FileProblem where an earlier version left the record of a write."""
     if os.path.lexists(final.with_name(f".{final.name}.pending")):
         raise FileProblem(
@@ -178,7 +178,7 @@ def _waiting(final: Path) -> list[_Content]:
             "an earlier version of discreet was interrupted while it wrote it",
             "run discreet verify --recover on the certificate, or discreet ledger recover, with that version",
         )
-    return [content for content in _contents(final.parent) if content.final == final and content.kind != "part"]
+    return [content for content in _contents_of(final.parent) if content.final == final and content.kind != "part"]
 
 
 def _beside(path: Path, write: str, kind: str) -> Path:
@@ -196,7 +196,7 @@ def require_settled(path: str | os.PathLike[str]) -> None:
     names = {canonical(Path(path))}
     with contextlib.suppress(OSError, RuntimeError, ValueError):
         names.add(canonical(Path(path).resolve()))
-    for content in [content for name in names for content in _waiting(name)]:
+    for content in [content for name in names for content in _contents_for(name)]:
         if content.kind == "ready" and not content.whole:
             raise FileProblem(path, *(_UNSETTLED if content.entry is None else _UNDELIVERED))
 
@@ -205,16 +205,16 @@ def recover(*paths: Path) -> None:
     """Finish or undo what a dead write of a set left; the first file of a pair is found beside the second."""
     finals = [canonical(path) for path in paths]
     if len(finals) == 1:
-        pairs = (([content.final, *finals], content.write) for content in _contents(finals[0].parent))
+        pairs = (([content.final, *finals], content.write) for content in _contents_of(finals[0].parent))
         finals = next((pair for pair, write in pairs if write.endswith(_set_of(pair))), finals)
-    if any(map(_waiting, finals)):
+    if any(map(_contents_for, finals)):
         with locked(*finals):
             _settle(finals)
 
 
 def _settle(finals: Sequence[Path]) -> None:
     """Finish or undo what a dead write of a set left, while its names are locked; refuse what is another's."""
-    contents = [content for final in finals for content in _waiting(final)]
+    contents = [content for final in finals for content in _contents_for(final)]
     for content in contents:
         if content.entry is not None:
             raise FileProblem(content.final, *_UNDELIVERED)
@@ -236,7 +236,7 @@ def deliver(entry: str, placed: Mapping[str, Any]) -> bool:
     marks = [_beside(final, item["write"], "promised") for final, item in zip(finals, items, strict=True)]
     with locked(*finals):
         for final, item in zip(finals, items, strict=True):
-            waiting = {content.path for content in _waiting(final)}
+            waiting = {content.path for content in _contents_for(final)}
             ready = _beside(final, f"{item['write']}-{entry}", "ready")
             # of an earlier version it is a part, beside a mark
             contents.append(ready if ready in waiting else _beside(final, item["write"], "part"))
@@ -256,7 +256,7 @@ def deliver(entry: str, placed: Mapping[str, Any]) -> bool:
 
 def forsake(entry: str, paths: Iterable[Path]) -> None:
     """Remove what waits for an entry that was never committed."""
-    for content in [content for path in paths for content in _waiting(path)]:
+    for content in [content for path in paths for content in _contents_for(path)]:
         marks = content.path.read_bytes() if content.kind == "promised" else None
         if content.entry == entry or marks in (entry.encode(), b""):
             with locked(content.final):
@@ -299,11 +299,11 @@ def _sync(path: Path) -> None:
 def _sweep(finals: Sequence[Path]) -> None:
     """Remove what dead writes left in the folders: of these names, which are locked, and of those nobody writes."""
     for folder in {final.parent for final in finals}:
-        contents = _contents(folder)
+        contents = _contents_of(folder)
         needed = {content.write for content in contents if content.kind != "part"}
         for content in contents:
             with contextlib.suppress(OSError):
-                if content.write not in needed and not _waiting(content.final):
+                if content.write not in needed and not _contents_for(content.final):
                     with locked(*{content.final}.difference(finals)):
                         _remove(content.path)
 
@@ -400,7 +400,7 @@ def together(
     write = _Write(paths, keeper)
     with write.prepared(lock=lock), ExitStack() as stack:
         check()
-        modes = [None if private else _mode(final) for final in write.finals]
+        modes = [None if private else _permissions(final) for final in write.finals]
         files: list[BinaryIO] = []
         for part, mode in zip(write.parts, modes, strict=True):  # nobody but its owner reads one that replaces
             opener = partial(os.open, mode=0o666 if mode is None and not private else 0o600)
@@ -420,7 +420,7 @@ def together(
         write.commit({"files": [{"path": path, "sha256": sha256, "write": write.name} for path, sha256 in items]})
 
 
-def _mode(path: Path) -> int | None:
+def _permissions(path: Path) -> int | None:
     """Return the permissions of a file that is replaced, None where there is none."""
     with contextlib.suppress(OSError):
         mode = os.lstat(path).st_mode

@@ -94,7 +94,7 @@ class DelimitedFile(PathLike[str]):
 
 def format_of(path: str | PathLike[str]) -> Format | None:
     """Return the format of a name's ending, in small letters or capitals; None where it is another one."""
-    form = _FORMATS.get(_ending(Path(path)))
+    form = _FORMATS.get(_known_ending(Path(path)))
     if form is None or not isinstance(path, DelimitedFile):
         return form
     separator = path.separator or form.separator
@@ -103,10 +103,10 @@ def format_of(path: str | PathLike[str]) -> Format | None:
 
 def with_ending(path: Path, ending: str) -> Path:
     """Return a name with another ending: of a file of a table, ``.csv.gz`` is one ending."""
-    return path.with_name(path.name[: len(path.name) - len(_ending(path))] + ending)
+    return path.with_name(path.name[: len(path.name) - len(_known_ending(path))] + ending)
 
 
-def _ending(path: Path) -> str:
+def _known_ending(path: Path) -> str:
     name = path.name.lower()
     return next((ending for ending in _FORMATS if name.endswith(ending) and name != ending), path.suffix)
 
@@ -117,7 +117,7 @@ def scanned(path: str | PathLike[str], form: Format) -> pl.LazyFrame:
     if form.kind == "arrow":
         return arrow.scanned(path)
     if form.kind == "parquet":
-        with _footer(path) as (data, footer):
+        with _parquet(path) as (data, footer):
             for group in footer.get(4, []):
                 for chunk in group[1]:
                     _require_sound(data, chunk[3])
@@ -143,13 +143,13 @@ def texts(path: str | PathLike[str], form: Format) -> dict[str, str]:
         return arrow.texts(path)
     if form.kind == "csv":
         return {}
-    with _footer(path) as (_, footer):
+    with _parquet(path) as (_, footer):
         return {pair[1].decode(): pair.get(2, b"").decode() for pair in footer.get(5, [])}
 
 
 def parquet_rows(path: str | PathLike[str]) -> int:
     """Return the number of rows that a Parquet file says it has."""
-    with _footer(path) as (_, footer):
+    with _parquet(path) as (_, footer):
         return int(footer[3])
 
 
@@ -191,7 +191,7 @@ _DEPTH = 16
 
 
 @contextmanager
-def _footer(path: str | PathLike[str]) -> Iterator[tuple[mmap.mmap, dict[int, Any]]]:
+def _parquet(path: str | PathLike[str]) -> Iterator[tuple[mmap.mmap, dict[int, Any]]]:
     """Give the bytes of a Parquet file, and its footer."""
     with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         length = int.from_bytes(data[-8:-4], "little")

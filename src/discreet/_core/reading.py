@@ -76,7 +76,7 @@ def parsed_toml(text: str, *, what: str = "the domain") -> dict[str, Any]:
         raise DomainError(f"{what} is nested deeper than {DEPTH} tables") from None
     except (ValueError, OverflowError):  # a number of thousands of digits, a date that there is not
         raise DomainError(f"{what} is not valid TOML, since a number or a date is out of range") from None
-    if excess := _excess(document):
+    if excess := _beyond_bounds(document):
         raise DomainError(f"{what} {excess}")
     return document
 
@@ -104,12 +104,12 @@ def read_json(path: str | os.PathLike[str], *, remedy: str) -> dict[str, Any]:
         raise FileProblem(path, "it is not JSON", remedy) from None
     if not isinstance(document, dict):
         raise FileProblem(path, "it is not a JSON object", remedy)
-    if excess := _excess(document):
+    if excess := _beyond_bounds(document):
         raise FileProblem(path, f"it {excess}", remedy)
     return document
 
 
-def _excess(document: Any) -> str | None:
+def _beyond_bounds(document: Any) -> str | None:
     """Return what of a parsed document is beyond a bound, in words; None where nothing is."""
     level, depth = [document], 0
     while level:

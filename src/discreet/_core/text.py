@@ -138,27 +138,27 @@ def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> list[str]:
 
 def paragraph(*lines: str, strong: bool = False) -> str:
     """Return a paragraph of lines; nothing of none."""
-    text = "<br>".join(map(_text, lines))
+    text = "<br>".join(map(_as_html, lines))
     return f"<p><b>{text}</b></p>" if text and strong else f"<p>{text}</p>" if text else ""
 
 
 def alarm(text: str) -> str:
     """Return a paragraph that has to be seen first."""
-    return f'<p style="color:#b3001e"><b>{_text(text)}</b></p>'
+    return f'<p style="color:#b3001e"><b>{_as_html(text)}</b></p>'
 
 
 def listing(items: Iterable[str]) -> str:
     """Return a list; nothing of no items."""
-    inside = "".join(f"<li>{_text(item)}</li>" for item in items)
+    inside = "".join(f"<li>{_as_html(item)}</li>" for item in items)
     return f"<ul>{inside}</ul>" if inside else ""
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table."""
-    head = "".join(f"<th>{_text(name)}</th>" for name in header)
-    body = "".join("<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    head = "".join(f"<th>{_as_html(name)}</th>" for name in header)
+    body = "".join("<tr>" + "".join(f"<td>{_as_html(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _text(text: str) -> str:
+def _as_html(text: str) -> str:
     return html.escape(harmless(text, lines=True))

@@ -44,10 +44,10 @@ def in_options(text: str, command: click.Command | None) -> str:
     ``command``: the command that shows it.
     """
     own = set() if command is None else {option for parameter in command.params for option in parameter.opts}
-    return ARGUMENT.sub(lambda match: _option(match, own), text)
+    return ARGUMENT.sub(lambda match: _as_option(match, own), text)
 
 
-def _option(match: re.Match[str], own: set[str]) -> str:
+def _as_option(match: re.Match[str], own: set[str]) -> str:
     name, value = match["name"], match["value"]
     written = _SEVERAL.get(match[0]) or _one(name, value)
     if set(re.findall(r"--[\w-]+", written)) <= own:

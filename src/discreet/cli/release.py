@@ -307,12 +307,12 @@ def _state(facts: dict[str, Any], *texts: Any, as_json: bool) -> None:
     for name, value in facts.items():
         for item in value if isinstance(value, list) else [value]:
             if item not in (None, {}):
-                echo(f"{name.replace('_', ' ')}: {_text(item)}")
+                echo(f"{name.replace('_', ' ')}: {_value_text(item)}")
     for text in texts:
         echo(str(text))
 
 
-def _text(value: Any) -> str:
+def _value_text(value: Any) -> str:
     match value:
         case bool():
             return "yes" if value else "no"

@@ -66,12 +66,12 @@ def compare(
 
     source = located(data, options)
     domain = public_domain(domain_file, data=source)
-    names = {"measures": _measures(measures), "known": listed(known)}
+    names = {"measures": _measure_names(measures), "known": listed(known)}
     comparison = reveal_to_custodian(run(source, released, domain, **names, **options))
     answer(as_json, comparison.to_dict(), str(comparison))
 
 
-def _measures(names: str | None) -> Any:
+def _measure_names(names: str | None) -> Any:
     return names if names == "all" else listed(names)
 
 
@@ -97,7 +97,7 @@ def report(
     """
     from discreet.report import write_report
 
-    names = {"measures": _measures(measures), "known": listed(known)}
+    names = {"measures": _measure_names(measures), "known": listed(known)}
     page = write_report(released, out, domain=domain_file, **names, **options)
     wrong = sum(not check.agrees for check in page.checks)
     warning = ": CONFIDENTIAL, since it contains numbers computed from the private data" * page.confidential

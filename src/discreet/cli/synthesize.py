@@ -84,7 +84,7 @@ def synthesize(
     model = {name: options.pop(name) for name in ("model", "clusters", "transform", "group")}
     columns = {name: options[name] for name in ("survey_weight", "unit")}
     synthesiser = synthesiser_for(domain, sensitive, **model, **columns)
-    seed, settings = options.pop("seed"), _settings(options)
+    seed, settings = options.pop("seed"), _settings_of(options)
     if out is None:
         if not (options["ledger"] is None and options["dataset"] is None):
             raise ParameterError("a frontier releases nothing, so nothing is paid. Leave out --ledger and --dataset")
@@ -140,7 +140,7 @@ def _check_goal(
         raise ParameterError("--known and --holdout are of use with --frontier only. Leave them out")
 
 
-def _settings(options: dict[str, Any]) -> dict[str, Any]:
+def _settings_of(options: dict[str, Any]) -> dict[str, Any]:
     """Return what both mechanisms take: of the chains, and of weights and units."""
     from discreet.pseudo_posterior import Convergence
 

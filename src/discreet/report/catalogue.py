@@ -61,7 +61,7 @@ def describe(
     values = {"url": address, "dataset": address or "#dataset", "licence": licence, "publisher": publisher}
     values |= {"title": title or path.name.partition(".")[0] or path.name, "writer": f"{OWN} {version('discreet')}"}
     form = json.loads(Path(__file__).with_name("standards").joinpath(f"{standard}.json").read_text("utf-8"))
-    return dict(_filled(form, values | _values(path, where, promise)))
+    return dict(_filled(form, values | _release_values(path, where, promise)))
 
 
 def write_description(release: FilePath, out: FilePath, document: dict[str, Any], *, inputs: tuple[Any, ...]) -> None:
@@ -97,7 +97,7 @@ def _filled(form: Any, values: dict[str, Any]) -> Any:
     return {name: field for name, field in fields.items() if field is not None}
 
 
-def _values(path: Path, where: Path, promise: Promise) -> dict[str, Any]:
+def _release_values(path: Path, where: Path, promise: Promise) -> dict[str, Any]:
     """Return what is known of a release: its promise, its files and its columns."""
     certificate, sample, page = promise.certificate, taken_for_sample(promise.certificate), _file(where, path)
     notes = (promise.stated.poor, sample and sentence(f"{sample}."), *promise.caveats, *promise.verbatim)

@@ -326,7 +326,7 @@ _METADATA: dict[str, dict[str, str | None]] = {
 }
 
 
-def _figure(width: float, height: float, title: str, **title_style: Any) -> Any:
+def _new_figure(width: float, height: float, title: str, **title_style: Any) -> Any:
     try:
         import matplotlib as mpl
         from matplotlib.figure import Figure
@@ -366,7 +366,7 @@ def release_figure(
 
     Where confidential values are given, they are drawn too, and the figure is marked.
     """
-    figure = _figure(11, 4.2, title, fontsize=12)
+    figure = _new_figure(11, 4.2, title, fontsize=12)
     values, attack = figure.subplots(1, 2, width_ratios=(3, 2))
     low, high = float(np.min(released)), float(np.quantile(released, 0.995))
     edges = np.linspace(low, max(high, low + 1e-9), _BARS + 1)
@@ -411,7 +411,7 @@ def violins(
     log : bool
         Logarithmic axis.
     """
-    figure = _figure(max(4.0, 1.4 * len(samples)), 3.8, NOTICE * confidential, color=_ALARM, fontsize=9)
+    figure = _new_figure(max(4.0, 1.4 * len(samples)), 3.8, NOTICE * confidential, color=_ALARM, fontsize=9)
     axes = figure.subplots()
     axes.violinplot([np.asarray(values, dtype=np.float64) for values in samples.values()], showmedians=True)
     axes.set_xticks(range(1, len(samples) + 1), list(samples), fontsize=8)
@@ -441,7 +441,7 @@ def weight_picture(risks: npt.ArrayLike, weights: npt.ArrayLike, out: FilePath) 
     """
     if np.ndim(weights) != 1 or np.shape(risks) != np.shape(weights):
         raise ParameterError("risks and weights must be one number per record")
-    figure = _figure(8.0, 3.6, NOTICE, color=_ALARM, fontsize=9)
+    figure = _new_figure(8.0, 3.6, NOTICE, color=_ALARM, fontsize=9)
     left, right = figure.subplots(1, 2)
     left.scatter(np.asarray(risks), np.asarray(weights), s=6, alpha=0.4, linewidths=0)
     left.set(xlabel="risk, nats", ylabel="weight")
