@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from discreet._core.text import as_written, counted, sentence
 from discreet.cli.console import Commands, alarm, answer, echo, show
 from discreet.cli.options import PATH, RELATIONS, command, option, shared, unit_of
+
+if TYPE_CHECKING:
+    from discreet.ledger import Ledger
 
 ledger = Commands("ledger", help="Keep a ledger: all releases of a data set together stay within one budget.")
 
@@ -32,50 +39,52 @@ def init(file: str, as_json: bool, **options: Any) -> None:
     answer(as_json, status.to_dict(), f"made {file}.", str(status))
 
 
-@command("file", within=ledger)
-@shared("dataset")
-def status(file: str, dataset: str | None, as_json: bool) -> None:
-    """Say what is spent, what is left, and how many releases are in each state."""
-    from discreet.ledger import Ledger
+def ledger_command(*paths: str) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a function of an open ledger a command about the ledger FILE."""
 
-    with Ledger(file, dataset) as book:
-        status = book.status()
+    def build(function: Callable[..., Any]) -> click.Command:
+        @functools.wraps(function)
+        def opened(file: str, dataset: str | None, **options: Any) -> Any:
+            from discreet.ledger import Ledger
+
+            with Ledger(file, dataset) as book:
+                return function(book, **options)
+
+        return command("file", *paths, within=ledger)(shared("dataset")(opened))
+
+    return build
+
+
+@ledger_command()
+def status(book: Ledger, as_json: bool) -> None:
+    """Say what is spent, what is left, and how many releases are in each state."""
+    status = book.status()
     answer(as_json, status.to_dict(), str(status))
 
 
-@command("file", within=ledger)
-@shared("dataset")
-def log(file: str, dataset: str | None, as_json: bool) -> None:
+@ledger_command()
+def log(book: Ledger, as_json: bool) -> None:
     """List all events, the oldest first."""
-    from discreet.ledger import Ledger
-
-    with Ledger(file, dataset) as book:
-        events = book.log()
-    lines = []
+    events, lines = book.log(), []
     for event in events:
         facts = event["facts"]
-        about = facts.get("mechanism", {}).get("name") or " ".join(facts.get("out", ())) or facts.get("what") or ""
+        subject = facts.get("mechanism", {}).get("name") or " ".join(facts.get("out", ())) or facts.get("what") or ""
         cost = f"costs {event['cost']['loss']}, {event['cost']['delta']}" if event["entry"] else ""
-        parts = (str(event["number"]), event["at"], event["entry"] or "-", event["state"], cost, about)
+        parts = (str(event["number"]), event["at"], event["entry"] or "-", event["state"], cost, subject)
         lines.append("  ".join(filter(None, parts)))
     answer(as_json, {"dataset": book.dataset, "events": events}, *lines)
 
 
-@command("file", "plan", within=ledger)
-@shared("dataset")
-def declare(file: str, plan: str, dataset: str | None, as_json: bool) -> None:
+@ledger_command("plan")
+def declare(book: Ledger, plan: str, as_json: bool) -> None:
     """Pay at once for the releases of a PLAN that discreet plan --together wrote.
 
     Each is then made once, with release --part NAME, its own epsilon, delta, domain and size.
     """
-    from discreet.ledger import Ledger
     from discreet.planner import Together
 
     parts = Together.read(plan)
-    with Ledger(file, dataset) as book:
-        entry = book.declare(parts)
-        status = book.status()
-    lines = []
+    entry, status, lines = book.declare(parts), book.status(), []
     for part in parts.parts:
         request = part.request
         parameters = "".join(f" --param {name}={value}" for name, value in request.parameters.items())
@@ -86,21 +95,17 @@ def declare(file: str, plan: str, dataset: str | None, as_json: bool) -> None:
     answer(as_json, document, *lines, str(status))
 
 
-@command("file", "certificates...", within=ledger)
-@shared("dataset")
-def verify(file: str, certificates: tuple[str, ...], dataset: str | None, as_json: bool) -> int:
+@ledger_command("certificates...")
+def verify(book: Ledger, certificates: tuple[str, ...], as_json: bool) -> int:
     """Recompute the ledger FILE: its chain, its sums and its budget. The exit status is 1 where anything is wrong.
 
     Give the CERTIFICATES of releases to detect a rollback, or the use of another copy.
     """
-    from discreet.ledger import Ledger
-
-    with Ledger(file, dataset) as book:
-        problems = book.verify(certificates)
-    notes = [] if certificates else ["rollback was not checked: give the certificates of the releases as well"]
+    problems = book.verify(certificates)
+    notes = ["rollback was not checked: give the certificates of the releases as well"] * (not certificates)
     if as_json:
         show({"ok": not problems, "problems": problems, "rollback_checked": bool(certificates), "notes": notes})
-        return 1 if problems else 0
+        return int(bool(problems))
     for problem in problems:
         alarm(problem)
     if not problems:
@@ -109,22 +114,18 @@ def verify(file: str, certificates: tuple[str, ...], dataset: str | None, as_jso
             echo(f"{counted(len(certificates), 'certificate')}: each release is in the ledger as it was committed.")
     for note in notes:
         echo(f"{sentence(note)}.")
-    return 1 if problems else 0
+    return int(bool(problems))
 
 
-@command("file", within=ledger)
+@ledger_command()
 @option("--entry entries", str, "Entry to settle although this machine cannot tell that its process died.",
         multiple=True)  # fmt: skip
-@shared("dataset")
-def recover(file: str, entries: tuple[str, ...], dataset: str | None, as_json: bool) -> None:
+def recover(book: Ledger, entries: tuple[str, ...], as_json: bool) -> None:
     """Settle the entries left behind by processes that have died. Nothing is run again.
 
     What was only reserved is given back. What was opened stays spent. Committed files are moved to their final names.
     """
-    from discreet.ledger import Ledger
-
-    with Ledger(file, dataset) as book:
-        settled = book.recover(entries)
+    settled = book.recover(entries)
     lines = [f"{entry['entry']}: {entry['why'] or _WORDS[entry['now']]}" for entry in settled]
     answer(as_json, {"entries": settled}, *(lines or ["Nothing was left behind."]))
 
