@@ -191,11 +191,11 @@ def release(
     >>> synthetic.certificate.delta <= 1e-9
     True
     """
-    own = parameter_names(named(mechanism)) if isinstance(mechanism, str) else ()
-    require_current([name for name in parameters if name not in own], _MOVED)
+    names = parameter_names(named(mechanism)) if isinstance(mechanism, str) else ()
+    require_current([name for name in parameters if name not in names], _MOVED)
     refuse_same(data, reference, *parameters.values())
     base = _domain_of(data, domain)
-    made = _given(mechanism, base, parameters, watch)
+    calibrated = _calibrated(mechanism, base, parameters, watch)
     if parameters.get("tables") == 1:  # as without it
         del parameters["tables"]
     if mechanism is None and "tables" in parameters:
@@ -203,7 +203,7 @@ def release(
     request = Request(
         budget=budget,
         domain=base,
-        relation=_relation_of(data, made, relation),
+        relation=_relation_of(data, calibrated, relation),
         unit=_unit_of(data, unit),
         size=size,
         counts=counts,
@@ -214,33 +214,33 @@ def release(
         output=out if isinstance(out, Output) else Output(out),
         watch=watch,
     )
-    if made is None:
+    if calibrated is None:
         require_complete(request)
     else:  # a size that it does not release is refused before anything is opened
-        contents_of(made, request.declared or 1, size=size, counts=counts)
-    request = _with_files(request, made, inputs=(data, domain, reference, *parameters.values()))
+        contents_of(calibrated, request.declared or 1, size=size, counts=counts)
+    request = _with_files(request, calibrated, inputs=(data, domain, reference, *parameters.values()))
     if (kind := request.mechanism_type) is not None:
         require_known(kind, with_sampling(kind, parameters))
-    table = _Table(data, request, made, secure() if seed is None else seeded(seed))
+    table = _Table(data, request, calibrated, secure() if seed is None else seeded(seed))
 
     facts = PublicFacts(domain=base, n=request.declared, given=reference).on(base)
-    why, offer = "" if made is None else f"{made.name}: given", None
+    why, offer = "" if calibrated is None else f"{calibrated.name}: given", None
     if (n := facts.n) is not None:
-        if made is None:
-            made, why = chosen_mechanism(request, facts)
-        facts = facts.on(made.domain)
-        offer = offer_of(made, request, n, facts.commonness)
+        if calibrated is None:
+            calibrated, why = chosen_mechanism(request, facts)
+        facts = facts.on(calibrated.domain)
+        offer = offer_of(calibrated, request, n, facts.commonness)
         request = replace(request, budget=request.budget or budget_of(offer.guarantee))
-    keeper = ledger if isinstance(ledger, PlannedRelease) else ledger_for(ledger, domain)
-    with _paid(keeper, request, made) as run:
+    payer = ledger if isinstance(ledger, PlannedRelease) else ledger_for(ledger, domain)
+    with _paid(payer, request, calibrated) as run:
         closed, facts = table.closed(facts)
-        if made is None:
-            made, why = chosen_mechanism(request, facts)
-        if made.domain != facts.domain:
-            closed, facts = table.closed(facts.on(made.domain))
-        closed = with_public(closed, public_inputs(made), domain=made.domain)
-        offer = offer or offer_of(made, request, facts.n or 0, facts.commonness)
-        why = ". ".join([*chosen_cells(base, made.domain), why])
+        if calibrated is None:
+            calibrated, why = chosen_mechanism(request, facts)
+        if calibrated.domain != facts.domain:
+            closed, facts = table.closed(facts.on(calibrated.domain))
+        closed = with_public(closed, public_inputs(calibrated), domain=calibrated.domain)
+        offer = offer or offer_of(calibrated, request, facts.n or 0, facts.commonness)
+        why = ". ".join([*chosen_cells(base, calibrated.domain), why])
         _announce(request, offer, why, facts)
         return carry_out(
             run,
@@ -249,8 +249,8 @@ def release(
             rng=table.rng,
             progress=None if isinstance(mechanism, MechanismFamily) else watch.progress,
             info={
-                **utility_facts(made, offer.n, offer.forecast),
-                "mechanism": made.name,
+                **utility_facts(calibrated, offer.n, offer.forecast),
+                "mechanism": calibrated.name,
                 "why": why,
                 "share_not_from_data": offer.forecast.lost,
             },
@@ -260,20 +260,24 @@ def release(
 # -- what was given -----------------------------------------------------------------------------------------------
 
 
-def _domain_of(data: Any, given: Any) -> Domain:
+def _facts(closed: Confidential[Any]) -> Provenance:
+    return closed.provenance or Provenance(frame_kind="polars", columns=())
+
+
+def _domain_of(data: Any, domain: Any) -> Domain:
     """Return the declared domain; a table that is closed was counted on its own."""
     if isinstance(data, Confidential):
-        held = _facts(data).domain
-        if held is None:
+        counted_on = _facts(data).domain
+        if counted_on is None:
             raise ParameterError("the confidential table must be encoded with a domain. Use confidential(data, domain)")
-        if given is not None and public_domain(given, data=data) != held:
+        if domain is not None and public_domain(domain, data=data) != counted_on:
             raise ParameterError("the closed table was counted on another domain. Leave the domain out")
-        return held
-    if given is None:
+        return counted_on
+    if domain is None:
         raise ParameterError(
             "the domain is missing: what is public about the columns. Write release(data, domain, ...)"
         )
-    return public_domain(given, data=data)
+    return public_domain(domain, data=data)
 
 
 def _unit_of(data: Any, unit: Unit | None) -> Unit | None:
@@ -285,32 +289,29 @@ def _unit_of(data: Any, unit: Unit | None) -> Unit | None:
     return _facts(data).unit
 
 
-def _relation_of(data: Any, made: Mechanism | None, relation: Any) -> Any:
+def _relation_of(data: Any, calibrated: Mechanism | None, relation: Any) -> Any:
     """Return the relation. Under replacement a closed table's number of records is public, as is a mechanism's."""
     if not isinstance(relation, Replacement):
         return relation
-    known = None if made is None else declared(made, "records")
-    if isinstance(data, Confidential):
-        known = public_size(data)
+    closed, n = isinstance(data, Confidential), None if calibrated is None else declared(calibrated, "records")
+    if closed:
+        n = public_size(data)
     if relation.records is None:
-        return Replacement(records=known or None)
-    if isinstance(data, Confidential) and relation.records != known:
-        raise _other_number(relation.records, known)
+        return Replacement(records=n or None)
+    if closed:
+        _require_same_number(relation.records, n)
     return relation
 
 
-def _other_number(stated: int | None, held: int | None) -> ParameterError:
-    return ParameterError(
-        f"relation=Replacement(records=...) says {stated:,}, and the table has {held:,}. Give the table's number, "
-        "which is public under replacement, or leave it out"
-    )
+def _require_same_number(stated: int | None, n: int | None) -> None:
+    if stated != n:
+        raise ParameterError(
+            f"relation=Replacement(records=...) says {stated:,}, and the table has {n:,}. Give the table's number, "
+            "which is public under replacement, or leave it out"
+        )
 
 
-def _facts(closed: Confidential[Any]) -> Provenance:
-    return closed.provenance or Provenance(frame_kind="polars", columns=())
-
-
-def _given(mechanism: Any, domain: Domain, parameters: Mapping[str, Any], watch: Watch) -> Mechanism | None:
+def _calibrated(mechanism: Any, domain: Domain, parameters: Mapping[str, Any], watch: Watch) -> Mechanism | None:
     """Return the mechanism that is given as an object, or is that of a model; None where one is to be calibrated."""
     if mechanism is None or isinstance(mechanism, str):
         return None
@@ -325,32 +326,34 @@ def _given(mechanism: Any, domain: Domain, parameters: Mapping[str, Any], watch:
     return mechanism
 
 
-def _with_files(request: Request, made: Mechanism | None, *, inputs: tuple[Any, ...]) -> Request:
+def _with_files(request: Request, calibrated: Mechanism | None, *, inputs: tuple[Any, ...]) -> Request:
     """Return the request with the files that it writes, once they are known to be writable and to be no inputs."""
-    asked, checkpoint = request.output, request.checkpoint
-    several = request.several if made is None else made.contents(request.declared or 1).tables is not None
-    parts = asked.partitions is not None
-    require_parts(asked, request.domain, records=not (several or request.counts))
-    outputs: tuple[Path, ...] = ()
-    if (several or parts) and asked.path is not None:
-        outputs = place(asked.path, asked.certificate, several=several, parts=parts, inputs=inputs)[:1]
-    elif asked.path is not None:
-        kept = None if checkpoint is None else checkpoint.path
-        outputs = check_output(asked.path, asked.certificate, inputs=inputs, outputs=(kept,))
-        require_whole_pair(*outputs)
-        if outputs[0].exists():
-            replaced = f"{outputs[0]} exists and will be replaced. The earlier release spent privacy of its own"
-            _say(request.watch, replaced)
+    output, checkpoint = request.output, request.checkpoint
+    several = request.several if calibrated is None else calibrated.contents(request.declared or 1).tables is not None
+    parts = output.partitions is not None
+    require_parts(output, request.domain, records=not (several or request.counts))
+    files: tuple[Path, ...] = ()
+    if (several or parts) and output.path is not None:
+        files = place(output.path, output.certificate, several=several, parts=parts, inputs=inputs)[:1]
+    elif output.path is not None:
+        others = () if checkpoint is None else (checkpoint.path,)
+        files = check_output(output.path, output.certificate, inputs=inputs, outputs=others)
+        require_whole_pair(*files)
+        if files[0].exists():
+            _say(
+                request.watch,
+                f"{files[0]} exists and will be replaced. The earlier release spent privacy of its own",
+            )
     if checkpoint is not None:
-        check_outputs([*outputs, Path(checkpoint.path)], inputs)
+        check_outputs([*files, Path(checkpoint.path)], inputs)
         check_writable(Path(checkpoint.path))
         if done := checkpoint_state(checkpoint.path)[0]:
-            taken = (
+            _say(
+                request.watch,
                 f"{checkpoint.path} holds {counted(done, 'step')}, taken as released. The file must be of this same "
-                "table" + (". Where all are done, the table is not asked again" if checkpoint.redraw else "")
+                f"table{'. Where all are done, the table is not asked again' * checkpoint.redraw}",
             )
-            _say(request.watch, taken)
-    return replace(request, out=outputs)
+    return replace(request, out=files)
 
 
 # -- the table --------------------------------------------------------------------------------------------------------
@@ -359,12 +362,13 @@ def _with_files(request: Request, made: Mechanism | None, *, inputs: tuple[Any, 
 class _Table:
     """The confidential table, and how it is to be read: what cannot be read is refused before it is opened."""
 
-    def __init__(self, data: Any, request: Request, made: Mechanism | None, rng: np.random.Generator) -> None:
+    def __init__(self, data: Any, request: Request, calibrated: Mechanism | None, rng: np.random.Generator) -> None:
         self._data, self._request, self.rng = data, request, rng
-        self._made_for = None if made is None else declared(made, "records")
-        kind = request.mechanism_type if made is None else type(made)
+        kind, self._records = request.mechanism_type, None
+        if calibrated is not None:
+            kind, self._records = type(calibrated), declared(calibrated, "records")
         self._in_parts = kind is not None and issubclass(kind, PartsMechanism)
-        voted = isinstance(made, PartsMechanism) and made.by_unit
+        voted = isinstance(calibrated, PartsMechanism) and calibrated.by_unit
         self._by_unit = voted or bool(request.parameters.get("unit_votes"))
         if not isinstance(data, Confidential):
             require_unit(request.domain or Domain(columns={}), request.unit, by_unit=self._by_unit)
@@ -373,14 +377,14 @@ class _Table:
     def closed(self, facts: PublicFacts) -> tuple[Confidential[Any], PublicFacts]:
         """Close the table on a domain, beside the public one that it is expected to look like; say what is public."""
         closed = self._read(facts.domain)
-        like = {} if facts.reference is None else {"reference": facts.reference}
-        closed = with_public(closed, like, domain=facts.domain)
+        public = {} if facts.reference is None else {"reference": facts.reference}
+        closed = with_public(closed, public, domain=facts.domain)
         if isinstance(self._request.relation, AddRemove):  # the number was declared, and the table's is confidential
             return closed, facts
         n = public_size(closed)
-        require_made_for(self._made_for, n)
-        if facts.n not in (None, n):
-            raise _other_number(facts.n, n)
+        require_made_for(self._records, n)
+        if facts.n is not None:
+            _require_same_number(facts.n, n)
         return closed, replace(facts, n=n)
 
     def _read(self, domain: Domain) -> Confidential[Any]:
@@ -402,13 +406,13 @@ class _Table:
 # -- payment, and what is said ----------------------------------------------------------------------------------------
 
 
-def _paid(ledger: Ledger | PlannedRelease | None, request: Request, made: Mechanism | None) -> Run:
+def _paid(ledger: Ledger | PlannedRelease | None, request: Request, calibrated: Mechanism | None) -> Run:
     """Return the run of a request, paid for where there is a ledger."""
     if ledger is None:
         return Run.unpaid(request)
     if request.declared is not None:
-        return ledger.pay(request, made)
-    kind = None if made is None else made.guarantee(request.between, n=1).kind
+        return ledger.pay(request, calibrated)
+    kind = None if calibrated is None else calibrated.guarantee(request.between, n=1).kind
     return ledger.pay(replace(request, kind=kind))
 
 
