@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from pages import Page, reported
 
 from discreet import Ledger, Unit, release
 from discreet.cli.entry import run
@@ -26,38 +26,6 @@ pytest.importorskip("jinja2")
 DOMAIN = Domain(columns={"age": Integer(lower=0, upper=99)})
 AGES = pl.DataFrame({"age": [34, 35, 36, 37] * 500})
 NASTY = '<script>alert("1")'
-
-
-class Shape(HTMLParser):
-    """The elements of a page, and its text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.words: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-        if tag not in {"meta", "br", "input"}:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
-
-    @property
-    def text(self) -> str:
-        return re.sub(r"\s+", " ", " ".join(self.words))
-
-    def all(self, tag: str) -> list[dict[str, str | None]]:
-        return [attributes for name, attributes in self.found if name == tag]
 
 
 @pytest.fixture(scope="module")
@@ -85,58 +53,53 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return where
 
 
+def written(place: Path, out: Path, **options: Any) -> str:
+    """Write the page of a ledger, and return its text."""
+    write_ledger_report(place, out, **options)
+    return Page(out.read_text(encoding="utf-8")).words
+
+
 @pytest.fixture(scope="module")
-def shape(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Shape:
+def shape(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Page:
     out = tmp_path_factory.mktemp("page") / "page.html"
     assert write_ledger_report(place, out) == []
-    return Shape(out.read_text(encoding="utf-8"))
+    return Page(out.read_text(encoding="utf-8"))
 
 
-def test_the_page_says_what_is_spent_and_left_and_what_that_means(shape: Shape) -> None:
-    assert "Epsilon 1.5 of 2 is spent. A further release may ask for epsilon 0.5" in shape.text
-    assert "75 %" in shape.text
+def test_the_page_says_what_is_spent_and_left_and_what_that_means(shape: Page) -> None:
+    assert "Epsilon 1.5 of 2 is spent. A further release may ask for epsilon 0.5" in shape.words
+    assert "75 %" in shape.words
     for alarms in (0.01, 0.05):
-        assert f"{100 * alarms:g} %" in shape.text
+        assert f"{100 * alarms:g} %" in shape.words
         assert power(alarms, epsilon=2.0, delta=1e-5) < 1
-    assert "7.4 %" in shape.text  # e^2 times 1 %, and 1e-5
+    assert "7.4 %" in shape.words  # e^2 times 1 %, and 1e-5
     for words in ("COMMITTED 2", "FORFEITED 1", "RESERVED 1", "VOID 1", "5 entries in all", "1 entry is not settled"):
-        assert words in shape.text, words
-    assert "Releases that were made without this ledger are not here." in shape.text
-    assert "was not checked" in shape.text
+        assert words.replace(" ", "") in shape.words.replace(" ", ""), words
+    assert "Releases that were made without this ledger are not here." in shape.words
+    assert "was not checked" in shape.words
 
 
-def test_every_entry_is_in_the_table_by_names_alone(shape: Shape, place: Path) -> None:
+def test_every_entry_is_in_the_table_by_names_alone(shape: Page, place: Path) -> None:
     for name in ("ages-1.csv", "ages-2.csv", "given-up.csv", "perturbed-histogram"):
-        assert name in shape.text
-    assert str(place.parent) not in shape.text
-    assert NASTY in shape.text  # as text
+        assert name in shape.words
+    assert str(place.parent) not in shape.words
+    assert NASTY in shape.words  # as text
 
 
-def test_the_page_is_one_accessible_file_that_runs_nothing(shape: Shape) -> None:
-    assert shape.open == []
-    assert shape.all("html") == [{"lang": "en"}]
-    assert shape.all("script") == []
-    policy = shape.all("meta")[1]["content"] or ""
-    assert "default-src 'none'; script-src 'none'" in policy
-    links = [str(attributes["href"]) for _, attributes in shape.found if "href" in attributes]
-    assert all(link.startswith("#") for link in links)
-    assert not any("src" in attributes for _, attributes in shape.found)
-    assert len(shape.all("caption")) == len(shape.all("table")) > 3
-    assert all(attributes.get("scope") in ("row", "col") for attributes in shape.all("th"))
-    labels = {one for attributes in shape.all("section") for one in str(attributes["aria-labelledby"]).split()}
-    assert labels <= {attributes.get("id") for _, attributes in shape.found}
-    assert len(shape.all("h1")) == 1
+def test_the_page_is_one_accessible_file_that_runs_nothing(shape: Page) -> None:
+    shape.require_structure()
+    shape.require_loads_nothing(scripts=0)
 
 
 def test_a_broken_ledger_is_told_first(place: Path) -> None:
     with Ledger(place) as ledger:
         status, events = ledger.status().to_dict(), ledger.log()
-    text = Shape(page(status, events, ["event 3 is missing", "another <i>thing</i>"], checked=2)).text
+    text = Page(page(status, events, ["event 3 is missing", "another <i>thing</i>"], checked=2)).words
     assert "Do not rely on this ledger." in text
     assert "2 things in it are wrong" in text
     assert "another <i>thing</i>" in text
     assert "Recomputed." not in text
-    assert "and so do 2 certificates" in Shape(page(status, events, [], checked=2)).text
+    assert "and so do 2 certificates" in Page(page(status, events, [], checked=2)).words
 
 
 def test_certificates_are_compared(place: Path, tmp_path: Path) -> None:
@@ -186,15 +149,13 @@ def test_what_paid_for_an_entry_is_told() -> None:
 def test_an_empty_ledger_and_the_other_currency(tmp_path: Path) -> None:
     where = tmp_path / "l.ledger"
     Ledger.create(where, dataset="d", epsilon=1.0, delta=1e-6, currency="zcdp", unit=Unit("person", max_records=3))
-    write_ledger_report(where, tmp_path / "p.html")
-    text = Shape((tmp_path / "p.html").read_text()).text
+    text = written(where, tmp_path / "p.html")
     assert "Nothing was released yet." in text
-    assert "one person , with at most 3 records" in text or "one person, with at most 3 records" in text
+    assert "one person, with at most 3 records" in text
     with Ledger(where) as ledger:
         ledger.pay(Request(budget=Budget(epsilon=0.1, delta=1e-9), unit=Unit("person", max_records=3)))
-    write_ledger_report(where, tmp_path / "p.html")
-    text = Shape((tmp_path / "p.html").read_text()).text
-    assert " rho " in text
+    text = written(where, tmp_path / "p.html")
+    assert "rho" in text
     assert "All further releases together may be worth epsilon 0." in text
     assert "may ask for" not in text
 
@@ -215,10 +176,9 @@ def test_files_are_not_overwritten(place: Path, tmp_path: Path) -> None:
 
 
 def test_the_report_of_a_release_shows_its_ledger(place: Path, tmp_path: Path) -> None:
-    write_report(place.parent / "ages-1.csv", tmp_path / "r.html", ledger=place)
-    text = Shape((tmp_path / "r.html").read_text(encoding="utf-8")).text
+    text = reported(place.parent / "ages-1.csv", tmp_path / "r.html", ledger=place).words
     assert "In the ledger of visits <b>" in text
-    assert "So far epsilon 1.5 , delta" in text or "So far epsilon 1.5, delta" in text
+    assert "So far epsilon 1.5, delta" in text
     assert "ages-2.csv" in text
     assert "given-up.csv" not in text
     assert "Do not rely on these sums." not in text
@@ -230,8 +190,7 @@ def test_a_release_that_is_not_in_the_ledger_is_told(place: Path, tmp_path: Path
     release(
         AGES, DOMAIN, Budget(epsilon=1.0), size=50, mechanism="dirichlet-multinomial", out=out, accept={"poor-utility"}
     )
-    write_report(out, tmp_path / "r.html", ledger=place)
-    text = Shape((tmp_path / "r.html").read_text(encoding="utf-8")).text
+    text = reported(out, tmp_path / "r.html", ledger=place).words
     assert "Do not rely on these sums." in text
     assert "names no ledger" in text
     with pytest.raises((FileProblem, ParameterError)):
