@@ -17,30 +17,19 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet import AddRemove, Ledger, Output, Replacement, Unit, release
+from discreet import AddRemove, Ledger, Replacement, Unit
 from discreet._core.checks import flag, integer, plain, real
-from discreet.confidential import confidential
 from discreet.domain import Boolean, Category, Column, Date, Datetime, Domain, Duration, Integer, Numeric, OpenLabels
 from discreet.domain import Decimal as DecimalColumn
 from discreet.errors import BudgetError, DiscreetError, DomainError, ParameterError
 from discreet.ledger import Request
-from discreet.mechanisms import PerturbedHistogram
 from discreet.papers.py26 import laplace_histogram_scale
 from discreet.privacy import Budget, Relation
 
 DOMAIN = Domain(columns={"a": Integer(lower=0, upper=3)})
 TABLE = pl.DataFrame({"a": [0, 1, 2, 3] * 100})
-ONES = [
-    np.int8(1),
-    np.int32(1),
-    np.int64(1),
-    np.uint64(1),
-    np.float16(1),
-    np.float32(1),
-    np.float64(1),
-    np.longdouble(1),
-]
-ONES += [Fraction(1), Decimal("1.0"), 1]
+ONES: list[Any] = [one(1) for one in (np.int8, np.int32, np.int64, np.uint64, np.float16, np.float32, np.float64)]
+ONES += [np.longdouble(1), Fraction(1), Decimal("1.0"), 1]
 
 
 def kind(value: Any) -> str:
@@ -140,10 +129,8 @@ def released(**given: Any) -> str:
 @pytest.mark.parametrize(
     ("name", "python", "foreign", "others"),
     [
-        *(("epsilon", 1.0, one, {}) for one in ONES),
-        *(("epsilon", 1, one, {}) for one in ONES[:1]),
+        *(("epsilon", 1.0, one, {}) for one in ONES[::2]),
         ("delta", 2.0**-20, np.float32(2.0**-20), {}),
-        ("delta", 2.0**-20, Fraction(1, 2**20), {}),
         ("delta", 1e-6, Decimal("1e-6"), {}),
         ("size", 400, np.int64(400), {}),
         ("seed", 3, np.int64(3), {}),
@@ -153,9 +140,7 @@ def released(**given: Any) -> str:
         ("relation", AddRemove(records=400), AddRemove(records=np.int64(400)), {"mechanism": "marginals"}),
         ("mechanism", "marginals", np.str_("marginals"), {}),
         ("sampling", "iid", np.str_("iid"), {}),
-        ("scale", 2.5, np.float32(2.5), {"mechanism": "perturbed-histogram"}),
-        ("scale", 2.5, Fraction(5, 2), {"mechanism": "perturbed-histogram"}),
-        ("scale", 2.5, Decimal("2.5"), {"mechanism": "perturbed-histogram"}),
+        *(("scale", 2.5, kind(2.5), {"mechanism": "perturbed-histogram"}) for kind in (np.float32, Fraction, Decimal)),
         ("projection", "simplex", np.str_("simplex"), {"mechanism": "perturbed-histogram"}),
         ("noise", "gaussian", np.str_("gaussian"), {"mechanism": "perturbed-histogram"}),
         ("mixing", 0.5, np.float16(0.5), {"mechanism": "smoothed-histogram", "size": 4}),
@@ -171,26 +156,6 @@ def test_certificates_and_records_are_those_of_plain_numbers(
 ) -> None:
     asked = {"delta": 0.0} if name == "mixing" else {}
     assert released(**others, **{**asked, name: foreign}) == released(**others, **{**asked, name: python})
-
-
-def test_mechanisms_that_are_made_and_published(tmp_path: Path) -> None:
-    def published(number: Callable[[float], Any], whole: Callable[[int], Any]) -> Any:
-        mechanism = PerturbedHistogram(domain=DOMAIN, records=whole(400), scale=number(2.0))
-        closed = confidential(TABLE, DOMAIN)
-        budget = Budget(epsilon=number(1))
-        out = tmp_path / str(len(list(tmp_path.iterdir())))
-        release(
-            closed,
-            mechanism=mechanism,
-            size=whole(400),
-            budget=budget,
-            out=Output(out, partitions=whole(2), workers=whole(1)),
-        )
-        made = release(closed, mechanism=mechanism, size=whole(400), budget=budget)
-        again = {"created": None, "identity": None, "released": None}
-        return json.dumps([mechanism.parameters(), made.certificate.to_dict() | again])
-
-    assert published(np.float32, np.int64) == published(Fraction, np.uint16) == published(float, int)
 
 
 def test_units_of_several_records() -> None:
@@ -216,15 +181,6 @@ def test_a_ledger_holds_plain_numbers(one: Any, tmp_path: Path) -> None:
         return [{key: repr(fact[key]) for key in ("budget", "group") if key in fact} for fact in facts]
 
     assert written(tmp_path / "a.db", one, np.int64) == written(tmp_path / "b.db", 1.0, int)
-
-
-def test_plans() -> None:
-    def planned(number: Callable[[float], Any], whole: Callable[[int], Any]) -> str:
-        asked = {"records": whole(400), "size": whole(400), "unit": Unit("unit", max_records=whole(1))}
-        budget = Budget(epsilon=number(1), delta=number(2.0**-20))
-        return json.dumps(discreet.plan(DOMAIN, budget, mechanisms=["perturbed-histogram"], **asked).to_dict())
-
-    assert planned(np.float32, np.int64) == planned(Fraction, np.uint16) == planned(float, int)
 
 
 def test_relations() -> None:

@@ -55,16 +55,10 @@ def test_a_count_that_cannot_be_true_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("options", [{}, {"data_page_version": "2.0"}, {"use_dictionary": False}, {"row_group_size": 7},
                                      {"write_page_checksum": True, "write_page_index": True}])  # fmt: skip
 def test_other_writers(tmp_path: Path, options: dict[str, object]) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     table = TABLE.to_arrow().append_column("list", pyarrow.array([[1, 2], [], None] * 40))
     parquet.write_table(table, tmp_path / "table.parquet", **options)
     assert scanned(tmp_path / "table.parquet", PARQUET).select("x", "s", "i").collect().equals(TABLE)
-
-
-def test_no_rows(tmp_path: Path) -> None:
-    TABLE.clear().write_parquet(tmp_path / "table.parquet")
-    assert scanned(tmp_path / "table.parquet", PARQUET).collect().height == 0
 
 
 def test_what_a_file_says_of_itself(tmp_path: Path) -> None:
@@ -79,7 +73,6 @@ def test_what_a_file_says_of_itself(tmp_path: Path) -> None:
 
 
 def test_what_another_writer_says(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     table = TABLE.to_arrow().replace_schema_metadata({"discreet.identity": "0" * 32})
     parquet.write_table(table, tmp_path / "table.parquet")

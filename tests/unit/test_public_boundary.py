@@ -26,6 +26,7 @@ from discreet.privacy import Budget
 from discreet.releases import Certificate, verify
 
 SECRET = "canaryQ7Z"
+DOMAIN, FRAME = Domain(columns={"a": Boolean()}), pl.DataFrame({"a": [True, False] * 500})
 SEALED = ("audit", "confidential", "domain", "evolution", "inference", "ledger", "mechanisms", "planner", "privacy",
           "pseudo_posterior", "releases", "report", "utility",
           "papers.bnp24", "papers.pe25", "papers.py26", "papers.roo25")  # fmt: skip
@@ -129,28 +130,19 @@ def test_what_was_meant_passes(problem: BaseException) -> None:
     ],
 )
 def test_what_to_pass_instead_is_said(options: dict[str, Any], blamed: str) -> None:
-    domain, frame = Domain(columns={"a": Boolean()}), pl.DataFrame({"a": [True, False] * 500})
     with pytest.raises(ParameterError, match=blamed):
-        discreet.release(frame, domain, **{"budget": Budget(epsilon=1, delta=1e-6), "size": 5, **options})
+        discreet.release(FRAME, DOMAIN, **{"budget": Budget(epsilon=1, delta=1e-6), "size": 5, **options})
 
 
 def test_errors_of_the_callers_own_functions_pass() -> None:
     """A callback's error is the caller's business: it comes back as it was raised."""
-    domain = Domain(columns={"a": Boolean()})
-    frame = pl.DataFrame({"a": [True, False] * 500})
 
     def stop(_done: int) -> None:
         raise ZeroDivisionError("mine")
 
+    asked = {"size": 10, "mechanism": "perturbed-histogram", "watch": Watch(progress=stop)}
     with pytest.raises(ZeroDivisionError, match="mine"):
-        discreet.release(
-            frame,
-            domain,
-            Budget(epsilon=1.0),
-            size=10,
-            mechanism="perturbed-histogram",
-            watch=discreet.Watch(progress=stop),
-        )
+        discreet.release(FRAME, DOMAIN, Budget(epsilon=1.0), **asked)
 
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
@@ -173,18 +165,15 @@ def require_sealed(name: str, found: Any) -> None:
                 assert hasattr(member, "__discreet_total__"), f"{name}.{key}"
 
 
-@pytest.mark.parametrize("package", SEALED)
-def test_every_public_function_and_method_is_sealed(package: str) -> None:
-    module = importlib.import_module(f"discreet.{package}")
-    for name in module.__all__:
-        require_sealed(name, getattr(module, name))
-
-
-@pytest.mark.parametrize("name", RETURNED)
-def test_so_is_what_they_return(name: str) -> None:
-    home, _, kind = name.rpartition(".")
-    if "testing" not in home:
-        require_sealed(name, getattr(importlib.import_module(home), kind))
+def test_every_public_function_and_method_is_sealed_and_what_they_return() -> None:
+    for package in SEALED:
+        module = importlib.import_module(f"discreet.{package}")
+        for name in module.__all__:
+            require_sealed(name, getattr(module, name))
+    for name in RETURNED:
+        home, _, kind = name.rpartition(".")
+        if "testing" not in home:
+            require_sealed(name, getattr(importlib.import_module(home), kind))
 
 
 def test_every_public_package_is_sealed() -> None:
@@ -228,17 +217,15 @@ def test_a_certificate_without_its_fields_is_refused_by_the_first_of_them(tmp_pa
 def test_a_table_in_the_wrong_place_is_not_quoted(given: Any) -> None:
     """Messages say what they were given instead of a number; of a table they would say its rows."""
     from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram
-    from discreet.privacy import Budget
 
-    domain = Domain(columns={"a": Boolean()})
     for call in (
-        lambda: DirichletMultinomial(domain=domain, records=given, size=3, prior=1.0),
-        lambda: DirichletMultinomial(domain=domain, records=3, size=3, prior=given),
-        lambda: PerturbedHistogram(domain=domain, records=3, scale=given),
+        lambda: DirichletMultinomial(domain=DOMAIN, records=given, size=3, prior=1.0),
+        lambda: DirichletMultinomial(domain=DOMAIN, records=3, size=3, prior=given),
+        lambda: PerturbedHistogram(domain=DOMAIN, records=3, scale=given),
         lambda: Integer(lower=given, upper=3),
         lambda: Category(categories=["a"], nulls=given),
         lambda: Budget(epsilon=given, delta=0.0),
-        lambda: discreet.release(pl.DataFrame({"a": [True]}), domain, Budget(epsilon=1.0), size=given),
+        lambda: discreet.release(FRAME, DOMAIN, Budget(epsilon=1.0), size=given),
     ):
         assert not isinstance(told(call), Fault)
 

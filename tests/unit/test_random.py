@@ -52,11 +52,15 @@ def test_secure_generators_are_neither_pickled_nor_copied(act: object) -> None:
             act(generator)  # type: ignore[operator]
 
 
+def printed(program: str) -> str:
+    """Run a program in an interpreter of its own: libraries with threads, which other tests load, warn of forks."""
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+
 FORKED = """
 import os
 from discreet._core.random import secure
 from discreet.errors import RandomnessError
-from discreet.mechanisms.noise import DiscreteLaplace
 
 generator = secure()
 child = os.fork()
@@ -73,9 +77,7 @@ print("parent" if child else "child", outcome, flush=True)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_secure_generators_refuse_a_forked_child() -> None:
-    # In an interpreter of its own: libraries with threads, which other tests load, warn of forks.
-    said = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, check=True).stdout.split("\n")
-    assert said[:2] == ["child refused", "parent drew"]
+    assert printed(FORKED).split("\n")[:2] == ["child refused", "parent drew"]
 
 
 TAKEN_OUT = """
@@ -102,8 +104,7 @@ print(len(theirs), len(set(theirs) & set(map(str, ours))))
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_what_was_taken_out_of_a_generator_does_not_replay_in_a_fork() -> None:
     """Equal by chance with probability below 2^-55."""
-    said = subprocess.run([sys.executable, "-c", TAKEN_OUT], capture_output=True, text=True, check=True).stdout
-    assert said.split() == ["4", "0"]
+    assert printed(TAKEN_OUT).split() == ["4", "0"]
 
 
 def test_public_generators_follow_their_parent() -> None:

@@ -8,8 +8,10 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
+from discreet import Budget, Output, release
 from discreet._core.reading import DEPTH, MOST_BYTES, MOST_CELLS, MOST_COLUMNS, bounded_text, parsed_toml, read_json
 from discreet._core.text import harmless
 from discreet.cli.entry import run
@@ -103,13 +105,11 @@ def test_cells_and_columns_are_bounded_before_they_are_allocated(declared: Any) 
 
 
 def test_a_small_certificate_with_many_cells_is_refused_at_once(tmp_path: Path) -> None:
-    import polars as pl
-
-    pl.DataFrame({"x": [0.5] * 500}).write_parquet(tmp_path / "d.parquet")
-    (tmp_path / "d.toml").write_text('[columns.x]\ntype = "numeric"\nlower = 0\nupper = 1\ncells = 4\n')
-    made = run(["release", str(tmp_path / "d.parquet"), "--domain", str(tmp_path / "d.toml"), "--epsilon", "1",
-                "--size", "9", "--mechanism", "perturbed-histogram", "--out", str(tmp_path / "o.parquet")])  # fmt: skip
-    assert made == 0
+    domain = Domain(columns={"x": Numeric(lower=0, upper=1, cells=4)})
+    out = Output(tmp_path / "o.parquet")
+    release(
+        pl.DataFrame({"x": [0.5] * 500}), domain, Budget(epsilon=1), size=9, mechanism="perturbed-histogram", out=out
+    )
     path = tmp_path / "o.certificate.json"
     facts = json.loads(path.read_text())
     facts["domain"]["columns"]["x"]["cells"] = 100_000_000

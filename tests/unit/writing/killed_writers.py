@@ -13,6 +13,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from discreet import Budget
@@ -70,6 +71,28 @@ def held(pair: Pair) -> bytes | None:
     if table is None:
         return None
     return table if certificate == hashlib.sha256(table).hexdigest().encode() else b"refused"
+
+
+@contextmanager
+def dying(names: int, error: BaseException, *, removing: bool = False) -> Iterator[None]:
+    """Let a write die once it has given so many names; unless it can go on ``removing``, nothing is removed either."""
+    left, replace, unlink = iter(range(names)), os.replace, os.unlink
+
+    def replaced(old: Path, new: Path) -> None:
+        if not str(new).endswith(".ready") and next(left, None) is None:
+            raise error
+        replace(old, new)
+
+    def unlinked(path: Path, **named: object) -> None:
+        if str(path).endswith(".ready") and not removing:
+            raise error
+        unlink(path, **named)
+
+    os.replace, os.unlink = replaced, unlinked  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        os.replace, os.unlink = replace, unlink
 
 
 def refused(path: Path) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from killed_writers import held, put
+from killed_writers import dying, held, put
 
 from discreet._core.files import new_folder, recover, require_settled, together
 from discreet.errors import FileProblem
@@ -124,21 +124,9 @@ def test_where_nothing_works_any_more_readers_refuse_and_the_next_run_settles_it
     assert refused > 5
 
 
-def interrupted(monkeypatch: pytest.MonkeyPatch, names: int, act: Callable[[], None]) -> None:
+def interrupted(names: int, act: Callable[[], None]) -> None:
     """Let a write die when it has given so many names: whatever comes next fails."""
-    calls, real = iter(range(names)), os.replace
-
-    def replace(old: Path, new: Path) -> None:
-        if not str(new).endswith(".ready") and next(calls, None) is None:
-            raise OSError(errno.EIO, "broken")
-        real(old, new)
-
-    def unlink(*_: object, **__: object) -> None:
-        raise OSError(errno.EIO, "broken")
-
-    with monkeypatch.context() as patched, pytest.raises(FileProblem, match="interrupted"):
-        patched.setattr(os, "replace", replace)
-        patched.setattr(os, "unlink", unlink)
+    with dying(names, OSError(errno.EIO, "broken")), pytest.raises(FileProblem, match="interrupted"):
         act()
 
 
@@ -153,8 +141,8 @@ def later(path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [0, 1])
-def test_a_file_put_in_the_way_of_a_recovery_is_not_touched(pair, monkeypatch, names: int) -> None:
-    interrupted(monkeypatch, names, lambda: put(pair, b"newer"))
+def test_a_file_put_in_the_way_of_a_recovery_is_not_touched(pair, names: int) -> None:
+    interrupted(names, lambda: put(pair, b"newer"))
     for path in pair[:1] if names else ():
         with pytest.raises(FileProblem, match="interrupted"):
             require_settled(path)
@@ -171,11 +159,11 @@ def test_a_file_put_in_the_way_of_a_recovery_is_not_touched(pair, monkeypatch, n
     assert held(pair) == b"newer"
 
 
-def test_an_old_pair_is_read_until_its_certificate_is_replaced(tmp_path, monkeypatch) -> None:
+def test_an_old_pair_is_read_until_its_certificate_is_replaced(tmp_path) -> None:
     pair = tmp_path / "x.csv", tmp_path / "x.certificate.json"
     put(pair, b"old")
     for names in range(2):
-        interrupted(monkeypatch, names, lambda: put(pair, b"new"))
+        interrupted(names, lambda: put(pair, b"new"))
         if names == 0:
             assert held(pair) == b"old"
             for path in pair:
@@ -187,7 +175,7 @@ def test_an_old_pair_is_read_until_its_certificate_is_replaced(tmp_path, monkeyp
         assert held(pair) == b"new"
 
 
-def test_a_set_of_three_is_refused_while_one_is_new(tmp_path, monkeypatch) -> None:
+def test_a_set_of_three_is_refused_while_one_is_new(tmp_path) -> None:
     three = [tmp_path / name for name in "abc"]
 
     def write(text: bytes) -> None:
@@ -197,7 +185,7 @@ def test_a_set_of_three_is_refused_while_one_is_new(tmp_path, monkeypatch) -> No
 
     for names in range(3):
         write(b"old")
-        interrupted(monkeypatch, names, lambda: write(b"new"))
+        interrupted(names, lambda: write(b"new"))
         for place, path in enumerate(three):
             assert path.read_bytes() == (b"old" if place < 3 - names else b"new")
             if names and place < 3 - names:
@@ -209,8 +197,8 @@ def test_a_set_of_three_is_refused_while_one_is_new(tmp_path, monkeypatch) -> No
         assert [path.read_bytes() for path in three] == [b"new"] * 3
 
 
-def test_what_waits_for_other_names_is_refused(pair, monkeypatch) -> None:
-    interrupted(monkeypatch, 1, lambda: put(pair, b"new"))
+def test_what_waits_for_other_names_is_refused(pair) -> None:
+    interrupted(1, lambda: put(pair, b"new"))
     for others in (pair[:1], (pair[0], pair[0].with_name("another.json")), (pair[0].with_name("y"), pair[0])):
         with pytest.raises(FileProblem, match="interrupted"):
             recover(*others)

@@ -12,12 +12,13 @@ from typing import Any
 
 import polars as pl
 import pytest
+from killed_writers import dying
 
 import discreet
 from discreet import Budget
 from discreet._core.files import require_settled
 from discreet.cli.entry import run
-from discreet.errors import FileProblem, ParameterError
+from discreet.errors import FileProblem
 from discreet.inference import posterior
 from discreet.releases import Certificate, verify
 
@@ -58,18 +59,13 @@ POINTS = ("--mechanism", "laplace-projection-sampler", "--param", "points=ref.cs
     ("options", "words"),
     [
         (("--out", "ref.parquet", "--reference", "ref.parquet"), "also an input"),
-        (("--out", "x.csv", "--reference", "ref.csv", "--certificate", "ref.csv"), "also an input"),
         (("--out", "linked.csv", "--reference", "ref.csv"), "also an input"),
         (("--out", "ref.csv", *POINTS), "also an input"),
-        (("--out", "x.csv", "--certificate", "ref.csv", *POINTS), "also an input"),
         (("--out", "data.csv"), "also an input"),
-        (("--out", "x.csv", "--certificate", "data.csv"), "also an input"),
         (("--out", "x.csv", "--certificate", "d.toml"), "also an input"),
         (("--out", "x.csv", "--certificate", "x.csv"), "two outputs"),
-        (("--out", "x.csv", "--certificate", "folder"), "it is a folder"),
         (("--out", "other.csv"), "exists without"),
         (("--out", "x.csv", "--certificate", "notes.json"), "exists without"),
-        (("--out", "x.csv", "--mechanism", "private-evolution", "--checkpoint", "x.certificate.json"), "two outputs"),
         (("--out", "x.csv", "--mechanism", "private-evolution", "--checkpoint", "x.csv"), "two outputs"),
         (("--out", "x.csv", "--mechanism", "private-evolution", "--checkpoint", "ref.csv", "--reference", "ref.csv"),
          "also an input"),
@@ -81,7 +77,6 @@ def test_no_release_overwrites_what_is_not_one(here: Path, options: tuple[str, .
     Path("linked.csv").symlink_to("ref.csv")
     Path("other.csv").write_text("x\n1\n")
     Path("notes.json").write_text("{}")
-    Path("folder").mkdir()
     before = contents(here)
     assert words in refusal(capsys, *options)
     assert contents(here) == before
@@ -90,8 +85,6 @@ def test_no_release_overwrites_what_is_not_one(here: Path, options: tuple[str, .
 def test_only_a_whole_release_is_replaced(here: Path, capsys: Any) -> None:
     assert release("--out", "x.csv") == 0
     before = contents(here)
-    assert release("--out", "x.parquet") == 2  # its certificate would take the place of that of x.csv
-    assert release("--out", "y.csv", "--certificate", "x.certificate.json") == 2
     assert "exists without" in refusal(capsys, "--out", "x.csv", "--certificate", "folderless.json")
     assert contents(here) == before
     assert release("--out", "x.csv") == 0
@@ -146,34 +139,15 @@ def test_a_certificate_alone_is_not_to_be_removed(here: Path, capsys: Any) -> No
     assert "emove" not in said
 
 
-def left_half_written(monkeypatch: pytest.MonkeyPatch, names: int) -> None:
+def left_half_written(names: int) -> None:
     """Write a release over one, and die when so many of its files have their names."""
-
-    with monkeypatch.context() as patched:
-        real, removed, left = os.replace, os.unlink, [names]
-
-        def unlink(path: Any, **named: Any) -> None:
-            if str(path).endswith(".ready"):
-                raise OSError
-            removed(path, **named)
-
-        def replace(old: Any, new: Any) -> None:
-            if not str(new).endswith(".ready"):
-                left[0] -= 1
-                if left[0] < 0:
-                    raise OSError
-            real(old, new)
-
-        patched.setattr(os, "replace", replace)
-        patched.setattr(os, "unlink", unlink)
+    with dying(names, OSError()):
         assert release("--out", "x.csv") == 2
 
 
-def test_every_reader_refuses_half_a_release_until_it_is_settled(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
+def test_every_reader_refuses_half_a_release_until_it_is_settled(here: Path, capsys: Any) -> None:
     assert release("--out", "x.csv") == 0
-    left_half_written(monkeypatch, 1)
+    left_half_written(1)
     assert "interrupted" in capsys.readouterr().err
     for reader in (
         ["verify", "x.certificate.json", "--data", "x.csv"],
@@ -196,10 +170,10 @@ def test_every_reader_refuses_half_a_release_until_it_is_settled(
     assert [path.name for path in here.glob(".*")] == []
 
 
-def test_a_release_is_read_until_the_next_one_has_a_name(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_release_is_read_until_the_next_one_has_a_name(here: Path) -> None:
     assert release("--out", "x.csv") == 0
     before = contents(here)
-    left_half_written(monkeypatch, 0)
+    left_half_written(0)
     assert {name: before[name] for name in ("x.csv", "x.certificate.json")}.items() <= contents(here).items()
     assert run(["verify", "x.certificate.json", "--data", "x.csv"]) == 0
     assert run(["estimate", "x.csv", "--functional", "mean"]) == 0
@@ -208,12 +182,12 @@ def test_a_release_is_read_until_the_next_one_has_a_name(here: Path, monkeypatch
     assert contents(here)["x.csv"] != before["x.csv"]
 
 
-def test_the_next_release_settles_half_of_one_first(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_release_settles_half_of_one_first(here: Path) -> None:
     assert release("--out", "x.csv") == 0
-    left_half_written(monkeypatch, 1)
+    left_half_written(1)
     assert release("--out", "x.csv", "--unit", "none", "--max-records", "1") == 2  # refused for another reason
     assert run(["verify", "x.certificate.json", "--data", "x.csv"]) == 0
-    left_half_written(monkeypatch, 0)
+    left_half_written(0)
     assert release("--out", "x.csv") == 0
     assert run(["verify", "x.certificate.json", "--data", "x.csv"]) == 0
 
@@ -329,15 +303,12 @@ def test_a_finished_checkpoint_is_used_again_by_name_only(here: Path, capsys: An
 
 def test_in_python_too(here: Path) -> None:
     facts: dict[str, Any] = {"budget": Budget(epsilon=1, delta=1e-6), "size": 50}
-    for out in ("ref.csv", "ref.parquet"):
-        with pytest.raises(FileProblem, match="also an input"):
-            discreet.release("data.csv", "d.toml", reference=out, out=out, **facts)
+    with pytest.raises(FileProblem, match="also an input"):
+        discreet.release("data.csv", "d.toml", reference="ref.csv", out="ref.csv", **facts)
     made = discreet.release("data.csv", "d.toml", **facts)
     with pytest.raises(FileProblem, match="exists without"):
         made.write("ref.csv")
-    made.write("x.csv")
-    made.write("x.csv")
+    for _ in range(2):
+        made.write("x.csv")
     assert all(check.agrees for check in verify(Certificate.read("x.certificate.json"), data="x.csv"))
-    with pytest.raises(ParameterError, match="unknown argument 'redraw'"):
-        discreet.release("data.csv", "d.toml", redraw=True, **facts)
     require_settled("x.csv")

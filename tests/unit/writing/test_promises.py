@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from killed_writers import dying
 
 from discreet._core.files import Keeper, deliver, forsake, new_folder, recover, require_settled, together
 from discreet.errors import FileProblem, Refused
@@ -30,32 +30,19 @@ def interrupted(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def dies_after(monkeypatch: pytest.MonkeyPatch, names: int) -> None:
-    """Let a process die once it has given so many names."""
-    real, left = os.replace, iter(range(names))
-
-    def replace(old: Path, new: Path) -> None:
-        if not str(new).endswith(".ready") and next(left, None) is None:
-            raise KeyboardInterrupt
-        real(old, new)
-
-    monkeypatch.setattr(os, "replace", replace)
-
-
-def dead_pair(folder: Path, monkeypatch: pytest.MonkeyPatch, names: int = 0) -> Mapping[str, Any]:
+def dead_pair(folder: Path, names: int = 0) -> Mapping[str, Any]:
     """Leave a pair as a run does that died when its ledger was told, and before both files had their names."""
     told = Told()
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        dies_after(patched, names)
-        with together(folder / "a", folder / "b", keeper=told.keeper) as (a, b):
-            a.write(b"table")
-            b.write(b"certificate")
+    pair = together(folder / "a", folder / "b", keeper=told.keeper)
+    with pytest.raises(KeyboardInterrupt), dying(names, KeyboardInterrupt(), removing=True), pair as (a, b):
+        a.write(b"table")
+        b.write(b"certificate")
     return told.placed
 
 
 @pytest.mark.parametrize("names", [0, 1])
-def test_what_was_promised_is_not_swept_and_gets_its_names(tmp_path, monkeypatch, names) -> None:
-    placed = dead_pair(tmp_path, monkeypatch, names)
+def test_what_was_promised_is_not_swept_and_gets_its_names(tmp_path, names) -> None:
+    placed = dead_pair(tmp_path, names)
     with together(tmp_path / "other") as (file,):  # sweeps the folder
         file.write(b"x")
     for taken in ([tmp_path / "a"], [tmp_path / "a", tmp_path / "b"]):
@@ -72,10 +59,10 @@ def test_what_was_promised_is_not_swept_and_gets_its_names(tmp_path, monkeypatch
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "other"]
 
 
-def test_an_old_pair_stays_until_the_new_one_is_delivered(tmp_path, monkeypatch) -> None:
+def test_an_old_pair_stays_until_the_new_one_is_delivered(tmp_path) -> None:
     for name in "ab":
         (tmp_path / name).write_bytes(b"old")
-    placed = dead_pair(tmp_path, monkeypatch)
+    placed = dead_pair(tmp_path)
     for name in "ab":
         require_settled(tmp_path / name)
         assert (tmp_path / name).read_bytes() == b"old"
@@ -83,8 +70,8 @@ def test_an_old_pair_stays_until_the_new_one_is_delivered(tmp_path, monkeypatch)
     assert (tmp_path / "a").read_bytes() == b"table"
 
 
-def test_what_is_gone_is_lost_and_leaves_nothing(tmp_path, monkeypatch) -> None:
-    placed = dead_pair(tmp_path, monkeypatch)
+def test_what_is_gone_is_lost_and_leaves_nothing(tmp_path) -> None:
+    placed = dead_pair(tmp_path)
     next(tmp_path.glob(".a.*.ready")).write_bytes(b"spoilt")
     assert not deliver("entry", placed)
     assert list(tmp_path.iterdir()) == []
@@ -92,7 +79,7 @@ def test_what_is_gone_is_lost_and_leaves_nothing(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("what", ["iterdir", "stat"])
 def test_an_error_that_says_nothing_of_what_is_there_loses_nothing(tmp_path, monkeypatch, what) -> None:
-    placed = dead_pair(tmp_path, monkeypatch)
+    placed = dead_pair(tmp_path)
 
     def failing(*_: object, **__: object) -> None:
         raise OSError(errno.EMFILE, "too many open files")
@@ -112,8 +99,8 @@ def test_contents_that_vanish_before_their_names_are_no_success(tmp_path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-def test_something_else_of_that_name_is_left_alone(tmp_path, monkeypatch) -> None:
-    placed = dead_pair(tmp_path, monkeypatch)
+def test_something_else_of_that_name_is_left_alone(tmp_path) -> None:
+    placed = dead_pair(tmp_path)
     (ready,) = tmp_path.glob(".a.*.ready")
     while True:  # until the file system's clock goes on
         (tmp_path / "a").write_bytes(b"mine")
@@ -127,8 +114,8 @@ def test_something_else_of_that_name_is_left_alone(tmp_path, monkeypatch) -> Non
     assert (tmp_path / "a").read_bytes() == b"table"
 
 
-def test_only_its_own_entry_gives_a_promise_up(tmp_path, monkeypatch) -> None:
-    dead_pair(tmp_path, monkeypatch)
+def test_only_its_own_entry_gives_a_promise_up(tmp_path) -> None:
+    dead_pair(tmp_path)
     names = [tmp_path / "a", tmp_path / "b"]
     forsake("another", names)
     assert len(list(tmp_path.glob(".*.ready"))) == 2
@@ -159,17 +146,16 @@ def test_what_a_book_may_have_committed_stays_for_its_recovery(tmp_path) -> None
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-def dead_folder(final: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, Any]:
+def dead_folder(final: Path) -> Mapping[str, Any]:
     told = Told()
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        dies_after(patched, 0)
-        with new_folder(final, keeper=told.keeper) as part:
-            (part / "table").write_bytes(b"table")
+    folder = new_folder(final, keeper=told.keeper)
+    with pytest.raises(KeyboardInterrupt), dying(0, KeyboardInterrupt(), removing=True), folder as part:
+        (part / "table").write_bytes(b"table")
     return told.placed
 
 
-def test_a_promised_folder_gets_its_name(tmp_path, monkeypatch) -> None:
-    placed = dead_folder(tmp_path / "out", monkeypatch)
+def test_a_promised_folder_gets_its_name(tmp_path) -> None:
+    placed = dead_folder(tmp_path / "out")
     with pytest.raises(FileProblem, match="discreet ledger recover"), new_folder(tmp_path / "out"):
         pass
     (tmp_path / "out").mkdir()
@@ -182,8 +168,8 @@ def test_a_promised_folder_gets_its_name(tmp_path, monkeypatch) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_a_promised_folder_that_was_spoilt_is_lost(tmp_path, monkeypatch) -> None:
-    placed = dead_folder(tmp_path / "out", monkeypatch)
+def test_a_promised_folder_that_was_spoilt_is_lost(tmp_path) -> None:
+    placed = dead_folder(tmp_path / "out")
     next(tmp_path.glob(".out.*.ready")).joinpath("table").write_bytes(b"spoilt")
     assert not deliver("entry", placed)
     assert list(tmp_path.iterdir()) == []
