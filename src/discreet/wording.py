@@ -79,24 +79,25 @@ def lost(forecast: Forecast, *, unknown: bool = False) -> str:
         return f"at most {share} of the released records {common}, on average"
     worst = "all" if forecast.worst >= 1.0 else f"at most {rounded_up(100.0 * forecast.worst)} %"
     words = f"about {share} of the released records {common}; in the worst case, {worst}"
-    counts_labels = forecast.lost_to == "noise or rarity in a column"
-    return f"{words}. Labels too rare to be kept are counted as such" if counts_labels else words
+    rarity = forecast.lost_to == "noise or rarity in a column"
+    return words + ". Labels too rare to be kept are counted as such" * rarity
 
 
 def pairs(forecast: Forecast, n: int) -> list[str]:
     """Return what is known beforehand of how columns are kept together in a release of ``n`` records."""
     if forecast.pair_scores is None:
         return ["All columns are worked on together, so that no pair of columns is left out."]
-    every, some, noise = forecast.pair_scores
-    if not some:
-        return ["No pair of columns is measured, because the workload names none."] if every else []
-    columns = counted(every, "pair of columns", "pairs of columns")
-    if some < every:
-        those = f"{some:,} of the {columns} may be measured, those of the workload."
-    else:
-        those = f"Any of the {columns} may be measured." if every > 1 else "The pair of columns may be measured."
+    count, candidates, noise = forecast.pair_scores
+    if not candidates:
+        return ["No pair of columns is measured, because the workload names none."] if count else []
+    columns = counted(count, "pair of columns", "pairs of columns")
+    scope = f"Any of the {columns} may be measured."
+    if candidates < count:
+        scope = f"{candidates:,} of the {columns} may be measured, those of the workload."
+    elif count == 1:
+        scope = "The pair of columns may be measured."
     return [
-        those,
+        scope,
         "For each of them it is counted how many records would be elsewhere if the two columns were independent. "
         f"This number gets noise with a standard deviation of {counted(round(noise), 'record')}, "
         f"{about(100.0 * noise / n, 2)} % of the table. A weaker dependence may be missed. The two columns "
@@ -124,7 +125,6 @@ def _either(remedies: Iterable[str]) -> str:
 
 
 def _chosen(what: Sequence[str]) -> str:
-    """Return that *what* were chosen without looking at the data."""
     words = [_CHOSEN.get(name, f"the {name.replace('-', ' ')}") for name in what]
     words[0] = f"the {words[0].removeprefix('the ')}"
     return f"{', '.join(words[:-1])}{' and ' * (len(words) > 1)}{words[-1]} were chosen without looking at the data"
@@ -134,25 +134,22 @@ _CHOSEN = {"their-cells": "their cells", "api": "the API", "strength": "strength
 
 
 def _met(**limits: float) -> str:
-    """Return which limits of convergence the Markov chains met: *r_hat*, *effective*, *divergent*."""
     forms = {
         "r_hat": "R-hat at most {}",
         "effective": "at least {} effective draws per chain",
         "divergent": "a share of divergent transitions of at most {}",
     }
-    met = [form.format(as_written(limits[name])) for name, form in forms.items() if name in limits]
-    return f"the Markov chains met the limits of convergence: {', '.join(met)}"
+    words = [form.format(as_written(limits[name])) for name, form in forms.items() if name in limits]
+    return f"the Markov chains met the limits of convergence: {', '.join(words)}"
 
 
 def _steps(
     steps: int, candidates: int, population: int, api: str, noise: str, scale: float, variant: str, **votes: Any
 ) -> str:
     """Return what steps will do; *votes*: how many a record or a unit has, by which label, above which threshold."""
-    each = (
-        f"released from {counted(votes['threshold'], 'vote')} on"
-        if noise == "laplace"
-        else "on every candidate's votes"
-    )
+    place = "on every candidate's votes"
+    if noise == "laplace":
+        place = f"released from {counted(votes['threshold'], 'vote')} on"
     whose = f"{counted(votes['nearest'], 'vote')} of each record, " * (votes["nearest"] != 1)
     if votes["label"] is not None:
         whose = f"a population for each value of {votes['label']!r}, {whose}"
@@ -160,7 +157,7 @@ def _steps(
         whose = f"up to {counted(votes['units'], 'vote')} of each unit, "
     return (
         f"{counted(steps, 'step')} of {counted(candidates, 'candidate')}, {whose}made by the API {api!r} of "
-        f"{counted(population, 'record')}, with {noise} noise of scale {rounded_down(scale, 4)} {each}, {variant} "
+        f"{counted(population, 'record')}, with {noise} noise of scale {rounded_down(scale, 4)} {place}, {variant} "
         "variant"
     )
 
@@ -349,14 +346,15 @@ def statement(
         if one_table is not None and tables > 1:
             bound = f"{rounded_up(one_table, 6)} for each of {tables} tables, {bound} for all of them together"
         return f"{mark}{NOT_FORMAL} {bound}, estimated from the confidential table itself."
-    target, values = "one record has", "values"
+    target, values = "one record", "values"
     if group > 1:
-        target, values = f"one unit of up to {group} records has", "sets of records"
-    if unit is not None:
-        target, values = f"the records with one value of {unit} have", "sets of values"
-    tested = f"which of two {values} {target}{' in ' * bool(protected)}{', '.join(protected)}"
-    if relation == "add-remove":
-        tested = f"whether {'one record' if group == 1 else f'one unit of up to {group} records'} is in the table"
+        target, values = f"one unit of up to {group} records", "sets of records"
+    tested = f"whether {target} is in the table"
+    if relation != "add-remove":
+        holder = f"{target} has"
+        if unit is not None:
+            holder, values = f"the records with one value of {unit} have", "sets of values"
+        tested = f"which of two {values} {holder}{' in ' * bool(protected)}{', '.join(protected)}"
     return (
         f"{mark}{'Whatever' if kind == 'unconditional' else UNPROVED} the other records, an attacker who tests "
         f"{tested}, with a false-alarm rate of a, detects it with probability at most e^{bound} a"
@@ -393,18 +391,18 @@ def exception(delta: float, n: int) -> str:
     """Return what a delta means for this number of records."""
     if delta == 0.0:
         return "Delta is 0, so the limit on what can be learned has no exception."
-    written, exposed = rounded_up(delta), delta * n
+    exposed = delta * n
     if exposed > 0.1:
         return (
-            f"Delta is {written}, which is large for {counted(n, 'record')}: by delta alone, publishing "
+            f"Delta is {rounded_up(delta)}, which is large for {counted(n, 'record')}: by delta alone, publishing "
             f"{rounded_up(exposed)} of them, chosen at random, in full, would be within this promise."
         )
     parts = [f"{int(float(rounded_down(1.0 / max(value, 1e-30), 2))):,}" for value in (delta, exposed)]
     chance = f", about 1 in {parts[0]}" * (delta > 1e-18)
     times = f"{parts[1]} times" if exposed > 1e-15 else "more than a million million times"
     return (
-        f"Delta is {written}{chance}. To compare: publishing one of {counted(n, 'record')}, chosen at random, in full, "
-        f"would have a delta of 1 in {n:,}. This one is {times} smaller."
+        f"Delta is {rounded_up(delta)}{chance}. To compare: publishing one of {counted(n, 'record')}, chosen at "
+        f"random, in full, would have a delta of 1 in {n:,}. This one is {times} smaller."
     )
 
 
@@ -425,7 +423,9 @@ PAIRS_UNKNOWN = {
     "no columns": ("The error of pairs is not predicted at this budget, and neither is that of columns.",),
 }
 """Why no error of a pair of columns is predicted."""
-_NONE = {"none": "no mechanism"}
+
+
+_NO_MECHANISM = {"none": "no mechanism"}
 
 
 def unit(group: int) -> str:
@@ -461,12 +461,12 @@ def promised(guarantee: Guarantee, epsilon: float, delta: float) -> list[str]:
     ]
 
 
-def not_promised(n: int, like: str) -> list[str]:
-    """Return what a release never promises, *like* being the table that predictions are about."""
+def not_promised(n: int, table: str) -> list[str]:
+    """Return what a release never promises, *table* being the one that predictions are about."""
     return [
         "The release does teach something about people in general. What is common in the table shows in it, whether or "
         "not the data of any one person were used.",
-        f"The predicted errors are not promised. They are for {like}, and your table may be different.",
+        f"The predicted errors are not promised. They are for {table}, and your table may be different.",
         "Other releases of the same table are not covered. Together they reveal more than each one alone.",
         f"The number of records, {n:,}, is public.",
     ]
@@ -479,7 +479,7 @@ def chosen_at(choices: Sequence[tuple[str, Sequence[str]]]) -> str:
     spans = []
     for name, epsilons in choices:
         span = f"at epsilon {epsilons[0]}" if len(epsilons) == 1 else f"from epsilon {epsilons[0]} to {epsilons[-1]}"
-        spans.append(f"{_NONE.get(name, name)} {span}")
+        spans.append(f"{_NO_MECHANISM.get(name, name)} {span}")
     return f"The planner chooses {', '.join(spans[:-1])} and {spans[-1]}."
 
 

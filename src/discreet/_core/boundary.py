@@ -258,13 +258,13 @@ def _wrong_argument(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
             kind: Any = type(value)
             if not _fits(value, annotation):
                 several = isinstance(value, _ELEMENTS) and {type(part).__name__ for part in islice(value, _LOOKED_AT)}
-                parts = f" of {', '.join(sorted(several))}" if several else ""
-                return f"{key} must be {_wanted(annotation)}, got {kind.__name__}{parts}"
+                elements = f" of {', '.join(sorted(several))}" if several else ""
+                return f"{key} must be {_wanted(annotation)}, got {kind.__name__}{elements}"
             # Of a value of the library, such as an output or a watch, also what it was made of.
             facts = getattr(kind, "__dataclass_params__", None)
             if facts is not None and facts.init and _is_ours(kind) and name != "self":
-                own = {field.name: getattr(value, field.name) for field in fields(kind) if field.init}
-                if (blamed := _wrong_argument(kind.__init__, (value,), own)) is not None:
+                parts = {field.name: getattr(value, field.name) for field in fields(kind) if field.init}
+                if (blamed := _wrong_argument(kind.__init__, (value,), parts)) is not None:
                     return blamed
     return None
 

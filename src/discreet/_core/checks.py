@@ -140,9 +140,11 @@ def flag(name: str, value: Any, *, error: Refusal = ParameterError) -> bool:
     raise unfit(name, "True or False", value, error=error)
 
 
-def unfit(name: str, wanted: str, value: Any, *, remedy: str = "", error: Refusal = ParameterError) -> DiscreetError:
+def unfit(
+    name: str, requirement: str, value: Any, *, remedy: str = "", error: Refusal = ParameterError
+) -> DiscreetError:
     """Return the error that refuses a value, in the words of all of these."""
-    return error(f"{name} must be {wanted}, got {shown(value)}" + f". {remedy}" * bool(remedy))
+    return error(f"{name} must be {requirement}, got {shown(value)}" + f". {remedy}" * bool(remedy))
 
 
 def shown(value: Any) -> str:

@@ -204,8 +204,8 @@ class Infeasible(Refused):
         self.request, self.nearest = request, dict(nearest)
         options = []
         for name, value in nearest.items():  # what is written can itself be met
-            outwards = rounded_down if name.endswith("<=") else rounded_up
-            options.append(f"{name} {f'{value:,}' if isinstance(value, int) else outwards(value, 6)}")
+            text = rounded_down(value, 6) if name.endswith("<=") else rounded_up(value, 6)
+            options.append(f"{name} {value:,}" if isinstance(value, int) else f"{name} {text}")
         hint = f". The nearest that can be met: {', or '.join(options)}" * bool(options)
         super().__init__(f"{request} cannot be met{hint}")
 

@@ -51,10 +51,12 @@ def check_outputs(outputs: Sequence[Path], inputs: Iterable[Any]) -> None:
             raise FileProblem(path, "it is a folder", "give a file name")
         if path.exists() and not path.is_file():
             raise FileProblem(path, "it is not an ordinary file", "give another name")
-        if any(same_file(path, output) for output in outputs[:place]):
-            raise FileProblem(path, "it is the name of two outputs", "give each its own")
-        if any(same_file(name, source) for source in sources for name in (path, _lock_of(path))):
-            raise FileProblem(path, "the output is also an input", "give it another name")
+        for output in outputs[:place]:
+            if same_file(path, output):
+                raise FileProblem(path, "it is the name of two outputs", "give each its own")
+        for source in sources:
+            if same_file(path, source) or same_file(_lock_of(path), source):
+                raise FileProblem(path, "the output is also an input", "give it another name")
 
 
 def check_writable(path: Path) -> None:
@@ -156,7 +158,7 @@ class _Content(NamedTuple):
     def whole(self) -> bool:
         """Whether its set is in one folder, and no file of it has its name yet."""
         names = {content.final for content in _contents_of(self.path.parent) if content.write == self.write}
-        return any(self.write.endswith(_set_of([first, *names - {first}])) for first in names)
+        return any(self.write.endswith(_set_of([name, *names - {name}])) for name in names)
 
 
 def _contents_of(folder: Path) -> list[_Content]:
@@ -414,8 +416,7 @@ def together(
         if keeper is None:
             write.commit()
             return
-        known = hashes or {}
-        sums = [known.get(path) or file_sha256(part) for path, part in zip(paths, write.parts, strict=True)]
+        sums = [(hashes or {}).get(path) or file_sha256(part) for path, part in zip(paths, write.parts, strict=True)]
         items = zip(map(str, write.finals), sums, strict=True)
         write.commit({"files": [{"path": path, "sha256": sha256, "write": write.name} for path, sha256 in items]})
 

@@ -107,8 +107,10 @@ def with_ending(path: Path, ending: str) -> Path:
 
 
 def _known_ending(path: Path) -> str:
-    name = path.name.lower()
-    return next((ending for ending in _FORMATS if name.endswith(ending) and name != ending), path.suffix)
+    for ending in _FORMATS:
+        if path.name.lower().endswith(ending) and len(path.name) > len(ending):
+            return ending
+    return path.suffix
 
 
 def scanned(path: str | PathLike[str], form: Format) -> pl.LazyFrame:
@@ -167,13 +169,13 @@ def _heading(path: Path, form: Format) -> tuple[str, list[str]]:
     encoding = "utf-8-sig" if codecs.lookup(form.encoding).name == "utf-8" else form.encoding
     opener: Any = gzip.open if form.compressed else open
     with opener(path, "rt", encoding=encoding, newline="") as file:
-        lines = iter(lambda: file.readline(_LONGEST), "")
-        first = next(lines, "")
-        if len(first) == _LONGEST:
+        line, separator = file.readline(_LONGEST), form.separator
+        if len(line) == _LONGEST:
             raise ValueError("a line is too long for a header")
-        quoted = _QUOTED.match(first)
-        separator = quoted[1] if quoted else form.separator
-        return separator, next(csv.reader(itertools.chain([first], lines), delimiter=separator))
+        if quoted := _QUOTED.match(line):
+            separator = quoted[1]
+        lines = itertools.chain([line], iter(lambda: file.readline(_LONGEST), ""))
+        return separator, next(csv.reader(lines, delimiter=separator))
 
 
 def stored_index(names: Sequence[str], metadata: str | None) -> frozenset[str]:

@@ -314,7 +314,7 @@ def _saddle(n: int, j: Floats, sigma: float, gamma: Floats) -> Floats:
     step[:, 0] /= 2.0
     half = np.log1p(1j * v)
     turn = 2.0 * half  # log(u / u_0)
-    rest = np.log1p(-np.exp(x)[:, None] * (2j * v - v * v))  # log((1 - u) / (1 - u_0))
+    log_share = np.log1p(-np.exp(x)[:, None] * (2j * v - v * v))  # log((1 - u) / (1 - u_0))
     if sigma > 0.0:
         power = np.exp(sigma * log_u)
         grown = np.log1p(-(power / -np.expm1(sigma * log_u))[:, None] * np.expm1(sigma * turn))
@@ -322,7 +322,7 @@ def _saddle(n: int, j: Floats, sigma: float, gamma: Floats) -> Floats:
     else:
         grown = np.log1p(turn / log_u[:, None])
         at_saddle = np.log(-log_u)
-    exponent = -(n + 1.0) * rest + gamma[:, None] * turn + j[:, None] * grown + half
+    exponent = -(n + 1.0) * log_share + gamma[:, None] * turn + j[:, None] * grown + half
     integral = (2.0 / np.pi) * (np.exp(exponent).real * step).sum(axis=1)
     peak = -(n + 1.0) * log_rest + gamma * log_u + j * at_saddle + log_u
     return np.asarray(peak + np.log(integral) + gammaln(n + 1.0) - gammaln(j + 1.0))

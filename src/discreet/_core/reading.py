@@ -160,8 +160,8 @@ def reason(error: BaseException, otherwise: str) -> str:
     number = getattr(error, "errno", None)
     if isinstance(number, int):
         return f"{otherwise} ({os.strerror(number).lower()})"
-    known = ("no space left on device", "file too large", "permission denied", "disk quota exceeded")
-    return next((f"{otherwise} ({words})" for words in known if words in str(error).lower()), otherwise)
+    reasons = ("no space left on device", "file too large", "permission denied", "disk quota exceeded")
+    return next((f"{otherwise} ({words})" for words in reasons if words in str(error).lower()), otherwise)
 
 
 def same_file(a: Path, b: Path) -> bool:

@@ -85,11 +85,9 @@ def harmless(text: str, *, lines: bool = False) -> str:
     a title\u001b]0;b\u0007
     """
     shown = "\n\t" * lines
-    return "".join([c if c in shown or _is_printable(c) else _escaped(c) for c in text])
-
-
-def _is_printable(character: str) -> bool:
-    return character.isprintable() or (character.isspace() and character not in _BREAKS)
+    return "".join(
+        [c if c.isprintable() or c in shown or (c.isspace() and c not in _BREAKS) else _escaped(c) for c in text]
+    )
 
 
 def _escaped(character: str) -> str:

@@ -43,30 +43,26 @@ def in_options(text: str, command: click.Command | None) -> str:
     ``text``: a message of the library.
     ``command``: the command that shows it.
     """
-    own = set() if command is None else {option for parameter in command.params for option in parameter.opts}
-    return ARGUMENT.sub(lambda match: _as_option(match, own), text)
+    options = set() if command is None else {option for parameter in command.params for option in parameter.opts}
+    return ARGUMENT.sub(lambda match: _as_option(match, options), text)
 
 
-def _as_option(match: re.Match[str], own: set[str]) -> str:
-    name, value = match["name"], match["value"]
-    written = _SEVERAL.get(match[0]) or _one(name, value)
-    if set(re.findall(r"--[\w-]+", written)) <= own:
-        return written
-    if "--param" in own:
+def _as_option(match: re.Match[str], options: set[str]) -> str:
+    name, value = match["name"], match["value"].strip("'")
+    option = f"--{name.replace('_', '-')}"
+    if value.startswith("{"):
+        option += f"-{value[2:-2]}"
+    elif value != "True":
+        option += f" {value}"
+    option = _SEVERAL.get(match[0], option)
+    if set(re.findall(r"--[\w-]+", option)) <= options:
+        return option
+    if "--param" in options:
         from discreet.mechanisms import known_parameters
 
         if name in known_parameters():
-            return f"--param {name}={value.strip(chr(39))}"
+            return f"--param {name}={value}"
     return f"{match[0]} (in Python)"
-
-
-def _one(name: str, value: str) -> str:
-    option = f"--{name.replace('_', '-')}"
-    if value == "True":
-        return option
-    if value.startswith("{"):
-        return f"{option}-{value[2:-2]}"
-    return f"{option} {value.strip(chr(39))}"
 
 
 # Printing: whatever a file or a path held, a terminal shows it and does not obey it.

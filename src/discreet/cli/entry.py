@@ -52,19 +52,19 @@ def run(arguments: list[str] | None = None) -> int:
         return 0
     except SystemExit as leaving:  # click answers a shell that completes a word so
         return leaving.code if isinstance(leaving.code, int) else 0
-    except BaseException as error:  # noqa: BLE001  # told below, each in its own way
-        return _told(error, arguments)
+    except BaseException as error:  # noqa: BLE001  # said below, each in its own way
+        return _status_of(error, arguments)
     return result if isinstance(result, int) else 0
 
 
-def _told(error: BaseException, arguments: list[str] | None) -> int:
+def _status_of(error: BaseException, arguments: list[str] | None) -> int:
     """Say in one line what stopped the command, and return its exit status."""
     if isinstance(error, click.ClickException):
         return _complain(error.format_message(), error.exit_status if isinstance(error, Complaint) else 2)
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
         return _complain("interrupted. No file was left half-written", 2)
-    told = explained(error, run, (arguments,), {})  # its text could quote a confidential value: only its kind is shown
-    return _complain(str(told), told.exit_status)
+    fault = explained(error, run, (arguments,), {})  # its text could quote a confidential value: only its kind is shown
+    return _complain(str(fault), fault.exit_status)
 
 
 def _complain(message: str, status: int) -> int:

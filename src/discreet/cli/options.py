@@ -128,11 +128,10 @@ def parameters(options: dict[str, Any]) -> dict[str, Any]:
     from discreet.mechanisms import known_parameters
 
     pairs = options.pop("pairs")
-    known = known_parameters() if pairs else []  # asking loads every mechanism
     values: dict[str, Any] = {}
     for key, value in pairs:
-        if key not in known:
-            raise ParameterError(f"no mechanism has a parameter {key!r}. There are: {', '.join(known)}")
+        if key not in (names := known_parameters()):  # asking loads every mechanism
+            raise ParameterError(f"no mechanism has a parameter {key!r}. There are: {', '.join(names)}")
         if key in values:
             raise ParameterError(f"the parameter {key!r} is given twice. Give it once")
         values[key] = value

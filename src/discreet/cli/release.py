@@ -73,8 +73,7 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
         "ledger": ledger_of(options, domain_file),
     }
     request |= {} if sampling is None else {"sampling": sampling}
-    request |= {} if tables == 1 else {"tables": tables}
-    request |= parameters(options)  # sampling may be given either way
+    request |= {"tables": tables, **parameters(options)}  # sampling may be given either way
     size = options["size"]
     with progress_bar(None if size is None else size * max(1, tables), as_json) as progress:
         watch = Watch(announce=lambda text: tell(text, err=True), progress=progress, stepped=progress)
@@ -373,5 +372,8 @@ def check(data: str, domain_file: str, as_json: bool, **options: Any) -> int:
     source = located(data, options)
     facts = {"unit": unit_of(options), "accept": accepted(options), **options}
     result = reveal_to_custodian(check_table(source, public_domain(domain_file, data=source), **facts))
-    show(result.to_dict()) if as_json else tell(str(result))
-    return 0 if result.fits else 1
+    if as_json:
+        show(result.to_dict())
+    else:
+        tell(str(result))
+    return int(not result.fits)

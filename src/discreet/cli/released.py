@@ -47,7 +47,7 @@ def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_
     else:
         unchecked = "" if compared else " The released file was not checked: give it as --data."
         echo(f"All {len(checks)} claims agree.{unchecked}")
-    return 1 if wrong else 0
+    return int(bool(wrong))
 
 
 @command("data", "released")
@@ -105,7 +105,7 @@ def report(
     answer(as_json, document, f"wrote {page.path}{warning}")
     if wrong and not as_json:
         echo(f"Claims that disagree: {wrong} of {len(page.checks)}. Do not rely on this release.", err=True)
-    return 1 if wrong else 0
+    return int(bool(wrong))
 
 
 @command("released")
@@ -230,14 +230,14 @@ def split(data: str, as_json: bool, **options: Any) -> None:
 
     control = run(data, **options)
     numbers = {name: control.facts[name] for name in ("records", "control_records", "commitment")}
-    drawn, kept = counted(numbers["control_records"], "record"), f"{numbers['records']:,}"
+    control_size, rest_size = counted(numbers["control_records"], "record"), f"{numbers['records']:,}"
     if control.unit is not None:
-        drawn += f" of {counted(control.facts['control_units'], 'unit')}"
-        kept += f" of {control.facts['units']:,}"
+        control_size += f" of {counted(control.facts['control_units'], 'unit')}"
+        rest_size += f" of {control.facts['units']:,}"
     answer(
         as_json,
         {**options, **numbers},
-        f"drew {drawn} as the control and kept {kept}.",
+        f"drew {control_size} as the control and kept {rest_size}.",
         f"commitment: {control.commitment}",
         "The three files are confidential. The commitment is not: it may be told before the release is made.",
     )

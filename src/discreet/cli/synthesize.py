@@ -95,13 +95,13 @@ def synthesize(
         mechanism = PseudoPosterior(synthesiser, target_epsilon=target_epsilon, **settings)
     else:
         mechanism = CensoredPosterior(synthesiser, bound=bound, **settings)
-    each = written(float(target_epsilon or 0.0) if bound is None else 2.0 * bound)
+    one_table = written(float(target_epsilon or 0.0) if bound is None else 2.0 * bound)
     ledger = ledger_of(options, domain_file)
     with progress_bar(1, as_json, "fitting, draws per chain") as progress:
         result = release(
             data,
             domain,
-            None if ledger is None else Budget(epsilon=float(each * mechanism.tables)),
+            None if ledger is None else Budget(epsilon=float(one_table * mechanism.tables)),
             mechanism=mechanism,
             out=out,
             ledger=ledger,

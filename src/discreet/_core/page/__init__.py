@@ -48,9 +48,9 @@ def rendered(
         import jinja2
     except ImportError:
         raise MissingExtra("the page needs Jinja2", "report") from None
-    own, shared = jinja2.PackageLoader(package, "page"), jinja2.PackageLoader("discreet._core", "page")
+    package_files, shared = jinja2.PackageLoader(package, "page"), jinja2.PackageLoader("discreet._core", "page")
     environment = jinja2.Environment(
-        loader=jinja2.ChoiceLoader([own, shared]),
+        loader=jinja2.ChoiceLoader([package_files, shared]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -62,9 +62,11 @@ def rendered(
         delta=rounded_up,
     )
     environment.globals.update(version=version("discreet"))
-    look = shared.get_source(environment, "style.css")[0]
-    look += "" if style is None else own.get_source(environment, style)[0]
-    code = "" if script is None else own.get_source(environment, script)[0]
+    look, code = shared.get_source(environment, "style.css")[0], ""
+    if style is not None:
+        look += package_files.get_source(environment, style)[0]
+    if script is not None:
+        code = package_files.get_source(environment, script)[0]
     # The page runs this script and uses this style, and loads nothing: a name in the data that looks like code is text.
     policy = "default-src 'none'; script-src {}; style-src '{}'; base-uri 'none'; form-action 'none'".format(
         f"'{_fingerprint(code)}'" if code else "'none'", _fingerprint(look)
@@ -79,10 +81,10 @@ def _fingerprint(text: str) -> str:
 
 def require_own(path: Path) -> None:
     """Refuse to replace a page or picture that does not say within that it is one of this package's."""
-    own = not os.path.lexists(path)
+    marked = not os.path.lexists(path)
     with contextlib.suppress(OSError):
-        own = own or OWN.encode() in path.read_bytes()
-    if not own:
+        marked = marked or OWN.encode() in path.read_bytes()
+    if not marked:
         raise FileProblem(path, "it exists and was not written by discreet", "give another name, or move it away")
 
 
@@ -307,9 +309,9 @@ def _percentages(count: int) -> list[tuple[float, str]]:
     return [(i / count, f"{100 * i // count} %") for i in range(count + 1)]
 
 
-def _round_numbers(largest: float, about: int = 6) -> list[float]:
+def _round_numbers(largest: float, count: int = 6) -> list[float]:
     """Return about so many round numbers from 0 to the largest."""
-    rough = largest / about
+    rough = largest / count
     unit = 10.0 ** math.floor(math.log10(rough))
     step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough * (1 - 1e-9))
     return [round(step * i, 12) for i in range(int(largest / step * (1 + 1e-9)) + 1)]
@@ -442,11 +444,11 @@ def weight_picture(risks: npt.ArrayLike, weights: npt.ArrayLike, out: FilePath) 
     if np.ndim(weights) != 1 or np.shape(risks) != np.shape(weights):
         raise ParameterError("risks and weights must be one number per record")
     figure = _new_figure(8.0, 3.6, NOTICE, color=_ALARM, fontsize=9)
-    left, right = figure.subplots(1, 2)
-    left.scatter(np.asarray(risks), np.asarray(weights), s=6, alpha=0.4, linewidths=0)
-    left.set(xlabel="risk, nats", ylabel="weight")
-    right.violinplot([np.asarray(weights, dtype=np.float64)], showmedians=True)
-    right.set_xticks([])
-    right.set_ylabel("weight")
+    by_risk, distribution = figure.subplots(1, 2)
+    by_risk.scatter(np.asarray(risks), np.asarray(weights), s=6, alpha=0.4, linewidths=0)
+    by_risk.set(xlabel="risk, nats", ylabel="weight")
+    distribution.violinplot([np.asarray(weights, dtype=np.float64)], showmedians=True)
+    distribution.set_xticks([])
+    distribution.set_ylabel("weight")
     description = f"The weight of each record against its risk, and the distribution of the weights. {NOTICE}."
     return _save(figure, out, title="Weights of records", description=description, confidential=True)
