@@ -39,13 +39,11 @@ LOST_TO = {
     "noise or rarity in a column": "have another value than the table's in some one column, because of noise",
     "noise or rarity": "stand for records whose labels are too rare to be kept, or for noise",
     "drawn counts": "are drawn into other cells than the nearest release of this size has",
-    "model": (
-        "how near the tables come to the data depends on how well the model fits, which no number tells beforehand"
-    ),
+    "model": "how near the tables come to the data depends on how well the model fits, which no number tells "
+    "beforehand",
     "displacement": "would have to be moved across the whole domain to displace records as noise does",
-    "displacement to candidates": (
-        "would have to be moved across the whole domain to displace records as noise and the distance of candidates do"
-    ),
+    "displacement to candidates": "would have to be moved across the whole domain to displace records as noise and the "
+    "distance of candidates do",
 }
 """What the records that are not from the data have in common, after "of the released records"."""
 
@@ -290,15 +288,11 @@ _WAYS: dict[str, Callable[[Any, str], str]] = {
 
 def said(code: str, numbers: Mapping[str, Any]) -> str:
     """Return the sentence of a code; one that is not known, or lacks a number, says itself."""
-    form = SENTENCES.get(code) or ANNOUNCED.get(code)
     try:
-        if isinstance(form, str):
-            return _Words().vformat(form, (), numbers)
-        if form is not None:
-            return form(**numbers)
+        form = SENTENCES.get(code) or ANNOUNCED[code]
+        return _Words().vformat(form, (), numbers) if isinstance(form, str) else form(**numbers)
     except (LookupError, TypeError, ValueError, ArithmeticError):
-        pass
-    return " ".join([code, *(f"({key} {value})" for key, value in numbers.items())])
+        return " ".join([code, *(f"({key} {value})" for key, value in numbers.items())])
 
 
 # Where the randomness of a release came from, what is promised in one sentence, and what a certificate shows.
@@ -425,9 +419,6 @@ PAIRS_UNKNOWN = {
 """Why no error of a pair of columns is predicted."""
 
 
-_NO_MECHANISM = {"none": "no mechanism"}
-
-
 def unit(group: int) -> str:
     """Return what is protected, the largest number of records of a unit being *group*."""
     return "one record" if group == 1 else f"one privacy unit, of up to {counted(group, 'record')},"
@@ -477,9 +468,10 @@ def chosen_at(choices: Sequence[tuple[str, Sequence[str]]]) -> str:
     if len(choices) == 1:
         return f"The planner chooses {choices[0][0]} at every epsilon on this page."
     spans = []
-    for name, epsilons in choices:
+    for mechanism, epsilons in choices:
         span = f"at epsilon {epsilons[0]}" if len(epsilons) == 1 else f"from epsilon {epsilons[0]} to {epsilons[-1]}"
-        spans.append(f"{_NO_MECHANISM.get(name, name)} {span}")
+        name = "no mechanism" if mechanism == "none" else mechanism
+        spans.append(f"{name} {span}")
     return f"The planner chooses {', '.join(spans[:-1])} and {spans[-1]}."
 
 
