@@ -293,14 +293,14 @@ def _relation_of(data: Any, calibrated: Mechanism | None, relation: Any) -> Any:
     """Return the relation. Under replacement a closed table's number of records is public, as is a mechanism's."""
     if not isinstance(relation, Replacement):
         return relation
-    closed, n = isinstance(data, Confidential), None if calibrated is None else declared(calibrated, "records")
-    if closed:
+    n = None
+    if isinstance(data, Confidential):
         n = public_size(data)
-    if relation.records is None:
-        return Replacement(records=n or None)
-    if closed:
-        _require_same_number(relation.records, n)
-    return relation
+        if relation.records is not None:
+            _require_same_number(relation.records, n)
+    elif calibrated is not None:
+        n = declared(calibrated, "records")
+    return Replacement(records=relation.records or n or None)
 
 
 def _require_same_number(stated: int | None, n: int | None) -> None:
@@ -412,8 +412,9 @@ def _paid(ledger: Ledger | PlannedRelease | None, request: Request, calibrated: 
         return Run.unpaid(request)
     if request.declared is not None:
         return ledger.pay(request, calibrated)
-    kind = None if calibrated is None else calibrated.guarantee(request.between, n=1).kind
-    return ledger.pay(replace(request, kind=kind))
+    if calibrated is not None:
+        request = replace(request, kind=calibrated.guarantee(request.between, n=1).kind)
+    return ledger.pay(request)
 
 
 def _say(watch: Watch, text: str) -> None:
@@ -434,6 +435,8 @@ def _announce(request: Request, offer: Offer, why: str, facts: PublicFacts) -> N
         announce(f"about {expected} of {counted(size, 'draw')} are expected to be released")
     if offer.contents.tables is None and (why_not := no_posterior(mechanism, n)):
         announce(f"estimate will give no intervals from this release: {why_not}")
-    caveats = [] if request.budget is None else delta_caveats(request.budget.delta, n)
-    for text in [*map(str, caveats), *said_before(mechanism, request, n=n, reference=facts.reference)]:
+    if request.budget is not None:
+        for caveat in delta_caveats(request.budget.delta, n):
+            announce(str(caveat))
+    for text in said_before(mechanism, request, n=n, reference=facts.reference):
         announce(text)

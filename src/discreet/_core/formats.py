@@ -124,7 +124,7 @@ def scanned(path: str | PathLike[str], form: Format) -> pl.LazyFrame:
                 for chunk in group[1]:
                     _require_sound(data, chunk[3])
         return pl.scan_parquet(path, glob=False)
-    separator, names = _heading(path, form)
+    separator, names = heading(path, form)
     options: dict[str, Any] = {"infer_schema": False, "separator": separator}
     if codecs.lookup(form.encoding).name in ("utf-8", "ascii"):
         scan = pl.scan_csv(path, glob=False, **options)
@@ -155,12 +155,7 @@ def parquet_rows(path: str | PathLike[str]) -> int:
         return int(footer[3])
 
 
-def header(path: Path, form: Format) -> list[str]:
-    """Return the fields of the first line of a CSV file."""
-    return _heading(path, form)[1]
-
-
-def _heading(path: Path, form: Format) -> tuple[str, list[str]]:
+def heading(path: Path, form: Format) -> tuple[str, list[str]]:
     """Return what separates the fields of a CSV file, and those of its first line.
 
     Where the first name of a header is in quotes, it is what comes after it: so files that are written with another

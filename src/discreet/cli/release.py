@@ -100,10 +100,11 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
         return
     echo(certificate.text)
     files = certificate.tables
-    several = f"{counted(len(files), 'table')} of " if certificate.several else ""
-    parts = "" if facts.released.partitions is None else f" in {counted(facts.released.partitions, 'part')}"
-    noun = "counts" if facts.size is None else "records"
-    written = f"{several}{files[0].rows:,} {noun}{parts}"
+    written = f"{files[0].rows:,} {'counts' if facts.size is None else 'records'}"
+    if certificate.several:
+        written = f"{counted(len(files), 'table')} of {written}"
+    if facts.released.partitions is not None:
+        written += f" in {counted(facts.released.partitions, 'part')}"
     echo(f"wrote {written} to {result.path} and the certificate to {result.certificate_path}")
     echo(f"mechanism: {facts.mechanism.name} {_pairs(facts.mechanism.parameters)}")
     if certificate.seeded:
@@ -154,7 +155,7 @@ def plan(
         with progress_bar(1, as_json, "plans at all budgets", after=2.0) as progress:
             result.write_page(html, **page, progress=progress)
     if as_json:
-        show({**result.to_dict(), **({} if html is None else {"html": html})})
+        show(result.to_dict() | ({"html": html} if html else {}))
         return
     _tell_plan(result.verdict, in_options(result.text, release), html)
 

@@ -15,7 +15,7 @@ from discreet._core.boundary import enclosed, quietly
 from discreet._core.checks import unfit
 from discreet._core.errors import DataError, DiscreetError, FileProblem
 from discreet._core.files import require_settled
-from discreet._core.formats import ENDINGS, PARQUET, Format, format_of, header, scanned, stored_index, texts
+from discreet._core.formats import ENDINGS, PARQUET, Format, format_of, heading, scanned, stored_index, texts
 from discreet._core.lazy import nw, pl
 from discreet._core.text import counted, with_article
 from discreet.confidential.cells import Cells, EngineFailed, attempted
@@ -281,7 +281,7 @@ def _open_csv(text: str, path: Path, form: Format) -> Source:
         "is not a readable CSV file",
         "give it a header line, save it as UTF-8 or name its encoding, and give every row as many fields",
     )
-    names = [unescaped(name) for name in quietly(partial(header, path, form), broken)]
+    names = [unescaped(name) for name in quietly(partial(heading, path, form), broken)[1]]
     if not names:
         raise broken
     if len(names) == 1 and ({",", ";", "\t"} - {form.separator}).intersection(names[0]):

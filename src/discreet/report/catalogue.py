@@ -106,20 +106,25 @@ def _release_values(path: Path, where: Path, promise: Promise) -> dict[str, Any]
     values["kind"] = wording.KINDS[promise.guarantee.kind]
     values |= {"limits": limits, "sentences": " ".join(["", *limits]), "summary": sentence(certificate.summary)}
     values["identity"] = certificate.identity and f"urn:discreet:release:{quote(str(certificate.identity))}"
-    names = [MANIFEST] if certificate.in_parts else [Path(str(table.file)).name for table in certificate.tables]
-    tables = [_file(path / name, path) for name in names] if path.is_dir() else [_file(path, path)]
+    files = [path]
+    if certificate.in_parts:
+        files = [path / MANIFEST]
+    elif path.is_dir():
+        files = [path / Path(str(table.file)).name for table in certificate.tables]
+    tables = [_file(file, path) for file in files]
     if len(tables) == 1:
         tables[0]["set"] = "records"
-    folders = [{"name": f"{path.name}/"}] if certificate.in_parts else []
-    values |= {"tables": tables, "whole": [] if folders else tables, "folders": folders}
-    values |= {"files": [*tables, page], "page": page["name"]}
-    by = certificate.facts.released.partition_by if folders else None
+    values |= {"tables": tables, "whole": tables, "folders": [], "files": [*tables, page], "page": page["name"]}
+    key = None
+    if certificate.in_parts:
+        values |= {"whole": [], "folders": [{"name": f"{path.name}/"}]}
+        key = certificate.facts.released.partition_by
     words = {
         name: "; ".join(filter(None, (kind, facts))) for name, kind, _, facts in declared(promise.mechanism.domain)
     }
     values["columns"] = [
         {"column": name, "words": words.get(name), "type": _type(dtype)}
-        | {"inside": None if name == by else name, "property": "fullpath" if name == by else None}
+        | ({"inside": None, "property": "fullpath"} if name == key else {"inside": name, "property": None})
         for name, dtype in no_rows(promise.contents).schema.items()
     ]
     return values
@@ -127,11 +132,13 @@ def _release_values(path: Path, where: Path, promise: Promise) -> dict[str, Any]
 
 def _file(path: Path, release: Path) -> dict[str, Any]:
     """Return a file by its name beside the description, its media types and its hash."""
-    form, name = format_of(path), f"{release.name}/{path.name}" if path.parent == release else path.name
-    media, packed = "application/json", None
+    form, name, media, packed = format_of(path), path.name, "application/json", None
+    if path.parent == release:
+        name = f"{release.name}/{name}"
     if form is not None:
         media = _MEDIA[form.separator or form.kind]
-        packed = "application/gzip" if form.compressed else None
+        if form.compressed:
+            packed = "application/gzip"
     encoding = "application/x-parquet" if media.endswith("parquet") else list(filter(None, (media, packed)))
     facts = {"name": name, "set": Path(name).stem, "sha256": file_sha256(path), "bytes": path.stat().st_size}
     return facts | {"media": media, "packed": packed, "encoding": encoding}
