@@ -132,13 +132,10 @@ def test_a_seeded_release_repeats_and_says_so_for_good(files: Path, capsys: pyte
         assert Certificate.from_dict(certificate).statement.startswith("Seeded run, not for publication")
     assert frames[0].equals(frames[1])
     assert "do not publish" in capsys.readouterr().err
-    assert run(release_arguments(files, out=str(files / "c.parquet"))) == 0
+    assert run(release_arguments(files, out=str(files / "c.parquet"), certificate=str(files / "promise.json"))) == 0
     assert not pl.read_parquet(files / "c.parquet").equals(frames[0])
-
-
-def test_the_release_has_the_chosen_certificate_name(files: Path) -> None:
-    assert run(release_arguments(files, certificate=str(files / "promise.json"))) == 0
-    assert leftovers(files) == {"out.parquet", "promise.json"}
+    assert leftovers(files) >= {"c.parquet", "promise.json"}
+    assert "c.certificate.json" not in leftovers(files)
 
 
 @pytest.mark.parametrize(
@@ -295,38 +292,26 @@ def test_verify_finds_what_was_changed(files: Path, capsys: pytest.CaptureFixtur
     assert "rows" in said
 
 
-def bad_table(name: str) -> pl.DataFrame:
-    good = table(40)
-    changed = {
-        "value out of bounds": pl.Series("income", [float(CANARY) * 100] * 40),
-        "NaN": pl.Series("income", [math.nan] + [float(CANARY)] * 39),
-        "infinity": pl.Series("income", [math.inf] + [float(CANARY)] * 39),
-        "null": pl.Series("income", [None] + [float(CANARY)] * 39),
-        "wrong type": pl.Series("income", [str(CANARY)] * 40),
-        "category not declared": pl.Series("region", [f"west{CANARY}"] * 40),
-    }[name]
-    return good.with_columns(changed)
+BAD_VALUES = {
+    "out of bounds": pl.Series("income", [float(CANARY) * 100] * 40),
+    "NaN": pl.Series("income", [math.nan] + [float(CANARY)] * 39),
+    "infinity": pl.Series("income", [math.inf] + [float(CANARY)] * 39),
+    "null": pl.Series("income", [None] + [float(CANARY)] * 39),
+    "wrong type": pl.Series("income", [f"x{CANARY}"] * 40),
+    "not declared": pl.Series("region", [f"west{CANARY}"] * 40),
+}
 
 
-@pytest.mark.parametrize(
-    ("problem", "column"),
-    [*((name, "income") for name in ("value out of bounds", "NaN", "infinity", "null", "wrong type")),
-     ("category not declared", "region")],
-)  # fmt: skip
+@pytest.mark.parametrize("problem", BAD_VALUES)
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_bad_values_name_the_column_and_never_the_value(
-    files: Path, problem: str, column: str, ending: str, capsys: pytest.CaptureFixture[str]
+    files: Path, problem: str, ending: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    data = files / f"bad.{ending}"
-    frame = bad_table(problem)
-    if ending == "csv":
-        if problem == "wrong type":
-            frame = frame.with_columns(income=pl.lit(f"x{CANARY}"))
-        frame.write_csv(data)
-    else:
-        frame.write_parquet(data)
+    data, values = files / f"bad.{ending}", BAD_VALUES[problem]
+    frame = table(40).with_columns(values)
+    (frame.write_csv if ending == "csv" else frame.write_parquet)(data)
     assert run(release_arguments(files, data=str(data))) == 2
-    assert column in complaint(capsys)
+    assert values.name in complaint(capsys)
     assert leftovers(files) == {data.name}
 
 
@@ -345,16 +330,11 @@ def test_unreadable_inputs(files: Path, capsys: pytest.CaptureFixture[str]) -> N
         "binary.csv": b"\xff\xfe\x00\x01" * 50,
     }
     for name, content in cases.items():
-        data = files / name
-        data.write_bytes(content)
-        assert run(release_arguments(files, data=str(data))) == 2, name
+        (files / name).write_bytes(content)
+    for name in (*cases, "missing.parquet", ""):  # the last is the folder
+        assert run(release_arguments(files, data=str(files / name))) == 2, name
         complaint(capsys)
-        data.unlink()
-    assert run(release_arguments(files, data=str(files / "missing.parquet"))) == 2
-    complaint(capsys)
-    assert run(release_arguments(files, data=str(files))) == 2
-    complaint(capsys)
-    assert leftovers(files) == set()
+    assert leftovers(files) == set(cases)
 
 
 def test_extra_columns_may_be_left_out_on_request(files: Path) -> None:
@@ -379,24 +359,18 @@ def test_one_row_is_refused_for_poor_utility_and_possible_on_request(
     ("changes", "status"),
     [
         ({"size": "0"}, 2),
-        ({"size": "-5"}, 2),
         ({"size": None}, 2),
         ({"size": "many"}, 2),
         ({"epsilon": "-1"}, 2),
         ({"epsilon": "nan"}, 2),
-        ({"epsilon": "inf"}, 2),
-        ({"epsilon": "1e6"}, 2),
         ({"epsilon": "0", "delta": "0"}, 2),
         ({"delta": "1"}, 2),
-        ({"delta": "-0.1"}, 2),
-        ({"delta": "2"}, 2),
         ({"mechanism": "no-such"}, 2),
         ({"mechanism": "dirichlet-process", "delta": "1e-9"}, 3),
         ({"mechanism": "dirichlet-multinomial", "epsilon": "0.001", "delta": "0"}, 3),
         ({"mechanism": "dirichlet-multinomial", "param": "prior=0.001"}, 3),
         ({"mechanism": "dirichlet-multinomial", "param": "priors=1"}, 2),
         ({"mechanism": "dirichlet-multinomial", "param": "prior"}, 2),
-        ({"mechanism": "dirichlet-multinomial", "param": "prior=lots"}, 2),
         ({"out": "no/such/folder/out.parquet"}, 2),
         ({"out": "/proc/out.parquet"}, 2),
         ({"out": "out.xlsx"}, 2),
@@ -419,12 +393,8 @@ def test_bad_requests_leave_nothing_behind(
         "privacy dirichlet-process --records 10 --size 5 --param strength=1 --param size=6 --epsilon 1",
         "privacy dirichlet-process --records 10 --size 5 --param strength=nan --epsilon 1",
         "privacy pitman-yor --records 10 --size 5 --param discount=-1 --param strength=abc --epsilon 1",
-        "privacy pitman-yor --records 10 --size 5 --param discount=-1 --param cells=3 --param prior=9 --epsilon 1",
         "privacy pitman-yor --records 10 --size 5 --param discount=-1e-320 --param strength=1 --epsilon 1",
-        "privacy dirichlet-multinomial --records 10 --size 5 --param cells=3 --param prior=1e-320 --epsilon 1",
-        "privacy smoothed-histogram --records 10 --size 5 --param cells=3 --param mixing=1e-320 --epsilon 1",
         "privacy perturbed-histogram --records 10 --param scale=1 --param group=2.5 --epsilon 1",
-        "privacy perturbed-histogram --records 10 --param scale=1 --param group=99999 --epsilon 1",
         f"privacy dirichlet-multinomial --records 10 --size 5 --param cells=3 --param prior=1{'0' * 400} --epsilon 1",
         "calibrate dirichlet-multinomial --records 10 --size 5 --param cells=3 --param domain=3 --epsilon 1",
     ],

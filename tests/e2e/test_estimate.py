@@ -12,17 +12,26 @@ from commands import answer, document
 CONTINUOUS = '[columns.x]\ntype = "numeric"\nlower = 0\nupper = 1\n'
 
 
+def estimable(
+    folder: Path, capsys: pytest.CaptureFixture[str], values: dict[str, np.ndarray], *options: object
+) -> Path:
+    """Release a table; the data are deleted afterwards."""
+    pl.DataFrame(values).write_parquet(folder / "data.parquet")
+    files = [folder / "data.parquet", "--domain", folder / "d.toml", "--out", folder / "z.csv"]
+    answer(capsys, "release", *files, "--epsilon", 1, *options)
+    (folder / "data.parquet").unlink()
+    return folder / "z.csv"
+
+
+PROCESS = ("--mechanism", "dirichlet-process", "--param", "strength=1", "--seed", 1)
+
+
 @pytest.fixture
 def released(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    """Release 200 of 20,000 values; the data are deleted afterwards."""
+    """Return 200 of 20,000 values."""
     values = np.round(np.random.default_rng(1).beta(2, 5, 20_000), 2)
-    pl.DataFrame({"x": values}).write_parquet(tmp_path / "data.parquet")
     (tmp_path / "d.toml").write_text(CONTINUOUS)
-    options = ["--epsilon", "1", "--delta", "0.01", "--size", "200", "--mechanism", "dirichlet-process", "--seed", "1"]
-    files = [tmp_path / "data.parquet", "--domain", tmp_path / "d.toml", "--out", tmp_path / "z.csv"]
-    answer(capsys, "release", *files, *options, "--param", "strength=1")
-    (tmp_path / "data.parquet").unlink()
-    return tmp_path / "z.csv"
+    return estimable(tmp_path, capsys, {"x": values}, "--delta", 0.01, "--size", 200, *PROCESS)
 
 
 def test_a_table_and_the_same_numbers_as_json(released: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,11 +49,16 @@ def test_a_table_and_the_same_numbers_as_json(released: Path, capsys: pytest.Cap
 
 def test_counts_of_a_histogram_are_undone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     values = np.random.default_rng(2).beta(2, 5, 5000)
-    pl.DataFrame({"x": values}).write_parquet(tmp_path / "data.parquet")
     (tmp_path / "d.toml").write_text(CONTINUOUS + "cells = 20\n")
-    options = ["--domain", str(tmp_path / "d.toml"), "--epsilon", "1", "--mechanism", "perturbed-histogram", "--counts"]
-    answer(capsys, "release", tmp_path / "data.parquet", *options, "--seed", 1, "--out", tmp_path / "c.csv")
-    asked = ["estimate", tmp_path / "c.csv", "--functional", "mean,P(>0.5)", "--draws", 400]
+    options = ("--mechanism", "perturbed-histogram", "--counts", "--seed", 1)
+    asked = [
+        "estimate",
+        estimable(tmp_path, capsys, {"x": values}, *options),
+        "--functional",
+        "mean,P(>0.5)",
+        "--draws",
+        400,
+    ]
     mean, share = document(capsys, *asked)["estimates"]
     assert mean["lower"] < 2 / 7 < mean["upper"]
     assert share["lower"] < 7 / 64 < share["upper"]  # of a Beta(2, 5)
@@ -70,11 +84,9 @@ def test_bad_input_says_what_is_wrong(released: Path, capsys: pytest.CaptureFixt
 def test_a_misprint_is_told_before_the_chains_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pl.DataFrame({"x": [1, 2, 3, 3] * 50}).write_parquet(tmp_path / "held.parquet")
     (tmp_path / "d.toml").write_text('[columns.x]\ntype = "integer"\nlower = 1\nupper = 3\n')
-    out = tmp_path / "out.parquet"
-    asked = ["--domain", tmp_path / "d.toml", "--epsilon", 1, "--size", 100, "--accept-poor-utility"]
-    answer(capsys, "release", tmp_path / "held.parquet", *asked, "--out", out)
+    values = {"x": np.array([1, 2, 3, 3] * 50)}
+    out = estimable(tmp_path, capsys, values, "--size", 100, "--accept-poor-utility")
     monkeypatch.setattr("discreet.inference.posterior", lambda *_, **__: pytest.fail("chains ran"))
     for wrong in (["meen"], ["mean", "--by", "z"], ["mean", "--column", "y"]):
         answer(capsys, "estimate", out, "--functional", *wrong, status=2)
@@ -84,12 +96,9 @@ def test_numbers_within_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str
     rng = np.random.default_rng(3)
     flag = rng.random(20_000) < 0.5
     values = np.where(flag, rng.beta(5, 2, 20_000), rng.beta(2, 5, 20_000))
-    pl.DataFrame({"x": values, "flag": flag}).write_parquet(tmp_path / "data.parquet")
     (tmp_path / "d.toml").write_text(CONTINUOUS + '[columns.flag]\ntype = "boolean"\n')
-    out = tmp_path / "z.csv"
-    options = ["--epsilon", "1", "--delta", "0.03", "--size", "400", "--mechanism", "dirichlet-process", "--seed", "1"]
-    files = [tmp_path / "data.parquet", "--domain", tmp_path / "d.toml", "--out", out]
-    answer(capsys, "release", *files, *options, "--param", "strength=1")
+    table = {"x": values, "flag": flag}
+    out = estimable(tmp_path, capsys, table, "--delta", 0.03, "--size", 400, *PROCESS)
     asked = ["estimate", out, "--column", "x", "--by", "flag", "--functional", "mean"]
     found = document(capsys, *asked)
     no, yes = found["estimates"]

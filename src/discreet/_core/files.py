@@ -317,8 +317,8 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-class Keeper(NamedTuple):
-    """Who keeps books about a write, and is told of it before its names are given."""
+class OnCommit(NamedTuple):
+    """The entry of a ledger that a write is for, and what tells the ledger of it before its names are given."""
 
     entry: str
     complete: Callable[[Mapping[str, Any]], None]
@@ -327,12 +327,12 @@ class Keeper(NamedTuple):
 class _Write:
     """One write: where its contents are, and whether they have to stay there."""
 
-    def __init__(self, paths: Sequence[Path], keeper: Keeper | None = None) -> None:
+    def __init__(self, paths: Sequence[Path], on_commit: OnCommit | None = None) -> None:
         self.path, self.finals = paths[0], [canonical(path) for path in paths]
-        self.name, self.keeper, self.fixed = secrets.token_hex(3) + _set_of(self.finals), keeper, False
+        self.name, self.on_commit, self.fixed = secrets.token_hex(3) + _set_of(self.finals), on_commit, False
         self.ready, self.problem = self.name, _UNSETTLED
-        if keeper is not None:
-            self.ready, self.problem = f"{self.name}-{keeper.entry}", _UNDELIVERED
+        if on_commit is not None:
+            self.ready, self.problem = f"{self.name}-{on_commit.entry}", _UNDELIVERED
         self.contents = self.parts = [_beside(final, self.name, "part") for final in self.finals]
 
     @contextmanager
@@ -345,13 +345,13 @@ class _Write:
 
     def commit(self, placed: Mapping[str, Any] | None = None) -> None:
         """Give complete contents their names; what is begun cannot be undone, so it is tried twice."""
-        if self.keeper is not None or len(self.finals) > 1:
+        if self.on_commit is not None or len(self.finals) > 1:
             self.contents = [_beside(final, self.ready, "ready") for final in self.finals]
             _move(self.parts, self.contents, every=True)
-        if self.keeper is not None and placed is not None:
+        if self.on_commit is not None and placed is not None:
             self.fixed = True  # most errors do not tell whether the ledger has it: recovery finds out
             try:
-                self.keeper.complete(placed)
+                self.on_commit.complete(placed)
             except (ParameterError, Refused):
                 self.fixed = False
                 raise
@@ -394,12 +394,12 @@ def together(
     private: bool = False,
     check: Callable[[], None] = lambda: None,
     lock: bool = True,
-    keeper: Keeper | None = None,
+    on_commit: OnCommit | None = None,
     hashes: Mapping[Path, str] | None = None,
 ) -> Iterator[list[BinaryIO]]:
     """Write files that appear all at once, when the block ends without an error; else what was there stays."""
     check_outputs(paths, inputs)
-    write = _Write(paths, keeper)
+    write = _Write(paths, on_commit)
     with write.prepared(lock=lock), ExitStack() as stack:
         check()
         modes = [None if private else _permissions(final) for final in write.finals]
@@ -413,7 +413,7 @@ def together(
             if mode is not None:
                 os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
-        if keeper is None:
+        if on_commit is None:
             write.commit()
             return
         sums = [(hashes or {}).get(path) or file_sha256(part) for path, part in zip(paths, write.parts, strict=True)]
@@ -430,9 +430,9 @@ def _permissions(path: Path) -> int | None:
 
 
 @contextmanager
-def new_folder(path: Path, *, keeper: Keeper | None = None, folders: Iterable[str] = ()) -> Iterator[Path]:
+def new_folder(path: Path, *, on_commit: OnCommit | None = None, folders: Iterable[str] = ()) -> Iterator[Path]:
     """Write a folder that appears whole, when the block ends without an error, or not at all."""
-    write = _Write([path], keeper)
+    write = _Write([path], on_commit)
     (final,), (part,) = write.finals, write.parts
     with write.prepared():
         for place in (part, *map(part.joinpath, folders)):
@@ -446,7 +446,7 @@ def new_folder(path: Path, *, keeper: Keeper | None = None, folders: Iterable[st
             names.remove(draft)
         for place in (*names, part):
             _sync(place)
-        paid = [name for name in names if keeper is not None and name.is_file()]
+        paid = [name for name in names if on_commit is not None and name.is_file()]
         files = {str(name.relative_to(part)): file_sha256(name) for name in paid}
         write.commit({"files": [], "folder": {"path": str(final), "write": write.name, "files": files}})
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, ParameterError, RandomnessError, Refused
-from discreet._core.files import Keeper
+from discreet._core.files import OnCommit
 from discreet._core.random import ApproximateGenerator, SecureGenerator
 from discreet.confidential import Confidential, Provenance, open_confidential, public_size
 from discreet.domain import Counts, Units
@@ -300,7 +300,7 @@ class Run:
         """
         if self._reservation is None:
             return None
-        return Keeper(str(self._reservation.entry), lambda placed: self.commit(facts(), placed))
+        return OnCommit(str(self._reservation.entry), lambda placed: self.commit(facts(), placed))
 
     def cancel(self) -> None:
         """Give the reservation back, where the block was not entered, so that nothing was opened."""

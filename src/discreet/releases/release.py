@@ -350,7 +350,7 @@ def write(
         return _write_folder(tables, schema, document, paths[0], run)
     hashes: dict[Path, str] = {}
     on_commit, check = run.on_commit(lambda: document.paid_for), partial(require_whole_pair, *paths)
-    with together(*paths, inputs=inputs, check=check, keeper=on_commit, hashes=hashes) as (table, certificate):
+    with together(*paths, inputs=inputs, check=check, on_commit=on_commit, hashes=hashes) as (table, certificate):
         metadata = metadata_of(document, paths[1])
         rows = write_frames(next(tables), schema, table, named=paths[0], metadata=metadata, separator=separator)
         hashes[paths[0]] = file_sha256(Path(table.name))
@@ -364,7 +364,7 @@ def _write_folder(
     tables: Iterator[Frames], schema: dict[str, Any], document: Certificate, folder: Path, run: Run
 ) -> Certificate:
     files, metadata = [], metadata_of(document, folder / FOLDER_CERTIFICATE)
-    with new_folder(folder, keeper=run.on_commit(lambda: document.paid_for)) as draft:
+    with new_folder(folder, on_commit=run.on_commit(lambda: document.paid_for)) as draft:
         for number, frames in enumerate(tables, start=1):
             path = draft / f"table-{number:02}.parquet"
             hashes: dict[Path, str] = {}

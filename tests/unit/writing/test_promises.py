@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from killed_writers import dying
 
-from discreet._core.files import Keeper, deliver, forsake, new_folder, recover, require_settled, together
+from discreet._core.files import OnCommit, deliver, forsake, new_folder, recover, require_settled, together
 from discreet.errors import FileProblem, Refused
 
 
@@ -20,7 +20,7 @@ class Told:
 
     def __init__(self) -> None:
         self.placed: Mapping[str, Any] = {}
-        self.keeper = Keeper("entry", self.tell)
+        self.on_commit = OnCommit("entry", self.tell)
 
     def tell(self, placed: Mapping[str, Any]) -> None:
         self.placed = placed
@@ -33,7 +33,7 @@ def interrupted(*_: object) -> None:
 def dead_pair(folder: Path, names: int = 0) -> Mapping[str, Any]:
     """Leave a pair as a run does that died when its ledger was told, and before both files had their names."""
     told = Told()
-    pair = together(folder / "a", folder / "b", keeper=told.keeper)
+    pair = together(folder / "a", folder / "b", on_commit=told.on_commit)
     with pytest.raises(KeyboardInterrupt), dying(names, KeyboardInterrupt(), removing=True), pair as (a, b):
         a.write(b"table")
         b.write(b"certificate")
@@ -128,7 +128,7 @@ def test_a_book_that_refuses_leaves_what_was_there(tmp_path) -> None:
         raise Refused("not enough is left")
 
     (tmp_path / "a").write_bytes(b"old")
-    with pytest.raises(Refused), together(tmp_path / "a", keeper=Keeper("entry", refusing)) as (file,):
+    with pytest.raises(Refused), together(tmp_path / "a", on_commit=OnCommit("entry", refusing)) as (file,):
         file.write(b"new")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert (tmp_path / "a").read_bytes() == b"old"
@@ -136,7 +136,10 @@ def test_a_book_that_refuses_leaves_what_was_there(tmp_path) -> None:
 
 def test_what_a_book_may_have_committed_stays_for_its_recovery(tmp_path) -> None:
     (tmp_path / "a").write_bytes(b"old")
-    with pytest.raises(KeyboardInterrupt), together(tmp_path / "a", keeper=Keeper("entry", interrupted)) as (file,):
+    with (
+        pytest.raises(KeyboardInterrupt),
+        together(tmp_path / "a", on_commit=OnCommit("entry", interrupted)) as (file,),
+    ):
         file.write(b"new")
     assert (tmp_path / "a").read_bytes() == b"old"
     assert len(list(tmp_path.glob(".a.*-entry.ready"))) == 1
@@ -148,7 +151,7 @@ def test_what_a_book_may_have_committed_stays_for_its_recovery(tmp_path) -> None
 
 def dead_folder(final: Path) -> Mapping[str, Any]:
     told = Told()
-    folder = new_folder(final, keeper=told.keeper)
+    folder = new_folder(final, on_commit=told.on_commit)
     with pytest.raises(KeyboardInterrupt), dying(0, KeyboardInterrupt(), removing=True), folder as part:
         (part / "table").write_bytes(b"table")
     return told.placed
