@@ -12,9 +12,8 @@ from discreet._core.random import seeded
 from discreet.domain import Counts
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import GaussianSmoothedHistogram, PerturbedHistogram
-from discreet.mechanisms.cells import OwnCells
 from discreet.mechanisms.noise import law_named
-from discreet.mechanisms.projections import L1
+from discreet.mechanisms.projections import L1, NumberedCells
 from discreet.privacy import Budget, Relation
 from discreet.testing import check_guarantee, check_kernel_follows_law, check_law_sums_to_one, check_twin_is_caught
 
@@ -60,7 +59,7 @@ def test_smoothing_buys_nothing_and_costs_nothing() -> None:
 
 def test_the_probabilities_are_the_mixture() -> None:
     y = np.array([12, -3, 20, 1])
-    p = L1(OwnCells.from_domain(line(4), "l1"), 30).probabilities(y)
+    p = L1(NumberedCells(line(4), 4), 30).probabilities(y)
     np.testing.assert_allclose(made(4, 30, 2.0, 0.25).probabilities(y), 0.75 * p + 0.0625)
     np.testing.assert_array_equal(made(4, 30, 2.0, 0.0).probabilities(y), p)
     np.testing.assert_array_equal(made(4, 30, 2.0, 1.0).probabilities(y), np.full(4, 0.25))

@@ -5,6 +5,7 @@ Theory, proofs and the choice of the levels: docs/theory/hierarchical-histogram.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,7 +19,7 @@ from discreet._core.boundary import sealed
 from discreet._core.checks import plain
 from discreet._core.errors import Infeasible, ParameterError
 from discreet.domain import Commonness, Counts, Domain, Records
-from discreet.mechanisms.base import NEIGHBOURS, CellCounts, finite_cells, numbered_cells
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, numbered_cells
 from discreet.mechanisms.calibration import Search, least_scale
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import NoisyTree
@@ -87,7 +88,7 @@ class HierarchicalHistogram(NoisyCounts):
     levels: Sequence[int] | int | str | None = None
 
     def __post_init__(self) -> None:
-        finite_cells(self.domain, self.name)
+        numbered_cells(self.domain, self.name, most=math.inf)
         _check_columns(self.domain)
         object.__setattr__(self, "levels", _levels(self.levels, deepest=Tree.from_domain(self.domain).depth))
         super().__post_init__()

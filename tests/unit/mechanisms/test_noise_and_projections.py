@@ -16,10 +16,9 @@ from discreet._core.random import secure, seeded
 from discreet.domain import Counts, Domain, Integer, Records
 from discreet.errors import ParameterError
 from discreet.mechanisms import PerturbedHistogram
-from discreet.mechanisms.cells import OwnCells
 from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.noisy_counts import projection_error
-from discreet.mechanisms.projections import L1, W1, Clip, Projection, Simplex
+from discreet.mechanisms.projections import L1, W1, Clip, NumberedCells, Projection, Simplex
 from discreet.testing import assert_law
 from discreet.testing.statistics import sample_size_for_distance
 
@@ -67,7 +66,7 @@ def test_a_scale_that_is_no_short_fraction() -> None:
 # --- projections -------------------------------------------------------------------------------------------------
 
 
-class At(OwnCells):
+class At(NumberedCells):
     """Cells at given positions on a line, by default 0, 1, 2 and so on."""
 
     at: npt.NDArray[np.float64] | None = None
