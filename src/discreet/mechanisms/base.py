@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
+from discreet._core.checks import positive_size
 from discreet._core.errors import LawNotAvailable, ParameterError, RelationNotSupported
 from discreet._core.text import counted
 from discreet.domain import Commonness, Counts, Domain, Parts, Records
@@ -369,6 +370,13 @@ def require_relation(mechanism: Mechanism | type[Mechanism], relation: str) -> N
     """Raise RelationNotSupported where a mechanism, or a class of mechanisms, has no theorem for a relation."""
     if relation not in mechanism.traits.relations:
         raise RelationNotSupported(mechanism.name, relation, "its law depends on the number of records")
+
+
+def require_neighbours(mechanism: Mechanism, relation: Relation, n: int) -> tuple[int, int]:
+    """Return a number of records, and how many of them a privacy unit holds; RelationNotSupported without a theorem."""
+    require_relation(mechanism, relation.name)
+    n = positive_size("n", n)
+    return n, min(relation.group, n)
 
 
 def require_made_for(records: int | None, n: int) -> None:

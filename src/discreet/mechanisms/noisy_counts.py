@@ -22,7 +22,7 @@ from discreet.mechanisms.base import (
     listed,
     numbered_cells,
     require_made_for,
-    require_relation,
+    require_neighbours,
 )
 from discreet.mechanisms.calibration import Search, least_scale
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
@@ -115,11 +115,10 @@ class NoisyCounts(Mechanism):
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return the theorem for a table of ``n`` records."""
-        require_relation(self, relation.name)
-        n = positive_size("n", n)
+        n, group = require_neighbours(self, relation, n)
         profile: Profile = ConstantProfile(value=0.0)
         if self._pairs:
-            profile = self.law.profile(self.scale, group=min(relation.group, n), counts=2 * self._pairs)
+            profile = self.law.profile(self.scale, group=group, counts=2 * self._pairs)
         return Guarantee.proved(
             profile,
             relation=relation,

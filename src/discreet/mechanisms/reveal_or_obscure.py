@@ -16,8 +16,7 @@ from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError
-from discreet.mechanisms.base import numbered_cells
-from discreet.mechanisms.mixture import UNIT, Mixture, mixing_units
+from discreet.mechanisms.drawn import Mixture
 
 
 @sealed
@@ -66,7 +65,7 @@ class RevealOrObscure(Mixture):
 
         Attained by a population on one cell; each of several draws has it, the draws together do not.
         """
-        return mixing_units(self.mixing) / UNIT * (1.0 - 1.0 / numbered_cells(self.domain, self.name))
+        return self.mixing * (1.0 - 1.0 / self._cells)
 
     @staticmethod
     def least_mixing(epsilon: float, *, n: int, cells: int) -> float:
@@ -130,8 +129,7 @@ class RevealOrObscure(Mixture):
         -------
         ndarray of float64, shape (k,)
         """
-        q = mixing_units(self.mixing) / UNIT
-        return (1.0 - q) * np.asarray(shares, dtype=np.float64) + q / numbered_cells(self.domain, self.name)
+        return (1.0 - self.mixing) * np.asarray(shares, dtype=np.float64) + self.mixing / self._cells
 
 
 def _expm1(epsilon: float) -> float:
