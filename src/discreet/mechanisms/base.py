@@ -369,7 +369,7 @@ def held_frequencies(domain: Domain, x: Counts, cells: Integers) -> Floats:
 def require_relation(mechanism: Mechanism | type[Mechanism], relation: str) -> None:
     """Raise RelationNotSupported where a mechanism, or a class of mechanisms, has no theorem for a relation."""
     if relation not in mechanism.traits.relations:
-        raise RelationNotSupported(mechanism.name, relation, "its law depends on the number of records")
+        raise RelationNotSupported(mechanism.name, relation, "its theorem is proved for replacement")
 
 
 def require_neighbours(mechanism: Mechanism, relation: Relation, n: int) -> tuple[int, int]:

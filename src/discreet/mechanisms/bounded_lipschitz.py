@@ -307,8 +307,8 @@ def _first_arcs(masses: Floats, points: Floats, *, created: float, metric: Metri
     plus, minus = masses > 0.0, masses < 0.0
     sources, sinks = points[plus], points[minus]
     if len(sources) * len(sinks) <= _ALL_PAIRS:
-        pairs = np.indices((len(sources), len(sinks))).reshape(2, -1)
-        return Arcs(pairs[0], pairs[1], metric.distances(sources, sinks).ravel())
+        row, column = np.indices((len(sources), len(sinks))).reshape(2, -1)
+        return Arcs(row, column, metric.distances(sources, sinks).ravel())
     groups = gathered(points, _COARSER, metric)
     sums: Floats = np.bincount(groups.label, masses).astype(np.float64)
     filling = fill(sums, groups.centres, created=created, metric=metric, tolerance=tolerance)

@@ -9,7 +9,6 @@ the mass that may be created: a weighted L1 regression, isotonic where nothing i
 from __future__ import annotations
 
 import math
-from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,8 +84,9 @@ def _bounded_fall(
     tolerance = max(tolerance, _ROUNDING * dearest * low.fall)
     price, best, proved = _price_of_groups(signed, gaps, total, created, tolerance), low, -math.inf
     high: _PricedFit | None = None
-    eager = _EAGER
-    for attempt in count(1):
+    eager, attempts = _EAGER, 0
+    while True:
+        attempts += 1
         new = _PricedFit.at(price, line.fit(price), signed, gaps, total)
         value = new.cost + price * (new.fall - created)
         if value > proved:
@@ -103,12 +103,11 @@ def _bounded_fall(
             return high.values, high.values, high.price
         share = (created - high.fall) / (low.fall - high.fall)
         mixed = high.cost + share * (low.cost - high.cost)
-        if mixed - proved <= tolerance or attempt >= _SEARCH:
-            break
+        if mixed - proved <= tolerance or attempts >= _SEARCH:
+            return high.values + share * (low.values - high.values), best.values, best.price
         price = (high.cost - low.cost) / (low.fall - high.fall)
         if not low.price:
             price = max(price, high.price / eager * (max(high.fall, 0.01 * created) / created) ** 1.5)
-    return high.values + share * (low.values - high.values), best.values, best.price
 
 
 def _price_of_groups(signed: Floats, gaps: Floats, total: float, created: float, tolerance: float) -> float:
