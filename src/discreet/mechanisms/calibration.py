@@ -141,9 +141,8 @@ def one_solution(search: Search, *free: Free, promise: Callable[[Any], Guarantee
     guarantee = promised(parameter, parameter.private)
     if parameter.name == "size":
         require_budget(guarantee, budget, request)
-    if len(free) == 1:
-        raise Infeasible(request, {"epsilon >=": guarantee.epsilon(budget.delta)})
-    raise Infeasible(request, {"delta >=": guarantee.delta(budget.epsilon)})
+    alone = {"epsilon >=": guarantee.epsilon(budget.delta)} if len(free) == 1 else {}
+    raise Infeasible(request, alone or {"delta >=": guarantee.delta(budget.epsilon)})
 
 
 def _request_text(search: Search, free: Sequence[str]) -> str:
