@@ -55,13 +55,7 @@ class Opening(NamedTuple):
     pair: OpeningPair
     forward: bool
     change: str
-    rarest: bool
-    """Whether no other change of this kind moves a rarer value: then none is worse, in the tight reading."""
-
-    @property
-    def named(self) -> tuple[str, OpeningPair, bool]:
-        """What a reading says of the change."""
-        return self.change, self.pair, self.forward
+    rarest: bool  # whether no other change of this kind moves a rarer value: then none is worse, in the tight reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -224,11 +218,8 @@ def _held(r: int, *, other: bool = False) -> str:
 # one beta-binomial law. Candidates are evaluated in the order of their bounds, until none exceeds the largest value.
 # What is left when the work allowed is spent is covered by its bound, labelled as one.
 
-Known = dict[tuple[OpeningPair, bool], Divergence]
-"""Opening pairs that were summed already."""
-
-_Search = Callable[[float], tuple[InstanceDelta, int]]
-"""Given the largest value so far: the probability, and the terms it took."""
+Known = dict[tuple[OpeningPair, bool], Divergence]  # opening pairs that were summed already
+_Search = Callable[[float], tuple[InstanceDelta, int]]  # given the largest value so far: the probability, and its terms
 
 _WORK = 30_000_000  # terms that a search may add up
 
@@ -243,8 +234,7 @@ def divergence(opening: Opening, epsilon: float, known: Known) -> Divergence:
 
 class _Candidate(NamedTuple):
     words: str
-    refine: Callable[[], float]
-    """Gives a closer bound on the probability."""
+    refine: Callable[[], float]  # gives a closer bound on the probability
     evaluate: _Search
 
 
@@ -290,7 +280,7 @@ def _candidates(
     def opens(opening: Opening, _: float) -> tuple[InstanceDelta, int]:
         value = divergence(opening, epsilon, known)
         terms = 4096 if table.discount == 0.0 else 64 * table.size
-        return InstanceDelta(value.event, value.exact, *opening.named), terms
+        return InstanceDelta(value.event, value.exact, opening.change, opening.pair, opening.forward), terms
 
     listed = list(table.openings(two_sided=two_sided))
     masses = np.array([opening.pair.a for opening in listed])
@@ -300,11 +290,11 @@ def _candidates(
         pair = opening.pair
         if opening.forward:
             yield bound, _Candidate(opening.change, tail(pair.a), partial(opens, opening))
-        else:
-            if pair.phi not in new_values:
-                new_values[pair.phi] = pair.backward_event_bound(epsilon)
-            known_bound = new_values[pair.phi]
-            yield known_bound, _Candidate(opening.change, partial(float, known_bound), partial(opens, opening))
+            continue
+        if pair.phi not in new_values:
+            new_values[pair.phi] = pair.backward_event_bound(epsilon)
+        refine = partial(float, new_values[pair.phi])
+        yield refine(), _Candidate(opening.change, refine, partial(opens, opening))
     # Without a discount, moving a record to a value that is not held is at least as bad (the paper's Corollary 1).
     covered = table.discount == 0.0 and table.fresh and len(table.frequencies) > 0
     for i in [] if covered else np.flatnonzero(table.losing).tolist():
@@ -418,17 +408,19 @@ def instance_readings(table: HeldTable, epsilon: float) -> dict[str, dict[str, I
 
 def _tight(table: HeldTable, epsilon: float, known: Known, *, two_sided: bool) -> InstanceDelta:
     """Return the largest divergence: by splitting, among the rarest values."""
-    found = [table.exchange]
+    readings = [table.exchange]
     for i, j in _lightest_pairs(table):
         pair = table.pair(i, j)
         words = f"a record moves from {table.value(i)} to {table.value(j)}"
         pairs = [pair, UrnPair(size=pair.size, a=pair.b, b=pair.a, rest=pair.rest)][: 1 + two_sided]
-        found += [InstanceDelta(p.delta(epsilon), p.exact, words, p) for p in pairs]
+        readings += [InstanceDelta(p.delta(epsilon), p.exact, words, p) for p in pairs]
     for opening in table.openings(two_sided=two_sided):
         if opening.rarest:
             value = divergence(opening, epsilon, known)
-            found.append(InstanceDelta(value.hockey_stick, value.exact, *opening.named))
-    return max(found, key=lambda reading: reading.delta)
+            readings.append(
+                InstanceDelta(value.hockey_stick, value.exact, opening.change, opening.pair, opening.forward)
+            )
+    return max(readings, key=lambda reading: reading.delta)
 
 
 def _lightest_pairs(table: HeldTable) -> list[tuple[int, int]]:

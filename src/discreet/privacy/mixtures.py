@@ -31,11 +31,9 @@ _TOLD_APART = 4096  # weights of a schedule: among more, losses differ by less t
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MinimumPairs(Profile):
-    """Profile of ``size`` draws with a weight that depends on the smallest count.
+    """Profile of ``size`` draws with a weight that depends on the smallest count, of ``n`` records in 2 cells or more.
 
-    ``n``, ``cells``: numbers of records and of cells, at least 2 cells.
     ``weights``, shape (at most n // cells + 1,): ``q_i``; zero for the smallest counts that are left out.
-    ``size``: number of draws.
 
     Notes
     -----
@@ -68,12 +66,12 @@ class MinimumPairs(Profile):
     @cached_property
     def _end(self) -> LogRatio | None:
         """The largest loss of one draw: of the cells that come near it in floating point, in rational numbers."""
-        found = [(np.abs(self._loss(*pair)), pair) for pair in self._pairs()]
-        largest = max(float(loss.max(initial=0.0)) for loss, _ in found)
+        losses = [(np.abs(self._loss(*pair)), pair) for pair in self._pairs()]
+        largest = max(float(loss.max(initial=0.0)) for loss, _ in losses)
         if largest == math.inf:
             return None
         ratio = Fraction(1)
-        for loss, pair in found:
+        for loss, pair in losses:
             for a, q, b, r in set(zip(*(v[loss >= largest * (1.0 - 1e-13)].tolist() for v in pair), strict=True)):
                 left, right = self._exactly(a, q), self._exactly(b, r)
                 ratio = max(ratio, left / right, right / left)
@@ -88,8 +86,8 @@ class MinimumPairs(Profile):
         loss = up(group * self.loss)
         moved = min(group * self._one(0.0), math.tanh(0.5 * loss))
         if loss > _LARGEST_LOSS:
-            apart = 1.0 if moved > 0.999999 else up(-math.expm1(self.size * math.log1p(-moved)), 8)
-            return ConstantProfile(value=apart, tight=False)
+            value = 1.0 if moved > 0.999999 else up(-math.expm1(self.size * math.log1p(-moved)), 8)
+            return ConstantProfile(value=value, tight=False)
         return MixturePair(size=self.size, base=moved / math.expm1(loss), moved=moved, tight=False)
 
     def _delta(self, epsilon: float) -> float:
@@ -114,9 +112,9 @@ class MinimumPairs(Profile):
 
     def _loss(self, a: Any, q: Any, b: Any, r: Any) -> Any:
         """Return ``log f(a, q)/f(b, r)`` to a few units in the last place, from ``f(a, q) - f(b, r)`` in two terms."""
-        apart = self.cells * (a - b) * (1.0 - r) + (q - r) * (self.n - self.cells * a)
+        difference = self.cells * (a - b) * (1.0 - r) + (q - r) * (self.n - self.cells * a)
         with np.errstate(divide="ignore"):
-            return np.log1p(apart / self._f(b, r))
+            return np.log1p(difference / self._f(b, r))
 
     @cached_property
     def _weights(self) -> Floats:
@@ -188,9 +186,6 @@ _SLACK = 1e-11  # relative error of a binomial tail
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubsampledPair(Profile):
     """Profile of ``size`` distinct records of ``n``, each replaced by a uniform cell with probability ``mixing``.
-
-    ``n``, ``size``, ``cells``: numbers of records held and drawn, ``m <= n``, and of cells, at least 2.
-    ``mixing``: ``q``, in ``(0, 1]``.
 
     Notes
     -----

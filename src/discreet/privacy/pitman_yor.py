@@ -48,14 +48,10 @@ class Divergence(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpeningPair:
-    """One such pair.
+    """One such pair, of ``size`` draws; ``others`` is the mass of all other held values, at least 0.
 
-    ``size``: number of draws, ``m``.
-    ``a``: mass of the value under ``Q``, positive.
-    ``phi``: mass that opens new values under ``P``, positive.
-    ``others``: mass of all other held values, at least 0.
-    ``discount``: ``sigma`` in ``[0, 1)``.
-    ``filtered``: whether draws of new values are dropped from the release.
+    ``a``, ``phi``: positive. ``discount``: ``sigma`` in ``[0, 1)``. ``filtered``: whether draws of new values are
+    dropped from the release.
     """
 
     size: int
@@ -88,13 +84,10 @@ class OpeningPair:
         alone = singular(self.size, 1.0 - self.discount, self._total)
         if self.discount == 0.0:
             return alone
-        opening = self.phi + self.discount
-        tail = 0.0
+        opening, tail = self.phi + self.discount, 1.0
         if self.filtered or self.size <= _LONGEST:
             for _, h, mass in self._rows(opening, self.a + self.others, np.array([self.size])):
                 tail = float(mass[h > math.exp(epsilon) * (1.0 - self._doubt)].sum()) + NEGLIGIBLE * self.size
-        else:
-            tail = 1.0
         return min(1.0, alone + (1.0 - alone) * tail * self._slack)
 
     @property
@@ -138,9 +131,8 @@ class OpeningPair:
                 event += at * float(chance[ratio < 1.0 + self._doubt].sum())
             left_out += 2 * NEGLIGIBLE * self.size
         scale = (1.0 - alone) * self._slack
-        return Divergence(
-            min(1.0, up(alone + scale * hockey) + left_out), min(1.0, up(alone + scale * event) + left_out), exact
-        )
+        hockey, event = (min(1.0, up(alone + scale * value) + left_out) for value in (hockey, event))
+        return Divergence(hockey, event, exact)
 
     def _rows(self, opening: float, others: float, counts: Integers) -> Iterator[tuple[int, Floats, Floats]]:
         """Yield, for ascending numbers of other draws, the values of ``h`` and their probabilities."""
@@ -257,10 +249,9 @@ _DOUBT = 16 * float(np.finfo(float).eps)
 class PitmanYorPairs(Profile):
     """Profile of the release, as long as new values are not taken for held ones (theorem T21).
 
-    ``size``, ``n``: numbers of draws and of records.
-    ``strength``, ``discount``: ``theta > -sigma`` and ``sigma`` in ``(0, 1)``.
-    ``group``: number of replaced records, at most ``n``.
-    ``attained``: whether new values differ from all others, so that a pair of tables can attain it.
+    ``size``, ``n``, ``group``: numbers of draws, of records, and of replaced ones. ``strength``, ``discount``:
+    ``theta`` and ``sigma`` in ``(0, 1)``. ``attained``: whether new values differ from all others, so that tables can
+    attain it.
 
     Notes
     -----

@@ -58,10 +58,7 @@ class SamplingPair(Profile):
 
     @property
     def exact(self) -> bool:
-        """Whether some neighbours attain the profile, and the sum is short enough to be within 1 %.
-
-        The sum is short enough when few draws are possible, or ``U`` falls off within the terms that are summed.
-        """
+        """Whether some neighbours attain the profile, and few draws are possible, or ``U`` falls off within the sum."""
         if not self.tight or self.size > 10**8:
             return False
         mean, deviation = self._ancillary_moments()

@@ -42,17 +42,14 @@ def approximate_zcdp(profile: Profile, *, cut: float) -> tuple[float, float]:
 
     ``d = 0`` at the end of a pure profile is preferred if that costs at most 1 % more.
     """
-    pure = profile.pure
-    ended = (_rho(profile, pure, 0.0), 0.0) if pure <= 700.0 else (math.inf, 0.0)
-    if cut == 0.0 and math.isinf(pure):
-        floor = profile.delta(math.inf)
-        return (0.0, floor) if profile.delta(0.0) <= floor else ended
+    pure, floor = profile.pure, profile.delta(math.inf)
+    whole = _rho(profile, pure, 0.0) if pure <= 700.0 else math.inf
     if cut == 0.0:
-        return ended
-    reach = fallen_to(profile, min(1.0, profile.delta(math.inf) + cut), within=1e-3)
+        return (0.0, floor) if math.isinf(pure) and profile.delta(0.0) <= floor else (whole, 0.0)
+    reach = fallen_to(profile, min(1.0, floor + cut), within=1e-3)
     lost = profile.delta(reach)
     rho = _rho(profile, reach, lost)
-    return ended if ended[0] <= _PURE_COSTS * rho else (rho, lost)
+    return (whole, 0.0) if whole <= _PURE_COSTS * rho else (rho, lost)
 
 
 def _rho(profile: Profile, reach: float, lost: float) -> float:
@@ -117,12 +114,6 @@ def pair_as_zcdp(epsilon: float, delta: float) -> tuple[float, float]:
     """Return ``(epsilon tanh(epsilon/2), delta)``: whatever is (epsilon, delta)-DP is that in approximate zCDP.
 
     Randomised response attains rho (Harrison and Manurangsi 2025), which is rounded up.
-
-    Examples
-    --------
-    >>> rho, delta = pair_as_zcdp(1.0, 1e-9)
-    >>> 0.4621171 < rho < 0.4621172, delta
-    (True, 1e-09)
     """
     exact = up(epsilon, 1)  # not below the decimal that it is written as
     return up(exact * math.tanh(0.5 * exact), 8), delta
@@ -156,10 +147,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Return an epsilon such that rho-zCDP implies (epsilon, delta)-DP, within one part in 1e9 of the least known.
-
-    Raises BudgetError when delta is 0: no finite epsilon does.
-    """
+    """Return an epsilon such that rho-zCDP implies (epsilon, delta)-DP, within one part in 1e9 of the least known."""
     if delta <= 0.0:
         raise BudgetError("rho in zero-concentrated differential privacy is no pure epsilon. Give a delta above 0")
     most = rho + 2.0 * math.sqrt(rho * -math.log(delta)) + 1e-9  # Bun and Steinke's conversion
@@ -170,9 +158,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 def zcdp_budget(epsilon: float, delta: float) -> tuple[float, float]:
     """Return ``(rho, delta')``, rounded down, such that delta'-approximate rho-zCDP implies (epsilon, delta)-DP.
 
-    A tenth of delta is delta', and the rest is for the conversion.
-
-    Raises BudgetError when either is 0.
+    A tenth of delta is delta', and the rest is for the conversion. Raises BudgetError when epsilon or delta is 0.
     """
     if epsilon <= 0.0 or delta <= 0.0:
         raise BudgetError(
