@@ -100,7 +100,8 @@ def real(
         and (below is None or number < below)
     )
     if inside:
-        return math.nextafter(number, -math.inf) if down and _written_above(number, value) else number
+        exact = not down or math.isinf(number) or not _written_above(number, value)
+        return number if exact else math.nextafter(number, -math.inf)
     kind = "a number" if infinite or most is not None or below is not None else "a finite number"
     bounds = _range(least=least, above=above, most=most, below=below)
     raise unfit(name, f"{kind} {bounds}".rstrip(), value, remedy=remedy, error=error)

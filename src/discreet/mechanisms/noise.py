@@ -33,6 +33,7 @@ class NoiseLaw(ABC):
     name: ClassVar[str]
     largest_scale: ClassVar[float]
     pure: ClassVar[bool] = False
+    _metric: ClassVar[tuple[str, str]]
 
     def checked(self, scale: Any) -> float:
         """Return a scale as a number. Raises ParameterError when it is out of range."""
@@ -51,9 +52,16 @@ class NoiseLaw(ABC):
         draws, exact = ExactDraws(rng), Fraction(scale)
         return np.array([self._exact(exact, draws) for _ in range(count)], dtype=np.int64)
 
-    @abstractmethod
     def _secure(self, scale: float, count: int) -> Integers:
-        """Draw with OpenDP."""
+        """Draw with OpenDP; not through its prelude, which loads every optional package."""
+        from opendp import measurements, metrics
+        from opendp.domains import atom_domain, vector_domain
+        from opendp.mod import enable_features
+
+        enable_features("contrib")
+        (distance, kind), vector = self._metric, vector_domain(atom_domain(T="i64"))
+        draw = getattr(measurements, f"make_{self.name}")(vector, getattr(metrics, distance)(T=kind), scale)
+        return np.asarray(draw([0] * count), dtype=np.int64)
 
     @abstractmethod
     def _exact(self, scale: Fraction, draws: ExactDraws) -> int:
@@ -117,28 +125,13 @@ class ExactDraws:
         return k % 2 == 1
 
 
-def opendp_vector() -> Any:
-    """Return OpenDP's domain of integer vectors; not through its prelude, which loads every optional package."""
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.mod import enable_features
-
-    enable_features("contrib")
-    return vector_domain(atom_domain(T="i64"))
-
-
 class DiscreteLaplace(NoiseLaw):
     """``P(z)`` proportional to ``e^(-|z|/scale)``: pure ``epsilon = counts * group / scale``."""
 
     name: ClassVar[str] = "laplace"
     largest_scale: ClassVar[float] = 1e9
     pure: ClassVar[bool] = True
-
-    def _secure(self, scale: float, count: int) -> Integers:
-        vector = opendp_vector()
-        from opendp.measurements import make_laplace
-        from opendp.metrics import l1_distance
-
-        return np.asarray(make_laplace(vector, l1_distance(T="i64"), scale)([0] * count), dtype=np.int64)
+    _metric: ClassVar[tuple[str, str]] = ("l1_distance", "i64")
 
     def _exact(self, scale: Fraction, draws: ExactDraws) -> int:
         t, s = scale.numerator, scale.denominator
@@ -195,13 +188,7 @@ class DiscreteGaussian(NoiseLaw):
 
     name: ClassVar[str] = "gaussian"
     largest_scale: ClassVar[float] = 1e6
-
-    def _secure(self, scale: float, count: int) -> Integers:
-        vector = opendp_vector()
-        from opendp.measurements import make_gaussian
-        from opendp.metrics import l2_distance
-
-        return np.asarray(make_gaussian(vector, l2_distance(T="f64"), scale)([0] * count), dtype=np.int64)
+    _metric: ClassVar[tuple[str, str]] = ("l2_distance", "f64")
 
     def _exact(self, scale: Fraction, draws: ExactDraws) -> int:
         variance = scale * scale

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal as Exact
+from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
 from itertools import pairwise
@@ -66,7 +66,7 @@ class Profile(ABC):
     def _delta(self, epsilon: float) -> float:
         """Return delta at ``0 <= epsilon <= furthest``, below the pure epsilon, on the safe side."""
 
-    def delta(self, epsilon: float | Fraction | Exact) -> float:
+    def delta(self, epsilon: float | Fraction | Decimal) -> float:
         """Return the delta of the guarantee at ``epsilon``.
 
         Parameters
@@ -85,7 +85,7 @@ class Profile(ABC):
         BudgetError
             When epsilon is negative or not a number.
         """
-        epsilon = real("epsilon", _as_float(epsilon), least=0, infinite=True, error=BudgetError)
+        epsilon = real("epsilon", epsilon, least=0, infinite=True, down=True, error=BudgetError)
         pure = self.pure
         if pure < math.inf and epsilon >= pure:
             return 0.0
@@ -118,7 +118,7 @@ class Profile(ABC):
         BudgetError
             When delta is outside its range.
         """
-        delta = real("delta", float(delta), least=0, most=1, error=BudgetError)
+        delta = real("delta", delta, least=0, most=1, error=BudgetError)
         if delta == 0.0:
             return self.pure
         high = min(self.pure, self.furthest)
@@ -189,17 +189,6 @@ def keeps_shape(profile: Profile, epsilons: Sequence[float] | None = None) -> bo
     falls = bool((delta[1:] <= delta[:-1] * (1.0 + _RISES)).all())
     lines = [_line(x, delta, i - 1, i + 1, i) for i in range(1, len(delta) - 1)]
     return falls and bool((delta[1:-1] <= np.array(lines) * (1.0 + _BENDS)).all())
-
-
-def _as_float(value: float | Fraction | Exact) -> float:
-    """Return a number as a float whose written decimal is not above it."""
-    try:
-        number = float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-    if isinstance(value, (Fraction, Exact)) and math.isfinite(number) and written(number) > Fraction(value):
-        return math.nextafter(number, -math.inf)
-    return number
 
 
 # The algebra of profiles. One is turned into a privacy-loss distribution of the ``dp-accounting`` package by connecting
