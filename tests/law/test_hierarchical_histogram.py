@@ -236,15 +236,6 @@ def test_probabilities_are_probabilities(sizes: tuple[int, ...]) -> None:
     np.testing.assert_allclose(exact, np.eye(len(exact))[0], atol=1e-12)
 
 
-def test_counts_that_fit_are_left_as_they_are() -> None:
-    domain = square(4, 6)
-    held = seeded(3).integers(0, 9, size=24)
-    mechanism = made(domain, 1.0, n=int(held.sum()), levels=(2, 4, 5))
-    y = mechanism._counts(table_on(domain, held))
-    np.testing.assert_allclose(mechanism.reading(y, n=mechanism.records).estimates().counts, held, atol=1e-10)
-    np.testing.assert_allclose(mechanism.probabilities(y), held / held.sum(), atol=1e-12)
-
-
 # -- the tree -----------------------------------------------------------------------------------------------------
 
 
