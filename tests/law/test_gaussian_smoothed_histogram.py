@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 from universes import line
 
-from discreet._core.random import seeded
 from discreet.domain import Counts
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import GaussianSmoothedHistogram, PerturbedHistogram
-from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.projections import L1, NumberedCells
 from discreet.privacy import Budget, Relation
 from discreet.testing import check_guarantee, check_kernel_follows_law, check_law_sums_to_one, check_twin_is_caught
@@ -65,19 +63,6 @@ def test_the_probabilities_are_the_mixture() -> None:
     np.testing.assert_array_equal(made(4, 30, 2.0, 1.0).probabilities(y), np.full(4, 0.25))
 
 
-@pytest.mark.parametrize("mixing", [0.0, 0.1, 1.0])
-@pytest.mark.parametrize("held", [(300, 0, 0, 0, 0, 0, 0, 0), (40, 30, 50, 20, 60, 30, 40, 30)])
-def test_the_share_not_from_the_data_is_a_bound(mixing: float, held: tuple[int, ...]) -> None:
-    """Mean total variation of 300 draws of noise, less three standard errors."""
-    n, rng = sum(held), seeded(7)
-    mechanism = made(8, n, 5.0, mixing)
-    noise = [law_named("gaussian").approximate(5.0, 8, rng=rng) for _ in range(300)]
-    apart = np.array(
-        [0.5 * np.abs(mechanism.probabilities(np.array(held) + z) - np.array(held) / n).sum() for z in noise]
-    )
-    assert apart.mean() - 3.0 * apart.std() / np.sqrt(300) <= mechanism.forecast(n).lost <= 1.0
-
-
 def test_the_census_example() -> None:
     """PY26, section 4.3: 300 cells, 11,918,162 records, (2, 1e-5); 119 records or any number."""
     budget = Budget(epsilon=2.0, delta=1e-5)
@@ -98,11 +83,3 @@ def test_the_census_example() -> None:
 def test_a_mixing_that_is_no_probability(mixing: float) -> None:
     with pytest.raises(ParameterError, match="mixing"):
         made(3, 10, 1.0, mixing)
-
-
-def test_records() -> None:
-    mechanism = replace(made(5, 100, 2.0), sampling="stratified")
-    y = mechanism.kernel(Counts.of_cells([0] * 60 + [3] * 40), rng=seeded(4))
-    drawn = np.concatenate([r.columns[0] for r in mechanism.reading(y, n=mechanism.records).draw(1000, rng=seeded(5))])
-    assert np.abs(np.bincount(drawn.astype(np.int64), minlength=5) - 1000 * mechanism.probabilities(y)).max() < 2
-    np.testing.assert_array_equal(mechanism.reading(y, n=mechanism.records).estimates().counts, y)

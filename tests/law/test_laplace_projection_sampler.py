@@ -11,11 +11,10 @@ from universes import line
 
 from discreet._core.random import seeded
 from discreet.domain import Counts
-from discreet.errors import Infeasible, ParameterError
-from discreet.mechanisms import LaplaceProjectionSampler, PerturbedHistogram
+from discreet.errors import ParameterError
+from discreet.mechanisms import LaplaceProjectionSampler
 from discreet.mechanisms.noise import law_named
 from discreet.papers.roo25 import laplace_projection_5
-from discreet.privacy import Budget, Relation
 from discreet.testing import (
     check_guarantee,
     check_kernel_follows_law,
@@ -56,15 +55,6 @@ def test_the_kernel_follows_its_law() -> None:
     check_kernel_follows_law(mechanism, Counts.of_cells([0, 1]), alternatives=tilted, distance=0.15, seed=2)
 
 
-def test_the_private_step_is_that_of_the_perturbed_histogram() -> None:
-    ours = made(9, 1000, 20.0)
-    perturbed = PerturbedHistogram(domain=ours.domain, records=1000, scale=20.0, noise="laplace")
-    for group in (1, 3):
-        a, b = (m.guarantee(Relation(group=group), n=1000) for m in (ours, perturbed))
-        assert [a.delta(e) for e in (0.0, 0.05, 0.2)] == [b.delta(e) for e in (0.0, 0.05, 0.2)]
-        assert a.exact
-
-
 @pytest.mark.parametrize(("held", "scale"), [((1, 1), 0.75), ((2, 0), 0.75), ((0, 0, 1), 0.4), ((2, 0), 0.4)])
 def test_a_record_is_as_accurate_as_stated(held: tuple[int, ...], scale: float) -> None:
     """The exact law of one released record, summed over all noisy counts."""
@@ -102,25 +92,3 @@ def test_empty_cells_take_little_from_full_ones() -> None:
         y = held + law_named("laplace").approximate(2.0, 1000, rng=rng)
         apart.append(0.5 * np.abs(mechanism.probabilities(y) - held / 10_000).sum())
     assert np.mean(apart) < 0.004
-
-
-def test_calibration() -> None:
-    domain = made(9, 1000, 20.0).domain
-    mechanism = LaplaceProjectionSampler.calibrated(Budget(epsilon=0.1), domain=domain, n=1000)
-    assert mechanism.scale == pytest.approx(20.0, rel=1e-8)
-    assert mechanism.guarantee(n=1000).epsilon(0.0) <= 0.1
-    group = LaplaceProjectionSampler.calibrated(Budget(epsilon=0.1), domain=domain, n=1000, group=3)
-    assert group.scale == pytest.approx(60.0, rel=1e-8)
-    with pytest.raises(Infeasible, match="scale"):
-        LaplaceProjectionSampler.calibrated(Budget(epsilon=0.1), domain=domain, n=1000, scale=19.0)
-
-
-def test_records_and_estimates() -> None:
-    mechanism = replace(made(5, 100, 2.0), sampling="stratified")
-    y = mechanism.kernel(Counts.of_cells([0] * 60 + [3] * 40), rng=seeded(4))
-    p = mechanism.probabilities(y)
-    drawn = np.concatenate([r.columns[0] for r in mechanism.reading(y, n=mechanism.records).draw(1000, rng=seeded(5))])
-    assert np.abs(np.bincount(drawn.astype(np.int64), minlength=5) - 1000 * p).max() < 2
-    np.testing.assert_array_equal(mechanism.reading(y, n=mechanism.records).estimates().counts, y)
-    (law,) = mechanism.reading(y, n=mechanism.records).column_shares(rng=seeded(6)) or ()
-    np.testing.assert_allclose(np.bincount(law[0], law[1], minlength=5), p)
