@@ -101,7 +101,9 @@ class ExponentialHistogram(DrawnMechanism):
                     f"exponential-histogram with loss 'l1' sums cells * (size + 1)^2 terms: {terms:,} here, at most "
                     f"{_MOST_TERMS:,}. Take fewer cells or a smaller size, or perturbed-histogram"
                 )
-        elif (log_count := _log_vectors(self.size, cells)) + math.log(cells) > math.log(_MOST_COUNTS):
+            return
+        log_count = math.lgamma(self.size + cells) - math.lgamma(cells) - math.lgamma(self.size + 1)
+        if log_count + math.log(cells) > math.log(_MOST_COUNTS):
             raise ParameterError(
                 f"exponential-histogram with loss {self.loss!r} lists every vector of {cells:,} counts that "
                 f"sum to {self.size:,}: about 10^{about(log_count / math.log(10.0), 4)} vectors, too many. Take loss "
@@ -238,11 +240,6 @@ class ExponentialHistogram(DrawnMechanism):
         sized = replace(search, size=search.n if search.size is None else search.size)
         pure = Free("pure_epsilon", 1e-6, _LARGEST, rising=False, relative=1e-10)
         return one_solution(sized, pure)
-
-
-def _log_vectors(total: int, cells: int) -> float:
-    """Return the logarithm of the number of count vectors."""
-    return math.lgamma(total + cells) - math.lgamma(cells) - math.lgamma(total + 1)
 
 
 def _log_sums(weights: Floats) -> Floats:

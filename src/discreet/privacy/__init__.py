@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from discreet.privacy.profile import (
         BoundedRangeProfile,
         ChainProfile,
-        ComposedProfile,
         ConstantProfile,
         LargestProfile,
         Profile,

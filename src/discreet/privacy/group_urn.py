@@ -114,7 +114,7 @@ class _SplitPair(NamedTuple):
     """One pair of partitions, with the sums over targets prepared for every epsilon."""
 
     rows: list[tuple[Floats, Floats, Floats, Floats, Floats]]
-    beyond: float
+    tail_mass: float
 
     @classmethod
     def from_partitions(
@@ -123,9 +123,9 @@ class _SplitPair(NamedTuple):
         """Prepare a pair; None where there are too many outcomes to keep."""
         moved = sum(sources)
         inside = (len(sources) + len(targets)) * prior + moved
-        rest = n + cells * prior - inside
+        outside = n + cells * prior - inside
         for tail in (0.0, *_TAILS):
-            reach, beyond = _reach(size, inside, rest, tail) if tail else (size, 0.0)
+            reach, tail_mass = _reach(size, inside, outside, tail) if tail else (size, 0.0)
             if _entries(reach, sources, targets) <= _MOST_ENTRIES:
                 break
         else:
@@ -134,7 +134,7 @@ class _SplitPair(NamedTuple):
         target = _side(reach, prior, targets, start=(0,) * len(targets))
         order = np.argsort(target.log_ratio, kind="stable")
         total, weight, ratio = target.total[order], target.log_weight[order], target.log_ratio[order]
-        log_outside = _log_outside(size, inside, rest, reach)
+        log_outside = _log_outside(size, inside, outside, reach)
         rows = []
         for v in range(reach + 1):
             place, keep = source.total == v, total <= reach - v
@@ -143,7 +143,7 @@ class _SplitPair(NamedTuple):
             mass, lower = np.exp(log_mass - top), ratio[keep]
             plain, tilted = (np.append(0.0, np.cumsum(terms)) for terms in (mass, mass * np.exp(lower)))
             rows.append((np.exp(source.log_weight[place] + top), source.log_ratio[place], lower, plain, tilted))
-        return cls(rows, beyond)
+        return cls(rows, tail_mass)
 
     def delta(self, epsilon: float) -> float:
         """Return the profile of this pair, outcomes beyond the reach counted in full."""
@@ -152,7 +152,7 @@ class _SplitPair(NamedTuple):
             place = np.searchsorted(lower, high - epsilon + 0.2 * rounding, side="left")  # ties are counted
             gain = plain[place] - np.exp(np.minimum(700.0, epsilon - high)) * tilted[place] + rounding * plain[place]
             value += float(mass @ np.maximum(gain, 0.0))
-        return value + self.beyond
+        return value + self.tail_mass
 
 
 def _entries(reach: int, sources: tuple[int, ...], targets: tuple[int, ...]) -> int:
@@ -211,27 +211,29 @@ def _side(reach: int, prior: float, parts: tuple[int, ...], *, start: tuple[int,
     return _Side(total, log_weight, log_ratio)
 
 
-def _log_outside(size: int, inside: float, rest: float, reach: int) -> Floats:
+def _log_outside(size: int, inside: float, outside: float, reach: int) -> Floats:
     """Return ``log( m!/(m-u)! (rest)_{m-u} / (inside+rest)_m )`` for ``u = 0 .. reach``: the rest of the urn's part."""
     u = np.arange(reach + 1, dtype=np.float64)
     # P(U = u) = outside(u) (inside)_u / u!
-    log_ancillary = log_beta_binomial(u, float(size), inside, rest) if rest > 0 else np.where(u == size, 0.0, -np.inf)
+    log_ancillary = np.where(u == size, 0.0, -np.inf)
+    if outside > 0:
+        log_ancillary = log_beta_binomial(u, float(size), inside, outside)
     return np.asarray(log_ancillary - (log_rising(inside, u) - log_rising(1.0, u)))
 
 
-def _reach(size: int, inside: float, rest: float, most_beyond: float) -> tuple[int, float]:
+def _reach(size: int, inside: float, outside: float, most_beyond: float) -> tuple[int, float]:
     """Return how many draws in the cells involved are summed, and the probability of more."""
-    if rest <= 0:
+    if outside <= 0:
         return size, 0.0
     most = min(size, 2000)
     u = np.arange(most + 1, dtype=np.float64)
-    mass = np.exp(log_beta_binomial(u, float(size), inside, rest))
+    mass = np.exp(log_beta_binomial(u, float(size), inside, outside))
     ratio = mass[-1] / mass[-2] if most >= 1 and mass[-2] > 0 else 0.0
     tail = 0.0 if most == size else (mass[-1] * ratio / (1.0 - ratio) if ratio < 1.0 else 1.0)
-    beyond = np.append(np.cumsum(mass[::-1])[::-1][1:], 0.0) + tail  # P(U > u)
-    small = np.flatnonzero(beyond <= most_beyond)
+    tail_mass = np.append(np.cumsum(mass[::-1])[::-1][1:], 0.0) + tail  # P(U > u)
+    small = np.flatnonzero(tail_mass <= most_beyond)
     reach = int(small[0]) if len(small) else most
-    return reach, float(beyond[reach])
+    return reach, float(tail_mass[reach])
 
 
 sealed(GroupUrn)

@@ -337,4 +337,4 @@ def furthest(profile: Profile, headline: float) -> float:
 
 def _end(profile: Profile) -> float:
     """Return about where delta becomes negligible, or falls no more."""
-    return fallen_to(profile, max(_SMALLEST, 1.5 * profile.delta(min(0.999 * profile.pure, 700.0))), within=0.01)
+    return fallen_to(profile, max(_SMALLEST, 1.5 * profile.delta(min(0.999 * profile.pure, 700.0))), relative=0.01)

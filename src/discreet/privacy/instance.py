@@ -224,12 +224,12 @@ _Search = Callable[[float], tuple[InstanceDelta, int]]  # given the largest valu
 _WORK = 30_000_000  # terms that a search may add up
 
 
-def divergence(opening: Opening, epsilon: float, known: Known) -> Divergence:
+def divergence(opening: Opening, epsilon: float, sums: Known) -> Divergence:
     """Return one direction of an opening pair, summed once."""
     key = (opening.pair, opening.forward)
-    if key not in known:
-        known[key] = opening.pair.forward(epsilon) if opening.forward else opening.pair.backward(epsilon)
-    return known[key]
+    if key not in sums:
+        sums[key] = opening.pair.forward(epsilon) if opening.forward else opening.pair.backward(epsilon)
+    return sums[key]
 
 
 class _Candidate(NamedTuple):
@@ -238,13 +238,13 @@ class _Candidate(NamedTuple):
     evaluate: _Search
 
 
-def event_reading(table: HeldTable, epsilon: float, known: Known, *, two_sided: bool) -> InstanceDelta:
+def event_reading(table: HeldTable, epsilon: float, sums: Known, *, two_sided: bool) -> InstanceDelta:
     """Return the largest probability, under this table or also under its neighbours, that the loss exceeds epsilon.
 
     All changes are searched, best bound first.
     """
     best = table.exchange
-    candidates = list(_candidates(table, epsilon, known, two_sided=two_sided))
+    candidates = list(_candidates(table, epsilon, sums, two_sided=two_sided))
     heap = [(-bound, number, 0) for number, (bound, _) in enumerate(candidates)]
     heapq.heapify(heap)
     work = 0
@@ -264,7 +264,7 @@ def event_reading(table: HeldTable, epsilon: float, known: Known, *, two_sided: 
 
 
 def _candidates(
-    table: HeldTable, epsilon: float, known: Known, *, two_sided: bool
+    table: HeldTable, epsilon: float, sums: Known, *, two_sided: bool
 ) -> Iterator[tuple[float, _Candidate]]:
     """Yield bounds and candidates: a change that opens or closes a value, or all moves from, or to, one mass."""
     # A loss above epsilon needs S > (e^eps - 1) a draws of the value that weighs a + 1 here, whatever else happens.
@@ -278,7 +278,7 @@ def _candidates(
         return partial(_tail, table.size, a + 1.0, table.total, math.ceil(grow * a))
 
     def opens(opening: Opening, _: float) -> tuple[InstanceDelta, int]:
-        value = divergence(opening, epsilon, known)
+        value = divergence(opening, epsilon, sums)
         terms = 4096 if table.discount == 0.0 else 64 * table.size
         return InstanceDelta(value.event, value.exact, opening.change, opening.pair, opening.forward), terms
 
@@ -396,38 +396,36 @@ def instance_readings(table: HeldTable, epsilon: float) -> dict[str, dict[str, I
     (0.13125684031, 0.285714285714)
     """
     epsilon = real("epsilon", epsilon, above=0, most=700, error=BudgetError)
-    known: Known = {}
+    sums: Known = {}
     readings = {}
     for name, two_sided in (("one-sided", False), ("two-sided", True)):
         readings[name] = {
-            "tight": _tight(table, epsilon, known, two_sided=two_sided),
-            "event": event_reading(table, epsilon, known, two_sided=two_sided),
+            "tight": _tight(table, epsilon, sums, two_sided=two_sided),
+            "event": event_reading(table, epsilon, sums, two_sided=two_sided),
         }
     return readings
 
 
-def _tight(table: HeldTable, epsilon: float, known: Known, *, two_sided: bool) -> InstanceDelta:
+def _tight(table: HeldTable, epsilon: float, sums: Known, *, two_sided: bool) -> InstanceDelta:
     """Return the largest divergence: by splitting, among the rarest values."""
     readings = [table.exchange]
-    for i, j in _lightest_pairs(table):
+    # the lightest value that can lose a record with the lightest that can gain one: of the others, all are dominated
+    losing, gaining = np.flatnonzero(table.losing)[:2].tolist(), np.flatnonzero(table.gaining)[:2].tolist()
+    places = [(i, j) for i in losing for j in gaining if table.may_pair(i, j)]
+    for i, j in places:
+        if any(p != (i, j) and p[0] <= i and p[1] <= j for p in places):
+            continue
         pair = table.pair(i, j)
         words = f"a record moves from {table.value(i)} to {table.value(j)}"
         pairs = [pair, UrnPair(size=pair.size, a=pair.b, b=pair.a, rest=pair.rest)][: 1 + two_sided]
         readings += [InstanceDelta(p.delta(epsilon), p.exact, words, p) for p in pairs]
     for opening in table.openings(two_sided=two_sided):
         if opening.rarest:
-            value = divergence(opening, epsilon, known)
+            value = divergence(opening, epsilon, sums)
             readings.append(
                 InstanceDelta(value.hockey_stick, value.exact, opening.change, opening.pair, opening.forward)
             )
     return max(readings, key=lambda reading: reading.delta)
-
-
-def _lightest_pairs(table: HeldTable) -> list[tuple[int, int]]:
-    """Return the pairs that no other dominates: the lightest that can lose with the lightest that can gain."""
-    losing, gaining = np.flatnonzero(table.losing)[:2].tolist(), np.flatnonzero(table.gaining)[:2].tolist()
-    pairs = [(i, j) for i in losing for j in gaining if table.may_pair(i, j)]
-    return [p for p in pairs if not any(q != p and q[0] <= p[0] and q[1] <= p[1] for q in pairs)]
 
 
 sealed(HeldTable)

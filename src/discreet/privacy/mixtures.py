@@ -253,9 +253,9 @@ def _above(draws: Floats, p: float, level: Floats) -> Any:
     """Return ``E[(S - level)_+]`` for binomial ``S``, rounded up."""
     from scipy.special import betainc
 
-    first = np.floor(level) + 1.0  # the least value above: 1 to draws
-    upper = draws * p * np.where(first > 1.0, betainc(np.maximum(first - 1.0, 1.0), draws - first + 1.0, p), 1.0)
-    lower = level * betainc(first, draws - first + 1.0, p)
+    least = np.floor(level) + 1.0  # the least value above: 1 to draws
+    upper = draws * p * np.where(least > 1.0, betainc(np.maximum(least - 1.0, 1.0), draws - least + 1.0, p), 1.0)
+    lower = level * betainc(least, draws - least + 1.0, p)
     return np.maximum(0.0, upper - lower) + _SLACK * (upper + lower)
 
 

@@ -101,9 +101,9 @@ def laplace_losses(scale: float, shift: int) -> npt.NDArray[np.float64]:
     if shift == 0:
         return np.ones(1)
     r = math.exp(-1.0 / scale)
-    one = np.exp(-np.arange(shift + 1) / scale) / (1.0 + r)
-    one[1:shift] *= -math.expm1(-1.0 / scale)
-    return one
+    law = np.exp(-np.arange(shift + 1) / scale) / (1.0 + r)
+    law[1:shift] *= -math.expm1(-1.0 / scale)
+    return law
 
 
 _SMOOTH = 2.0  # the least scale from which on a sum of discrete Gaussians has no residues
@@ -173,11 +173,11 @@ def _residues(scale: float, counts: int) -> npt.NDArray[np.float64]:
         return np.full(counts, 1.0 / math.sqrt(2.0 * math.pi * variance))
     reach = max(math.ceil(13.0 * scale), counts) + 1  # leaves out a relative 1e-36
     z = np.arange(-reach, reach + 1, dtype=np.float64)
-    one = np.exp(-(z * z) / (2.0 * scale * scale))
-    one /= one.sum()
-    law = one
+    single = np.exp(-(z * z) / (2.0 * scale * scale))
+    single /= single.sum()
+    law = single
     for _ in range(counts - 1):
-        law = np.convolve(law, one)
+        law = np.convolve(law, single)
     c = np.arange(counts)
     c = np.where(2 * c > counts, c - counts, c)  # the likeliest of each residue
     mass = law[len(law) // 2 + c]
@@ -272,7 +272,7 @@ def _sides(profile: ThresholdedLaplace) -> list[tuple[float, float, npt.NDArray[
     side = [(profile._moved(u), laplace_losses(profile.scale, profile.group - u)) for u in range(profile.group + 1)]
     nothing = [(0.0, np.ones(1))]
     pairs = product(side, side) if profile.replaced else (*product(side, nothing), *product(nothing, side))
-    return [(lost, gained, np.convolve(one, other)) for (lost, one), (gained, other) in pairs]
+    return [(lost, gained, np.convolve(mass, twin)) for (lost, mass), (gained, twin) in pairs]
 
 
 def _divergence(mass: npt.NDArray[np.float64], gaps: npt.NDArray[np.float64]) -> float:

@@ -97,8 +97,8 @@ class Profile(ABC):
     def _chord(self, epsilon: float, pure: float, end: LogRatio) -> float:
         """Return delta on the line to 0 at the pure epsilon: a bound since the profile is convex, its last piece."""
         start = pure * (1.0 - self._near)
-        near, far = end.minus(written(epsilon)), end.minus(written(start))
-        return up(self._delta(start) * (math.expm1(-near) / math.expm1(-far)), 8)
+        distance, length = end.minus(written(epsilon)), end.minus(written(start))
+        return up(self._delta(start) * (math.expm1(-distance) / math.expm1(-length)), 8)
 
     def epsilon(self, delta: float) -> float:
         """Return an epsilon at which ``delta(epsilon) <= delta``, within one part in 1e9 of the least.
@@ -264,11 +264,11 @@ def compose(profiles: Sequence[Profile]) -> Profile:
     for profile in profiles:
         if profile not in distinct:
             distinct.append(profile)
-    counts = [sum(other == profile for other in profiles) for profile in distinct]
+    counts = [sum(item == profile for item in profiles) for profile in distinct]
     reaches = []  # beyond them at most a negligible delta, or the profile's constant floor, remains
     for profile in distinct:
         floor = profile.delta(math.inf) * (1.0 + 1e-12)
-        reaches.append(fallen_to(profile, floor + _NEGLIGIBLE, within=1e-3))
+        reaches.append(fallen_to(profile, floor + _NEGLIGIBLE, relative=1e-3))
         if profile.delta(reaches[-1]) > 1.0 - 1e-9:
             return ConstantProfile(value=1.0, tight=False)  # one of them reveals everything
     total = sum(reach * count for reach, count in zip(reaches, counts, strict=True))
@@ -290,12 +290,12 @@ def power(profile: Profile, count: int) -> Profile:
     return compose([profile] * integer("count", count, least=1))
 
 
-def fallen_to(profile: Profile, target: float, *, within: float) -> float:
+def fallen_to(profile: Profile, target: float, *, relative: float) -> float:
     """Return an epsilon, at most 700, at which delta is at most the target, to ``within`` of the least relatively."""
     low, high = 0.0, min(profile.pure, 700.0)
     if profile.delta(0.0) <= target:
         return 0.0
-    while high - low > within * high:
+    while high - low > relative * high:
         middle = 0.5 * (low + high)
         low, high = (low, middle) if profile.delta(middle) <= target else (middle, high)
     return high
@@ -336,9 +336,9 @@ def _hull(epsilon: Floats, delta: Floats) -> Floats:
     return hull
 
 
-def _line(epsilon: Floats, delta: Floats, low: int, high: int, at: Any) -> Any:
+def _line(epsilon: Floats, delta: Floats, low: int, high: int, places: Any) -> Any:
     """Return the line through two dots, in ``e^eps``, at others between them."""
-    share = np.expm1(epsilon[at] - epsilon[high]) / math.expm1(epsilon[low] - epsilon[high])
+    share = np.expm1(epsilon[places] - epsilon[high]) / math.expm1(epsilon[low] - epsilon[high])
     return share * delta[low] + (1.0 - share) * delta[high]
 
 

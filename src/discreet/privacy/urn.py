@@ -64,8 +64,8 @@ class SamplingPair(Profile):
         mean, deviation = self._ancillary_moments()
         if self.size <= _LONGEST or deviation == 0.0:
             return self.size <= _LONGEST
-        far = mean + _LONGEST
-        return far >= self.size or self._log_at(far) < self._log_at(mean) - _DROPS[0]
+        end = mean + _LONGEST
+        return end >= self.size or self._log_at(end) < self._log_at(mean) - _DROPS[0]
 
     def _log_at(self, u: float) -> float:
         return float(self._log_ancillary(np.array([math.floor(u)], dtype=np.float64))[0])
@@ -119,32 +119,32 @@ class SamplingPair(Profile):
         mean, deviation = self._ancillary_moments()
         slack = math.exp(log_error(self.size, self._total))
         # the least u at which one more draw can reveal more than epsilon
-        first = _least(lambda u: self._crossing(u + 1.0, epsilon) > 0.0, 0, self.size)
-        if first >= self.size:
+        least = _least(lambda u: self._crossing(u + 1.0, epsilon) > 0.0, 0, self.size)
+        if least >= self.size:
             return 0.0
         most = self._limit(epsilon) * (1.0 + 1e-9)
         if deviation == 0.0:
             sure = self._conditional(self.size, epsilon) if self.size <= _LONGEST else most
             return up(min(1.0, sure * slack))
         # Everything that can happen before u is reached adds up to delta_u: use it for the long, nearly certain start.
-        before = 0.0
-        start = max(first, math.floor(mean - 8.0 * deviation))
-        if self._bells and start > first + 4096:
-            before = self._conditional(start, epsilon)
+        initial = 0.0
+        start = max(least, math.floor(mean - 8.0 * deviation))
+        if self._bells and start > least + 4096:
+            initial = self._conditional(start, epsilon)
         else:
-            start = first
+            start = least
         value = 1.0
         for drop in _DROPS:
             last = self._last(start, mean, drop)
             stop = min(last, start + _LONGEST)
-            beyond = self._beyond(stop, mean)
-            value = before + self._sum(start, stop, epsilon, beyond)
+            tail = self._beyond(stop, mean)
+            value = initial + self._sum(start, stop, epsilon, tail)
             # What is left is at most P(U > stop) (delta_infinity - delta_stop).
-            left = beyond * most
-            done = left <= 1e-4 * value
+            remainder = tail * most
+            done = remainder <= 1e-4 * value
             if not done and (stop < last or drop == _DROPS[-1]):
-                left, done = beyond * max(0.0, most - self._conditional(stop, epsilon)), True
-            value += left
+                remainder, done = tail * max(0.0, most - self._conditional(stop, epsilon)), True
+            value += remainder
             if done:
                 break
         value *= slack
@@ -159,9 +159,9 @@ class SamplingPair(Profile):
             return 1.0
         return min(1.0, math.exp(min(0.0, self._log_at(stop))) * ratio / (1.0 - ratio) * (1.0 + 1e-12) + 1e-305)
 
-    def _sum(self, start: int, stop: int, epsilon: float, beyond: float) -> float:
+    def _sum(self, start: int, stop: int, epsilon: float, tail: float) -> float:
         """Return the sum of ``P(U > u) (delta_{u+1} - delta_u)`` over ``start <= u < stop``, given ``P(U > stop)``."""
-        value, survival = 0.0, beyond
+        value, survival = 0.0, tail
         for top in range(stop, start, -_CHUNK):
             u = np.arange(max(start, top - _CHUNK), top, dtype=np.float64)
             mass = np.exp(self._log_ancillary(u + 1.0))  # P(U = u + 1)

@@ -46,7 +46,7 @@ def approximate_zcdp(profile: Profile, *, cut: float) -> tuple[float, float]:
     whole = _rho(profile, pure, 0.0) if pure <= 700.0 else math.inf
     if cut == 0.0:
         return (0.0, floor) if math.isinf(pure) and profile.delta(0.0) <= floor else (whole, 0.0)
-    reach = fallen_to(profile, min(1.0, floor + cut), within=1e-3)
+    reach = fallen_to(profile, min(1.0, floor + cut), relative=1e-3)
     lost = profile.delta(reach)
     rho = _rho(profile, reach, lost)
     return (whole, 0.0) if whole <= _PURE_COSTS * rho else (rho, lost)
@@ -59,11 +59,11 @@ def _rho(profile: Profile, reach: float, lost: float) -> float:
     if reach < _TINY:
         return _TINY**2  # rho is below the square of the largest loss
     moment, step = _moments(profile, reach, lost)
-    best, low, at_low, beyond = 0.0, 1.0, 0.0, _FIRST
-    while reach / low > best and beyond * step <= _STEEP:
-        high, at_high = 1.0 + beyond, moment(1.0 + beyond)
+    best, low, at_low, excess = 0.0, 1.0, 0.0, _FIRST
+    while reach / low > best and excess * step <= _STEEP:
+        high, at_high = 1.0 + excess, moment(1.0 + excess)
         best = max(best, _largest(low, at_low, high, at_high))
-        low, at_low, beyond = high, at_high, _GROWTH * beyond
+        low, at_low, excess = high, at_high, _GROWTH * excess
     # No loss is above the reach: from here on D_alpha/alpha is at most reach/alpha.
     return up(max(best, reach / low) * (1.0 + _MARGIN))
 
@@ -128,9 +128,9 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
     if rho == 0.0:
         return 0.0
 
-    def slope(beyond: float) -> float:
+    def slope(excess: float) -> float:
         """Return the derivative of the logarithm at ``1 + beyond``, which increases."""
-        return (2.0 * beyond + 1.0) * rho - epsilon + math.log(beyond) - math.log1p(beyond)
+        return (2.0 * excess + 1.0) * rho - epsilon + math.log(excess) - math.log1p(excess)
 
     low, high = 1e-12, 1.0
     while slope(high) < 0.0 and high < 1e300:
@@ -165,9 +165,9 @@ def zcdp_budget(epsilon: float, delta: float) -> tuple[float, float]:
             "a ledger in zcdp needs an epsilon and a delta above 0, since it promises no pure epsilon. Choose sums"
         )
     summed = below(written(delta) * SUMMED)
-    rest = below(written(delta) - written(summed))
+    conversion = below(written(delta) - written(summed))
     exact = math.nextafter(epsilon, 0.0)
-    inverse = least_real(lambda s: log_ratio(zcdp_delta(1.0 / s, exact), rest), 1.0 / (epsilon + 1.0), 1e40)
+    inverse = least_real(lambda s: log_ratio(zcdp_delta(1.0 / s, exact), conversion), 1.0 / (epsilon + 1.0), 1e40)
     if inverse is None:
         raise BudgetError("this epsilon is too small for a ledger in zcdp. Choose sums")
     return math.nextafter(1.0 / inverse, 0.0) * (1.0 - 1e-12), summed
