@@ -19,8 +19,8 @@ from discreet.domain import Domain, Numeric
 from discreet.errors import ParameterError
 from discreet.mechanisms import bounded_lipschitz
 from discreet.mechanisms.bounded_lipschitz import Metric, bounded_lipschitz_projection, fill
-from discreet.mechanisms.line_transport import fill_line
-from discreet.mechanisms.projections import W1, Simplex, isotonic
+from discreet.mechanisms.line_transport import fill_line, isotonic
+from discreet.mechanisms.projections import W1, Simplex
 from discreet.mechanisms.signed_measure import CellsAround, PublicPoints
 
 Floats = npt.NDArray[np.float64]
