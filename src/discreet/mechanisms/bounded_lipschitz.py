@@ -197,7 +197,7 @@ def _between_groups(
 
 def gathered(points: Floats, size: int, metric: Metric) -> Groups:
     """Put points together in groups of at most ``size`` neighbours."""
-    blocks = _blocks(points, size)
+    blocks = _halved(points, size)
     centres, _ = _balls(points, blocks, metric)
     label = np.empty(len(points), np.int64)
     label[np.concatenate(blocks)] = np.repeat(np.arange(len(blocks)), [len(block) for block in blocks])
@@ -252,7 +252,7 @@ def cheapest(rows: Floats, limits: Floats, columns: Floats, prices: Floats, *, k
     parts = [Arcs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     if not len(rows) or not len(columns):
         return parts[0]
-    row_blocks, column_blocks = _blocks(rows, _BLOCK), _blocks(columns, _BLOCK)
+    row_blocks, column_blocks = _halved(rows, _BLOCK), _halved(columns, _BLOCK)
     centres, radii = _balls(columns, column_blocks, metric)
     highest = np.array([prices[block].max() for block in column_blocks])
     row_centres, row_radii = _balls(rows, row_blocks, metric)
@@ -274,7 +274,7 @@ def cheapest(rows: Floats, limits: Floats, columns: Floats, prices: Floats, *, k
     return Arcs(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
-def _blocks(points: Floats, size: int) -> list[Integers]:
+def _halved(points: Floats, size: int) -> list[Integers]:
     """Cut points in halves, across the longest side of their box, down to blocks of at most ``size``."""
     blocks: list[Integers] = []
     todo = [np.arange(len(points))]

@@ -45,7 +45,7 @@ def fill_line(masses: Floats, positions: Floats, *, created: float, tolerance: f
         fitted, price = np.clip(isotonic(signed, gaps), 0.0, total), np.inf
         proof = fitted
     remains = np.maximum(np.diff(fitted, prepend=0.0, append=total), 0.0)
-    potential = _potential(signed, proof, positions, total, price)
+    potential = _largest_potential(signed, proof, positions, total, price)
     return LineFilling(remains, float(gaps @ np.abs(signed - fitted)), potential)
 
 
@@ -231,7 +231,7 @@ def _passed_down(steps: Floats, low: Floats, high: Floats) -> Floats:
     return differences
 
 
-def _potential(signed: Floats, fitted: Floats, positions: Floats, total: float, price: float) -> Floats:
+def _largest_potential(signed: Floats, fitted: Floats, positions: Floats, total: float, price: float) -> Floats:
     """Return the largest potential that the fit allows: shortest paths along the line, both ways.
 
     It falls by the gap where mass moves to the right, rises by it where mass moves to the left, is at most 0, and at

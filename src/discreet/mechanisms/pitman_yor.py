@@ -167,9 +167,9 @@ class PitmanYor(PitmanYorUrn):
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T1 (discount 0, non-atomic base), T2 (discount 0) or T21 for a table of ``n`` records."""
-        return self._guarantee(relation, n, coupled=self.discount == 0.0)
+        return self._promise(relation, n, coupled=self.discount == 0.0)
 
-    def _guarantee(self, relation: Relation, n: int, *, coupled: bool) -> Guarantee:
+    def _promise(self, relation: Relation, n: int, *, coupled: bool) -> Guarantee:
         """Return the guarantee by the coupling bound, which is T1 or T2, or by T21, whatever the base measure."""
         n, group = require_neighbours(self, relation, n)
         kind: Kind = "unconditional"
@@ -240,5 +240,5 @@ class PitmanYor(PitmanYorUrn):
 def guarantee_named(mechanism: Mechanism, theorem: str, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
     """Return what a certificate that names a theorem promises: with a discount T21 is closer than T2, which holds."""
     if isinstance(mechanism, PitmanYor) and theorem == "T2":
-        return mechanism._guarantee(relation, n, coupled=True)
+        return mechanism._promise(relation, n, coupled=True)
     return mechanism.guarantee(relation, n=n)

@@ -116,10 +116,10 @@ def _encoded(points: Any, domain: Domain) -> Records:
             f"points must be at least one row of {counted(len(domain.columns), 'code')}, one per column"
         )
     columns = zip(domain.columns.items(), zip(*rows, strict=True), strict=True)
-    return Records(columns=tuple(_codes(name, column, codes) for (name, column), codes in columns))
+    return Records(columns=tuple(_checked_column(name, column, codes) for (name, column), codes in columns))
 
 
-def _codes(name: str, column: Any, codes: tuple[Any, ...]) -> Any:
+def _checked_column(name: str, column: Any, codes: tuple[Any, ...]) -> Any:
     """Return one column of codes. Raises ParameterError when one does not fit."""
     if column.finite:
         if all(isinstance(code, (int, np.integer)) and 0 <= code < column.size for code in codes):

@@ -208,7 +208,7 @@ def predicted_error(domain: Domain, n: int, law: NoiseLaw, scale: float, levels:
     measured = np.zeros((1, tree.depth), dtype=bool)
     measured[0, [level - 1 for level in levels]] = True
     spread = np.array([law.standard_deviation(scale)])
-    return float(_errors(tree, domain, n, measured, spread, 1.0)[0])
+    return float(_predicted_errors(tree, domain, n, measured, spread, 1.0)[0])
 
 
 def chosen_levels(domain: Domain, n: int, law: NoiseLaw, scales: Sequence[float]) -> tuple[int, ...]:
@@ -225,17 +225,17 @@ def chosen_levels(domain: Domain, n: int, law: NoiseLaw, scales: Sequence[float]
     level = np.arange(1, depth + 1)
     steps = range(1, _WIDEST + 1)
     options = np.array([(level <= last) & ((last - level) % step == 0) for step in steps for last in level])
-    errors = _errors(tree, domain, n, options, spread[options.sum(axis=1)], _OCCUPIED)
+    errors = _predicted_errors(tree, domain, n, options, spread[options.sum(axis=1)], _OCCUPIED)
     return tuple(level[options[errors.argmin()]].tolist())
 
 
-def _errors(
+def _predicted_errors(
     tree: Tree, domain: Domain, n: int, measured: npt.NDArray[np.bool_], spread: Floats, occupied: float
 ) -> Floats:
     """Return the predicted error for each row of measured levels, with noise of standard deviations ``spread``."""
     weights = [(domain.metric_weights or {}).get(name, 1.0) for name in domain.columns]
     diameter = sum(weights) or 1.0
-    ordered = [_ordered(column) for column in domain.columns.values()]
+    ordered = [_has_positions(column) for column in domain.columns.values()]
     spread = np.maximum(spread, 1e-300)
     precision = np.zeros(len(measured))  # of a node's count, from its children
     uncut = 0.0  # what the tree does not cut, were it cut further
@@ -260,7 +260,7 @@ def _errors(
     return np.asarray(np.sum(levels, axis=0))
 
 
-def _ordered(column: Column) -> bool:
+def _has_positions(column: Column) -> bool:
     """Return whether the column's codes have positions; without, any two are at distance 1."""
     try:
         column.positions(np.zeros(1, dtype=np.int64))

@@ -125,7 +125,7 @@ class _SplitPair(NamedTuple):
         inside = (len(sources) + len(targets)) * prior + moved
         outside = n + cells * prior - inside
         for tail in (0.0, *_TAILS):
-            reach, tail_mass = _reach(size, inside, outside, tail) if tail else (size, 0.0)
+            reach, tail_mass = _summed_draws(size, inside, outside, tail) if tail else (size, 0.0)
             if _entries(reach, sources, targets) <= _MOST_ENTRIES:
                 break
         else:
@@ -134,7 +134,7 @@ class _SplitPair(NamedTuple):
         target = _side(reach, prior, targets, start=(0,) * len(targets))
         order = np.argsort(target.log_ratio, kind="stable")
         total, weight, ratio = target.total[order], target.log_weight[order], target.log_ratio[order]
-        log_outside = _log_outside(size, inside, outside, reach)
+        log_outside = _log_rest_of_the_urn(size, inside, outside, reach)
         rows = []
         for v in range(reach + 1):
             place, keep = source.total == v, total <= reach - v
@@ -211,7 +211,7 @@ def _side(reach: int, prior: float, parts: tuple[int, ...], *, start: tuple[int,
     return _Side(total, log_weight, log_ratio)
 
 
-def _log_outside(size: int, inside: float, outside: float, reach: int) -> Floats:
+def _log_rest_of_the_urn(size: int, inside: float, outside: float, reach: int) -> Floats:
     """Return ``log( m!/(m-u)! (rest)_{m-u} / (inside+rest)_m )`` for ``u = 0 .. reach``: the rest of the urn's part."""
     u = np.arange(reach + 1, dtype=np.float64)
     # P(U = u) = outside(u) (inside)_u / u!
@@ -221,7 +221,7 @@ def _log_outside(size: int, inside: float, outside: float, reach: int) -> Floats
     return np.asarray(log_ancillary - (log_rising(inside, u) - log_rising(1.0, u)))
 
 
-def _reach(size: int, inside: float, outside: float, most_beyond: float) -> tuple[int, float]:
+def _summed_draws(size: int, inside: float, outside: float, most_beyond: float) -> tuple[int, float]:
     """Return how many draws in the cells involved are summed, and the probability of more."""
     if outside <= 0:
         return size, 0.0

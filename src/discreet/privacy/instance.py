@@ -244,7 +244,7 @@ def event_reading(table: HeldTable, epsilon: float, sums: Known, *, two_sided: b
     All changes are searched, best bound first.
     """
     best = table.exchange
-    candidates = list(_candidates(table, epsilon, sums, two_sided=two_sided))
+    candidates = list(_changes(table, epsilon, sums, two_sided=two_sided))
     heap = [(-bound, number, 0) for number, (bound, _) in enumerate(candidates)]
     heapq.heapify(heap)
     work = 0
@@ -263,9 +263,7 @@ def event_reading(table: HeldTable, epsilon: float, sums: Known, *, two_sided: b
     return best
 
 
-def _candidates(
-    table: HeldTable, epsilon: float, sums: Known, *, two_sided: bool
-) -> Iterator[tuple[float, _Candidate]]:
+def _changes(table: HeldTable, epsilon: float, sums: Known, *, two_sided: bool) -> Iterator[tuple[float, _Candidate]]:
     """Yield bounds and candidates: a change that opens or closes a value, or all moves from, or to, one mass."""
     # A loss above epsilon needs S > (e^eps - 1) a draws of the value that weighs a + 1 here, whatever else happens.
     grow = math.expm1(epsilon) * (1.0 - 1e-12)
@@ -275,7 +273,7 @@ def _candidates(
     )
 
     def tail(a: float) -> Callable[[], float]:
-        return partial(_tail, table.size, a + 1.0, table.total, math.ceil(grow * a))
+        return partial(_tail_probability, table.size, a + 1.0, table.total, math.ceil(grow * a))
 
     def opens(opening: Opening, _: float) -> tuple[InstanceDelta, int]:
         value = divergence(opening, epsilon, sums)
@@ -312,7 +310,7 @@ def _moves(table: HeldTable, epsilon: float, fixed: int, *, backwards: bool) -> 
 
     def search(least: float) -> tuple[InstanceDelta, int]:
         a = float(table.mass[fixed]) - (not backwards)
-        whole = _tail(table.size, a + 1.0, table.total, math.ceil(math.expm1(epsilon) * a * (1.0 - 1e-12)))
+        whole = _tail_probability(table.size, a + 1.0, table.total, math.ceil(math.expm1(epsilon) * a * (1.0 - 1e-12)))
         best, work = InstanceDelta(0.0, True, f"a record moves at {table.value(fixed)}"), 0
         for partner in np.flatnonzero(table.losing if backwards else table.gaining).tolist():
             i, j = (partner, fixed) if backwards else (fixed, partner)
@@ -333,7 +331,7 @@ def _moves(table: HeldTable, epsilon: float, fixed: int, *, backwards: bool) -> 
     return search
 
 
-def _tail(size: int, mass: float, total: float, first: int) -> float:
+def _tail_probability(size: int, mass: float, total: float, first: int) -> float:
     """Return ``P(S >= first)`` for ``S ~ BetaBin(size; mass, total - mass)``, rounded up."""
     if first <= 0:
         return 1.0

@@ -218,7 +218,7 @@ class SubsampledPair(Profile):
                 total += chance * _excess(m - g, share, (self.n - g) * h / self._odds, math.exp(epsilon))
             return up(min(1.0, self._odds / self.n * total), 64)
         mean = m * (1.0 - q)
-        reach, chance = _reach(mean * q)
+        reach, chance = _bernstein(mean * q)
         most = min(m, math.ceil(mean + reach))
         total = _excess(m, q * share, (self.n - most) * h / self._odds, math.exp(epsilon))
         return up(min(1.0, (self._odds * total + h * m * chance) / self.n), 64)
@@ -230,7 +230,7 @@ def _excess(m: int, p: float, offset: float, factor: float) -> float:
     ``T`` is summed over; given it, ``S`` is binomial, and the mean of its excess is a difference of two of its tails.
     """
     mean = m * p
-    reach, chance = _reach(mean)
+    reach, chance = _bernstein(mean)
     low, high = max(0, math.floor(mean - reach)), min(m, math.ceil(mean + reach))
     t = np.arange(low, high + 1, dtype=np.float64)
     t = t[factor * t + offset < m - t]
@@ -243,7 +243,7 @@ def _excess(m: int, p: float, offset: float, factor: float) -> float:
     return total + (2.0 * m * chance if low > 0 or high < m else 0.0)
 
 
-def _reach(variance: float) -> tuple[float, float]:
+def _bernstein(variance: float) -> tuple[float, float]:
     """Return a distance from a binomial mean, and Bernstein's bound on the probability beyond it on one side."""
     distance = 12.0 * math.sqrt(variance) + 40.0
     return distance, math.exp(-(distance**2) / (2.0 * (variance + distance / 3.0)))

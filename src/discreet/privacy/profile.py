@@ -277,7 +277,7 @@ def compose(profiles: Sequence[Profile]) -> Profile:
     interval = max(narrowest / _POINTS, 2.0 * total / 4e6)
     parts = []
     for profile, reach, count in zip(distinct, reaches, counts, strict=True):
-        distribution = _distribution(profile, reach, interval)
+        distribution = _loss_distribution(profile, reach, interval)
         parts.append(distribution if count == 1 else distribution.self_compose(count))
     joint = reduce(lambda a, b: a.to_dense_pmf().compose(b.to_dense_pmf(), 1e-15), parts)
     return ComposedProfile(
@@ -301,7 +301,7 @@ def fallen_to(profile: Profile, target: float, *, relative: float) -> float:
     return high
 
 
-def _distribution(profile: Profile, reach: float, interval: float) -> Any:
+def _loss_distribution(profile: Profile, reach: float, interval: float) -> Any:
     from dp_accounting.pld import pld_pmf
 
     top = max(1, math.ceil(reach / interval)) if reach > 0 else 0

@@ -39,7 +39,7 @@ _AT_ONCE = 64  # numbers that a search tries together
 _EPS = float(np.finfo(float).eps)
 
 
-def _least(holds: Callable[[Floats], npt.NDArray[np.bool_]], low: int, high: int) -> int:
+def _least_number(holds: Callable[[Floats], npt.NDArray[np.bool_]], low: int, high: int) -> int:
     """Return the least whole number in ``[low, high)`` where a monotone condition holds, ``high`` if there is none."""
     while low < high:
         tried = np.arange(low, high, max(1, (high - low) // _AT_ONCE))
@@ -119,7 +119,7 @@ class SamplingPair(Profile):
         mean, deviation = self._ancillary_moments()
         slack = math.exp(log_error(self.size, self._total))
         # the least u at which one more draw can reveal more than epsilon
-        least = _least(lambda u: self._crossing(u + 1.0, epsilon) > 0.0, 0, self.size)
+        least = _least_number(lambda u: self._crossing(u + 1.0, epsilon) > 0.0, 0, self.size)
         if least >= self.size:
             return 0.0
         most = self._limit(epsilon) * (1.0 + 1e-9)
@@ -181,7 +181,7 @@ class SamplingPair(Profile):
         if low >= self.size:
             return self.size
         level = max(_NEGLIGIBLE, self._log_at(low) - drop)
-        return _least(lambda u: self._log_ancillary(u) < level, low, self.size)
+        return _least_number(lambda u: self._log_ancillary(u) < level, low, self.size)
 
     def _conditional(self, u: int, epsilon: float) -> float:
         """Return ``delta_u``, the profile after exactly ``u`` draws in the two cells."""

@@ -43,16 +43,16 @@ def approximate_zcdp(profile: Profile, *, cut: float) -> tuple[float, float]:
     ``d = 0`` at the end of a pure profile is preferred if that costs at most 1 % more.
     """
     pure, floor = profile.pure, profile.delta(math.inf)
-    whole = _rho(profile, pure, 0.0) if pure <= 700.0 else math.inf
+    whole = _largest_rho(profile, pure, 0.0) if pure <= 700.0 else math.inf
     if cut == 0.0:
         return (0.0, floor) if math.isinf(pure) and profile.delta(0.0) <= floor else (whole, 0.0)
     reach = fallen_to(profile, min(1.0, floor + cut), relative=1e-3)
     lost = profile.delta(reach)
-    rho = _rho(profile, reach, lost)
+    rho = _largest_rho(profile, reach, lost)
     return (whole, 0.0) if whole <= _PURE_COSTS * rho else (rho, lost)
 
 
-def _rho(profile: Profile, reach: float, lost: float) -> float:
+def _largest_rho(profile: Profile, reach: float, lost: float) -> float:
     """Return a bound on ``D_alpha/alpha`` for all ``alpha > 1``, where what remains of delta at the reach is lost."""
     if reach == 0.0 or lost >= 1.0:
         return 0.0
