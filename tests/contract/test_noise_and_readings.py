@@ -105,7 +105,7 @@ def check_noise_profile(law: NoiseLaw) -> None:
     promises must cover that too.
     """
     for scale in SCALES:
-        for group, counts in ((1, 1), (1, 2), (2, 2)):
+        for group, counts in ((1, 1), (1, 2), (2, 2), (3, 2)):
             profile = law.profile(scale, group=group, counts=counts)
             check_profile(profile)
             change = (group, -group)[:counts]
@@ -115,6 +115,8 @@ def check_noise_profile(law: NoiseLaw) -> None:
         if scale < 1.0:
             for change in ((2, -1, -1), (-2, 1, 1), (1, 1, -1, -1)):
                 require_dominates(law, scale, law.profile(scale, group=2, counts=2), change)
+            for change in ((3, -1, -2), (-3, 2, 1)):
+                require_dominates(law, scale, law.profile(scale, group=3, counts=2), change)
             require_dominates(law, scale, law.profile(scale, group=1, counts=4), (1, -1, 1, -1))
 
 

@@ -281,8 +281,7 @@ Twin = TypeVar("Twin", bound=Mechanism)
 def twin_of(mechanism: Twin, size: int | None) -> Twin:
     """Return an equal mechanism, built anew from public parameters: what a release reads the kernel's output with.
 
-    A user's own generator is a public argument, whose functions are no parameters: it is handed on. ``size``: number of
-    records to release; None for counts.
+    A user's own generator, a public argument, is handed on. ``size``: number of records to release; None for counts.
     """
     twin = mechanism.from_parameters(
         json.loads(json.dumps(mechanism.parameters())),

@@ -124,12 +124,6 @@ def bounded_lipschitz_projection(
     rounding apart. Of more points, neighbours are first put together: then the gap says how good the result is.
 
     Raises ParameterError for arguments out of range, or where POT is needed (beyond one dimension) and not installed.
-
-    Examples
-    --------
-    >>> nearest = bounded_lipschitz_projection(np.array([0.7, -0.2, 0.5]), np.array([[0.0], [0.25], [1.0]]), diameter=1)
-    >>> nearest.probabilities.round(12).tolist(), round(nearest.distance, 12), nearest.gap < 1e-12
-    ([0.5, 0.0, 0.5], 0.05, True)
     """
     masses, points = np.asarray(masses, np.float64), np.asarray(points, np.float64)
     if masses.ndim != 1 or not len(masses) or not np.isfinite(masses).all():

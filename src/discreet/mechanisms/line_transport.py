@@ -57,11 +57,6 @@ def isotonic(values: Floats, weights: Floats) -> Floats:
     Whether ``G`` reaches a threshold is a regression of 0 and 1, solved by the least prefix sum of signed weights; and
     the solutions of growing thresholds can be taken nested. So the rank of each value of ``G`` is found bit by bit, for
     all points of all rows at once: the points of a row that agree so far are neighbours.
-
-    Examples
-    --------
-    >>> isotonic(np.array([1.0, 3.0, 2.0, 4.0]), np.array([1.0, 1.0, 2.0, 1.0])).tolist()
-    [1.0, 2.0, 2.0, 4.0]
     """
     k = values.shape[-1]
     if not values.size:

@@ -40,10 +40,8 @@ class StabilisedPitmanYor(StableCounts):
         Public, of any kind; usually an open set of labels.
     records : int
         The public number of records ``n``.
-    scale : float
-        Of the noise, in records: ``P(z)`` is proportional to ``e^(-|z|/scale)``.
-    threshold : int
-        Least noisy count that is released, ``t``, at least 2.
+    scale, threshold
+        As for :class:`StabilityHistogram`.
     strength : float
         ``theta``, at least 0, on top of the missing mass ``M``. Rounded up to a multiple of 2^-20.
     discount : float

@@ -71,10 +71,10 @@ class SubsampledRandomisedResponse(Mixture):
 
     @staticmethod
     def published_mixing(epsilon: float, *, n: int, cells: int, size: int = 1) -> float:
-        """Return the ``q`` of the published analysis, ``k / (n eps / m + k - 1)``: equation (45) of ROO25 at one draw.
+        """Return the ``q`` of the published analysis, ``k / (n eps / m + k - 1)``, at most 1.
 
         It follows from bounding the amplification by subsampling by ``(m/n) e^(eps_0)``, with ``eps_0`` that of one
-        response. For several draws the form is derived, not read in the source.
+        response. At one draw it is equation (45) of ROO25; for several the form is derived, not read in the source.
 
         Parameters
         ----------
@@ -82,11 +82,6 @@ class SubsampledRandomisedResponse(Mixture):
             Positive.
         n, cells, size : int
             Numbers of confidential records, of cells and of released records.
-
-        Returns
-        -------
-        float
-            At most 1.
         """
         epsilon = real("epsilon", epsilon, above=0)
         k = positive_size("cells", cells)
