@@ -2,48 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from universes import line
 
-from discreet.domain import Counts
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import GaussianSmoothedHistogram, PerturbedHistogram
 from discreet.mechanisms.projections import L1, NumberedCells
 from discreet.privacy import Budget, Relation
-from discreet.testing import check_guarantee, check_kernel_follows_law, check_law_sums_to_one, check_twin_is_caught
 
 
 def made(k: int, n: int, scale: float, mixing: float = 0.25) -> GaussianSmoothedHistogram:
     return GaussianSmoothedHistogram(domain=line(k), records=n, scale=scale, mixing=mixing)
-
-
-@pytest.mark.parametrize(("cells", "scale"), [*((2, scale) for scale in (0.5, 1.25, 3.0)), (3, 0.4)])
-def test_every_pair_of_neighbours(cells: int, scale: float) -> None:
-    """On three cells a third one keeps its own, and groups split over cells."""
-    mechanism = made(cells, 2, scale)
-    check_law_sums_to_one(mechanism, Counts.of_cells([0, 1]))
-    for group in (1, 2):
-        check_guarantee(mechanism, n=2, group=group)
-    guarantee = mechanism.guarantee(n=2)
-    assert guarantee.exact
-    assert guarantee.theorem == "T6"
-
-
-@pytest.mark.parametrize(("mechanism", "less", "n"), [
-    (made(2, 2, 1.25), 0.5, 2), (made(2, 2, 1.25), 0.999, 2), (made(3, 2, 0.4), 0.5, 1),
-])  # fmt: skip
-def test_twins_are_caught(mechanism: GaussianSmoothedHistogram, less: float, n: int) -> None:
-    check_twin_is_caught(mechanism, replace(mechanism, scale=less * mechanism.scale), n=n)
-
-
-def test_the_kernel_follows_its_law() -> None:
-    """1e-6 to fail the right kernel; 1e-6 to miss a scale 10 % off, or any law at total variation 0.15."""
-    mechanism = made(2, 2, 1.25)
-    tilted = [replace(mechanism, scale=1.25 * f) for f in (0.9, 1.1)]
-    check_kernel_follows_law(mechanism, Counts.of_cells([0, 1]), alternatives=tilted, distance=0.15, seed=2)
 
 
 def test_smoothing_buys_nothing_and_costs_nothing() -> None:
