@@ -24,6 +24,7 @@ from discreet.mechanisms import (
     PerturbedHistogram,
     PitmanYor,
     RevealOrObscure,
+    SignedMeasure,
     SmoothedHistogram,
 )
 from discreet.mechanisms.reading import READING_ONLY
@@ -153,6 +154,7 @@ CASES: dict[str, list[Case]] = {
     "reveal-or-obscure": [smoothed(3, RevealOrObscure)],
     "perturbed-histogram": [noisy(PerturbedHistogram, 0.75), noisy(PerturbedHistogram, 1.25, noise="gaussian")],
     "laplace-projection-sampler": [noisy(LaplaceProjectionSampler, 0.75)],
+    "signed-measure": [noisy(SignedMeasure, 0.75, noise="laplace"), noisy(SignedMeasure, 1.25)],
     "gaussian-smoothed-histogram": [noisy(GaussianSmoothedHistogram, 1.25)],
 }
 EACH = [pytest.param(item, id=f"{name}-{i}") for name, items in CASES.items() for i, item in enumerate(items)]

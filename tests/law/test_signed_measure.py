@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,6 @@ from discreet.testing import (
     brute_force_profile,
     check_guarantee,
     check_kernel_follows_law,
-    check_law_sums_to_one,
     check_twin_is_caught,
 )
 from discreet.utility import wasserstein_1d
@@ -66,24 +65,12 @@ def counted(domain: Domain, *rows: tuple[Any, ...]) -> Counts:
 
 # -- the contract -------------------------------------------------------------------------------------------------
 
-OWN = [  # the number of outcomes grows with the power of the number of cells
-    (made(line(2), 0.75, "laplace"), 2, 1),
-    (made(line(2), 0.75, "laplace"), 2, 2),
-    (made(line(2), 1.25), 2, 1),
-    (made(line(2), 1.25), 2, 2),
-    (made(grid(2, 2), 0.2), 1, 1),
-    (made(line(3), 0.25, "laplace"), 1, 1),
-]
 
-
-@pytest.mark.parametrize(("mechanism", "n", "group"), OWN)
-def test_no_neighbours_exceed_the_guarantee_and_some_attain_it(mechanism: SignedMeasure, n: int, group: int) -> None:
-    mechanism = replace(mechanism, records=n)
-    guarantee = mechanism.guarantee(Relation(group=group), n=n)
-    assert guarantee.exact
-    assert guarantee.theorem == "T15"
-    check_law_sums_to_one(mechanism, table_on(mechanism.domain, [n]))
-    check_guarantee(mechanism, n=n, group=group)
+@pytest.mark.parametrize("mechanism", [made(grid(2, 2), 0.2, n=1), made(line(3), 0.25, "laplace", n=1)])
+def test_no_neighbours_exceed_the_guarantee_and_some_attain_it(mechanism: SignedMeasure) -> None:
+    guarantee = mechanism.guarantee(n=1)
+    assert (guarantee.exact, guarantee.theorem) == (True, "T15")
+    check_guarantee(mechanism, n=1)
 
 
 @pytest.mark.parametrize("group", [1, 2])
@@ -107,34 +94,12 @@ def test_cells_around_public_points_of_a_continuous_domain(noise: str, scale: fl
 
 
 def test_kernel_follows_its_law() -> None:
-    for mechanism, x in (
-        (made(line(2), 0.75, "laplace"), Counts.of_cells([0, 1])),
-        (made(SQUARE, 0.8, points=TWO_POINTS), counted(SQUARE, (0.5, 0.5), (3.5, 1.0))),
-    ):
-        tilts = [replace(mechanism, scale=mechanism.scale * f) for f in (0.8, 1.25)]
-        # false-fail rate 3e-6 in all; 1e-6 to miss a scale off by a fifth, or any law at total variation 0.2
-        check_kernel_follows_law(mechanism, x, alternatives=tilts, distance=0.2)
-        with pytest.raises(AssertionError):
-            check_kernel_follows_law(mechanism, x, alternatives=tilts, kernel=tilts[0], distance=0.2)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TwiceCounted(SignedMeasure):
-    """A broken twin: a record in the first cell counts twice."""
-
-    def _counts(self, x: Counts) -> npt.NDArray[np.int64]:
-        counts = SignedMeasure._counts(self, x)
-        counts[0] *= 2
-        return counts
-
-
-def test_broken_twins_are_caught() -> None:
-    for noise, scale in (("laplace", 0.75), ("gaussian", 1.25)):
-        mechanism = made(line(2), scale, noise)
-        check_twin_is_caught(mechanism, replace(mechanism, scale=scale / 2), n=2)
-        check_twin_is_caught(mechanism, replace(mechanism, scale=scale * 0.999), n=2)
-        twin = TwiceCounted(domain=line(2), records=2, scale=scale, noise=noise)  # type: ignore[arg-type]
-        check_twin_is_caught(mechanism, twin, n=2)
+    mechanism, x = made(SQUARE, 0.8, points=TWO_POINTS), counted(SQUARE, (0.5, 0.5), (3.5, 1.0))
+    tilts = [replace(mechanism, scale=mechanism.scale * f) for f in (0.8, 1.25)]
+    # false-fail rate 3e-6 in all; 1e-6 to miss a scale off by a fifth, or any law at total variation 0.2
+    check_kernel_follows_law(mechanism, x, alternatives=tilts, distance=0.2)
+    with pytest.raises(AssertionError):
+        check_kernel_follows_law(mechanism, x, alternatives=tilts, kernel=tilts[0], distance=0.2)
 
 
 # -- the paper's noise --------------------------------------------------------------------------------------------
