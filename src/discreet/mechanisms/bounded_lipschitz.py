@@ -36,9 +36,8 @@ _ROUNDING = 1e-12  # share of the diameter below which a reduced cost is roundin
 class CertifiedProjection(NamedTuple):
     """Probabilities, and a proof of how near to the nearest they are.
 
-    ``distance``: the cost of an explicit plan, so an upper bound on the bounded-Lipschitz distance from the masses.
-    ``lower_bound``: no distribution on the points is nearer: what the potential proves, less what rounding adds to it.
-    ``potential``, shape (V,): 1-Lipschitz on the points, and at most the diameter in absolute value.
+    ``distance``: the cost of an explicit plan. ``lower_bound``: of every distribution on the points, what the potential
+    proves, less what rounding adds to it. ``potential``: 1-Lipschitz, at most the diameter in absolute value.
     """
 
     probabilities: Floats

@@ -26,20 +26,11 @@ from discreet.privacy.urn import UrnPair
 
 
 class InstanceDelta(NamedTuple):
-    """One delta of one table. Confidential.
+    """One delta of one table, never below the truth. Confidential.
 
-    Parameters
-    ----------
-    delta : float
-        Never below the truth.
-    exact : bool
-        Whether it is the value itself, rather than an upper bound.
-    change : str
-        The worst change of one record, in words.
-    pair : UrnPair, OpeningPair or None
-        The pair of laws it leads to; None for an exchange of values held once.
-    forward : bool
-        Whether the divergence is of the pair's first law from its second.
+    ``exact``: whether it is the value itself, rather than an upper bound. ``change``: the worst change of one record, in
+    words. ``pair``: the pair of laws it leads to; None for an exchange of values held once. ``forward``: whether the
+    divergence is of the pair's first law from its second.
     """
 
     delta: float
@@ -62,24 +53,13 @@ class Opening(NamedTuple):
 class HeldTable:
     """What the law of an urn started from a table depends on. Confidential.
 
-    Parameters
-    ----------
-    size : int
-        Number of draws, ``m``.
-    total : float
-        Mass of the whole urn, ``theta + n``.
-    mass : ndarray of float64, shape (k,)
-        Distinct masses of values, ascending.
-    losing, gaining : ndarray of int64, shape (k,)
-        How many values of that mass may lose a record and stay, and how many may gain one.
-    frequencies, multiplicities : ndarray of int64, shape (j,)
-        Distinct frequencies, ascending, and how many values have each; empty on a finite domain.
-    strength, discount : float
-        Of the Pitman-Yor urn.
-    filtered : bool
-        Whether draws of new values are dropped from the release.
-    fresh : bool
-        Whether there is a value that the table does not hold.
+    ``size``, ``total``: number of draws, ``m``, and mass of the whole urn, ``theta + n``.
+    ``mass``, ``losing``, ``gaining``, shape (k,): distinct masses of values, ascending; how many values of that mass may
+    lose a record and stay, and how many may gain one.
+    ``frequencies``, ``multiplicities``, shape (j,): distinct frequencies, ascending, and how many values have each;
+    empty on a finite domain.
+    ``strength``, ``discount``: of the Pitman-Yor urn. ``filtered``: whether draws of new values are dropped from the
+    release. ``fresh``: whether there is a value that the table does not hold.
     """
 
     size: int
@@ -130,16 +110,8 @@ class HeldTable:
     def dirichlet(cls, mass: Floats, held: Booleans, *, size: int, total: float) -> HeldTable:
         """Return the table of a Dirichlet-multinomial release.
 
-        Parameters
-        ----------
-        mass : ndarray of float64, shape (cells,)
-            Prior mass and records of each cell, of some cells that include the lightest.
-        held : ndarray of bool, shape (cells,)
-            Whether the cell holds a record.
-        size : int
-            Number of draws.
-        total : float
-            Mass of all cells.
+        ``mass``, ``held``, shape (cells,): prior mass and records of some cells that include the lightest, and whether
+        a cell holds a record. ``total``: mass of all cells.
         """
         distinct, place = np.unique(mass, return_inverse=True)
         none = np.empty(0, dtype=np.int64)
