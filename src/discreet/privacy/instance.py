@@ -28,8 +28,8 @@ from discreet.privacy.urn import UrnPair
 class InstanceDelta(NamedTuple):
     """One delta of one table, never below the truth. Confidential.
 
-    ``exact``: whether it is the value itself, rather than an upper bound. ``change``: the worst change of one record, in
-    words. ``pair``: the pair of laws it leads to; None for an exchange of values held once. ``forward``: whether the
+    ``exact``: whether it is the value itself, rather than an upper bound. ``change``: the worst change of one record,
+    in words. ``pair``: the pair of laws it leads to; None for an exchange of values held once. ``forward``: whether the
     divergence is of the pair's first law from its second.
     """
 
@@ -54,8 +54,8 @@ class HeldTable:
     """What the law of an urn started from a table depends on. Confidential.
 
     ``size``, ``total``: number of draws, ``m``, and mass of the whole urn, ``theta + n``.
-    ``mass``, ``losing``, ``gaining``, shape (k,): distinct masses of values, ascending; how many values of that mass may
-    lose a record and stay, and how many may gain one.
+    ``mass``, ``losing``, ``gaining``, shape (k,): distinct masses of values, ascending; how many values of that mass
+    may lose a record and stay, and how many may gain one.
     ``frequencies``, ``multiplicities``, shape (j,): distinct frequencies, ascending, and how many values have each;
     empty on a finite domain.
     ``strength``, ``discount``: of the Pitman-Yor urn. ``filtered``: whether draws of new values are dropped from the
