@@ -221,21 +221,18 @@ def beta_binomial_range(size: int, mass: float, remainder: float) -> tuple[int, 
     def dense(s: int) -> bool:
         return float(log_beta_binomial(float(s), float(size), mass, remainder)) > math.log(NEGLIGIBLE / size)
 
-    # The law is unimodal for masses of at least 1; below that it also rises towards an end, and nothing is left out.
-    middle = min(size, math.floor(mean))
-    low, high = 0, size
-    if remainder >= 1.0 and dense(middle):
-        inside, outside = middle, size
-        while outside - inside > max(16, inside // 64):
+    def edge(inside: int, outside: int) -> int:
+        """Return a number from which on, away from the middle, nothing is dense."""
+        while abs(outside - inside) > max(16, inside // 64):
             probe = (inside + outside) // 2 if outside < 4 * inside + 4096 else 2 * inside + 1024
             inside, outside = (probe, outside) if dense(probe) else (inside, probe)
-        high = outside
-    if mass >= 1.0 and dense(middle):
-        inside, outside = middle, 0
-        while inside - outside > max(16, inside // 64):
-            probe = (inside + outside) // 2
-            inside, outside = (probe, outside) if dense(probe) else (inside, probe)
-        low = outside
+        return outside
+
+    # The law is unimodal for masses of at least 1; below that it also rises towards an end, and nothing is left out.
+    middle, low, high = min(size, math.floor(mean)), 0, size
+    if dense(middle):
+        high = edge(middle, size) if remainder >= 1.0 else size
+        low = edge(middle, 0) if mass >= 1.0 else 0
     return low, high
 
 
