@@ -20,7 +20,7 @@ GROUPS: dict[str, list[str]] = tomllib.loads(Path("pyproject.toml").read_text(en
 EXTRAS = ["pandas", "demo", "report", "formula", "transport", "bayes"]
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 # What other versions of other packages can break first; the whole suite with `nox -s lowest -- tests src`.
-QUICK = ["tests/e2e", "tests/golden", "tests/law/test_perturbed_histogram.py", "tests/law/test_stability_histogram.py",
+QUICK = ["tests/e2e", "tests/golden", "tests/law/test_smoothed_histogram.py", "tests/law/test_stability_histogram.py",
          "tests/law/test_pitman_yor.py", "tests/unit/confidential", "tests/unit/domain", "tests/unit/releases",
          "tests/unit/report", "tests/unit/mechanisms/test_noise_and_projections.py"]  # fmt: skip
 COVERING = ["tests/unit/privacy", "tests/unit/releases", "tests/unit/confidential", "tests/golden", "tests/e2e",

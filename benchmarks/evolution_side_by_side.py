@@ -45,11 +45,11 @@ from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.evolution import API
 from discreet.ledger import Request
+from discreet.mechanisms.bounded_lipschitz import Metric, fill
 from discreet.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from discreet.mechanisms.perturbed_histogram import PerturbedHistogram
 from discreet.mechanisms.private_evolution import PrivateEvolution
 from discreet.mechanisms.signed_measure import SignedMeasure
-from discreet.mechanisms.sparse_transport import Metric, fill
 from discreet.planner import plan
 from discreet.planner.cells import said_before, with_cells
 from discreet.privacy import Budget

@@ -28,7 +28,6 @@ from discreet.mechanisms.base import parameter_names
 from discreet.mechanisms.latent_classes import StratumShares
 from discreet.mechanisms.noisy_counts import NoisyReading
 from discreet.mechanisms.reading import (
-    BLOCK,
     WHOLE,
     CellShares,
     ListedShares,
@@ -335,15 +334,6 @@ def test_who_draws_otherwise_has_no_inherited_shares() -> None:
     reading = Own(mechanism, released(mechanism, DOMAIN))  # type: ignore[arg-type]
     parts = whole(reading.cell_shares(rng=seeded(1)), 9, 2, seeded(1))
     assert parts.rows() == Records.concatenate(reading.draw(9, rng=seeded(1))).rows() == [(6, 2)] * 9
-
-
-def test_counts_of_systematic_draws_are_shares_to_within_a_record() -> None:
-    weights = np.array([3.0, 1.0, 1e-9, 5.0])
-    for size in (1, 10, BLOCK + 1, 10**9, 10**12):
-        counts = counts_once(weights, size, "stratified", seeded(size % 97))
-        assert counts.sum() == size
-        expected = size * weights / weights.sum()
-        assert np.abs(np.cumsum(counts) - np.cumsum(expected)).max() < 1.0 + 1e-3
 
 
 def test_independent_draws_of_many_blocks_are_multinomial() -> None:

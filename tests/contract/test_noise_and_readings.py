@@ -23,11 +23,10 @@ from discreet.domain import Domain, Integer, Records
 from discreet.inference.prior import Prior
 from discreet.inference.samplers import ReleasedCounts, ReleasedRecords, draw_counts
 from discreet.mechanisms import PerturbedHistogram, noise, projections
-from discreet.mechanisms.cells import Cells, OwnCells
 from discreet.mechanisms.likelihood import known_likelihood
 from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, LAWS, DiscreteLaplace, ExactDraws, NoiseLaw
 from discreet.mechanisms.noisy_counts import projection_error
-from discreet.mechanisms.projections import PROJECTIONS, Clip, Projection, Simplex
+from discreet.mechanisms.projections import PROJECTIONS, Clip, NumberedCells, Projection, Simplex
 from discreet.privacy import Profile
 from discreet.testing import assert_law, hockey_stick
 from discreet.testing.contract import check_profile
@@ -106,7 +105,7 @@ def check_noise_profile(law: NoiseLaw) -> None:
     promises must cover that too.
     """
     for scale in SCALES:
-        for group, counts in ((1, 1), (1, 2), (2, 2)):
+        for group, counts in ((1, 1), (1, 2), (2, 2), (3, 2)):
             profile = law.profile(scale, group=group, counts=counts)
             check_profile(profile)
             change = (group, -group)[:counts]
@@ -116,6 +115,8 @@ def check_noise_profile(law: NoiseLaw) -> None:
         if scale < 1.0:
             for change in ((2, -1, -1), (-2, 1, 1), (1, 1, -1, -1)):
                 require_dominates(law, scale, law.profile(scale, group=2, counts=2), change)
+            for change in ((3, -1, -2), (-3, 2, 1)):
+                require_dominates(law, scale, law.profile(scale, group=3, counts=2), change)
             require_dominates(law, scale, law.profile(scale, group=1, counts=4), (1, -1, 1, -1))
 
 
@@ -274,9 +275,9 @@ def noisy_rows(k: int) -> Integers:
     return np.concatenate((seeded(8).integers(-5, 9, size=(20, k)), np.array(odd)))
 
 
-def made(kind: type[Projection]) -> list[tuple[Projection, Cells]]:
+def made(kind: type[Projection]) -> list[tuple[Projection, NumberedCells]]:
     """Return the projection on the cells that it suits."""
-    cells = [OwnCells.from_domain(domain, "a test") for domain in (LINE, SQUARE)]
+    cells = [NumberedCells(domain, domain.size or 0) for domain in (LINE, SQUARE)]
     return [(kind(each, TOTAL), each) for each in cells if kind.unsuited(each) is None]
 
 

@@ -18,9 +18,13 @@ from discreet.domain import Counts, Domain, Integer, Numeric, Records
 from discreet.mechanisms import (
     REGISTRY,
     DirichletMultinomial,
+    GaussianSmoothedHistogram,
+    LaplaceProjectionSampler,
     Mechanism,
     PerturbedHistogram,
     PitmanYor,
+    RevealOrObscure,
+    SignedMeasure,
     SmoothedHistogram,
 )
 from discreet.mechanisms.reading import READING_ONLY
@@ -87,8 +91,7 @@ class Case:
 
 
 def resized(mechanism: Any, size: int) -> Mechanism:
-    changed: Mechanism = mechanism if isinstance(mechanism, PerturbedHistogram) else replace(mechanism, size=size)
-    return changed
+    return replace(mechanism, size=size) if hasattr(mechanism, "size") else mechanism
 
 
 def case(mechanism: Any, tilted: str, table: list[Any], size: int, n: int, twins: dict[str, Any], **rest: Any) -> Case:
@@ -114,8 +117,8 @@ def dirichlet(domain: Domain, prior: float, held: int) -> Case:
     return case(mechanism, "prior", [0] * held, 16, 3, twins)
 
 
-def smoothed(k: int) -> Case:
-    mechanism = SmoothedHistogram(domain=cells(k), size=6, mixing=0.75)
+def smoothed(k: int, kind: Any = SmoothedHistogram) -> Case:
+    mechanism = kind(domain=cells(k), size=6, mixing=0.75)
     twins = {
         "one more draw": replace(mechanism, size=7),
         "mixing one step too small": replace(mechanism, mixing=0.75 - STEP),
@@ -123,8 +126,8 @@ def smoothed(k: int) -> Case:
     return case(mechanism, "mixing", [0], 16, 3, twins)
 
 
-def perturbed(noise: Any, scale: float) -> Case:
-    mechanism = PerturbedHistogram(domain=cells(2), records=2, scale=scale, noise=noise)
+def noisy(kind: Any, scale: float, **facts: Any) -> Case:
+    mechanism = kind(domain=cells(2), records=2, scale=scale, **facts)
     twins = {
         "half the noise": replace(mechanism, scale=scale / 2),
         "a little less noise": replace(mechanism, scale=scale * 0.999),
@@ -148,7 +151,11 @@ CASES: dict[str, list[Case]] = {
         dirichlet(cells(2), 8.0, 16),
     ],
     "smoothed-histogram": [smoothed(3), smoothed(4)],
-    "perturbed-histogram": [perturbed("laplace", 0.75), perturbed("gaussian", 1.25)],
+    "reveal-or-obscure": [smoothed(3, RevealOrObscure)],
+    "perturbed-histogram": [noisy(PerturbedHistogram, 0.75), noisy(PerturbedHistogram, 1.25, noise="gaussian")],
+    "laplace-projection-sampler": [noisy(LaplaceProjectionSampler, 0.75)],
+    "signed-measure": [noisy(SignedMeasure, 0.75, noise="laplace"), noisy(SignedMeasure, 1.25)],
+    "gaussian-smoothed-histogram": [noisy(GaussianSmoothedHistogram, 1.25)],
 }
 EACH = [pytest.param(item, id=f"{name}-{i}") for name, items in CASES.items() for i, item in enumerate(items)]
 TWINS = [

@@ -2,51 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from universes import line
 
-from discreet._core.random import seeded
-from discreet.domain import Counts
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import GaussianSmoothedHistogram, PerturbedHistogram
-from discreet.mechanisms.cells import OwnCells
-from discreet.mechanisms.noise import law_named
-from discreet.mechanisms.projections import L1
+from discreet.mechanisms.projections import L1, NumberedCells
 from discreet.privacy import Budget, Relation
-from discreet.testing import check_guarantee, check_kernel_follows_law, check_law_sums_to_one, check_twin_is_caught
 
 
 def made(k: int, n: int, scale: float, mixing: float = 0.25) -> GaussianSmoothedHistogram:
     return GaussianSmoothedHistogram(domain=line(k), records=n, scale=scale, mixing=mixing)
-
-
-@pytest.mark.parametrize(("cells", "scale"), [*((2, scale) for scale in (0.5, 1.25, 3.0)), (3, 0.4)])
-def test_every_pair_of_neighbours(cells: int, scale: float) -> None:
-    """On three cells a third one keeps its own, and groups split over cells."""
-    mechanism = made(cells, 2, scale)
-    check_law_sums_to_one(mechanism, Counts.of_cells([0, 1]))
-    for group in (1, 2):
-        check_guarantee(mechanism, n=2, group=group)
-    guarantee = mechanism.guarantee(n=2)
-    assert guarantee.exact
-    assert guarantee.theorem == "T6"
-
-
-@pytest.mark.parametrize(("mechanism", "less", "n"), [
-    (made(2, 2, 1.25), 0.5, 2), (made(2, 2, 1.25), 0.999, 2), (made(3, 2, 0.4), 0.5, 1),
-])  # fmt: skip
-def test_twins_are_caught(mechanism: GaussianSmoothedHistogram, less: float, n: int) -> None:
-    check_twin_is_caught(mechanism, replace(mechanism, scale=less * mechanism.scale), n=n)
-
-
-def test_the_kernel_follows_its_law() -> None:
-    """1e-6 to fail the right kernel; 1e-6 to miss a scale 10 % off, or any law at total variation 0.15."""
-    mechanism = made(2, 2, 1.25)
-    tilted = [replace(mechanism, scale=1.25 * f) for f in (0.9, 1.1)]
-    check_kernel_follows_law(mechanism, Counts.of_cells([0, 1]), alternatives=tilted, distance=0.15, seed=2)
 
 
 def test_smoothing_buys_nothing_and_costs_nothing() -> None:
@@ -60,23 +27,10 @@ def test_smoothing_buys_nothing_and_costs_nothing() -> None:
 
 def test_the_probabilities_are_the_mixture() -> None:
     y = np.array([12, -3, 20, 1])
-    p = L1(OwnCells.from_domain(line(4), "l1"), 30).probabilities(y)
+    p = L1(NumberedCells(line(4), 4), 30).probabilities(y)
     np.testing.assert_allclose(made(4, 30, 2.0, 0.25).probabilities(y), 0.75 * p + 0.0625)
     np.testing.assert_array_equal(made(4, 30, 2.0, 0.0).probabilities(y), p)
     np.testing.assert_array_equal(made(4, 30, 2.0, 1.0).probabilities(y), np.full(4, 0.25))
-
-
-@pytest.mark.parametrize("mixing", [0.0, 0.1, 1.0])
-@pytest.mark.parametrize("held", [(300, 0, 0, 0, 0, 0, 0, 0), (40, 30, 50, 20, 60, 30, 40, 30)])
-def test_the_share_not_from_the_data_is_a_bound(mixing: float, held: tuple[int, ...]) -> None:
-    """Mean total variation of 300 draws of noise, less three standard errors."""
-    n, rng = sum(held), seeded(7)
-    mechanism = made(8, n, 5.0, mixing)
-    noise = [law_named("gaussian").approximate(5.0, 8, rng=rng) for _ in range(300)]
-    apart = np.array(
-        [0.5 * np.abs(mechanism.probabilities(np.array(held) + z) - np.array(held) / n).sum() for z in noise]
-    )
-    assert apart.mean() - 3.0 * apart.std() / np.sqrt(300) <= mechanism.forecast(n).lost <= 1.0
 
 
 def test_the_census_example() -> None:
@@ -99,11 +53,3 @@ def test_the_census_example() -> None:
 def test_a_mixing_that_is_no_probability(mixing: float) -> None:
     with pytest.raises(ParameterError, match="mixing"):
         made(3, 10, 1.0, mixing)
-
-
-def test_records() -> None:
-    mechanism = replace(made(5, 100, 2.0), sampling="stratified")
-    y = mechanism.kernel(Counts.of_cells([0] * 60 + [3] * 40), rng=seeded(4))
-    drawn = np.concatenate([r.columns[0] for r in mechanism.reading(y, n=mechanism.records).draw(1000, rng=seeded(5))])
-    assert np.abs(np.bincount(drawn.astype(np.int64), minlength=5) - 1000 * mechanism.probabilities(y)).max() < 2
-    np.testing.assert_array_equal(mechanism.reading(y, n=mechanism.records).estimates().counts, y)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 from universes import Floats, table_on
 
-from discreet._core.random import secure, seeded
+from discreet._core.random import seeded
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import HierarchicalHistogram
@@ -236,15 +236,6 @@ def test_probabilities_are_probabilities(sizes: tuple[int, ...]) -> None:
     np.testing.assert_allclose(exact, np.eye(len(exact))[0], atol=1e-12)
 
 
-def test_counts_that_fit_are_left_as_they_are() -> None:
-    domain = square(4, 6)
-    held = seeded(3).integers(0, 9, size=24)
-    mechanism = made(domain, 1.0, n=int(held.sum()), levels=(2, 4, 5))
-    y = mechanism._counts(table_on(domain, held))
-    np.testing.assert_allclose(mechanism.reading(y, n=mechanism.records).estimates().counts, held, atol=1e-10)
-    np.testing.assert_allclose(mechanism.probabilities(y), held / held.sum(), atol=1e-12)
-
-
 # -- the tree -----------------------------------------------------------------------------------------------------
 
 
@@ -318,14 +309,6 @@ def test_stratified_records_keep_every_node_to_one_record(sizes: tuple[int, ...]
     independent = replace(mechanism, sampling="iid").reading(y, n=mechanism.records).draw(200_000, rng=rng)
     share = np.bincount(domain.flat(Records.concatenate(independent)), minlength=domain.size) / 200_000
     assert np.abs(share - expected).max() < 6 * 0.5 / math.sqrt(200_000)
-
-
-def test_a_release_from_the_operating_system() -> None:
-    mechanism = HierarchicalHistogram.calibrated(BUDGET, domain=square(1000), n=10_000)
-    x = Counts.of_cells([10] * 9_000 + [900] * 1_000)
-    rng = secure()
-    reading = mechanism.reading(mechanism.kernel(x, rng=rng), n=x.n)
-    assert np.mean(Records.concatenate(reading.draw(5_000, rng=rng)).columns[0] < 500) == pytest.approx(0.9, abs=0.05)
 
 
 # -- choice and calibration ---------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from discreet.mechanisms import Mechanism, StabilisedPitmanYor, StabilityHistogr
 from discreet.mechanisms.noise import LAPLACE
 from discreet.papers.pe25 import stability_histogram_proposition_4_1
 from discreet.planner.predicted import released_shares
-from discreet.privacy import Budget, DiscreteLaplacePair, Relation
+from discreet.privacy import Budget, Relation
 from discreet.privacy.noise import ThresholdedLaplace
 from discreet.testing import (
     check_guarantee,
@@ -142,13 +142,6 @@ def test_the_papers_threshold_is_about_twice_too_safe(epsilon: float, delta: flo
     true = mechanism.guarantee(n=10**6).delta(epsilon)
     assert true <= delta / (1 + math.exp(-epsilon / 2)) * (1 + 1e-12)
     assert true >= delta / (1 + math.exp(-epsilon / 2)) * math.exp(-epsilon / 2)  # the next integer
-
-
-def test_the_profile_is_never_below_the_two_it_is_made_of() -> None:
-    for epsilon in EPSILONS:
-        profile = ThresholdedLaplace(scale=1.25, threshold=9)
-        assert profile.delta(epsilon) >= DiscreteLaplacePair(scale=1.25).delta(epsilon) * (1 - 1e-12)
-        assert profile.delta(epsilon) >= profile.delta(math.inf)
 
 
 # -- the contract ----------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +14,7 @@ from discreet._core.random import seeded
 from discreet.domain import Counts, Records
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import RevealOrObscure, SubsampledRandomisedResponse
-from discreet.mechanisms.mixture import draw_mixture, mixing_units, mixture_log_prob
+from discreet.mechanisms.drawn import Mixture
 from discreet.privacy import Budget
 from discreet.privacy.mixtures import SubsampledPair
 from discreet.testing import (
@@ -33,11 +32,8 @@ STEP = 2.0**-32
 class WithReplacement(SubsampledRandomisedResponse):
     """A broken twin: records are drawn with replacement, so one record can be drawn twice."""
 
-    def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
-        return draw_mixture(self.domain, x, self.size, mixing_units(self.mixing), rng)
-
-    def log_prob(self, y: Records, x: Counts) -> float:
-        return mixture_log_prob(self.domain, y, x, mixing_units(self.mixing))
+    kernel = Mixture.kernel
+    log_prob = Mixture.log_prob
 
 
 @pytest.mark.parametrize(

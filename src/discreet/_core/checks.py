@@ -89,7 +89,8 @@ def real(
         and (below is None or number < below)
     )
     if inside:
-        return math.nextafter(number, -math.inf) if down and _is_written_above(number, value) else number
+        exact = not down or math.isinf(number) or not _is_written_above(number, value)
+        return number if exact else math.nextafter(number, -math.inf)
     kind = "a number" if infinite or most is not None or below is not None else "a finite number"
     raise unfit(name, kind + _range(least, above, most, below), value, remedy=remedy, error=error)
 

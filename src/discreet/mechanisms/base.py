@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
+from discreet._core.checks import positive_size
 from discreet._core.errors import LawNotAvailable, ParameterError, RelationNotSupported
 from discreet._core.text import counted
 from discreet.domain import Commonness, Counts, Domain, Parts, Records
@@ -32,11 +33,8 @@ from discreet.privacy import Budget, Guarantee, Relation
 if TYPE_CHECKING:
     from discreet.mechanisms.likelihood import Likelihood
 
-MOST_LISTED = 2_000_000
-"""Outcomes that may be listed."""
-
-MOST_CELLS = 1 << 62
-"""Cells of a domain that can be numbered."""
+MOST_LISTED = 2_000_000  # outcomes
+MOST_CELLS = 1 << 62  # of a domain that can be numbered
 
 CellCounts = Integers
 """Noisy counts, one per cell (or node) of a finite domain."""
@@ -46,45 +44,21 @@ DrawnTable = Mapping[str, npt.NDArray[Any]]
 
 
 class Votes(NamedTuple):
-    """What one step of a mechanism that works in steps releases.
-
-    Parameters
-    ----------
-    candidates : Records
-        Distinct records that confidential ones could vote for: public given the steps before.
-    votes : ndarray of int64, shape (len(candidates),)
-        Noisy number of votes of each.
-    """
+    """What one step releases: distinct public records to vote for, and the noisy number of votes of each."""
 
     candidates: Records
     votes: CellCounts
 
 
 class KeptLabels(NamedTuple):
-    """The labels of an open column that are kept, in ascending order.
-
-    Parameters
-    ----------
-    labels : tuple of str
-        Public once they are released.
-    counts : ndarray of int64, shape (len(labels),)
-        Noisy, each multiplied by the units of its table.
-    """
+    """The released labels of an open column, ascending, and their noisy counts times the units of its table."""
 
     labels: tuple[str, ...]
     counts: CellCounts
 
 
 class LabelledTables(NamedTuple):
-    """What a mechanism on tables of one and two columns releases where columns are open.
-
-    Parameters
-    ----------
-    kept : tuple of KeptLabels
-        One an open column, in the order of the domain.
-    tables : ndarray of int64
-        Noisy counts and scores, on the labels that are kept.
-    """
+    """The labels of each open column, in the order of the domain, and noisy counts and scores on these labels."""
 
     kept: tuple[KeptLabels, ...]
     tables: CellCounts
@@ -98,14 +72,9 @@ NEIGHBOURS = Relation()
 
 
 class Outputs(NamedTuple):
-    """Everything a kernel can give for some tiny tables.
+    """Everything a kernel can give for some tiny tables, records up to their order.
 
-    Parameters
-    ----------
-    values : sequence
-        In the kernel's own type; records up to their order.
-    neglected : float
-        A bound on the probability left out, under any of the tables.
+    ``neglected``: a bound on the probability left out, under any of the tables.
     """
 
     values: Sequence[Any]
@@ -113,10 +82,7 @@ class Outputs(NamedTuple):
 
 
 def listed(*ranges: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-    """Return every combination of one item from each range, for :meth:`Mechanism.outputs`.
-
-    Raises ParameterError when there are more than two million.
-    """
+    """Return every combination of one item from each range; ParameterError where there are more than two million."""
     count = math.prod(map(len, ranges))
     if count > MOST_LISTED:
         raise ParameterError(f"{count:,} outcomes are too many to enumerate. Take a smaller universe")
@@ -239,7 +205,9 @@ class Mechanism(ABC):
     def parameters(self) -> dict[str, Any]:
         """Return the parameters under their public names, as JSON values, without domain and numbers of records."""
         values = {name: getattr(self, name) for name in parameter_names(type(self))}
-        return {name: _plain(value) for name, value in values.items() if value is not None}
+        values |= {name: value.to_json() for name, value in values.items() if hasattr(value, "to_json")}
+        values |= {name: list(value) for name, value in values.items() if isinstance(value, tuple)}
+        return {name: value for name, value in values.items() if value is not None}
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
@@ -250,17 +218,20 @@ class Mechanism(ABC):
         ParameterError
             When a parameter is missing, unknown or out of range.
         """
-        known = [item.name for item in fields(cls) if item.init and item.name != "domain"]
-        given = {"records": records, "size": size}
-        values = {**parameters, **{name: value for name, value in given.items() if name in known and value is not None}}
-        for name in cls.traits.free:
-            if name in known and name not in values:
-                missing = ", since its guarantee depends on the number of records released" if name == "size" else ""
-                raise ParameterError(f"{cls.name} needs {name}=...{missing}")
-        for item in fields(cls):
-            if item.name in known and item.name not in values and item.default is item.default_factory is MISSING:
-                raise ParameterError(f"{cls.name} needs {item.name}=...")
-        require_known(cls, set(values) - set(known))
+        parts = [item for item in fields(cls) if item.init and item.name != "domain"]
+        names = {item.name for item in parts}
+        numbers = {"records": records, "size": size}
+        values = {**parameters, **{name: n for name, n in numbers.items() if name in names and n is not None}}
+        missing = [name for name in cls.traits.free if name in names - set(values)]
+        if missing[:1] == ["size"]:
+            raise ParameterError(
+                f"{cls.name} needs size=..., since its guarantee depends on the number of records released"
+            )
+        missing += [item.name for item in parts if item.default is item.default_factory is MISSING]
+        for name in missing:
+            if name not in values:
+                raise ParameterError(f"{cls.name} needs {name}=...")
+        require_known(cls, set(values) - names)
         return cls(domain=domain, **values)
 
     @classmethod
@@ -291,9 +262,9 @@ class Mechanism(ABC):
         """
         require_known(cls, fixed, *["relation"][: len(cls.traits.relations) - 1])
         relation = Relation(name=fixed.pop("relation", "replacement"), group=group)
-        given = {name: value for name, value in fixed.items() if value is not None or name not in cls.traits.free}
+        parameters = {name: value for name, value in fixed.items() if value is not None or name not in cls.traits.free}
         search = Search(
-            mechanism_type=cls, budget=budget, domain=domain, n=n, size=size, relation=relation, parameters=given
+            mechanism_type=cls, budget=budget, domain=domain, n=n, size=size, relation=relation, parameters=parameters
         )
         mechanism: Self = cls._solution(search)
         return mechanism
@@ -310,9 +281,7 @@ Twin = TypeVar("Twin", bound=Mechanism)
 def twin_of(mechanism: Twin, size: int | None) -> Twin:
     """Return an equal mechanism, built anew from public parameters: what a release reads the kernel's output with.
 
-    A user's own generator is a public argument, whose functions are no parameters: it is handed on.
-
-    ``size``: number of records to release; None for counts.
+    A user's own generator, a public argument, is handed on. ``size``: number of records to release; None for counts.
     """
     twin = mechanism.from_parameters(
         json.loads(json.dumps(mechanism.parameters())),
@@ -322,8 +291,8 @@ def twin_of(mechanism: Twin, size: int | None) -> Twin:
     )
     # of a user's own generator a twin has what was stated of it
     names = [item.name for item in fields(twin) if hasattr(getattr(twin, item.name), "stated")]
-    own: dict[str, Any] = {name: getattr(mechanism, name) for name in names}
-    return replace(twin, **own) if own else twin
+    generators: dict[str, Any] = {name: getattr(mechanism, name) for name in names}
+    return replace(twin, **generators) if generators else twin
 
 
 def public_inputs(mechanism: Mechanism) -> dict[str, Records]:
@@ -345,23 +314,16 @@ def parameter_names(kind: type[Mechanism]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def require_known(kind: type[Mechanism], given: Iterable[str], *others: str) -> None:
-    """Raise ParameterError for parameters that a class does not have, and that are not among the others."""
-    names = (*parameter_names(kind), *others)
-    if left := sorted(set(given) - set(names)):
-        raise ParameterError(f"unknown parameter {left[0]!r}. Parameters of {kind.name}: {', '.join(names)}")
+def require_known(kind: type[Mechanism], names: Iterable[str], *more: str) -> None:
+    """Raise ParameterError for names that are neither parameters of a class nor among the ``more``."""
+    parameters = (*parameter_names(kind), *more)
+    if unknown := sorted(set(names) - set(parameters)):
+        raise ParameterError(f"unknown parameter {unknown[0]!r}. Parameters of {kind.name}: {', '.join(parameters)}")
 
 
 def declared(mechanism: Mechanism, name: str) -> int | None:
     """Return the number of ``records``, or the ``size``, that a mechanism was made for, where it has that field."""
     return getattr(mechanism, name) if name in mechanism.__dataclass_fields__ else None
-
-
-def _plain(value: Any) -> Any:
-    """Return a parameter as a JSON value."""
-    if hasattr(value, "to_json"):
-        return value.to_json()
-    return list(value) if isinstance(value, tuple) else value
 
 
 class PartsMechanism(Mechanism):
@@ -377,28 +339,19 @@ class PartsMechanism(Mechanism):
         """Take the private step on a table that may be read more than once, a part at a time."""
 
 
-def finite_cells(domain: Domain, name: str) -> int:
-    """Return the number of cells of a domain, however large, for a mechanism that needs it to be finite.
+def numbered_cells(domain: Domain, name: str, *, most: float = MOST_CELLS) -> int:
+    """Return the number of cells of a domain; ParameterError where it is not finite, or has more than can be numbered.
 
-    Raises ParameterError when it is not.
+    ``name``: of the mechanism that needs them. ``most``: infinite where cells need no numbers.
     """
     if domain.size is None:
         raise ParameterError(f"{name} needs a finite domain. Declare cells, a grid or categories")
-    return domain.size
-
-
-def numbered_cells(domain: Domain, name: str) -> int:
-    """Return the number of cells of a finite domain that is small enough for cells to be numbered.
-
-    Raises ParameterError when it is not.
-    """
-    cells = finite_cells(domain, name)
-    if cells > MOST_CELLS:
+    if domain.size > most:
         raise ParameterError(
             f"{name} needs the cells of the domain to be numbered, and the product of its columns has "
-            f"{shown_cells(cells)}, too many for that. Declare fewer columns or fewer cells"
+            f"{shown_cells(domain.size)}, too many for that. Declare fewer columns or fewer cells"
         )
-    return cells
+    return domain.size
 
 
 def shown_cells(cells: int) -> str:
@@ -414,19 +367,20 @@ def held_frequencies(domain: Domain, x: Counts, cells: Integers) -> Floats:
 
 
 def require_relation(mechanism: Mechanism | type[Mechanism], relation: str) -> None:
-    """Refuse a relation that a mechanism, or a class of mechanisms, has no theorem for.
-
-    Raises RelationNotSupported naming both.
-    """
+    """Raise RelationNotSupported where a mechanism, or a class of mechanisms, has no theorem for a relation."""
     if relation not in mechanism.traits.relations:
-        raise RelationNotSupported(mechanism.name, relation, "its law depends on the number of records")
+        raise RelationNotSupported(mechanism.name, relation, "its theorem is proved for replacement")
+
+
+def require_neighbours(mechanism: Mechanism, relation: Relation, n: int) -> tuple[int, int]:
+    """Return a number of records, and how many of them a privacy unit holds; RelationNotSupported without a theorem."""
+    require_relation(mechanism, relation.name)
+    n = positive_size("n", n)
+    return n, min(relation.group, n)
 
 
 def require_made_for(records: int | None, n: int) -> None:
-    """Refuse a table that has not the number of records for which a mechanism was made.
-
-    Raises ParameterError naming both.
-    """
+    """Raise ParameterError for a table that has not the number of records for which a mechanism was made."""
     if records not in (None, n):
         raise ParameterError(
             f"the table must have {counted(records or 0, 'record')}, for which the mechanism was made, got {n:,}"

@@ -5,36 +5,39 @@ its proof are T14, in docs/theory/bounded-lipschitz-projection.md. In short: mas
 negative ones, what the total lacks is created where it saves most, and what it exceeds one by is destroyed in cells
 that keep some. One dimension is solved as a regression, more as a transport on few arcs; a 1-Lipschitz potential on the
 points proves the result.
+
+A linear programme over all pairs of a supply and a deficit does not fit into memory much beyond ten thousand points,
+but almost no pair is ever used. The transport starts from the pairs, *arcs*, that a coarser picture of the measure
+makes likely, is solved on them with the network simplex of POT (extra ``transport``), and gets the arcs that would pay
+at the prices found, until there are none or the gap is small enough. The search for such arcs goes over blocks of
+neighbouring points and skips pairs of blocks that are too far apart to hold one.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from discreet._core.arrays import Floats
+from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import ParameterError
 from discreet.mechanisms.line_transport import fill_line
-from discreet.mechanisms.sparse_transport import Metric, cheapest, fill, gathered, lowest_potential
 
-_DIRECT = 50_000
-"""Points in two or more dimensions up to which the transport is solved between all of them."""
+_DIRECT = 50_000  # points in two or more dimensions up to which the transport is solved between all of them
+_ALL_PAIRS = 40_000  # pairs of a supply and a deficit up to which all of them are arcs
+_FIRST, _MORE = 8, 8  # arcs of each point to begin with, of each kind, and arcs added to each in a round
+_COARSER = 8  # points that one point of the coarser picture stands for
+_BLOCK = 32  # points of a block in the search for arcs
+_ROUNDING = 1e-12  # share of the diameter below which a reduced cost is rounding
 
-_ROUNDING = 1e-12
-"""Share of the diameter below which the check of a potential sees no difference."""
 
-
-class Projection(NamedTuple):
+class CertifiedProjection(NamedTuple):
     """Probabilities, and a proof of how near to the nearest they are.
 
-    ``probabilities``, shape (V,): at least 0; they sum to one.
-    ``distance``: Bounded-Lipschitz distance from the masses, in units of the metric: the cost of an explicit plan, so
-    an upper bound, up to rounding.
-    ``lower_bound``: No distribution on the points is nearer: what the potential proves, less what rounding may add to
-    it.
-    ``potential``, shape (V,): the proof: 1-Lipschitz on the points and at most the diameter in absolute value, by
-    construction a minimum of such functions.
+    ``distance``: the cost of an explicit plan. ``lower_bound``: of every distribution on the points, what the potential
+    proves, less what rounding adds to it. ``potential``: 1-Lipschitz, at most the diameter in absolute value.
     """
 
     probabilities: Floats
@@ -44,139 +47,83 @@ class Projection(NamedTuple):
 
     @property
     def gap(self) -> float:
-        """How much nearer a distribution could be at most: ``distance - lower_bound``, in units of the metric."""
+        """How much nearer a distribution could be at most."""
         return self.distance - self.lower_bound
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """Distance of two points, the p-norm of their difference (``norm`` 1, 2 or infinity); and the largest distance."""
+
+    norm: float
+    diameter: float
+
+    def distances(self, a: Floats, b: Floats) -> Floats:
+        """Return the distance of every row of ``a`` from every row of ``b``."""
+        from scipy.spatial.distance import cdist
+
+        return np.asarray(cdist(a, b, {1.0: "cityblock", 2.0: "euclidean"}.get(self.norm, "chebyshev")))
+
+    def lengths(self, differences: Floats) -> Floats:
+        """Return the norm of every row."""
+        return np.asarray(np.linalg.norm(differences, ord=self.norm, axis=1))
+
+
+class Arcs(NamedTuple):
+    """Pairs of a row and a column (of a supply and a deficit), and their distances."""
+
+    row: Integers
+    column: Integers
+    cost: Floats
+
+
+class Filling(NamedTuple):
+    """What is left of each supply, the cost of sending the rest, and the price of a unit at each deficit, at least 0.
+
+    What rounding leaves unfilled is paid for at twice the diameter.
+    """
+
+    remains: Floats
+    cost: float
+    prices: Floats
+
+
+class Groups(NamedTuple):
+    """Points put together with their neighbours: each point's group, the groups' centres, each point's distance."""
+
+    label: Integers
+    centres: Floats
+    distances: Floats
+
+
+@cache
+def transport_available() -> bool:
+    """Say whether POT, the solver, is installed in a version that takes sparse costs: 0.9.7 or later."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        parts = version("POT").split(".")
+    except PackageNotFoundError:
+        return False
+    return [int(part) for part in parts[:3] if part.isdecimal()] >= [0, 9, 7]
 
 
 def bounded_lipschitz_projection(
     masses: Floats, points: Floats, *, diameter: float, norm: float = 2.0, tolerance: float = 1e-6
-) -> Projection:
+) -> CertifiedProjection:
     r"""Return the distribution on the points that is nearest to signed masses, with a certificate.
 
     .. math:: \min_{\mu \in \Delta} \sup \Bigl\{\sum_i f_i (v_i - \mu_i) :
         |f_i| \le D, \ |f_i - f_j| \le \|x_i - x_j\|_p \Bigr\}
         = \max_f \Bigl\{ \sum_i f_i v_i - \max_i f_i \Bigr\}.
 
-    Raises ParameterError if masses or points are not finite or not of these shapes, the diameter is too small, the norm
-    is none of these, or POT (extra ``transport``) is needed and not installed: for two or more dimensions.
+    ``masses``, ``points``, shapes (V,) and (V, d): of any total; public, and a point may occur more than once.
+    ``diameter``: of the space, public, at least the largest distance of two points. ``norm``: 1, 2 or infinity.
+    ``tolerance``: share of the diameter. In one dimension, and for up to 50,000 points in more, the gap is within it,
+    rounding apart. Of more points, neighbours are first put together: then the gap says how good the result is.
 
-    ``masses``, shape (V,): Signed masses ``v``: noisy counts divided by the public number of records. Their total need
-    not be one.
-    ``points``, shape (V, d): where they are, public; a point may occur more than once.
-    ``diameter``: public diameter ``D`` of the space, at least the largest distance of two points.
-    ``norm``, {1.0, 2.0, inf}: the p-norm whose distance is meant.
-    ``tolerance``: the search ends when the gap is at most this share of the diameter.
-    Returns: in one dimension, and for up to 50,000 points in more, the gap is within the tolerance, rounding apart. For
-    more points, neighbours are first put together until 50,000 are left: then the gap says how good the result is.
-
-    References
-    ----------
-    Theorem T14. González, Fanti and Ramdas (2025), Algorithm 2; He, Vershynin and Zhu (2023), Algorithm 2.
-
-    Examples
-    --------
-    >>> found = bounded_lipschitz_projection(np.array([0.7, -0.2, 0.5]), np.array([[0.0], [0.25], [1.0]]), diameter=1.0)
-    >>> found.probabilities.round(12).tolist(), round(found.distance, 12), found.gap < 1e-12
-    ([0.5, 0.0, 0.5], 0.05, True)
+    Raises ParameterError for arguments out of range, or where POT is needed (beyond one dimension) and not installed.
     """
-    masses, points, metric = _checked(masses, points, diameter, norm)
-    if not tolerance >= 0.0:
-        raise ParameterError("tolerance must be at least 0, as a share of the diameter")
-    created = max(0.0, 1.0 - float(masses.sum()))
-    if masses[masses > 0.0].sum() <= 1.0:  # what is created fills all deficits: nothing is sent
-        kept, cost, price = np.maximum(masses, 0.0), 0.0, np.zeros(len(masses))
-    elif points.shape[1] == 1:
-        kept, cost, price = _on_a_line(masses, points, created, tolerance * metric.diameter)
-    elif len(masses) <= _DIRECT:
-        kept, cost, price = _between_all(masses, points, created, metric, tolerance)
-    else:
-        kept, cost, price = _between_groups(masses, points, created, metric, tolerance)
-    probabilities = kept / kept.sum() if kept.any() else np.full(len(masses), 1.0 / len(masses))
-    height = metric.diameter - (2.0 * metric.diameter - price.max() if created > 0.0 else 0.0)
-    potential = np.clip(height - price, -metric.diameter, metric.diameter)
-    distance = metric.diameter * abs(1.0 - float(masses.sum())) + cost
-    return Projection(probabilities, distance, _proved(potential, masses, metric, points.shape[1]), potential)
-
-
-def bounded_lipschitz_distance(
-    masses_a: Floats, masses_b: Floats, points: Floats, *, diameter: float, norm: float = 2.0
-) -> float:
-    r"""Return the bounded-Lipschitz distance of two signed measures on the same points.
-
-    .. math:: \sup \Bigl\{\sum_i f_i (a_i - b_i) : |f_i| \le D, \ |f_i - f_j| \le \|x_i - x_j\|_p \Bigr\},
-
-    the Wasserstein-1 distance where both have the same total. Raises ParameterError as
-    :func:`bounded_lipschitz_projection`, and for more than 50,000 points in two or more dimensions.
-
-    ``masses_a``, ``masses_b``, shape (V,): Signed masses.
-    ``points``, ``diameter``, ``norm``: as in :func:`bounded_lipschitz_projection`.
-    Returns: the cost of an optimal plan.
-
-    Examples
-    --------
-    >>> points = np.array([[0.0], [0.25], [1.0]])
-    >>> bounded_lipschitz_distance(np.array([1.0, 0.0, 0.5]), np.array([0.0, 1.0, 0.0]), points, diameter=1.0)
-    0.75
-    """
-    if np.shape(masses_a) != np.shape(masses_b):
-        raise ParameterError("masses_a and masses_b must have the same shape, since they are on the same points")
-    difference = np.asarray(masses_a, np.float64) - np.asarray(masses_b, np.float64)
-    signed, points, metric = _checked(difference, points, diameter, norm)
-    total = float(signed.sum())
-    if total < 0.0:
-        signed = -signed
-    if points.shape[1] == 1:
-        cost = _on_a_line(signed, points, 0.0, 0.0)[1]
-    elif len(signed) <= _DIRECT:
-        cost = fill(signed, points, created=0.0, metric=metric, tolerance=_ROUNDING * metric.diameter).cost
-    else:
-        raise ParameterError(f"the distance is computed for up to {_DIRECT:,} points in two or more dimensions")
-    return metric.diameter * abs(total) + cost
-
-
-def certified_gap(
-    masses: Floats, points: Floats, projection: Projection, *, diameter: float, norm: float = 2.0
-) -> float:
-    """Check a projection without trusting it, and return the gap that is proved.
-
-    The potential is compared over all pairs of points (pairs of blocks of points, where their distance leaves no room
-    for a violation); whatever it is found to violate is taken off what it proves. The distance from the probabilities
-    is computed anew, as a problem of its own; for more than 50,000 points in two or more dimensions the stated one is
-    taken. Raises ParameterError as :func:`bounded_lipschitz_projection`.
-
-    ``masses``, ``points``, ``diameter``, ``norm``: as given to :func:`bounded_lipschitz_projection`.
-    ``projection``: what is to be checked.
-    Returns: at least the distance from the probabilities less that from the nearest distribution; infinite where the
-    probabilities are no distribution.
-
-    Examples
-    --------
-    >>> masses, points = np.array([0.7, -0.2, 0.5]), np.array([[0.0], [0.25], [1.0]])
-    >>> found = bounded_lipschitz_projection(masses, points, diameter=1.0)
-    >>> certified_gap(masses, points, found, diameter=1.0) < 1e-11
-    True
-    >>> certified_gap(masses, points, found._replace(potential=2.0 * found.potential), diameter=1.0) > 0.01
-    True
-    """
-    masses, points, metric = _checked(masses, points, diameter, norm)
-    found, potential = projection.probabilities, projection.potential
-    if not (found.shape == potential.shape == masses.shape and found.min() >= 0.0 and abs(found.sum() - 1.0) <= 1e-9):
-        return float("inf")
-    if points.shape[1] > 1 and len(masses) > _DIRECT:
-        distance = projection.distance
-    else:
-        distance = bounded_lipschitz_distance(masses, found, points, diameter=diameter, norm=norm)
-    least = _ROUNDING * metric.diameter
-    worse = cheapest(points, potential - least, points, -potential, keep=1, metric=metric)
-    steep = np.max(potential[worse.row] - potential[worse.column] - worse.cost, initial=least)
-    high = max(0.0, float(np.abs(potential).max()) - metric.diameter)
-    # Some feasible potential is at most this far from it, everywhere.
-    away = float(steep) + high
-    proved = float(potential @ masses) - float(potential.max()) - away * (1.0 + float(np.abs(masses).sum()))
-    return distance - max(0.0, proved)
-
-
-def _checked(masses: Floats, points: Floats, diameter: float, norm: float) -> tuple[Floats, Floats, Metric]:
     masses, points = np.asarray(masses, np.float64), np.asarray(points, np.float64)
     if masses.ndim != 1 or not len(masses) or not np.isfinite(masses).all():
         raise ParameterError("masses must be finite numbers, one per point, for at least one point")
@@ -188,25 +135,38 @@ def _checked(masses: Floats, points: Floats, diameter: float, norm: float) -> tu
         raise ParameterError("diameter must be a positive number")
     if np.ptp(points, axis=0).max() > diameter * (1.0 + 1e-9):
         raise ParameterError("diameter is smaller than the distance of two points. Give the diameter of the space")
-    return masses, points, Metric(float(norm), float(diameter))
-
-
-def _on_a_line(masses: Floats, points: Floats, created: float, tolerance: float) -> tuple[Floats, float, Floats]:
-    """Return what is kept, the cost of sending the rest, and the price of a unit at every point."""
-    order = np.argsort(points[:, 0])
-    found = fill_line(masses[order], points[order, 0], created=created, tolerance=tolerance)
-    kept, price = np.empty(len(masses)), np.empty(len(masses))
-    kept[order], price[order] = found.kept, -found.potential
-    return kept, found.cost, price
+    if not tolerance >= 0.0:
+        raise ParameterError("tolerance must be at least 0, as a share of the diameter")
+    metric, total = Metric(float(norm), float(diameter)), float(masses.sum())
+    created = max(0.0, 1.0 - total)
+    if masses[masses > 0.0].sum() <= 1.0:  # what is created fills all deficits: nothing is sent
+        remains, cost, price = np.maximum(masses, 0.0), 0.0, np.zeros(len(masses))
+    elif points.shape[1] == 1:
+        remains, cost, price = np.empty(len(masses)), 0.0, np.empty(len(masses))
+        order = np.argsort(points[:, 0])
+        line = fill_line(masses[order], points[order, 0], created=created, tolerance=tolerance * diameter)
+        remains[order], cost, price[order] = line.remains, line.cost, -line.potential
+    elif len(masses) <= _DIRECT:
+        remains, cost, price = _between_all(masses, points, created, metric, tolerance)
+    else:
+        remains, cost, price = _between_groups(masses, points, created, metric, tolerance)
+    probabilities = remains / remains.sum() if remains.any() else np.full(len(masses), 1.0 / len(masses))
+    height = diameter - (2.0 * diameter - price.max() if created > 0.0 else 0.0)
+    potential = np.clip(height - price, -diameter, diameter)
+    # of distances and sums
+    rounding = (points.shape[1] + 40) * np.finfo(np.float64).eps * diameter * (1.0 + float(np.abs(masses).sum()))
+    proved = max(0.0, float(potential @ masses) - float(potential.max()) - float(rounding))
+    return CertifiedProjection(probabilities, diameter * abs(1.0 - total) + cost, proved, potential)
 
 
 def _between_all(
     masses: Floats, points: Floats, created: float, metric: Metric, tolerance: float
 ) -> tuple[Floats, float, Floats]:
-    found = fill(masses, points, created=created, metric=metric, tolerance=tolerance * metric.diameter)
-    kept = np.zeros(len(masses))
-    kept[masses > 0.0] = found.kept
-    return kept, found.cost, lowest_potential(points, points[masses < 0.0], found.prices, metric)
+    """Return what remains, the cost of sending the rest, and the price of a unit at every point."""
+    filling = fill(masses, points, created=created, metric=metric, tolerance=tolerance * metric.diameter)
+    remains = np.zeros(len(masses))
+    remains[masses > 0.0] = filling.remains
+    return remains, filling.cost, lowest_potential(points, points[masses < 0.0], filling.prices, metric)
 
 
 def _between_groups(
@@ -219,17 +179,207 @@ def _between_groups(
     """
     groups = gathered(points, -(-len(masses) // _DIRECT), metric)
     sums: Floats = np.bincount(groups.label, masses).astype(np.float64)
-    kept, cost, price = _between_all(sums, groups.centres, created, metric, tolerance)
+    remains, cost, price = _between_all(sums, groups.centres, created, metric, tolerance)
     positive = np.maximum(masses, 0.0)
-    held = np.bincount(groups.label, positive, len(sums))
-    share = np.divide(kept, held, out=np.zeros_like(kept), where=held > 0.0)
+    supply = np.bincount(groups.label, positive, len(sums))
+    share = np.divide(remains, supply, out=np.zeros_like(remains), where=supply > 0.0)
     spread = positive * share[groups.label]
-    within = float(np.abs(masses - spread) @ groups.away)
-    price = lowest_potential(points, groups.centres, price, metric)
-    return spread, cost + within, price
+    detour = float(np.abs(masses - spread) @ groups.distances)
+    return spread, cost + detour, lowest_potential(points, groups.centres, price, metric)
 
 
-def _proved(potential: Floats, masses: Floats, metric: Metric, dimensions: int) -> float:
-    """Return what a potential proves, less what the rounding of distances and sums may add to it; at least 0."""
-    rounding = (dimensions + 40) * np.finfo(np.float64).eps * metric.diameter * (1.0 + float(np.abs(masses).sum()))
-    return max(0.0, float(potential @ masses) - float(potential.max()) - float(rounding))
+def gathered(points: Floats, size: int, metric: Metric) -> Groups:
+    """Put points together in groups of at most ``size`` neighbours."""
+    blocks = _halved(points, size)
+    centres, _ = _balls(points, blocks, metric)
+    label = np.empty(len(points), np.int64)
+    label[np.concatenate(blocks)] = np.repeat(np.arange(len(blocks)), [len(block) for block in blocks])
+    return Groups(label, centres, metric.lengths(points - centres[label]))
+
+
+def fill(masses: Floats, points: Floats, *, created: float, metric: Metric, tolerance: float) -> Filling:
+    r"""Fill the negative masses from the positive ones, and from a created mass that may appear anywhere.
+
+    .. math:: \min \sum_{ij} d(x_i, y_j) \pi_{ij}, \quad \sum_j \pi_{ij} \le s_i, \quad
+        \sum_i \pi_{ij} + w_j = t_j, \quad \sum_j w_j \le c, \quad \pi, w \ge 0.
+
+    ``masses``, shape (V,): supplies ``s``, where positive, and deficits ``t``, where negative. With the created mass
+    ``c`` there is enough. ``tolerance``: how far apart cost and prices may be when the search for arcs ends.
+
+    Raises ParameterError if POT is not installed, or gives up.
+    """
+    plus, minus = masses > 0.0, masses < 0.0
+    supplies, deficits = masses[plus], -masses[minus]
+    if deficits.sum() <= created:
+        return Filling(supplies, 0.0, np.zeros(len(deficits)))
+    sources, sinks = points[plus], points[minus]
+    arcs = _first_arcs(masses, points, created=created, metric=metric, tolerance=tolerance)
+    best, prices = -np.inf, np.zeros(len(deficits))
+    while True:
+        remains, cost, new_prices, rents = _solved(arcs, supplies, deficits, created, metric)
+        new = cheapest(sources, -rents - _ROUNDING * metric.diameter, sinks, new_prices, keep=_MORE, metric=metric)
+        np.maximum.at(rents, new.row, new_prices[new.column] - new.cost)
+        value = float(deficits @ new_prices - supplies @ rents - created * new_prices.max())
+        if value > best:
+            best, prices = value, new_prices
+        wider = _joined(len(deficits), arcs, new)
+        if cost - best <= tolerance or len(wider.cost) == len(arcs.cost):
+            return Filling(remains, cost, prices)
+        arcs = wider
+
+
+def lowest_potential(points: Floats, sinks: Floats, prices: Floats, metric: Metric) -> Floats:
+    r"""Return :math:`h(x) = \max\{0, \max_j p_j - d(x, y_j)\}`: 1-Lipschitz, and at least ``p_j`` at each ``y_j``."""
+    arcs = cheapest(points, np.zeros(len(points)), sinks, prices, keep=1, metric=metric)
+    lowest = np.zeros(len(points))
+    np.maximum.at(lowest, arcs.row, prices[arcs.column] - arcs.cost)
+    return lowest
+
+
+def cheapest(rows: Floats, limits: Floats, columns: Floats, prices: Floats, *, keep: int, metric: Metric) -> Arcs:
+    """Return for each row the columns with the least ``d(row, column) - price``, as far as that is below its limit.
+
+    ``rows``, ``columns``, shapes (R, d) and (C, d), with their ``limits`` and ``prices``, shapes (R,) and (C,).
+    ``keep``: the most columns returned for a row. Exact: pairs of blocks are left out only where none can be in them.
+    """
+    parts = [Arcs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+    if not len(rows) or not len(columns):
+        return parts[0]
+    row_blocks, column_blocks = _halved(rows, _BLOCK), _halved(columns, _BLOCK)
+    centres, radii = _balls(columns, column_blocks, metric)
+    highest = np.array([prices[block].max() for block in column_blocks])
+    row_centres, row_radii = _balls(rows, row_blocks, metric)
+    for block, centre, radius in zip(row_blocks, row_centres, row_radii, strict=True):
+        least = metric.distances(centre[None], centres)[0] - radii - radius - highest
+        near = np.flatnonzero(least < limits[block].max() + _ROUNDING * metric.diameter)
+        if not len(near):
+            continue
+        candidates = np.concatenate([column_blocks[b] for b in near])
+        distances = metric.distances(rows[block], columns[candidates])
+        reduced = distances - prices[candidates]
+        if keep == 1:
+            place = np.argmin(reduced, axis=1)[:, None]
+        else:
+            place = np.argpartition(reduced, min(keep, len(candidates)) - 1, axis=1)[:, :keep]
+        i, k = np.nonzero(np.take_along_axis(reduced, place, axis=1) < limits[block, None])
+        j = place[i, k]
+        parts.append(Arcs(block[i], candidates[j], distances[i, j]))
+    return Arcs(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+def _halved(points: Floats, size: int) -> list[Integers]:
+    """Cut points in halves, across the longest side of their box, down to blocks of at most ``size``."""
+    blocks: list[Integers] = []
+    todo = [np.arange(len(points))]
+    while todo:
+        block = todo.pop()
+        if len(block) <= size:
+            blocks.append(block)
+            continue
+        inside = points[block]
+        side = int(np.argmax(np.ptp(inside, axis=0)))
+        half = len(block) // 2
+        order = np.argpartition(inside[:, side], half)
+        todo += [block[order[:half]], block[order[half:]]]
+    return blocks
+
+
+def _balls(points: Floats, blocks: list[Integers], metric: Metric) -> tuple[Floats, Floats]:
+    """Return the centre of each block's box, and the largest distance of its points from there."""
+    lengths = [len(block) for block in blocks]
+    starts = np.cumsum([0, *lengths[:-1]])
+    order = np.concatenate(blocks)
+    inside = points[order]
+    centres = 0.5 * (np.minimum.reduceat(inside, starts) + np.maximum.reduceat(inside, starts))
+    distances = metric.lengths(inside - np.repeat(centres, lengths, axis=0))
+    return centres, np.maximum.reduceat(distances, starts)
+
+
+def _first_arcs(masses: Floats, points: Floats, *, created: float, metric: Metric, tolerance: float) -> Arcs:
+    """Return all pairs where they are few; else the nearest ones, and the likeliest at prices of a coarser picture."""
+    plus, minus = masses > 0.0, masses < 0.0
+    sources, sinks = points[plus], points[minus]
+    if len(sources) * len(sinks) <= _ALL_PAIRS:
+        row, column = np.indices((len(sources), len(sinks))).reshape(2, -1)
+        return Arcs(row, column, metric.distances(sources, sinks).ravel())
+    groups = gathered(points, _COARSER, metric)
+    sums: Floats = np.bincount(groups.label, masses).astype(np.float64)
+    filling = fill(sums, groups.centres, created=created, metric=metric, tolerance=tolerance)
+    price = lowest_potential(groups.centres, groups.centres[sums < 0.0], filling.prices, metric)[groups.label]
+    slack = 8.0 * float(groups.distances.mean())
+    pairs = [
+        cheapest(sources, slack - price[plus], sinks, price[minus], keep=_FIRST, metric=metric),
+        _turned(cheapest(sinks, slack + price[minus], sources, -price[plus], keep=_FIRST, metric=metric)),
+        _nearest(sources, sinks, metric),
+        _turned(_nearest(sinks, sources, metric)),
+    ]
+    return _joined(len(sinks), *pairs)
+
+
+def _nearest(rows: Floats, columns: Floats, metric: Metric) -> Arcs:
+    """Return each row's nearest columns."""
+    from scipy.spatial import cKDTree
+
+    keep = min(_FIRST, len(columns))
+    cost, place = cKDTree(columns).query(rows, range(1, keep + 1), p=metric.norm)
+    return Arcs(np.repeat(np.arange(len(rows)), keep), place.ravel(), cost.ravel())
+
+
+def _turned(arcs: Arcs) -> Arcs:
+    return Arcs(arcs.column, arcs.row, arcs.cost)
+
+
+def _joined(columns: int, *arcs: Arcs) -> Arcs:
+    """Return the arcs of all, each once."""
+    row, column, cost = (np.concatenate(part) for part in zip(*arcs, strict=True))
+    _, first = np.unique(row * columns + column, return_index=True)
+    return Arcs(row[first], column[first], cost[first])
+
+
+def _solved(
+    arcs: Arcs, supplies: Floats, deficits: Floats, created: float, metric: Metric
+) -> tuple[Floats, float, Floats, Floats]:
+    """Return what remains, the cost, the prices and the rents of the least costly filling on these arcs.
+
+    Three nodes are added, and arcs that keep every problem feasible: a sink takes what stays with its supply; a source
+    has the created mass; another fills any deficit by a detour at twice the diameter, that is, by creating mass there
+    and destroying it elsewhere.
+    """
+    if not transport_available():
+        raise ParameterError(
+            "a projection in two or more dimensions needs POT 0.9.7. Install it: pip install 'discreet[transport]'"
+        )
+    import ot
+    import scipy.sparse
+
+    n, k, far = len(supplies), len(deficits), 2.0 * metric.diameter
+    every, stay, hub, detour = np.arange(k), k, n, n + 1
+    row = np.concatenate((arcs.row, np.arange(n), np.full(k, hub), np.full(k, detour), [hub, detour]))
+    column = np.concatenate((arcs.column, np.full(n, stay), every, every, [stay, stay]))
+    cost = np.concatenate((arcs.cost, np.zeros(n + k), np.full(k, far), [0.0, 0.0]))
+    out = np.concatenate((supplies, [created, deficits.sum()]))
+    total = out.sum()
+    into = np.append(deficits, total - deficits.sum())
+    plan, log = ot.emd(
+        out / total,
+        into / total,
+        scipy.sparse.coo_matrix((cost, (row, column)), shape=(n + 2, k + 1)),
+        numItermax=2**31 - 1,
+        log=True,
+        center_dual=False,
+        check_marginals=False,
+    )
+    if log.get("warning"):
+        raise ParameterError("the transport was not solved. Take fewer points, or masses of a smaller spread")
+    sent = scipy.sparse.coo_matrix(plan)
+    inside = (sent.row < n) & (sent.col < k)
+    i, j, mass = sent.row[inside], sent.col[inside], sent.data[inside] * total
+    free = (sent.row == hub) & (sent.col < k)
+    inflow = np.bincount(j, mass, k) + np.bincount(sent.col[free], sent.data[free] * total, k)
+    remains = supplies - np.bincount(i, mass, n)
+    amiss = np.abs(deficits - inflow).sum() + np.maximum(-remains, 0.0).sum()
+    lengths = scipy.sparse.csr_matrix((arcs.cost, (arcs.row, arcs.column)), shape=(n, k))
+    paid = float(mass @ np.asarray(lengths[i, j]).ravel() + far * amiss)
+    prices = np.clip(log["v"][:k] - log["v"][stay], 0.0, far)
+    rents = np.maximum(0.0, -log["u"][:n] - log["v"][stay])
+    return np.maximum(remains, 0.0), paid, prices, rents

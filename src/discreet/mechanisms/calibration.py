@@ -63,14 +63,9 @@ class Free:
         return None if inverse is None else value_of(inverse)
 
 
-SIZE = Free("size", 1, 10**10, rising=False, integer=True)
-"""The number of records released, where it costs privacy."""
-
-THRESHOLD = Free("threshold", 2, 1 << 40, integer=True)
-"""The least noisy count that is released."""
-
-SCALE = Free("scale", 2.0**-10, LAPLACE.largest_scale, relative=1e-9)
-"""The scale of discrete Laplace noise."""
+SIZE = Free("size", 1, 10**10, rising=False, integer=True)  # where it costs privacy
+THRESHOLD = Free("threshold", 2, 1 << 40, integer=True)  # the least noisy count that is released
+SCALE = Free("scale", 2.0**-10, LAPLACE.largest_scale, relative=1e-9)  # of discrete Laplace noise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,19 +97,14 @@ class Search:
 
 
 def require_budget(guarantee: Guarantee, budget: Budget, request: str, **nearest: float) -> None:
-    """Raise :class:`~discreet.errors.Infeasible` unless the guarantee meets the budget.
-
-    Raises Infeasible with the budget that the guarantee does meet, beside ``nearest``.
-    """
+    """Raise Infeasible unless the guarantee meets the budget: with the one that it does meet, beside ``nearest``."""
     if guarantee.meets(budget):
         return
-    numbers: dict[str, float] = dict(nearest)
-    epsilon = guarantee.epsilon(budget.delta)
-    if epsilon <= 100:  # a budget beyond is refused
-        numbers["epsilon >="] = epsilon
+    if (epsilon := guarantee.epsilon(budget.delta)) <= 100:  # a budget beyond is refused
+        nearest["epsilon >="] = epsilon
     if (delta := guarantee.delta(budget.epsilon)) < 1:
-        numbers["delta >="] = delta
-    raise Infeasible(request, numbers)
+        nearest["delta >="] = delta
+    raise Infeasible(request, nearest)
 
 
 def one_solution(search: Search, *free: Free, promise: Callable[[Any], Guarantee] | None = None) -> Any:
@@ -136,33 +126,30 @@ def one_solution(search: Search, *free: Free, promise: Callable[[Any], Guarantee
     def solution(parameter: Free) -> Any:
         return parameter.solution(lambda value: promised(parameter, value)._excess(budget))
 
+    request = _request_text(search, [parameter.name for parameter in free])
     if not unknown:
         if not (guarantee := search.guarantee()).meets(budget):
             nearest: dict[str, float] = {}
             for parameter in free:
                 if (value := solution(parameter)) is not None:
                     nearest |= parameter.bound(value)
-            require_budget(guarantee, budget, _request_text(search, free), **nearest)
+            require_budget(guarantee, budget, request, **nearest)
         return search.mechanism()
-    if (value := solution(unknown[0])) is not None:
-        return search.mechanism(**{unknown[0].name: value})
-    guarantee = promised(unknown[0], unknown[0].private)
-    if unknown[0].name == "size":
-        require_budget(guarantee, budget, _request_text(search, free))
+    (parameter,) = unknown
+    if (value := solution(parameter)) is not None:
+        return search.mechanism(**{parameter.name: value})
+    guarantee = promised(parameter, parameter.private)
+    if parameter.name == "size":
+        require_budget(guarantee, budget, request)
     alone = {"epsilon >=": guarantee.epsilon(budget.delta)} if len(free) == 1 else {}
-    nearest = alone or {"delta >=": guarantee.delta(budget.epsilon)}
-    raise Infeasible(_request_text(search, free), nearest)
+    raise Infeasible(request, alone or {"delta >=": guarantee.delta(budget.epsilon)})
 
 
-def _request_text(search: Search, free: Sequence[Free]) -> str:
+def _request_text(search: Search, free: Sequence[str]) -> str:
     """Write the budget, and which of the parameters that may be free are given."""
-    parts = [str(search.budget)]
-    for name in (parameter.name for parameter in free):
-        if name == "size" and search.size is not None:
-            parts.append(f"at size {search.size}")
-        elif name in search.parameters:
-            parts.append(f"with {name} {as_written(search.parameters[name])}")
-    return " ".join(parts)
+    size = f" at size {search.size}" if "size" in free and search.size is not None else ""
+    values = [f" with {name} {as_written(search.parameters[name])}" for name in free if name in search.parameters]
+    return "".join([str(search.budget), size, *values])
 
 
 def least_scale(search: Search) -> Any:
@@ -217,9 +204,9 @@ def scale_solution(law: NoiseLaw, budget: Budget, promise: Callable[..., Guarant
 def least_threshold(search: Search, *, composed: bool = False) -> Any:
     """Return the mechanism of the least scale of Laplace noise that any threshold allows, and of the least threshold.
 
-    Raises Infeasible with the nearest numbers that meet the budget.
-
     ``composed``: whether the guarantee is that of several releases: what the scale and the threshold cost then adds up.
+
+    Raises Infeasible with the nearest numbers that meet the budget.
     """
     budget = search.budget
     if budget.delta == 0.0:

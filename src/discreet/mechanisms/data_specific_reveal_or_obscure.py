@@ -6,7 +6,6 @@ Theory and proofs: docs/theory/data-specific-reveal-or-obscure.md (theorem T7).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, ClassVar, Literal
@@ -17,13 +16,12 @@ from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import GuaranteeKindError
-from discreet.domain import Commonness, Counts, Domain, Records
-from discreet.mechanisms.base import NEIGHBOURS, numbered_cells, require_relation
+from discreet.domain import Commonness, Counts, Domain
+from discreet.mechanisms.base import NEIGHBOURS, require_neighbours
 from discreet.mechanisms.calibration import SIZE, Free, Search, one_solution
-from discreet.mechanisms.drawn import DrawnMechanism
+from discreet.mechanisms.drawn import UNIT, MixtureDraws
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import ExactLaw
-from discreet.mechanisms.mixture import UNIT, draw_mixture, mixture_log_prob
 from discreet.privacy import Code, ConstantProfile, Guarantee, MinimumPairs, Profile, Relation
 
 Schedule = Literal["optimal", "published"]
@@ -33,7 +31,7 @@ _LEAST, _MOST = 1e-6, 50.0
 
 @sealed
 @dataclass(frozen=True, kw_only=True)
-class DataSpecificRevealOrObscure(DrawnMechanism):
+class DataSpecificRevealOrObscure(MixtureDraws):
     r"""Release ``size`` independent draws from ``(1 - q_i) * empirical + q_i * uniform``, ``i`` the smallest count.
 
     Parameters
@@ -89,31 +87,24 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
     def __post_init__(self) -> None:
         object.__setattr__(self, "draw_epsilon", real("draw_epsilon", self.draw_epsilon, least=_LEAST, most=_MOST))
         object.__setattr__(self, "size", positive_size("size", self.size))
-        _ = numbered_cells(self.domain, self.name)  # refuses a domain that is not finite
+        _ = self._cells  # refuses a domain that is not finite
         choice("schedule", self.schedule, ("optimal", "published"))
 
     def probabilities(self, n: int) -> Floats:
         """Return ``q_0, .., q_(n//k)``, the probabilities of a uniform cell at each smallest count, as used."""
-        cells = numbered_cells(self.domain, self.name)
-        positive = _units(positive_size("n", n), cells, self.draw_epsilon, self.schedule)
-        return np.append(positive, np.zeros(n // cells + 1 - len(positive), dtype=np.int64)) / UNIT
+        positive = self._positive_units(positive_size("n", n))
+        return np.append(positive, np.zeros(n // self._cells + 1 - len(positive), dtype=np.int64)) / UNIT
 
-    def _units_at(self, x: Counts) -> int:
-        """Return the probability for a table, in units of 2^-32."""
-        return self._units_of(x.n, int(x.frequencies.min()) if len(x.frequencies) == self.domain.size else 0)
+    def _positive_units(self, n: int) -> Any:
+        return _schedule(n, self._cells, self.draw_epsilon, self.schedule)
 
     def _units_of(self, n: int, least: int) -> int:
         """Return the probability at a smallest count, in units of 2^-32."""
-        positive = _units(n, numbered_cells(self.domain, self.name), self.draw_epsilon, self.schedule)
+        positive = self._positive_units(n)
         return int(positive[least]) if least < len(positive) else 0
 
-    def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
-        """Draw the records independently, in chunks, with uniform integers only."""
-        return draw_mixture(self.domain, x, self.size, self._units_at(x), rng)
-
-    def log_prob(self, y: Records, x: Counts) -> float:
-        """Return the log-probability of the sequence ``y``: ``sum log((1-q_i) n_l / n + q_i / k)``."""
-        return mixture_log_prob(self.domain, y, x, self._units_at(x))
+    def _units(self, x: Counts) -> int:
+        return self._units_of(x.n, int(x.frequencies.min()) if len(x.frequencies) == self.domain.size else 0)
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T7 for a table of ``n`` records.
@@ -126,21 +117,18 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
         return self._promise(relation, n, quick=False)
 
     def _promise(self, relation: Relation, n: int, *, quick: bool) -> Guarantee:
-        cells = numbered_cells(self.domain, self.name)
-        require_relation(self, relation.name)
-        n = positive_size("n", n)
+        cells, (n, group) = self._cells, require_neighbours(self, relation, n)
         if self.schedule != "optimal":
             raise GuaranteeKindError(
                 "the published schedule is not private at the epsilon it is made for, since Theorem 2 of ROO25 does "
                 "not hold. Use schedule='optimal'"
             )
         profile: Profile = ConstantProfile(value=0.0)
-        first = 0.0
+        largest = 0.0
         if cells > 1:
-            weights = _units(n, cells, self.draw_epsilon, self.schedule) / UNIT
-            first = float(weights[0])
+            weights = self._positive_units(n) / UNIT
+            largest = float(weights[0])
             pairs = MinimumPairs(n=n, cells=cells, weights=weights, size=self.size)
-            group = min(relation.group, n)
             if pairs.loss > 0.0:  # else every record is obscured
                 profile = pairs if group == 1 and not (quick and self.size > 1) else pairs.chord(group)
         return Guarantee.proved(
@@ -149,7 +137,7 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
             n=n,
             theorem="T7",
             chosen=("cells", "schedule"),
-            caveats=(Code("uniform-at-most", {"share": first}),),
+            caveats=(Code("uniform-at-most", {"share": largest}),),
         )
 
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
@@ -159,8 +147,8 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
         """
         lost = worst = 0.0
         if self.domain.size != 1:
-            common = Commonness.invented(self.domain) if like is None else like
-            lost, worst = (self._units_of(n, least) / UNIT for least in (math.floor(n * common.least), 0))
+            least = (like or Commonness.invented(self.domain)).least
+            lost, worst = self._units_of(n, math.floor(n * least)) / UNIT, self._units_of(n, 0) / UNIT
         return Forecast(
             lost=lost,
             lost_is="prediction",
@@ -182,15 +170,15 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
 
 
 @lru_cache(maxsize=64)
-def _units(n: int, cells: int, epsilon: float, schedule: Schedule) -> Any:
+def _schedule(n: int, cells: int, epsilon: float, schedule: Schedule) -> Any:
     """Return the schedule in units of 2^-32, rounded up, as far as it is positive (and ``q_0`` always)."""
-    if cells <= 2:
-        rows = _two_cells(n, epsilon) if schedule == "optimal" and cells == 2 else _published(n, cells, epsilon)
+    if schedule == "published" or cells == 1:
+        rows = _published(n, cells, epsilon)
+    elif cells == 2:
+        rows = _two_cells(n, epsilon)
     else:
-        rows = _optimal(n, cells, epsilon) if schedule == "optimal" else _published(n, cells, epsilon)
-    units = np.array(rows, dtype=np.int64)
-    positive = np.flatnonzero(units)
-    units = units[: 1 + (int(positive[-1]) if len(positive) else 0)]
+        rows = _optimal(n, cells, epsilon)
+    units = np.trim_zeros(np.array(rows, dtype=np.int64), "b") if any(rows) else np.zeros(1, dtype=np.int64)
     units.flags.writeable = False
     return units
 
@@ -210,10 +198,10 @@ def _optimal(n: int, cells: int, epsilon: float) -> list[int]:
         room = (n - cells * i) / cells  # N - i
         if room == 0.0 or units[-1] == 0:
             break
-        before = (UNIT - units[-1]) / UNIT
-        d = min(h * share / (1.0 + h * room), e * before + h * share / ((cells - 1) * room))
+        previous = (UNIT - units[-1]) / UNIT
+        d = min(h * share / (1.0 + h * room), e * previous + h * share / ((cells - 1) * room))
         if room >= 1.0:
-            d = min(d, (h * share + (room - 1.0) * before) / (e * room))
+            d = min(d, (h * share + (room - 1.0) * previous) / (e * room))
         units.append(_rounded(1.0 - d))
     return units
 
@@ -235,11 +223,9 @@ def _two_cells(n: int, epsilon: float) -> list[int]:
 def _published(n: int, cells: int, epsilon: float) -> list[int]:
     """Return the paper's schedule, equations (9) to (13); at ``i = n/k``, where (13) divides by zero, 0."""
     e, share = math.exp(epsilon), n / cells
-    units, q = [], 1.0 / (1.0 + share * math.expm1(epsilon))
-    units.append(_rounded(q))
-    for i in range(1, n // cells + 1):
-        if i * cells == n:
-            break
+    q = 1.0 / (1.0 + share * math.expm1(epsilon))
+    units = [_rounded(q)]
+    for i in range(1, -(-n // cells)):
         q = max(0.0, ((share - i - 1.0) * q + 1.0 + i - i * e) / (e * (share - i)))
         units.append(_rounded(q))
     return units

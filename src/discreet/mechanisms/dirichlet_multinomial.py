@@ -20,12 +20,12 @@ from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError
 from discreet._core.numeric import log_rising
 from discreet.domain import Commonness, Counts, Domain, Records
-from discreet.mechanisms.base import MOST_CELLS, NEIGHBOURS, held_frequencies, numbered_cells, require_relation
+from discreet.mechanisms.base import MOST_CELLS, NEIGHBOURS, held_frequencies, require_neighbours
 from discreet.mechanisms.calibration import SIZE, Free, Search, one_solution
-from discreet.mechanisms.drawn import HeldMechanism, held_cells
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import DrawnFromCounts
-from discreet.mechanisms.urn import draw_blocks, records_of
+from discreet.mechanisms.projections import NumberedCells
+from discreet.mechanisms.urn import UNIT, HeldMechanism, draw_blocks, held_cells, records_of
 from discreet.privacy import (
     ChainProfile,
     Code,
@@ -39,7 +39,6 @@ from discreet.privacy import (
     UrnPair,
 )
 
-_UNIT = 1 << 20  # prior masses are multiples of 2^-20 of a record
 _DENSE = 1 << 20  # cells held one by one; beyond, prior draws come from the base measure
 _TWO_CELL_EXACT = 256
 _TWO_CELL_DRAWS = 1 << 20
@@ -98,51 +97,53 @@ class DirichletMultinomial(HeldMechanism):
     prior: float
 
     def __post_init__(self) -> None:
-        cells = numbered_cells(self.domain, self.name)
+        cells = self._cells
         object.__setattr__(self, "prior", real("prior", self.prior))
         object.__setattr__(self, "size", positive_size("size", self.size))
         if not 1e-12 <= self.prior <= 2**40 / cells:
             raise ParameterError(
                 f"prior must be at least 1e-12 per cell, and at most 2^40 in total, got {self.prior!r} per cell"
             )
-        exact = Fraction(self.strength_units, cells * _UNIT)
+        exact = Fraction(self.strength_units, cells * UNIT)
         rounded = float(exact)  # down, so that it gives the total again
         object.__setattr__(self, "prior", math.nextafter(rounded, 0.0) if Fraction(rounded) > exact else rounded)
 
     @cached_property
     def strength_units(self) -> int:
         """The total prior mass in units: every cell a whole number of units where the base is uniform and dense."""
-        cells = numbered_cells(self.domain, self.name)
-        if cells <= _DENSE:
-            return cells * math.ceil(Fraction(self.prior) * _UNIT)
-        return math.ceil(Fraction(self.prior) * cells * _UNIT)
+        whole = self._cells if self._cells <= _DENSE else 1
+        return whole * math.ceil(Fraction(self.prior) * (self._cells // whole) * UNIT)
+
+    @property
+    def _strength(self) -> float:
+        """The total prior mass, in records."""
+        return self.strength_units / UNIT
 
     @cached_property
     def _uniform(self) -> bool:
         least, second = self.domain.least_weights()
-        return least == second == Fraction(1, numbered_cells(self.domain, self.name))
+        return least == second == Fraction(1, self._cells)
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
         """Draw the records from the exact integer urn, in chunks, in exchangeable order."""
-        count = numbered_cells(self.domain, self.name)
+        count = self._cells
         if count <= _DENSE and self._uniform:
             masses = np.full(count, self.strength_units // count, dtype=np.int64)
-            masses[self.domain.flat(x.records)] += x.frequencies * _UNIT
-            for cells in draw_blocks(masses, unit=_UNIT, strength=0, discount=0, size=self.size, rng=rng):
+            masses[self.domain.flat(x.records)] += x.frequencies * UNIT
+            for cells in draw_blocks(masses, strength=0, discount=0, size=self.size, rng=rng):
                 yield self.domain.unflat(cells)
             return
-        blocks = draw_blocks(
-            x.frequencies * _UNIT, unit=_UNIT, strength=self.strength_units, discount=0, size=self.size, rng=rng
-        )
+        masses, strength = x.frequencies * UNIT, self.strength_units
+        blocks = draw_blocks(masses, strength=strength, discount=0, size=self.size, rng=rng)
         yield from records_of(blocks, x, self.domain, rng=rng)
 
     def log_prob(self, y: Records, x: Counts) -> float:
         """Return the log-probability of the sequence ``y``: ``sum_l log (alpha_l + n_l)_{S_l} - log (A)_m``."""
         cells, drawn = np.unique(self.domain.flat(y), return_counts=True)
         frequency = held_frequencies(self.domain, x, cells)
-        strength = self.strength_units / _UNIT
-        alpha = strength * np.exp(self.domain.log_base(self.domain.unflat(cells)))
-        return float(log_rising(alpha + frequency, drawn.astype(float)).sum() - log_rising(strength + x.n, len(y)))
+        alpha = self._strength * np.exp(self.domain.log_base(self.domain.unflat(cells)))
+        total = float(log_rising(self._strength + x.n, len(y)))
+        return float(log_rising(alpha + frequency, drawn.astype(float)).sum()) - total
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T4 for a table of ``n`` records."""
@@ -150,22 +151,13 @@ class DirichletMultinomial(HeldMechanism):
 
     def _promise(self, relation: Relation, n: int, *, quick: bool) -> Guarantee:
         """Return the guarantee; quickly, with chains for every group, an upper bound."""
-        cells = numbered_cells(self.domain, self.name)
-        require_relation(self, relation.name)
-        n = positive_size("n", n)
-        group = min(relation.group, n)
+        cells, (n, group) = self._cells, require_neighbours(self, relation, n)
         profile = self._single(n) if cells > 1 else ConstantProfile(value=0.0)
         if group > 1 and cells > 1:
             profile = ChainProfile(single=profile, group=group)
             if self._uniform and not quick:
-                profile = GroupUrn(
-                    size=self.size,
-                    prior=self.strength_units / (_UNIT * cells),
-                    cells=cells,
-                    n=n,
-                    group=group,
-                    bound=profile,
-                )
+                prior = self.strength_units / (UNIT * cells)
+                profile = GroupUrn(size=self.size, prior=prior, cells=cells, n=n, group=group, bound=profile)
         return Guarantee.proved(
             profile,
             relation=relation,
@@ -176,25 +168,25 @@ class DirichletMultinomial(HeldMechanism):
         )
 
     def _single(self, n: int) -> Profile:
-        cells = numbered_cells(self.domain, self.name)
-        strength = Fraction(self.strength_units, _UNIT)
+        cells = self._cells
+        strength = Fraction(self.strength_units, UNIT)
         least, second = (strength * w for w in self.domain.least_weights())
+        orders = sorted({(least, second), (second, least)})
         if cells == 2 and n <= _TWO_CELL_EXACT and n * self.size <= _TWO_CELL_DRAWS:
             pairs = [
                 UrnPair(size=self.size, a=float(a + count), b=float(b + n - 1 - count), rest=0.0)
-                for a, b in {(least, second), (second, least)}
+                for a, b in orders
                 for count in range(n)
             ]
-            return LargestProfile(profiles=pairs)
-        tight = cells > 2 or n == 1
-        rest = float(n + strength - least - second - 1)
-        orders = {(least, second), (second, least)}
-        pairs = [UrnPair(size=self.size, a=float(a), b=float(b), rest=rest, tight=tight) for a, b in sorted(orders)]
+        else:
+            tight = cells > 2 or n == 1
+            rest = float(n + strength - least - second - 1)
+            pairs = [UrnPair(size=self.size, a=float(a), b=float(b), rest=rest, tight=tight) for a, b in orders]
         return pairs[0] if len(pairs) == 1 else LargestProfile(profiles=pairs)
 
     def held_table(self, x: Counts) -> HeldTable:
         """Return the cells' masses."""
-        return held_cells(self.domain, x, size=self.size, strength=self.strength_units / _UNIT)
+        return held_cells(self.domain, x, size=self.size, strength=self._strength)
 
     def likelihood(self) -> DrawnFromCounts:
         """Return the urn's likelihood: ``(alpha + C)_Z`` for each cell, a rising factorial."""
@@ -205,22 +197,17 @@ class DirichletMultinomial(HeldMechanism):
     @cached_property
     def _prior(self) -> Floats:
         """The prior mass of each cell, made when it is used: a plan asks for likelihoods on any number of cells."""
-        cells = np.arange(numbered_cells(self.domain, self.name))
-        base = np.exp(self.domain.log_base(self.domain.unflat(cells)))
-        return np.asarray(self.strength_units / _UNIT * base)
+        return np.asarray(self._strength * NumberedCells(self.domain, self._cells).base())
 
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return the share of the prior."""
         remedies = helpful(self.domain, "cells", "columns", "size", "epsilon", "delta", size=self.size == 1)
-        urn = n + self.strength_units / _UNIT
-        return Forecast(
-            lost=self._lost(n), lost_is="expectation", lost_to="prior", rest="base", urn=urn, remedies=remedies
-        )
+        lost, urn = self._lost(n), n + self._strength
+        return Forecast(lost=lost, lost_is="expectation", lost_to="prior", rest="base", urn=urn, remedies=remedies)
 
     def _lost(self, n: int) -> float:
         """Return ``sum alpha / A``."""
-        strength = self.strength_units / _UNIT
-        return strength / (strength + n)
+        return self._strength / (self._strength + n)
 
     @classmethod
     def _solution(cls, search: Search) -> Any:

@@ -1,32 +1,50 @@
-"""Mechanisms whose kernel draws the records themselves, so that their number costs privacy."""
+"""Mechanisms whose kernel draws the records themselves, so that their number costs privacy.
+
+Of the mixtures with the uniform distribution, a draw is a uniform cell with some probability (obscure), otherwise a
+uniformly chosen record (reveal). The probability is a multiple of 2^-32, so a draw is three uniform integers and its
+law is exactly the one stated.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet._core.arrays import Floats, Indices
+from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError
+from discreet._core.random import locate
 from discreet._core.text import counted
-from discreet.domain import Counts, Domain, Records
-from discreet.mechanisms.base import Mechanism
-from discreet.mechanisms.reading import Contents, Reading
-from discreet.privacy import HeldTable
+from discreet.domain import Commonness, Counts, Domain, Records
+from discreet.mechanisms.base import (
+    NEIGHBOURS,
+    CellCounts,
+    Mechanism,
+    held_frequencies,
+    numbered_cells,
+    require_neighbours,
+)
+from discreet.mechanisms.calibration import SIZE, Free, Search, one_solution
+from discreet.mechanisms.forecast import Forecast, Traits, helpful
+from discreet.mechanisms.likelihood import DrawnFromCounts, Likelihood
+from discreet.mechanisms.reading import BLOCK, Contents, Reading
+from discreet.privacy import Code, ConstantProfile, Guarantee, MixturePair, Profile, Relation
 
-_MOST_HELD = 1 << 20
+UNIT = 1 << 32
+"""The probability of a uniform cell is a multiple of ``1 / UNIT``."""
+
+MIXING = Free("mixing", 1e-12, 1.0)
+"""The probability of a uniform cell, as it is solved for."""
 
 
 class DrawnMechanism(Mechanism):
-    """A mechanism whose kernel draws the records themselves, so that their number costs privacy.
-
-    Attributes
-    ----------
-    size : int
-        Number of records to release.
-    """
+    """A mechanism whose kernel draws the records themselves: ``size`` of them."""
 
     size: int
 
@@ -37,6 +55,11 @@ class DrawnMechanism(Mechanism):
     def reading(self, y: Iterator[Records], *, n: int) -> Reading:
         """Return the kernel's records as they are."""
         return KernelRecords(y, self.size)
+
+    @property
+    def _cells(self) -> int:
+        """Number of cells of the domain. Raises ParameterError where it is not finite."""
+        return numbered_cells(self.domain, self.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,35 +76,92 @@ class KernelRecords(Reading):
         return self.chunks
 
 
-class HeldMechanism(DrawnMechanism):
-    """A mechanism whose law at one confidential table is known in closed form: what an instance-level audit asks."""
+class MixtureDraws(DrawnMechanism):
+    """Independent draws from a mixture with the uniform distribution, of a weight that may depend on the table."""
 
     @abstractmethod
-    def held_table(self, x: Counts) -> HeldTable:
-        """Return what the law of the kernel at a table depends on: as confidential as the table.
+    def _units(self, x: Counts) -> int:
+        """Return the probability of a uniform cell for a table, in units of 2^-32. Confidential."""
 
-        Raises
-        ------
-        ParameterError
-            Where it has no closed form.
-        """
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
+        """Draw the records independently, in chunks, with uniform integers only."""
+        edges, units = np.cumsum(x.frequencies), self._units(x)
+        for start in range(0, self.size, BLOCK):
+            value = locate(edges, rng.integers(0, x.n, size=min(BLOCK, self.size - start)), below=x.n)
+            yield obscure(self.domain, x.records.take(value), units, rng)
+
+    def log_prob(self, y: Records, x: Counts) -> float:
+        """Return the log-probability of the sequence ``y``: ``sum log((1-q) n_l / n + q / k)``."""
+        frequency, q = held_frequencies(self.domain, x, self.domain.flat(y)), self._units(x) / UNIT
+        with np.errstate(divide="ignore"):  # a cell without records, where nothing is obscured
+            return float(np.log((1.0 - q) * frequency / x.n + q / self._cells).sum())
 
 
-def held_cells(domain: Domain, x: Counts, *, size: int, strength: float) -> HeldTable:
-    """Hold the cells of a table and the empty ones; where all weigh the same, two empty ones stand for all.
+def obscure(domain: Domain, records: Records, units: int, rng: np.random.Generator) -> Records:
+    """Replace each record by a uniform cell with probability ``units / UNIT``, independently."""
+    columns = [column.copy() for column in records.columns]
+    places = np.flatnonzero(rng.integers(0, UNIT, size=len(records)) < units)
+    for column, spec in zip(columns, domain.columns.values(), strict=True):
+        column[places] = rng.integers(0, spec.size, size=len(places))
+    return Records(columns=tuple(columns))
 
-    Raises ParameterError for more than 2^20 cells of unequal weight.
-    """
-    cells = int(domain.size or 0)
-    if set(domain.least_weights()) == {Fraction(1, cells)}:
-        held = np.arange(x.distinct + min(2, cells - x.distinct)) < x.distinct
-        mass = np.full(len(held), strength / cells)
-        mass[held] += x.frequencies
-    elif cells <= _MOST_HELD:
-        mass = strength * np.exp(domain.log_base(domain.unflat(np.arange(cells))))
-        held = np.zeros(cells, dtype=np.bool_)
-        held[domain.flat(x.records)] = True
-        mass[domain.flat(x.records)] += x.frequencies
-    else:
-        raise ParameterError(f"instance-level deltas with unequal weights are for at most {_MOST_HELD:,} cells")
-    return HeldTable.dirichlet(mass, held, size=size, total=strength + x.n)
+
+@dataclass(frozen=True, kw_only=True)
+class Mixture(MixtureDraws):
+    """Draws from ``(1 - mixing) * empirical + mixing * uniform`` over the cells; parameters: see SmoothedHistogram."""
+
+    traits: ClassVar[Traits] = Traits(free=("mixing", "size"), theorem="T5")
+
+    domain: Domain
+    size: int
+    mixing: float
+
+    def __post_init__(self) -> None:
+        mixing = Fraction(real("mixing", self.mixing, least=1e-12, most=1))
+        object.__setattr__(self, "mixing", math.ceil(mixing * UNIT) / UNIT)
+        object.__setattr__(self, "size", positive_size("size", self.size))
+        _ = self._cells  # refuses a domain that is not finite
+
+    def _units(self, x: Counts) -> int:
+        return int(self.mixing * UNIT)
+
+    def _profile(self, n: int, group: int) -> Profile:
+        """Return the profile for a group of at most ``n`` records, of two cells or more and a mixing below 1."""
+        q = Fraction(self.mixing)
+        return MixturePair(size=self.size, base=q / self._cells, moved=group * (1 - q) / n, tight=self._cells > 2)
+
+    def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
+        """Return the theorem for a table of ``n`` records."""
+        n, group = require_neighbours(self, relation, n)
+        profile: Profile = ConstantProfile(value=0.0)
+        if self.domain.size != 1 and self.mixing < 1.0:
+            profile = self._profile(n, group)
+        return Guarantee.proved(
+            profile,
+            relation=relation,
+            n=n,
+            theorem=self.traits.theorem,
+            chosen=("cells", "mixing-probability"),
+            caveats=(Code("uniform-share", {"share": self.mixing}),),
+        )
+
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
+        """Return ``mixing``."""
+        remedies = helpful(self.domain, "cells", "columns", "size", "epsilon", "delta", size=self.size == 1)
+        return Forecast(lost=self.mixing, lost_is="expectation", lost_to="uniform", rest="uniform", remedies=remedies)
+
+    def likelihood(self) -> Likelihood:
+        """Return the factor ``((1-q) c / n + q / k)^z`` of each cell."""
+        uniform = self.mixing / self._cells
+
+        def log_weight(records: int, _cells: Indices, counts: CellCounts, drawn: CellCounts) -> Floats:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                weight = drawn * np.log((1.0 - self.mixing) * counts / records + uniform)
+            return np.where(drawn > 0, weight, 0.0)
+
+        return DrawnFromCounts(log_weight=log_weight)
+
+    @classmethod
+    def _solution(cls, search: Search) -> Any:
+        """Solve for the least mixing at a size, or for the largest size at a mixing."""
+        return one_solution(search, SIZE, MIXING)

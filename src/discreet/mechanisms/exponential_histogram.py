@@ -20,7 +20,7 @@ from discreet._core.numeric import up
 from discreet._core.random import draw_weighted, rounding
 from discreet._core.text import about
 from discreet.domain import Commonness, Counts, Domain, Records
-from discreet.mechanisms.base import NEIGHBOURS, numbered_cells, require_relation
+from discreet.mechanisms.base import NEIGHBOURS, require_neighbours
 from discreet.mechanisms.calibration import Free, Search, one_solution
 from discreet.mechanisms.drawn import DrawnMechanism
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
@@ -91,7 +91,7 @@ class ExponentialHistogram(DrawnMechanism):
     loss: Literal["l1", "l2", "hellinger"] = "l1"
 
     def __post_init__(self) -> None:
-        cells = numbered_cells(self.domain, self.name)
+        cells = self._cells
         object.__setattr__(self, "pure_epsilon", real("pure_epsilon", self.pure_epsilon, least=1e-6, most=_LARGEST))
         object.__setattr__(self, "size", positive_size("size", self.size))
         choice("loss", self.loss, ("l1", "l2", "hellinger"))
@@ -101,7 +101,9 @@ class ExponentialHistogram(DrawnMechanism):
                     f"exponential-histogram with loss 'l1' sums cells * (size + 1)^2 terms: {terms:,} here, at most "
                     f"{_MOST_TERMS:,}. Take fewer cells or a smaller size, or perturbed-histogram"
                 )
-        elif (log_count := _log_vectors(self.size, cells)) + math.log(cells) > math.log(_MOST_COUNTS):
+            return
+        log_count = math.lgamma(self.size + cells) - math.lgamma(cells) - math.lgamma(self.size + 1)
+        if log_count + math.log(cells) > math.log(_MOST_COUNTS):
             raise ParameterError(
                 f"exponential-histogram with loss {self.loss!r} lists every vector of {cells:,} counts that "
                 f"sum to {self.size:,}: about 10^{about(log_count / math.log(10.0), 4)} vectors, too many. Take loss "
@@ -110,7 +112,7 @@ class ExponentialHistogram(DrawnMechanism):
 
     def _sensitivity(self, n: int, group: int) -> float:
         """Return the most that the distance changes when ``group`` of ``n`` records are replaced."""
-        share = min(group, n) / n
+        share = group / n
         if self.loss == "l1":
             return 2.0 * share
         if self.loss == "l2":
@@ -136,7 +138,7 @@ class ExponentialHistogram(DrawnMechanism):
         return -self._rate(n) * total
 
     def _held(self, x: Counts) -> Integers:
-        held = np.zeros(numbered_cells(self.domain, self.name), dtype=np.int64)
+        held = np.zeros(self._cells, dtype=np.int64)
         held[self.domain.flat(x.records)] = x.frequencies
         return held
 
@@ -179,11 +181,10 @@ class ExponentialHistogram(DrawnMechanism):
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T10 for a table of ``n`` records."""
-        require_relation(self, relation.name)
-        n = positive_size("n", n)
+        n, group = require_neighbours(self, relation, n)
         profile: Profile = ConstantProfile(value=0.0)
         if self.domain.size != 1:
-            spread = self.pure_epsilon * (self._sensitivity(n, relation.group) / self._sensitivity(n, 1))
+            spread = self.pure_epsilon * (self._sensitivity(n, group) / self._sensitivity(n, 1))
             profile = BoundedRangeProfile(spread=up(spread + 4.0 * self._rounding(n), 16))
         return Guarantee.proved(
             profile,
@@ -196,7 +197,7 @@ class ExponentialHistogram(DrawnMechanism):
 
     def _rounding(self, n: int) -> float:
         """Return ``eta``: how far the log-weight that a count vector is drawn with may be from the exact one."""
-        k, m = numbered_cells(self.domain, self.name), self.size
+        k, m = self._cells, self.size
         largest = self._rate(n) * {"l1": 2.0, "l2": math.sqrt(2.0), "hellinger": 1.0}[self.loss]
         if self.loss != "l1":
             return (k + 32) * _UNIT * largest + rounding(largest)
@@ -216,12 +217,12 @@ class ExponentialHistogram(DrawnMechanism):
             lost_to="drawn counts",
             remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
             stratified=True,  # the counts are the kernel's own, and no independent draws
-            draws=max(2, min(32, (1 << 29) // (numbered_cells(self.domain, self.name) * (self.size + 1) ** 2))),
+            draws=max(2, min(32, (1 << 29) // (self._cells * (self.size + 1) ** 2))),
         )
 
     def _lost(self, n: int) -> float:
         """Return the expected total variation, nearly."""
-        cells = numbered_cells(self.domain, self.name)
+        cells = self._cells
         if cells == 1:
             return 0.0
         most = {"l1": 0.5, "l2": 0.5 * math.sqrt(cells), "hellinger": math.sqrt(2.0)}[self.loss]
@@ -229,7 +230,7 @@ class ExponentialHistogram(DrawnMechanism):
 
     def likelihood(self) -> ExactLaw:
         """Return the law itself: what normalises it depends on the table."""
-        cells = numbered_cells(self.domain, self.name)
+        cells = self._cells
         terms = (self.size + 1) ** 2 if self.loss == "l1" else math.comb(self.size + cells - 1, cells - 1)
         return ExactLaw(domain=self.domain, log_prob=self.log_prob, terms=cells * terms)
 
@@ -239,11 +240,6 @@ class ExponentialHistogram(DrawnMechanism):
         sized = replace(search, size=search.n if search.size is None else search.size)
         pure = Free("pure_epsilon", 1e-6, _LARGEST, rising=False, relative=1e-10)
         return one_solution(sized, pure)
-
-
-def _log_vectors(total: int, cells: int) -> float:
-    """Return the logarithm of the number of count vectors."""
-    return math.lgamma(total + cells) - math.lgamma(cells) - math.lgamma(total + 1)
 
 
 def _log_sums(weights: Floats) -> Floats:

@@ -5,6 +5,7 @@ Theory, proofs and the choice of the levels: docs/theory/hierarchical-histogram.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,7 +19,7 @@ from discreet._core.boundary import sealed
 from discreet._core.checks import plain
 from discreet._core.errors import Infeasible, ParameterError
 from discreet.domain import Commonness, Counts, Domain, Records
-from discreet.mechanisms.base import NEIGHBOURS, CellCounts, finite_cells, numbered_cells
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, numbered_cells
 from discreet.mechanisms.calibration import Search, least_scale
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import NoisyTree
@@ -87,7 +88,7 @@ class HierarchicalHistogram(NoisyCounts):
     levels: Sequence[int] | int | str | None = None
 
     def __post_init__(self) -> None:
-        finite_cells(self.domain, self.name)
+        numbered_cells(self.domain, self.name, most=math.inf)
         _check_columns(self.domain)
         object.__setattr__(self, "levels", _levels(self.levels, deepest=Tree.from_domain(self.domain).depth))
         super().__post_init__()
@@ -108,9 +109,9 @@ class HierarchicalHistogram(NoisyCounts):
 
     def _counts(self, x: Counts) -> CellCounts:
         """Return the counts of the nodes of the measured levels, one level after the other."""
-        tree, measured = self.projector.tree, self.projector.measured
+        tree = self.projector.tree
         leaves = np.bincount(tree.leaf_of(x.records), weights=x.frequencies, minlength=tree.nodes(tree.depth))
-        return node_counts(tree, measured, leaves.astype(np.float64))
+        return node_counts(tree, self.projector.measured, leaves.astype(np.float64))
 
     def reading(self, y: CellCounts, *, n: int) -> Reading:
         """Return records drawn from the leaves, and consistent counts of the cells."""
@@ -118,22 +119,15 @@ class HierarchicalHistogram(NoisyCounts):
 
     def likelihood(self) -> NoisyTree:
         """Return the law of the nodes' noise, and the tree."""
-        return NoisyTree(
-            law=self.law,
-            scale=self.scale,
-            surplus="moved",
-            sampling=self.sampling,
-            consistent=self.projector,
-        )
+        law, scale, sampling = self.law, self.scale, self.sampling
+        return NoisyTree(law=law, scale=scale, surplus="moved", sampling=sampling, consistent=self.projector)
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T9 for a table of ``n`` records."""
         promised = super().guarantee(relation, n=n)
-        most = self.projector.tree.largest_leaf()
-        if most == 1:
-            return promised
-        within = Code("place-in-leaf", {"cells": most})
-        return replace(promised, caveats=(*promised.caveats, within))
+        if (most := self.projector.tree.largest_leaf()) > 1:
+            promised = replace(promised, caveats=(*promised.caveats, Code("place-in-leaf", {"cells": most})))
+        return promised
 
     def contents(self, n: int, *, counts: bool = False) -> Contents:
         """Return any number of records, or the count of every cell, unless these are too many to be listed."""
@@ -163,14 +157,12 @@ class HierarchicalHistogram(NoisyCounts):
         tree = Tree.from_domain(domain)
 
         def best(law: str) -> Any:
-            own = search.with_parameters(noise=law)
+            noisy = search.with_parameters(noise=law)
             if search.parameters.get("levels") is None and tree.depth > 0:
-                ends = [
-                    least_scale(own.with_parameters(scale=None, levels=tuple(range(1, count + 1)))).scale
-                    for count in (1, tree.depth)
-                ]
-                own = own.with_parameters(levels=chosen_levels(domain, search.n, law_named(law), ends))
-            return least_scale(own)
+                levels = [tuple(range(1, count + 1)) for count in (1, tree.depth)]
+                scales = [least_scale(noisy.with_parameters(scale=None, levels=each)).scale for each in levels]
+                noisy = noisy.with_parameters(levels=chosen_levels(domain, search.n, law_named(law), scales))
+            return least_scale(noisy)
 
         options, refusals = [], []
         for law in LAWS if noise is None else (noise,):
@@ -199,11 +191,11 @@ class _TreeReading(CellReading):
     def column_shares(self, *, rng: np.random.Generator) -> list[ColumnShares]:
         """Return each column's shares, uniform within the leaves; of many codes, eight stand for a leaf's."""
         tree, shares = self.mechanism.projector.tree, self.mechanism.probabilities(self.y)
-        held, columns = np.flatnonzero(shares), list[ColumnShares]()
-        blocks = np.unravel_index(held, tree.shape(tree.depth))
+        leaves, columns = np.flatnonzero(shares), list[ColumnShares]()
+        blocks = np.unravel_index(leaves, tree.shape(tree.depth))
         for edges, block in zip(tree.edges(tree.depth), blocks, strict=True):
             widths = np.diff(edges)
-            mass = np.bincount(block, weights=shares[held], minlength=len(widths)).astype(np.float64)
+            mass = np.bincount(block, weights=shares[leaves], minlength=len(widths)).astype(np.float64)
             if edges[-1] <= _MOST_SPREAD:
                 columns.append((np.arange(edges[-1]), np.repeat(mass / widths, widths)))
             else:
@@ -223,17 +215,14 @@ class _TreeReading(CellReading):
         if not projector.measured:
             return Estimates(cells, np.full(1, float(mechanism.records)), np.zeros(1))
         counts, variances = projector.counts(self.y)
-        leaf, each = projector.tree.leaf_of(cells), 1.0 / projector.tree.cells_per_leaf()
+        leaf, share = projector.tree.leaf_of(cells), 1.0 / projector.tree.cells_per_leaf()
         errors = mechanism.law.standard_deviation(mechanism.scale) * np.sqrt(variances)
-        return Estimates(cells, (counts * each)[leaf], (errors * each)[leaf])
+        return Estimates(cells, (counts * share)[leaf], (errors * share)[leaf])
 
 
 @dataclass(frozen=True, eq=False)
 class _LeafShares(CellShares):
-    """Items that are the leaves of a tree from left to right.
-
-    ``leaves``: their numbers in the tree.
-    """
+    """Items that are the leaves of a tree, by their numbers there, from left to right."""
 
     tree: Tree
     leaves: Integers
@@ -251,26 +240,22 @@ def _check_columns(domain: Domain) -> None:
         )
 
 
-def _levels(given: Any, *, deepest: int) -> tuple[int, ...]:
+def _levels(levels: Any, *, deepest: int) -> tuple[int, ...]:
     """Return the levels as increasing integers. Raises ParameterError when they are not."""
-    wanted = ParameterError(
-        f"levels must be increasing integers from 1 to {deepest}, such as 2,5,6, or a single one for all levels "
-        "down to it"
-    )
-    if isinstance(given, str):
-        try:
-            given = [int(part) for part in given.strip("[]").split(",")]
-        except ValueError:
-            raise wanted from None
-    given = plain(given)
-    if given is None or (isinstance(given, int) and not isinstance(given, bool)):
-        last = deepest if given is None else given
-        given = range(1, last + 1) if last <= deepest else [last]
-    if not isinstance(given, Sequence) or (deepest and not given):
-        raise wanted
-    levels = tuple(map(plain, given))
-    if any(isinstance(level, bool) or not isinstance(level, int) or not 1 <= level <= deepest for level in levels):
-        raise wanted
-    if any(b <= a for a, b in pairwise(levels)):
-        raise wanted
-    return levels
+    if levels is None:
+        return tuple(range(1, deepest + 1))
+    if isinstance(levels, str):
+        parts = levels.strip("[]").split(",")
+        levels = [int(part) if part.strip().isdecimal() else part for part in parts]
+    levels = plain(levels)
+    if isinstance(levels, int) and not isinstance(levels, bool):
+        levels = range(1, levels + 1) if levels <= deepest else [levels]
+    numbers = tuple(map(plain, levels)) if isinstance(levels, Sequence) else (None,)
+    whole = [level for level in numbers if isinstance(level, int) and not isinstance(level, bool)]
+    rising = all(a < b for a, b in pairwise([0, *whole, deepest + 1]))
+    if len(whole) < len(numbers) or not rising or (deepest and not whole):
+        raise ParameterError(
+            f"levels must be increasing integers from 1 to {deepest}, such as 2,5,6, or a single one for all levels "
+            "down to it"
+        )
+    return numbers

@@ -71,7 +71,10 @@ class LaplaceProjectionSampler(NoisyCounts):
 
     @staticmethod
     def sample_complexity(epsilon: float, *, accuracy: float, cells: int) -> float:
-        """Return how many confidential records give an accuracy at a pure epsilon.
+        """Return how many confidential records, to be rounded up, give an accuracy at a pure epsilon.
+
+        ``(k E|Z| + sqrt(k) s) / (2 alpha)``. The paper's is ``2k / (alpha epsilon)``, larger for every ``k >= 2``:
+        :func:`~discreet.papers.roo25.laplace_projection_5`.
 
         Parameters
         ----------
@@ -81,12 +84,6 @@ class LaplaceProjectionSampler(NoisyCounts):
             ``alpha``, in ``(0, 1)``: see :attr:`accuracy`.
         cells : int
             ``k``.
-
-        Returns
-        -------
-        float
-            ``(k E|Z| + sqrt(k) s) / (2 alpha)``; round it up. The paper's is ``2k / (alpha epsilon)``, larger for every
-            ``k >= 2``: :func:`~discreet.papers.roo25.laplace_projection_5`.
 
         Raises
         ------

@@ -28,11 +28,10 @@ _MOST_TERMS = 1 << 27  # of the law at all tables
 
 @dataclass(frozen=True, kw_only=True)
 class Likelihood:
-    """How a release depends on the confidential counts.
+    """How a release depends on the confidential counts of the domain's cells (``own_cells``), or of others.
 
     ``noiseless``: whether records are drawn from the counts as they are, which they then show little of.
     ``withholds``: whether nothing is released of some cells.
-    ``own_cells``: whether the cells are those of the domain.
     """
 
     noiseless: ClassVar[bool] = False
@@ -58,9 +57,9 @@ class Likelihood:
         return ""
 
     def mean_variance(self, share: float, cells_per_record: float) -> float:
-        """Return about the variance of a mean of released records, in units of a sample's of that size.
+        """Return about the variance of a mean of ``share`` released records per confidential one, in a sample's units.
 
-        ``share``: released records per confidential one. Independent draws from a function of the counts: ``1 + m/n``.
+        Independent draws from a function of the counts: ``1 + m/n``.
         """
         return 1.0 + share
 
@@ -83,10 +82,7 @@ class DrawnFromCounts(Likelihood):
 
 @dataclass(frozen=True, kw_only=True)
 class ExactLaw(Likelihood):
-    """The mechanism's own law, at one table after another.
-
-    ``log_prob``: ``f(records, table)``. ``terms``: how many numbers it sums for a table.
-    """
+    """The mechanism's own law ``log_prob(records, table)``, at one table after another: a sum of so many terms."""
 
     noiseless: ClassVar[bool] = True
 
@@ -151,11 +147,6 @@ class ContinuedUrn(Likelihood):
 class NoisyCellCounts(Likelihood):
     """Every cell's count got independent noise; records were drawn from probabilities made of the noisy counts.
 
-    ``law``, ``scale``: of the noise, in records.
-    ``surplus``, {"rescaled", "shifted", "moved"}: how the projection gets rid of what the positive parts of the noisy
-    counts have above the total, or nearly so: it divides them, takes an unknown number off all of them, or sets them
-    off against negative neighbours.
-    ``sampling``: how the records were drawn.
     ``threshold``: only noisy counts that reach it were kept, and only cells that are held got noise; None without one.
     ``consistent``: the tree, the levels that got noise, and the estimate that they give; None without a tree.
     """

@@ -16,26 +16,16 @@ import numpy.typing as npt
 
 from discreet._core.arrays import Floats
 
-_SEARCH = 100
-"""Most prices of created mass that are tried; some twenty are enough for no gap at all."""
-
+_SEARCH = 100  # most prices of created mass that are tried; some twenty are enough for no gap at all
 _ROUNDING = 1e-14
-_SHORT, _GROUP = 4096, 16
-"""Points from which a coarser line is asked first, and how many of its points become one."""
-
-_EAGER = 1.001
-"""A price is taken further than where the fall is expected to be right, to have both sides of it: more each time."""
+_SHORT, _GROUP = 4096, 16  # points from which a coarser line is asked first, and how many of its points become one
+_EAGER = 1.001  # a price is taken so much further than where the fall should be right: more each time
 
 
 class LineFilling(NamedTuple):
-    """What is kept, and the proof.
+    """What remains at each point, the cost of what was sent, and the proof: minus the price of a unit at each point."""
 
-    ``kept``, shape (V,): mass left at each point, at least 0.
-    ``cost``: of what was sent.
-    ``potential``, shape (V,): Minus the price of a unit at each point: at most 0, 1-Lipschitz up to rounding.
-    """
-
-    kept: Floats
+    remains: Floats
     cost: float
     potential: Floats
 
@@ -43,11 +33,8 @@ class LineFilling(NamedTuple):
 def fill_line(masses: Floats, positions: Floats, *, created: float, tolerance: float = 0.0) -> LineFilling:
     """Fill the negative masses from the positive ones, and from a created mass that may appear anywhere.
 
-    ``masses``, shape (V,): Signed, with a sum of at least ``-created``; of at least 0 where nothing is created.
-    ``positions``, shape (V,): Increasing.
-    ``created``: at least 0.
+    ``masses``, ``positions``, shape (V,): signed, with a sum of at least ``-created``; increasing.
     ``tolerance``: by how much the cost may exceed the least one. Rounding apart it does not where nothing is created.
-    Returns: in ``O(V log V)`` array operations, for each price of created mass that is tried.
     """
     gaps = np.diff(positions)
     walk = np.cumsum(masses)
@@ -57,28 +44,19 @@ def fill_line(masses: Floats, positions: Floats, *, created: float, tolerance: f
     else:
         fitted, price = np.clip(isotonic(signed, gaps), 0.0, total), np.inf
         proof = fitted
-    kept = np.maximum(np.diff(fitted, prepend=0.0, append=total), 0.0)
-    potential = _potential(signed, proof, positions, total, price)
-    return LineFilling(kept, float(gaps @ np.abs(signed - fitted)), potential)
+    remains = np.maximum(np.diff(fitted, prepend=0.0, append=total), 0.0)
+    potential = _largest_potential(signed, proof, positions, total, price)
+    return LineFilling(remains, float(gaps @ np.abs(signed - fitted)), potential)
 
 
 def isotonic(values: Floats, weights: Floats) -> Floats:
     r"""Return a non-decreasing ``G`` that minimises :math:`\sum_i w_i |G_i - F_i|`.
 
-    ``values``, shape (.., k): ``F``, one vector or rows of them.
-    ``weights``, shape (k,): ``w``, at least 0.
-    Returns, shape (.., k): of the same values as ``F``.
+    ``values``, shape (.., k): ``F``, one vector or rows of them. ``weights``, shape (k,): ``w``, at least 0.
 
-    Notes
-    -----
     Whether ``G`` reaches a threshold is a regression of 0 and 1, solved by the least prefix sum of signed weights; and
     the solutions of growing thresholds can be taken nested. So the rank of each value of ``G`` is found bit by bit, for
     all points of all rows at once: the points of a row that agree so far are neighbours.
-
-    Examples
-    --------
-    >>> isotonic(np.array([1.0, 3.0, 2.0, 4.0]), np.array([1.0, 1.0, 2.0, 1.0])).tolist()
-    [1.0, 2.0, 2.0, 4.0]
     """
     k = values.shape[-1]
     if not values.size:
@@ -86,37 +64,38 @@ def isotonic(values: Floats, weights: Floats) -> Floats:
     order = np.argsort(values, axis=-1, kind="stable")
     rank = np.empty(values.shape, np.int64)
     np.put_along_axis(rank, order, np.broadcast_to(np.arange(k), values.shape), axis=-1)
-    flat, each = rank.ravel(), np.broadcast_to(weights, values.shape).ravel()
+    flat, heights = rank.ravel(), np.broadcast_to(weights, values.shape).ravel()
     starts = np.arange(0, values.size, k)
     least = np.zeros(len(starts), np.int64)
     step = 1 << max(0, (k - 1).bit_length() - 1)
     while step:
         lengths = np.diff(starts, append=values.size)
-        sums = np.cumsum(np.where(flat >= np.repeat(least + step, lengths), each, -each))
-        before = np.concatenate(([0.0], sums[starts[1:] - 1]))
+        sums = np.cumsum(np.where(flat >= np.repeat(least + step, lengths), heights, -heights))
+        initial = np.concatenate(([0.0], sums[starts[1:] - 1]))
         lowest = np.minimum.reduceat(sums, starts)
-        there = np.flatnonzero(sums == np.repeat(lowest, lengths))
-        first = there[np.searchsorted(there, starts)]
-        cut = np.where(lowest < before, first + 1, starts)
+        places = np.flatnonzero(sums == np.repeat(lowest, lengths))
+        cut = np.where(lowest < initial, places[np.searchsorted(places, starts)] + 1, starts)
         pairs = np.stack((starts, cut), axis=1).ravel()
         wide = np.stack((cut, starts + lengths), axis=1).ravel() > pairs
         starts = pairs[wide]
         least = np.stack((least, least + step), axis=1).ravel()[wide]
         step >>= 1
-    found = np.minimum(np.repeat(least, np.diff(starts, append=values.size)), k - 1).reshape(values.shape)
-    return np.asarray(np.take_along_axis(np.take_along_axis(values, order, axis=-1), found, axis=-1))
+    ranks = np.minimum(np.repeat(least, np.diff(starts, append=values.size)), k - 1).reshape(values.shape)
+    return np.asarray(np.take_along_axis(np.take_along_axis(values, order, axis=-1), ranks, axis=-1))
 
 
-def _fall(fitted: Floats, total: float) -> float:
-    """Return by how much, in all, a fit falls on its way from 0 to the total."""
-    return float(np.maximum(-np.diff(fitted, prepend=0.0, append=total), 0.0).sum())
+class _PricedFit(NamedTuple):
+    """A fit at a price, its cost, and by how much it falls, in all, on its way from 0 to the total."""
 
-
-class _Fit(NamedTuple):
     price: float
-    fitted: Floats
+    values: Floats
     cost: float
     fall: float
+
+    @classmethod
+    def at(cls, price: float, values: Floats, signed: Floats, gaps: Floats, total: float) -> _PricedFit:
+        fall = float(np.maximum(-np.diff(values, prepend=0.0, append=total), 0.0).sum())
+        return cls(price, values, float(gaps @ np.abs(signed - values)), fall)
 
 
 def _bounded_fall(
@@ -129,21 +108,20 @@ def _bounded_fall(
     at the price of a coarser line, goes on until it has been too low and too high, then to where the two tangents meet,
     and ends when the mixture costs no more than is proved.
     """
-    low = _Fit(0.0, signed, 0.0, _fall(signed, total))
-    high: _Fit | None = None
+    low = _PricedFit.at(0.0, signed, signed, gaps, total)
     if low.fall <= created:
         return signed, signed, 0.0
     dearest = 2.0 * float(gaps.sum())
     if not dearest:
         return np.zeros_like(signed), signed, 0.0
-    line = _Line(signed, gaps, total)
+    line = _ColumnedLine(signed, gaps, total)
     tolerance = max(tolerance, _ROUNDING * dearest * low.fall)
     price, best, proved = _price_of_groups(signed, gaps, total, created, tolerance), low, -math.inf
-    eager, tried = _EAGER, 0
+    high: _PricedFit | None = None
+    eager, attempts = _EAGER, 0
     while True:
-        tried += 1
-        fitted = line.fit(price)
-        new = _Fit(price, fitted, float(gaps @ np.abs(signed - fitted)), _fall(fitted, total))
+        attempts += 1
+        new = _PricedFit.at(price, line.fit(price), signed, gaps, total)
         value = new.cost + price * (new.fall - created)
         if value > proved:
             best, proved = new, value
@@ -156,11 +134,11 @@ def _bounded_fall(
             price = min(dearest, price * eager * (new.fall / created) ** 1.5)
             continue
         if high.fall >= created:  # by no more than rounding: less cannot be created
-            return high.fitted, high.fitted, high.price
+            return high.values, high.values, high.price
         share = (created - high.fall) / (low.fall - high.fall)
         mixed = high.cost + share * (low.cost - high.cost)
-        if mixed - proved <= tolerance or tried >= _SEARCH:
-            return high.fitted + share * (low.fitted - high.fitted), best.fitted, best.price
+        if mixed - proved <= tolerance or attempts >= _SEARCH:
+            return high.values + share * (low.values - high.values), best.values, best.price
         price = (high.cost - low.cost) / (low.fall - high.fall)
         if not low.price:
             price = max(price, high.price / eager * (max(high.fall, 0.01 * created) / created) ** 1.5)
@@ -172,11 +150,11 @@ def _price_of_groups(signed: Floats, gaps: Floats, total: float, created: float,
         return 0.01 * float(gaps.sum())
     weights = np.add.reduceat(gaps, np.arange(0, len(gaps), _GROUP))
     values = signed[np.minimum(np.arange(len(weights)) * _GROUP + _GROUP // 2, len(gaps) - 1)]
-    found = _bounded_fall(values, weights, total, created, tolerance)[2]
-    return found or 0.5 * float(weights.mean())  # none: what is dearer is sent within a group
+    price = _bounded_fall(values, weights, total, created, tolerance)[2]
+    return price or 0.5 * float(weights.mean())  # 0: what is dearer is sent within a group
 
 
-class _Line:
+class _ColumnedLine:
     r"""Fits ``H`` from 0 to the total that minimise :math:`\sum_i w_i|F_i-H_i|` plus a price times their fall.
 
     Whether ``H`` reaches a threshold is a choice of 0 or 1 at each point. Let ``D`` be the least cost of 1 at a point,
@@ -205,21 +183,21 @@ class _Line:
         rows, columns = self._rank.shape
         size = len(self._values)
         low, high = np.full((rows, columns), -price), np.zeros((rows, columns))
-        below, apart = low.copy(), np.zeros((columns, rows), np.bool_)  # below that it is 1; next to another interval
-        low[0, 0], below[-1, -1], apart[-1, -1] = 0.0, 0.0, True
+        below, breaks = low.copy(), np.zeros((columns, rows), np.bool_)  # below that it is 1; next to another interval
+        low[0, 0], below[-1, -1], breaks[-1, -1] = 0.0, 0.0, True
         least, step = np.zeros_like(self._rank), 1 << max(0, (size - 1).bit_length() - 1)
         while step:
             gained = _passed_down(np.where(self._rank >= least + step, -self._weights, self._weights), low, high)
-            chosen = gained < below
-            made = np.flatnonzero((chosen | (gained >= 0.0)).T | apart)
-            choice = np.repeat(chosen.T.ravel()[made], np.diff(made, prepend=-1))
+            one = gained < below
+            decided = np.flatnonzero((one | (gained >= 0.0)).T | breaks)
+            choice = np.repeat(one.T.ravel()[decided], np.diff(decided, prepend=-1))
             least += np.where(choice.reshape(columns, rows).T, np.int32(step), np.int32(0))
-            last = np.flatnonzero((choice[:-1] != choice[1:]) & ~apart.ravel()[:-1])
-            falls = choice[last]
-            apart.ravel()[last] = True
-            below[last % rows, last // rows] = np.where(falls, -price, 0.0)
-            first = (last + 1) % rows, (last + 1) // rows
-            low[first], high[first] = np.where(falls, -price, 0.0), np.where(falls, -price, 0.0)
+            last = np.flatnonzero((choice[:-1] != choice[1:]) & ~breaks.ravel()[:-1])
+            breaks.ravel()[last] = True
+            edge = np.where(choice[last], -price, 0.0)
+            below[last % rows, last // rows] = edge
+            after = (last + 1) % rows, (last + 1) // rows
+            low[after] = high[after] = edge
             step >>= 1
         return np.asarray(self._values[np.minimum(least.T.ravel()[:size], size - 1)][1:-1])
 
@@ -236,19 +214,19 @@ def _passed_down(steps: Floats, low: Floats, high: Floats) -> Floats:
         np.maximum(ends, least, out=ends)
         np.minimum(ends, most, out=ends)
         ends += step
-    before, starts = 0.0, []
-    for moved, least, most in zip(steps.sum(axis=0).tolist(), *ends.tolist(), strict=True):
-        starts.append(before)
-        before = min(max(before + moved, least), most)
-    found, above = np.empty_like(steps), np.array(starts)
-    for step, least, most, here in zip(steps, low, high, found, strict=True):
+    start, starts = 0.0, []
+    for step, least, most in zip(steps.sum(axis=0).tolist(), *ends.tolist(), strict=True):
+        starts.append(start)
+        start = min(max(start + step, least), most)
+    differences, above = np.empty_like(steps), np.array(starts)
+    for step, least, most, here in zip(steps, low, high, differences, strict=True):
         np.maximum(above, least, out=here)
         np.minimum(here, most, out=here)
         above = np.add(here, step, out=here)
-    return found
+    return differences
 
 
-def _potential(signed: Floats, fitted: Floats, positions: Floats, total: float, price: float) -> Floats:
+def _largest_potential(signed: Floats, fitted: Floats, positions: Floats, total: float, price: float) -> Floats:
     """Return the largest potential that the fit allows: shortest paths along the line, both ways.
 
     It falls by the gap where mass moves to the right, rises by it where mass moves to the left, is at most 0, and at
@@ -260,8 +238,8 @@ def _potential(signed: Floats, fitted: Floats, positions: Floats, total: float, 
     step_back = np.where(signed < fitted, -gaps, gaps)
     falls = np.diff(fitted, prepend=0.0, append=total) < 0.0
     most = np.where(falls, -price, 0.0) if np.isfinite(price) else np.zeros(len(positions))
-    on, back = (np.concatenate(([0.0], np.cumsum(step))) for step in (step_on, step_back))
-    forwards = on + np.minimum.accumulate(most - on)
+    onward, back = (np.concatenate(([0.0], np.cumsum(step))) for step in (step_on, step_back))
+    forwards = onward + np.minimum.accumulate(most - onward)
     backwards = np.minimum.accumulate((most + back)[::-1])[::-1] - back
     potential = np.minimum(forwards, backwards)
     place = positions - positions[0]

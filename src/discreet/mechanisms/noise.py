@@ -18,53 +18,32 @@ from discreet._core.checks import choice, real
 from discreet._core.random import ApproximateGenerator, SecureGenerator
 from discreet.privacy import DiscreteGaussianPair, DiscreteLaplacePair, Profile
 
-# What every law of noise says, and exact draws from a generator's bytes.
-#
 # OpenDP draws from the operating system and cannot be seeded: it draws the noise of releases. Seeded runs draw from the
 # same law with integers, by Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020),
 # algorithms 1 to 3: rejection with Bernoulli(exp(-p/q)) trials made of uniform integers. That is slower, and is never
-# used for a publishable release.
+# used for a publishable release. Theory: docs/theory/perturbed-histogram.md (theorem T6).
 
 
 class NoiseLaw(ABC):
-    """Independent integers, symmetric about zero, with one scale in records.
+    """Independent integers, symmetric about zero, with one scale in records, from 2^-10 to ``largest_scale``.
 
-    Attributes
-    ----------
-    name : str
-        Public name.
-    largest_scale : float
-        That may be asked for; the least is ``2^-10``.
-    pure : bool
-        Whether a pure epsilon can be had.
+    ``pure``: whether a pure epsilon can be had.
     """
 
     name: ClassVar[str]
     largest_scale: ClassVar[float]
     pure: ClassVar[bool] = False
+    _metric: ClassVar[tuple[str, str]]
 
     def checked(self, scale: Any) -> float:
-        """Return a scale as a number.
-
-        Raises
-        ------
-        ParameterError
-            When it is out of range.
-        """
+        """Return a scale as a number. Raises ParameterError when it is out of range."""
         return real("scale", scale, least=2.0**-10, most=self.largest_scale)
 
     def draw(self, scale: float, count: int, *, rng: np.random.Generator) -> Integers:
         """Draw independent integers whose law is exact for the rational number that the scale is.
 
-        Parameters
-        ----------
-        scale : float
-            Positive.
-        count : int
-            Number of draws.
-        rng : numpy.random.Generator
-            A secure generator selects OpenDP's sampler, fed by the operating system; any other one feeds ours. That of
-            a forecast selects quick draws of nearly the same law.
+        A secure generator selects OpenDP's sampler, fed by the operating system; any other one feeds ours. That of a
+        forecast selects quick draws of nearly the same law.
         """
         if isinstance(rng, ApproximateGenerator):
             return self.approximate(scale, count, rng=rng)
@@ -73,9 +52,16 @@ class NoiseLaw(ABC):
         draws, exact = ExactDraws(rng), Fraction(scale)
         return np.array([self._exact(exact, draws) for _ in range(count)], dtype=np.int64)
 
-    @abstractmethod
     def _secure(self, scale: float, count: int) -> Integers:
-        """Draw with OpenDP."""
+        """Draw with OpenDP; not through its prelude, which loads every optional package."""
+        from opendp import measurements, metrics
+        from opendp.domains import atom_domain, vector_domain
+        from opendp.mod import enable_features
+
+        enable_features("contrib")
+        (distance, kind), vector = self._metric, vector_domain(atom_domain(T="i64"))
+        draw = getattr(measurements, f"make_{self.name}")(vector, getattr(metrics, distance)(T=kind), scale)
+        return np.asarray(draw([0] * count), dtype=np.int64)
 
     @abstractmethod
     def _exact(self, scale: Fraction, draws: ExactDraws) -> int:
@@ -107,15 +93,6 @@ class NoiseLaw(ABC):
 
         It bounds every change of so many records, those too in which they leave one cell for several others. Where no
         tables attain it, it is not exact.
-
-        Parameters
-        ----------
-        scale : float
-            Of the noise.
-        group : int
-            Records that are replaced, added or removed.
-        counts : int
-            Counts that change.
         """
 
 
@@ -148,36 +125,27 @@ class ExactDraws:
         return k % 2 == 1
 
 
-def opendp_vector() -> Any:
-    """Return OpenDP's domain of integer vectors; not through its prelude, which loads every optional package."""
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.mod import enable_features
-
-    enable_features("contrib")
-    return vector_domain(atom_domain(T="i64"))
-
-
-# Discrete Laplace noise: ``P(z)`` proportional to ``e^(-|z|/scale)``.
-#
-# Theory: docs/theory/perturbed-histogram.md (theorem T6).
-
-
 class DiscreteLaplace(NoiseLaw):
-    """Pure ``epsilon = counts * group / scale``."""
+    """``P(z)`` proportional to ``e^(-|z|/scale)``: pure ``epsilon = counts * group / scale``."""
 
     name: ClassVar[str] = "laplace"
     largest_scale: ClassVar[float] = 1e9
     pure: ClassVar[bool] = True
-
-    def _secure(self, scale: float, count: int) -> Integers:
-        vector = opendp_vector()
-        from opendp.measurements import make_laplace
-        from opendp.metrics import l1_distance
-
-        return np.asarray(make_laplace(vector, l1_distance(T="i64"), scale)([0] * count), dtype=np.int64)
+    _metric: ClassVar[tuple[str, str]] = ("l1_distance", "i64")
 
     def _exact(self, scale: Fraction, draws: ExactDraws) -> int:
-        return laplace_draw(scale, draws)
+        t, s = scale.numerator, scale.denominator
+        while True:
+            u = draws.below(t)
+            if not draws.bernoulli_exp(u, t):
+                continue
+            v = 0
+            while draws.bernoulli_exp(1, 1):
+                v += 1
+            magnitude = (u + t * v) // s
+            negative = bool(draws.below(2))
+            if magnitude or not negative:
+                return -magnitude if negative else magnitude
 
     def approximate(self, scale: float, count: int, *, rng: np.random.Generator) -> Integers:
         """Return the difference of two geometric variables."""
@@ -212,48 +180,21 @@ class DiscreteLaplace(NoiseLaw):
         return DiscreteLaplacePair(scale=scale, group=group, counts=counts)
 
 
-def laplace_draw(scale: Fraction, draws: ExactDraws) -> int:
-    """Draw exactly."""
-    t, s = scale.numerator, scale.denominator
-    while True:
-        u = draws.below(t)
-        if not draws.bernoulli_exp(u, t):
-            continue
-        v = 0
-        while draws.bernoulli_exp(1, 1):
-            v += 1
-        magnitude = (u + t * v) // s
-        negative = bool(draws.below(2))
-        if not (negative and magnitude == 0):
-            return -magnitude if negative else magnitude
-
-
 LAPLACE = DiscreteLaplace()
 
 
-# Discrete Gaussian noise: ``P(z)`` proportional to ``e^(-z^2/(2 scale^2))``.
-#
-# Theory: docs/theory/perturbed-histogram.md (theorem T6).
-
-
 class DiscreteGaussian(NoiseLaw):
-    """Less noise than Laplace where delta is above 0 and several counts change."""
+    """``P(z)`` proportional to ``e^(-z^2/(2 scale^2))``, for several counts and delta above 0."""
 
     name: ClassVar[str] = "gaussian"
     largest_scale: ClassVar[float] = 1e6
-
-    def _secure(self, scale: float, count: int) -> Integers:
-        vector = opendp_vector()
-        from opendp.measurements import make_gaussian
-        from opendp.metrics import l2_distance
-
-        return np.asarray(make_gaussian(vector, l2_distance(T="f64"), scale)([0] * count), dtype=np.int64)
+    _metric: ClassVar[tuple[str, str]] = ("l2_distance", "f64")
 
     def _exact(self, scale: Fraction, draws: ExactDraws) -> int:
         variance = scale * scale
         t = math.floor(scale) + 1
         while True:
-            y = laplace_draw(Fraction(t), draws)
+            y = LAPLACE._exact(Fraction(t), draws)
             gamma = (abs(y) - variance / t) ** 2 / (2 * variance)
             if draws.bernoulli_exp(gamma.numerator, gamma.denominator):
                 return y
@@ -297,17 +238,10 @@ class DiscreteGaussian(NoiseLaw):
 
 GAUSSIAN = DiscreteGaussian()
 
-
 LAWS: dict[str, NoiseLaw] = {law.name: law for law in (LAPLACE, GAUSSIAN)}
 """Laws by their public names."""
 
 
 def law_named(name: object) -> NoiseLaw:
-    """Return the law of a name.
-
-    Raises
-    ------
-    ParameterError
-        When there is none.
-    """
+    """Return the law of a name. Raises ParameterError when there is none."""
     return LAWS[choice("noise", name, LAWS)]

@@ -20,14 +20,14 @@ from discreet.mechanisms.base import (
     Mechanism,
     Outputs,
     listed,
+    numbered_cells,
     require_made_for,
-    require_relation,
+    require_neighbours,
 )
 from discreet.mechanisms.calibration import Search, least_scale
-from discreet.mechanisms.cells import Cells, OwnCells
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.noise import NoiseLaw, law_named
-from discreet.mechanisms.projections import Projection
+from discreet.mechanisms.projections import NumberedCells, Projection
 from discreet.mechanisms.reading import (
     READING_ONLY,
     SAMPLINGS,
@@ -51,10 +51,9 @@ _MOST_CELLS = 1 << 25
 class NoisyCounts(Mechanism):
     """Independent discrete noise on the count of every cell of a finite domain; records are post-processing.
 
-    A preset says which projection reads the noisy counts (``projector``), and what else it fixes. Cells other than the
-    domain's are named by ``cells``; noise on the counts of other sets of cells is said by ``_length`` (how many counts
-    there are), ``_counts`` (what they are) and ``_pairs`` (in how many pairs of them a replaced record moves).
-    Parameters: see PerturbedHistogram.
+    A preset says which projection reads the noisy counts (``projector``), and what else it fixes. Other sets of records
+    are named by ``cells``, or by their counts (``_length``, ``_counts``) and the number of pairs of these in which a
+    replaced record moves (``_pairs``). Parameters: see PerturbedHistogram.
     """
 
     traits: ClassVar[Traits] = Traits(free=("scale",), cells_cost=False, theorem="T6", counts=True)
@@ -83,9 +82,9 @@ class NoisyCounts(Mechanism):
         return law_named(self.noise)
 
     @cached_property
-    def cells(self) -> Cells:
+    def cells(self) -> NumberedCells:
         """What noise is added to."""
-        return OwnCells.from_domain(self.domain, self.name)
+        return NumberedCells(self.domain, numbered_cells(self.domain, self.name))
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
         """Return the noisy counts of all cells, an int64 array of shape ``(cells,)``."""
@@ -98,7 +97,7 @@ class NoisyCounts(Mechanism):
 
     @property
     def _pairs(self) -> int:
-        return 1 if self.cells.count > 1 else 0
+        return int(self.cells.count > 1)
 
     def _counts(self, x: Counts) -> CellCounts:
         return self.cells.counts(x.records, x.frequencies)
@@ -110,21 +109,16 @@ class NoisyCounts(Mechanism):
 
     def outputs(self, *tables: Counts) -> Outputs:
         """Return the integer vectors around the tables' counts, all but 1e-13 of them by probability."""
-        frequency = np.array([self._counts(x) for x in tables])
-        reach = self.law.reach(self.scale)
-        ranges = [
-            range(int(low) - reach, int(high) + reach + 1)
-            for low, high in zip(frequency.min(axis=0), frequency.max(axis=0), strict=True)
-        ]
-        return Outputs([np.array(z) for z in listed(*ranges)], 1e-13)
+        counts, reach = np.array([self._counts(x) for x in tables]), self.law.reach(self.scale)
+        ends = zip((counts.min(axis=0) - reach).tolist(), (counts.max(axis=0) + reach + 1).tolist(), strict=True)
+        return Outputs([np.array(z) for z in listed(*(range(low, high) for low, high in ends))], 1e-13)
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return the theorem for a table of ``n`` records."""
-        require_relation(self, relation.name)
-        n = positive_size("n", n)
+        n, group = require_neighbours(self, relation, n)
         profile: Profile = ConstantProfile(value=0.0)
         if self._pairs:
-            profile = self.law.profile(self.scale, group=min(relation.group, n), counts=2 * self._pairs)
+            profile = self.law.profile(self.scale, group=group, counts=2 * self._pairs)
         return Guarantee.proved(
             profile,
             relation=relation,
@@ -148,9 +142,7 @@ class NoisyCounts(Mechanism):
     def contents(self, n: int, *, counts: bool = False) -> Contents:
         """Return any number of records, or the count of every cell."""
         contents = super().contents(n, counts=counts)
-        if counts:
-            contents = replace(contents, rows=range(self.cells.count, self.cells.count + 1))
-        return contents
+        return replace(contents, rows=range(self.cells.count, self.cells.count + 1)) if counts else contents
 
     def reading(self, y: CellCounts, *, n: int) -> Reading:
         """Return records drawn from the noisy counts, and these themselves."""
@@ -160,13 +152,8 @@ class NoisyCounts(Mechanism):
         """Return the law of the noise, and how it is read."""
         from discreet.mechanisms.likelihood import NoisyCellCounts
 
-        return NoisyCellCounts(
-            law=self.law,
-            scale=self.scale,
-            surplus=self.projector.surplus,
-            sampling=self.sampling,
-            own_cells=isinstance(self.cells, OwnCells),
-        )
+        surplus = self.projector.surplus
+        return NoisyCellCounts(law=self.law, scale=self.scale, surplus=surplus, sampling=self.sampling)
 
     # -- what can be said beforehand ----------------------------------------------------------------------------
 

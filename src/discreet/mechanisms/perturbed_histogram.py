@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 from discreet._core.boundary import sealed
 from discreet._core.checks import choice
 from discreet._core.errors import ParameterError
+from discreet.mechanisms.base import numbered_cells
 from discreet.mechanisms.calibration import Search, least_scale
-from discreet.mechanisms.cells import OwnCells
 from discreet.mechanisms.noisy_counts import NoisyCounts
-from discreet.mechanisms.projections import PROJECTIONS, W1, Projection
+from discreet.mechanisms.projections import PROJECTIONS, W1, NumberedCells, Projection
 from discreet.mechanisms.reading import READING_ONLY
 
 
@@ -86,6 +86,6 @@ class PerturbedHistogram(NoisyCounts):
     def _solution(cls, search: Search) -> Any:
         """Solve for the least scale, with the projection that suits the domain unless one is given."""
         if "projection" not in search.parameters:
-            on_a_line = W1.unsuited(OwnCells.from_domain(search.domain, cls.name)) is None
-            search = search.with_parameters(projection=W1.name if on_a_line else "simplex")
+            cells = NumberedCells(search.domain, numbered_cells(search.domain, cls.name))
+            search = search.with_parameters(projection="simplex" if W1.unsuited(cells) else W1.name)
         return least_scale(search)

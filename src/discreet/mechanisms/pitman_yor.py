@@ -6,6 +6,7 @@ Theory, proofs and the papers' own bounds: docs/theory/pitman-yor.md (theorems T
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -14,15 +15,15 @@ import numpy as np
 
 from discreet._core.arrays import Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import choice, positive_size, real
+from discreet._core.checks import choice, real
 from discreet._core.errors import LawNotAvailable, ParameterError
 from discreet._core.numeric import log_rising
 from discreet.domain import Commonness, Counts, Records
-from discreet.mechanisms.base import NEIGHBOURS, Mechanism, require_relation
-from discreet.mechanisms.drawn import held_cells
+from discreet.mechanisms.base import NEIGHBOURS, Mechanism, require_neighbours
 from discreet.mechanisms.forecast import Forecast, helpful
 from discreet.mechanisms.likelihood import ContinuedUrn
-from discreet.mechanisms.urn import BLOCK, UNIT, PitmanYorUrn, draw_blocks, moved_mass, records_of
+from discreet.mechanisms.reading import BLOCK
+from discreet.mechanisms.urn import PitmanYorUrn, draw_blocks, held_cells, moved_mass, records_of
 from discreet.privacy import Code, ConstantProfile, Guarantee, HeldTable, Kind, PitmanYorPairs, Profile, Relation
 
 
@@ -120,15 +121,10 @@ class PitmanYor(PitmanYorUrn):
         weights = gammas / gammas.sum()
         lengths = [min(BLOCK, self.size - start) for start in range(0, self.size, BLOCK)]
         new = rng.binomial(lengths, weights[-1])
-        fresh = draw_blocks(
-            np.empty(0, dtype=np.int64),
-            unit=UNIT,
-            strength=self.strength_units + j * self.discount_units,
-            discount=self.discount_units,
-            size=int(new.sum()),
-            rng=rng,
-        )
-        waiting = np.empty(0, dtype=np.int64)
+        strength, size = self.strength_units + j * self.discount_units, int(new.sum())
+        nothing = np.empty(0, dtype=np.int64)
+        fresh = draw_blocks(nothing, strength=strength, discount=self.discount_units, size=size, rng=rng)
+        waiting = nothing
         old = weights[:-1] / weights[:-1].sum()
         for length, count in zip(lengths, new.tolist(), strict=True):
             while len(waiting) < count:
@@ -155,79 +151,57 @@ class PitmanYor(PitmanYorUrn):
         """
         sigma, theta = self.discount, self.strength
         held = dict(zip(x.records.rows(), x.frequencies.tolist(), strict=True))
-        drawn: dict[tuple[Any, ...], list[int]] = {}
-        for i, row in enumerate(y.rows()):
-            drawn.setdefault(row, []).append(i)
-        if self.domain.finite:
-            if sigma > 0:
-                raise LawNotAvailable("with a finite domain and a discount above 0 new values may coincide with old")
-            base = theta * np.exp(self.domain.log_base(y))
-            total = sum(log_rising(base[at[0]] + held.get(row, 0), len(at)) for row, at in drawn.items())
-            return float(total - log_rising(theta + x.n, len(y)))
-        total, j = 0.0, len(held)
-        density = self.domain.log_base(y)
-        for row, at in drawn.items():
-            if row in held:
-                total += float(log_rising(held[row] - sigma, len(at)))
+        times, density = Counter(y.rows()), dict(zip(y.rows(), self.domain.log_base(y).tolist(), strict=True))
+        if self.domain.finite and sigma > 0:
+            raise LawNotAvailable("with a finite domain and a discount above 0 new values may coincide with old")
+        total, j = -float(log_rising(theta + x.n, len(y))), len(held)
+        for row, count in times.items():
+            if self.domain.finite:
+                total += float(log_rising(theta * math.exp(density[row]) + held.get(row, 0), count))
+            elif row in held:
+                total += float(log_rising(held[row] - sigma, count))
             else:
-                total += math.log(theta + j * sigma) + float(log_rising(1.0 - sigma, len(at) - 1)) + density[at[0]]
+                total += math.log(theta + j * sigma) + float(log_rising(1.0 - sigma, count - 1)) + density[row]
                 j += 1
-        return float(total - log_rising(theta + x.n, len(y)))
+        return total
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T1 (discount 0, non-atomic base), T2 (discount 0) or T21 for a table of ``n`` records."""
-        return self._promised(relation, n, coupled=self.discount_units == 0)
+        return self._promise(relation, n, coupled=self.discount == 0.0)
 
-    def _promised(self, relation: Relation, n: int, *, coupled: bool) -> Guarantee:
-        """Return the guarantee by the coupling bound, which is T1 or T2, or by T21."""
-        require_relation(self, relation.name)
-        n = positive_size("n", n)
-        exact = self.sampler == "ancestor"
-        kind: Kind = "unconditional" if exact else "empirical"
+    def _promise(self, relation: Relation, n: int, *, coupled: bool) -> Guarantee:
+        """Return the guarantee by the coupling bound, which is T1 or T2, or by T21, whatever the base measure."""
+        n, group = require_neighbours(self, relation, n)
+        kind: Kind = "unconditional"
         assumptions = [Code("chosen-without-data", {"what": ["base-measure", "strength", "discount"]})]
-        if not exact:
+        if self.sampler != "ancestor":
+            kind = "empirical"
             assumptions.append(Code("variates-follow-laws"))
+        profile: Profile
+        if coupled:
+            tight = self.discount == 0.0 and not self.domain.finite
+            profile = ConstantProfile(value=moved_mass(self.size, self.strength, n, group), tight=tight)
+            theorem, falls = "T1" if tight else "T2", Code("delta-constant")
+        else:
+            profile = PitmanYorPairs(
+                size=self.size,
+                n=n,
+                strength=self.strength,
+                discount=self.discount,
+                group=group,
+                attained=not self.domain.finite,  # where new values differ from all others
+            )
+            theorem, falls = "T21", Code("delta-floor", {"delta": profile.delta(math.inf)})
         verbatim = (n - self.discount) / (self.strength + n)
-        profile, falls = self._coupling(n, relation.group), Code("delta-constant")
-        if not coupled:
-            profile = self._pairs(n, relation.group)
-            falls = Code("delta-floor", {"delta": profile.delta(math.inf)})
-        tight = self.discount_units == 0 and not self.domain.finite
+        numbers = {"probability": verbatim, "expected": self.size * verbatim, "size": self.size}
         return Guarantee(
             relation=relation,
             n=n,
             profile=profile,
             kind=kind,
-            theorem="T21" if not coupled else "T1" if tight else "T2",
+            theorem=theorem,
             assumptions=tuple(assumptions),
-            caveats=(
-                Code(
-                    "verbatim-share",
-                    {
-                        "probability": verbatim,
-                        "expected": self.size * verbatim,
-                        "size": self.size,
-                        "at_most": self.discount != 0,
-                    },
-                ),
-                falls,
-            ),
-        )
-
-    def _coupling(self, n: int, group: int) -> Profile:
-        """Return what no discount and no base measure exceed: T1 where they are 0 and without atoms, else T2."""
-        value = moved_mass(self.size, self.strength, n, min(group, n))
-        return ConstantProfile(value=value, tight=self.discount_units == 0 and not self.domain.finite)
-
-    def _pairs(self, n: int, group: int) -> Profile:
-        """Return the profile of T21, which some tables attain where new values differ from all others."""
-        return PitmanYorPairs(
-            size=self.size,
-            n=n,
-            strength=self.strength,
-            discount=self.discount,
-            group=min(group, n),
-            attained=not self.domain.finite,
+            caveats=(Code("verbatim-share", {**numbers, "at_most": self.discount != 0}), falls),
         )
 
     def likelihood(self) -> ContinuedUrn:
@@ -238,7 +212,7 @@ class PitmanYor(PitmanYorUrn):
         """Return what the law at a table depends on."""
         if not self.domain.finite:
             return self._held_urn(x, filtered=False)
-        if self.discount_units > 0:
+        if self.discount > 0:
             raise ParameterError(
                 "with a discount, instance-level deltas need a domain with a continuous column or open labels, where "
                 "new values differ from all others"
@@ -266,5 +240,5 @@ class PitmanYor(PitmanYorUrn):
 def guarantee_named(mechanism: Mechanism, theorem: str, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
     """Return what a certificate that names a theorem promises: with a discount T21 is closer than T2, which holds."""
     if isinstance(mechanism, PitmanYor) and theorem == "T2":
-        return mechanism._promised(relation, n, coupled=True)
+        return mechanism._promise(relation, n, coupled=True)
     return mechanism.guarantee(relation, n=n)

@@ -21,9 +21,8 @@ from discreet._core.random import public, seeded
 from discreet.domain import Commonness, Counts, Domain, Parts, Records
 from discreet.evolution import API, EvolvedStep
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, KernelOutput, Votes
-from discreet.mechanisms.bounded_lipschitz import bounded_lipschitz_projection
+from discreet.mechanisms.bounded_lipschitz import bounded_lipschitz_projection, transport_available
 from discreet.mechanisms.calibration import Search
-from discreet.mechanisms.cells import nearest_of
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import NoLikelihood
 from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
@@ -47,7 +46,6 @@ from discreet.mechanisms.reading import (
     Sampling,
     draw_cells,
 )
-from discreet.mechanisms.sparse_transport import transport_available
 from discreet.mechanisms.steps import SteppedMechanism
 from discreet.privacy import (
     Code,
@@ -298,11 +296,11 @@ class PrivateEvolution(SteppedMechanism):
 
     def _votes(self, table: Iterable[Voters], candidates: Records, step: int) -> CellCounts:
         """Return how many votes each candidate gets. Confidential."""
-        from discreet.evolution import votes
+        from discreet.evolution import NearestCandidates, votes
 
         points = self._ahead(candidates, step) if self.lookahead else self._api.embed(candidates)
         groups = list(self._populations.groups(self._populations.labels(candidates)))
-        searches = [nearest_of(points[own], norm=self._api.norm) for _, own in groups]
+        searches = [NearestCandidates(points[own], norm=self._api.norm) for _, own in groups]
         found = np.zeros(len(candidates), dtype=np.int64)
         for voters in table:
             for (label, own), places in zip(groups, searches, strict=True):

@@ -14,13 +14,14 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from discreet._core.arrays import Floats
+from discreet._core.arrays import Floats, Integers
+from discreet._core.errors import DomainError
 from discreet._core.text import counted
-from discreet.mechanisms.base import CellCounts
-from discreet.mechanisms.cells import Cells
+from discreet.domain import Domain, Records, ground_diameter, ground_embedding
 from discreet.mechanisms.line_transport import isotonic
 
-# What a projection is: noisy counts in, probabilities out.
+_MOST_ON_A_LINE = 1 << 20
+_MOST_WORK = 1 << 31  # cells squared times coordinates: some seconds of projection
 
 Surplus = Literal["rescaled", "shifted", "moved"]
 """What is done with what positive parts have above the total: divided out, taken off all of them alike, or set off
@@ -28,25 +29,69 @@ against the negative parts of neighbours."""
 
 
 @dataclass(frozen=True)
-class Projection(ABC):
-    """Probabilities of cells from their noisy counts: public post-processing.
+class NumberedCells:
+    """Disjoint sets of records that noise is added to, numbered from 0: the cells of a finite domain. Public."""
 
-    Parameters
-    ----------
-    cells : Cells
-        Public.
-    total : int
-        The public number of records.
+    domain: Domain
+    count: int
+
+    def cell_of(self, records: Records) -> Integers:
+        """Return which cell each record lies in."""
+        return self.domain.flat(records)
+
+    def records_in(self, items: Integers) -> Records:
+        """Return the records that stand for cells."""
+        return self.domain.unflat(items)
+
+    def base(self) -> Floats:
+        """Return the cells' shares of the base measure, shape (count,)."""
+        return np.exp(self.domain.log_base(self.records_in(np.arange(self.count))))
+
+    def line(self) -> Floats | None:
+        """Return increasing positions where the cells are those of one ordered column without a null, else None."""
+        (column, *others) = self.domain.columns.values()
+        try:
+            return None if others or column.nullable else column.positions(np.arange(self.count))
+        except DomainError:
+            return None
+
+    def points(self) -> Floats:
+        """Return the representatives, embedded in the ground metric: shape (count, d), to be compared in L1."""
+        return ground_embedding(self.domain, self.records_in(np.arange(self.count)))
+
+    @cached_property
+    def coordinates(self) -> int:
+        """Number of coordinates of the embedding: one per ordered column, one per category of the others."""
+        nothing = Records(columns=tuple(np.zeros(0, dtype=np.int64) for _ in self.domain.columns))
+        return int(ground_embedding(self.domain, nothing).shape[1])
+
+    @property
+    def diameter(self) -> float:
+        """Largest ground distance."""
+        return ground_diameter(self.domain)
+
+    def counts(self, records: Records, frequencies: Integers) -> Integers:
+        """Return how many records lie in each cell."""
+        counts = np.zeros(self.count, dtype=np.int64)
+        np.add.at(counts, self.cell_of(records), frequencies)
+        return counts
+
+
+@dataclass(frozen=True)
+class Projection(ABC):
+    """Probabilities of cells from their noisy counts, and the public number of records: public post-processing.
+
+    ``surplus``: what is done with it, nearly or exactly: inference asks.
     """
 
     name: ClassVar[str]
     surplus: ClassVar[Surplus] = "shifted"
-    """What is done with it, nearly or exactly: inference asks."""
-    cells: Cells
+
+    cells: NumberedCells
     total: int
 
     @classmethod
-    def unsuited(cls, cells: Cells) -> str | None:
+    def unsuited(cls, cells: NumberedCells) -> str | None:
         """Return what is needed that these cells do not have, after "needs"; None where they have it."""
         return None
 
@@ -56,35 +101,22 @@ class Projection(ABC):
         return True
 
     @abstractmethod
-    def probabilities(self, y: CellCounts) -> Floats:
-        """Return probabilities, leaving ``y`` as it is.
+    def probabilities(self, y: Integers) -> Floats:
+        """Return probabilities of noisy counts ``y``, shape (.., k), left as they are: rows only where :attr:`at_once`.
 
         Counts without noise, whose sum is ``total``, come back as their shares. The expected total variation from these
         shares is at most what mechanisms state of it (``projection_error``): it is, where the probabilities are nowhere
         above, or nowhere below, the positive part of ``y / total``, shifted onto a sum of one or not.
-
-        Parameters
-        ----------
-        y : ndarray of int64, shape (.., k)
-            Noisy counts of the cells: one vector, or rows of them where :attr:`at_once`.
-
-        Returns
-        -------
-        ndarray of float64, shape (.., k)
-            Non-negative; each row sums to one.
         """
 
 
-# Clip at zero and normalise: the papers' way (PY26, Appendix A.2).
-
-
 class Clip(Projection):
-    """``max(y, 0)`` divided by its sum; the base measure where nothing is left."""
+    """``max(y, 0)`` divided by its sum, as in PY26, Appendix A.2; the base measure where nothing is left."""
 
     name: ClassVar[str] = "clip"
     surplus: ClassVar[Surplus] = "rescaled"
 
-    def probabilities(self, y: CellCounts) -> Floats:
+    def probabilities(self, y: Integers) -> Floats:
         """Return the positive parts, normalised."""
         positive = np.maximum(y, 0).astype(np.float64)
         sums = positive.sum(axis=-1, keepdims=True)
@@ -93,14 +125,9 @@ class Clip(Projection):
         return np.where(sums > 0.0, positive / np.where(sums > 0.0, sums, 1.0), self.cells.base())
 
 
-# Projection onto the simplex in L1, of the many nearest ones that which keeps the largest cells' shares.
-
-
 class L1(Projection):
-    """Probabilities nearest to the noisy shares in L1.
+    """Probabilities nearest to the noisy shares in L1, of the many those that keep the largest cells' shares.
 
-    Notes
-    -----
     Probabilities are nearest exactly when they are nowhere above ``max(counts, 0) / total``, or nowhere below it. So
     clipping and the Euclidean projection give a nearest one too; both take what positive noise has added to empty cells
     from all cells. Here a surplus of the sum of the counts is taken from all cells alike, and what clipping adds to it
@@ -110,7 +137,7 @@ class L1(Projection):
 
     name: ClassVar[str] = "l1"
 
-    def probabilities(self, y: CellCounts) -> Floats:
+    def probabilities(self, y: Integers) -> Floats:
         """Return the projections of ``y / total``."""
         k = y.shape[-1]
         positive = np.maximum(y - np.maximum(0.0, (y.sum(axis=-1, keepdims=True) - self.total) / k), 0.0)
@@ -120,20 +147,17 @@ class L1(Projection):
         surplus = sums[..., -1:] - self.total
         # Cells of one value are a group: its first and last place in the order, and what it holds.
         place = np.arange(k)
-        new = np.diff(values, axis=-1, prepend=-1.0) > 0.0
-        first = np.maximum.accumulate(np.where(new, place, 0), axis=-1)
-        ends = np.append(new[..., 1:], np.ones((*values.shape[:-1], 1), np.bool_), axis=-1)
-        last = np.minimum.accumulate(np.where(ends, place, k)[..., ::-1], axis=-1)[..., ::-1]
-        upto = np.take_along_axis(sums, last, axis=-1)
-        mass = values * (last - first + 1)
-        share = np.divide(upto - surplus, mass, out=np.zeros_like(mass), where=values > 0.0)
-        kept = np.empty_like(values)
-        np.put_along_axis(kept, order, values * np.clip(share, 0.0, 1.0), axis=-1)
-        projected = np.where(surplus < 0.0, positive - surplus / k, kept)
+        starts = np.diff(values, axis=-1, prepend=-1.0) > 0.0
+        start = np.maximum.accumulate(np.where(starts, place, 0), axis=-1)
+        ends = np.append(starts[..., 1:], np.ones((*values.shape[:-1], 1), np.bool_), axis=-1)
+        end = np.minimum.accumulate(np.where(ends, place, k)[..., ::-1], axis=-1)[..., ::-1]
+        mass = values * (end - start + 1)
+        share = np.take_along_axis(sums, end, axis=-1) - surplus
+        share = np.divide(share, mass, out=np.zeros_like(mass), where=values > 0.0)
+        reduced = np.empty_like(values)
+        np.put_along_axis(reduced, order, values * np.clip(share, 0.0, 1.0), axis=-1)
+        projected = np.where(surplus < 0.0, positive - surplus / k, reduced)
         return np.asarray(projected / projected.sum(axis=-1, keepdims=True))
-
-
-# Euclidean projection onto the probability simplex (Held, Wolfe and Crowder, 1974).
 
 
 class Simplex(Projection):
@@ -141,7 +165,7 @@ class Simplex(Projection):
 
     name: ClassVar[str] = "simplex"
 
-    def probabilities(self, y: CellCounts) -> Floats:
+    def probabilities(self, y: Integers) -> Floats:
         """Return the projections of ``y / total``."""
         return nearest_probabilities(y / self.total)
 
@@ -155,14 +179,9 @@ def nearest_probabilities(v: Floats) -> Floats:
     return np.asarray(projected / projected.sum(axis=-1, keepdims=True))
 
 
-# Wasserstein-1 projection on the line (theorem T14).
-
-
 class W1(Projection):
-    """The nearest probabilities in Wasserstein-1 distance, for the cells of one ordered column.
+    """The nearest probabilities in Wasserstein-1 distance, for the cells of one ordered column (theorem T14).
 
-    Notes
-    -----
     The counts are first shifted, each by as much, onto the public total: the noise of their sums is then a bridge tied
     down at both ends, not a walk that wanders off towards the last cells. What is nearest to the shifted counts is what
     filling their deficits from their supplies keeps (T14).
@@ -172,27 +191,21 @@ class W1(Projection):
     surplus: ClassVar[Surplus] = "moved"
 
     @classmethod
-    def unsuited(cls, cells: Cells) -> str | None:
+    def unsuited(cls, cells: NumberedCells) -> str | None:
         """Return what is needed, unless the cells lie on a line."""
         return None if cells.line() is not None else "a single ordered column without a null cell"
 
-    def probabilities(self, y: CellCounts) -> Floats:
+    def probabilities(self, y: Integers) -> Floats:
         """Return the projections of ``y / total``."""
         shifted = y + (self.total - y.sum(axis=-1, keepdims=True)) / y.shape[-1]
         walk = np.cumsum(shifted / self.total, axis=-1)
         sums = np.clip(isotonic(walk[..., :-1], np.diff(self.cells.line())), 0.0, walk[..., -1:])  # type: ignore[arg-type]
-        kept = np.maximum(np.diff(sums, axis=-1, prepend=0.0, append=walk[..., -1:]), 0.0)
-        return np.asarray(kept / kept.sum(axis=-1, keepdims=True))
-
-
-# Projection in bounded-Lipschitz distance, in the ground metric of the domain (theorem T14).
-
-_MOST_ON_A_LINE = 1 << 20
-_MOST_WORK = 1 << 31  # cells squared times coordinates: some seconds of projection
+        nearest = np.maximum(np.diff(sums, axis=-1, prepend=0.0, append=walk[..., -1:]), 0.0)
+        return np.asarray(nearest / nearest.sum(axis=-1, keepdims=True))
 
 
 class BoundedLipschitz(Projection):
-    """The probabilities nearest to the noisy shares, once these are shifted onto a total of one.
+    """The probabilities nearest in the ground metric to the noisy shares, shifted onto a total of one (theorem T14).
 
     On one ordered column it is the projection ``w1``, and takes no time.
     """
@@ -201,7 +214,7 @@ class BoundedLipschitz(Projection):
     surplus: ClassVar[Surplus] = "moved"
 
     @classmethod
-    def unsuited(cls, cells: Cells) -> str | None:
+    def unsuited(cls, cells: NumberedCells) -> str | None:
         """Return what is needed: a metric, and few enough cells to be projected in seconds."""
         if cells.diameter == 0.0:
             return "a metric. Give a column of the domain a weight above 0"
@@ -223,7 +236,7 @@ class BoundedLipschitz(Projection):
     def _on_a_line(self) -> W1 | None:
         return W1(self.cells, self.total) if self.cells.line() is not None and self.cells.coordinates == 1 else None
 
-    def probabilities(self, y: CellCounts) -> Floats:
+    def probabilities(self, y: Integers) -> Floats:
         """Return the projection."""
         if self._on_a_line is not None:
             return self._on_a_line.probabilities(y)

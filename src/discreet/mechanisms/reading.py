@@ -28,11 +28,9 @@ from discreet.privacy import Code
 # independent draws are off by ``sqrt(m p (1-p))``.
 
 BLOCK = 1 << 17
+MOST_TABLES = 1_000  # of one release
 
 Sampling = Literal["iid", "stratified"]
-
-MOST_TABLES = 1_000
-"""Tables of one release."""
 
 ColumnShares = tuple[npt.NDArray[Any], Floats]
 """Codes of a column and the share of the records that has each; what they leave is of the base measure."""
@@ -42,9 +40,8 @@ SAMPLINGS: tuple[Sampling, ...] = ("stratified", "iid")
 
 
 class Portion(NamedTuple):
-    """One part of a release.
+    """One of the ``parts`` that share the records of a release.
 
-    ``number``, ``parts``: which of how many parts that share the records.
     ``start``: first point of the stratified sample that they share, in [0, 1); by default it is drawn.
     ``first_label``: number of the part's first new label in open columns.
     """
@@ -61,14 +58,7 @@ WHOLE = Portion()
 def draw_cells(
     weights: Floats, size: int, *, sampling: Sampling, rng: np.random.Generator, portion: Portion = WHOLE
 ) -> Iterator[Integers]:
-    """Yield ``size`` cells, or a part of them, in chunks, in an order that says nothing.
-
-    ``weights``, shape (k,): non-negative, of positive sum: public.
-    ``size``: number of records, ``m``.
-    ``sampling``, {"iid", "stratified"}: Independent draws, or systematic ones along the cells' order.
-    ``rng``: source of the draws.
-    ``portion``: the part that is drawn.
-    """
+    """Yield ``size`` cells of public weights, or a part of them, in chunks, in an order that says nothing."""
     cells = np.flatnonzero(weights)
     for counts in counts_by_chunk(weights[cells], size, block=BLOCK, sampling=sampling, rng=rng, portion=portion):
         drawn = np.repeat(cells, counts).astype(np.int64, copy=False)
@@ -77,32 +67,26 @@ def draw_cells(
 
 
 def counts_by_chunk(
-    weights: Floats,
-    size: int,
-    *,
-    block: int,
-    sampling: Sampling,
-    rng: np.random.Generator,
-    portion: Portion = WHOLE,
+    weights: Floats, size: int, *, block: int, sampling: Sampling, rng: np.random.Generator, portion: Portion = WHOLE
 ) -> Iterator[Integers]:
     """Yield how many records each cell gets of a part of ``size``, in chunks of at most ``block`` or one more.
 
     Of the ``m`` equally spaced points of a stratified sample, part ``j`` of ``K`` takes points ``j, j + K, ..``, and
     each of its ``C`` chunks every ``C``-th of these: all are stratified, and none needs to know the others.
     """
-    own = len(range(portion.number, size, portion.parts))
-    if own == 0:
+    total = len(range(portion.number, size, portion.parts))
+    if total == 0:
         return
     share = weights / weights.sum()
     if sampling == "iid":
-        for start in range(0, own, block):
-            yield rng.multinomial(min(block, own - start), share)
+        for start in range(0, total, block):
+            yield rng.multinomial(min(block, total - start), share)
         return
     ends = size * np.cumsum(share)
     ends[-1] = size  # rounding cannot lose the last record
     ends = np.minimum(ends, size)  # of cells, among points the first of which is uniform in [0, 1)
     ends -= rng.random() if portion.start is None else portion.start
-    chunks = -(-own // block)
+    chunks = -(-total // block)
     step = portion.parts * chunks
     for chunk in rng.permutation(chunks).tolist():
         first = portion.number + portion.parts * chunk
@@ -145,10 +129,7 @@ class CellShares(ABC):
 
 @dataclass(frozen=True, eq=False)
 class ListedShares(CellShares):
-    """Items that are a record each.
-
-    ``records``: returns those of some items; it can be sent too.
-    """
+    """Items that are a record each: ``records`` returns those of some items, and can be sent too."""
 
     records: Callable[[Integers], Records]
 
@@ -185,10 +166,8 @@ class Contents:
 
 
 class Estimates(NamedTuple):
-    """A public table of counts.
+    """A public table of the estimated numbers of confidential records of cells or labels, and the noise's deviation.
 
-    ``records``: the cells or labels.
-    ``counts``, ``standard_errors``: estimated number of confidential records of each, and the deviation of its noise.
     ``labels``: what each count is of, by the name of a text column, where it is not the cell or label of ``records``.
     """
 
@@ -199,9 +178,8 @@ class Estimates(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What an output tells about its use.
+    """What an output tells about its use, in sentences.
 
-    ``codes``: in sentences.
     ``share_from_data``: about what share of the released records carries information from the table; None where the
     output tells no more of it than was known beforehand.
     ``facts``: what else the certificate says of what was released, by the names of its schema.

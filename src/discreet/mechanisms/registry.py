@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
-from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -13,7 +11,7 @@ from discreet._core.checks import integer
 from discreet._core.errors import ParameterError
 from discreet._core.text import as_written
 from discreet.domain import DECLARED, Domain, Integer, Numeric
-from discreet.mechanisms.base import Mechanism, require_relation
+from discreet.mechanisms.base import Mechanism, parameter_names, require_relation
 from discreet.privacy import Budget, Guarantee, Relation, RelationName
 
 _NAMES = (
@@ -52,7 +50,10 @@ class _Registry(Mapping[str, type[Mechanism]]):
     def __getitem__(self, name: str) -> type[Mechanism]:
         if name not in _NAMES:
             raise KeyError(name)
-        return _loaded(_ALIASES.get(name, (name, {}))[0])
+        name, _ = _ALIASES.get(name, (name, {}))
+        module = import_module(f"discreet.mechanisms.{name.replace('-', '_')}")
+        mechanism_type: type[Mechanism] = getattr(module, name.title().replace("-", ""))
+        return mechanism_type
 
     def __iter__(self) -> Iterator[str]:
         return iter(_NAMES)
@@ -84,8 +85,8 @@ def certified_type(name: str) -> type[Mechanism]:
     if name not in MODELS:
         return named(name)
     module, _, kind = MODELS[name].rpartition(".")
-    found: type[Mechanism] = getattr(import_module(module), kind)  # sealed by its own package
-    return found
+    model: type[Mechanism] = getattr(import_module(module), kind)  # sealed by its own package
+    return model
 
 
 def alias_of(name: str) -> dict[str, Any]:
@@ -99,29 +100,15 @@ def first_names() -> list[str]:
 
 
 def require_kept(name: str, domain: Domain, *, keeps: bool) -> None:
-    """Refuse what does not keep all that a domain declares beside its columns.
-
-    ``name``: of a mechanism or a model.
-    ``domain``: public.
-    ``keeps``: whether it does.
-
-    Raises ParameterError with the mechanisms that do.
-    """
+    """Raise ParameterError where a domain declares more than its columns, and a mechanism or model keeps none of it."""
     declared = [f"[[{table}]]" for table in DECLARED if getattr(domain, table)]
     if keeps or not declared:
         return
-    others = [other for other in first_names() if named(other).traits.keeps_declared]
-    instead = f"Use {' or '.join(others)}, or leave" if others else "Leave"
+    keepers = " or ".join(other for other in first_names() if named(other).traits.keeps_declared)
     raise ParameterError(
-        f"{name} does not keep what the domain declares under {', '.join(declared)}. {instead} it out of the domain"
+        f"{name} does not keep what the domain declares under {', '.join(declared)}. Use {keepers}, or leave it out of "
+        "the domain"
     )
-
-
-@cache
-def _loaded(name: str) -> type[Mechanism]:
-    module = import_module(f"discreet.mechanisms.{name.replace('-', '_')}")
-    mechanism_type: type[Mechanism] = getattr(module, name.title().replace("-", ""))
-    return mechanism_type
 
 
 # Guarantees and calibration by name, from public parameters: on a domain, or from plain numbers. No table.
@@ -129,8 +116,7 @@ def _loaded(name: str) -> type[Mechanism]:
 
 def known_parameters() -> list[str]:
     """Return every parameter that some mechanism takes, and ``cells`` and ``group``, which stand for a domain."""
-    own = {item.name for kind in REGISTRY.values() for item in fields(kind) if item.init}
-    return sorted((own - {"domain", "size", "records"}) | {"cells", "group"})
+    return sorted({"cells", "group"}.union(*map(parameter_names, REGISTRY.values())))
 
 
 def stated(
@@ -144,12 +130,9 @@ def stated(
 ) -> tuple[Mechanism, Guarantee]:
     """Return a mechanism at given parameters, and its guarantee.
 
-    ``mechanism``: registry name.
     ``records``, ``size``: numbers of records held (under add/remove: declared) and released; the size is not needed
-    where it costs nothing.
-    ``relation``, {"replacement", "add-remove"}: between which tables.
-    ``domain``: public; without one, the cells are those of one column.
-    ``**parameters``: the mechanism's own, ``cells`` for those on a finite domain without one, and ``group``.
+    where it costs nothing. ``domain``: without one, the cells are those of one column. ``**parameters``: the
+    mechanism's own, ``cells`` for those on a finite domain without one, and ``group``.
 
     Raises ParameterError when a parameter is missing, unknown or out of range, or RelationNotSupported when the
     mechanism has no theorem for the relation.
@@ -172,10 +155,7 @@ def solved(
 ) -> tuple[Mechanism, Guarantee, dict[str, Any]]:
     """Return a mechanism with its free parameter solved for, its guarantee, and this parameter with its value.
 
-    For the arguments see :func:`stated`.
-
-    ``epsilon``, ``delta``: the budget.
-    ``size``: number of records released; None solves for it, where it matters.
+    For the arguments see :func:`stated`; a ``size`` of None is solved for, where it matters.
 
     Raises Infeasible with the nearest feasible numbers; ParameterError when a parameter is missing, unknown or out of
     range, or when nothing is free; RelationNotSupported when the mechanism has no theorem for the relation.
@@ -186,8 +166,8 @@ def solved(
         fixed["relation"] = relation
     budget = Budget(epsilon=epsilon, delta=delta)
     solution = mechanism_type.calibrated(budget, domain=domain, n=records, size=size, group=group, **fixed)
-    given, values = {**fixed, "size": size}, {**solution.parameters(), "size": getattr(solution, "size", size)}
-    free = [name for name in mechanism_type.traits.free if given.get(name) is None]
+    fixed, values = {**fixed, "size": size}, {**solution.parameters(), "size": getattr(solution, "size", size)}
+    free = [name for name in mechanism_type.traits.free if fixed.get(name) is None]
     guarantee = solution.guarantee(Relation(name=relation, group=group), n=records)
     return solution, guarantee, {name: values[name] for name in free[:1]}
 
@@ -204,8 +184,9 @@ def _resolved(
         fixed["cells"] = domain.size or 2
     for name, value in alias_of(mechanism).items():
         if fixed.setdefault(name, value) != value:
-            own = mechanism_type.name
-            raise ParameterError(f"{mechanism} is {own} at {name} {as_written(value)}. Name {own} for another {name}")
+            whole = mechanism_type.name
+            text = f"{mechanism} is {whole} at {name} {as_written(value)}. Name {whole} for another {name}"
+            raise ParameterError(text)
     if hasattr(mechanism_type, "in_range"):  # numbers outside of its own range say another mechanism
         equal, fixed = mechanism_type.in_range(fixed)
         mechanism_type = named(equal)

@@ -16,8 +16,7 @@ from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError
-from discreet.mechanisms.base import numbered_cells
-from discreet.mechanisms.mixture import UNIT, Mixture, mixing_units
+from discreet.mechanisms.drawn import Mixture
 
 
 @sealed
@@ -66,11 +65,11 @@ class RevealOrObscure(Mixture):
 
         Attained by a population on one cell; each of several draws has it, the draws together do not.
         """
-        return mixing_units(self.mixing) / UNIT * (1.0 - 1.0 / numbered_cells(self.domain, self.name))
+        return self.mixing * (1.0 - 1.0 / self._cells)
 
     @staticmethod
     def least_mixing(epsilon: float, *, n: int, cells: int) -> float:
-        """Return the least ``q`` with which one draw has the pure epsilon, ``1 / (1 + (n/k) (e^eps - 1))``.
+        """Return the least ``q`` with which one draw has the pure epsilon, ``1 / (1 + (n/k) (e^eps - 1))``, in (0, 1).
 
         Parameters
         ----------
@@ -78,11 +77,6 @@ class RevealOrObscure(Mixture):
             Positive.
         n, cells : int
             Numbers of confidential records and of cells.
-
-        Returns
-        -------
-        float
-            In ``(0, 1)``.
 
         References
         ----------
@@ -92,7 +86,9 @@ class RevealOrObscure(Mixture):
 
     @staticmethod
     def sample_complexity(epsilon: float, *, accuracy: float, cells: int) -> float:
-        """Return how many records one draw needs for a pure epsilon and an accuracy, equation (8) of the paper.
+        """Return how many records, to be rounded up, one draw needs for a pure epsilon and an accuracy.
+
+        ``(k (1 - alpha) - 1) / (alpha (e^eps - 1))``: equation (8) of the paper.
 
         Parameters
         ----------
@@ -102,11 +98,6 @@ class RevealOrObscure(Mixture):
             ``alpha``, in ``(0, 1 - 1/k)``: the distance in total variation between a draw's law and the population's.
         cells : int
             ``k``, at least 2.
-
-        Returns
-        -------
-        float
-            ``(k (1 - alpha) - 1) / (alpha (e^eps - 1))``; round it up.
 
         Raises
         ------
@@ -125,13 +116,8 @@ class RevealOrObscure(Mixture):
         ----------
         shares : ndarray of float64, shape (k,)
             The population's probabilities ``P`` of all cells, or the shares of a table's records.
-
-        Returns
-        -------
-        ndarray of float64, shape (k,)
         """
-        q = mixing_units(self.mixing) / UNIT
-        return (1.0 - q) * np.asarray(shares, dtype=np.float64) + q / numbered_cells(self.domain, self.name)
+        return (1.0 - self.mixing) * np.asarray(shares, dtype=np.float64) + self.mixing / self._cells
 
 
 def _expm1(epsilon: float) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
@@ -23,19 +23,17 @@ from discreet._core.lazy import pl
 from discreet._core.text import as_written, counted
 from discreet.domain import Commonness, Counts, Domain, Records, ground_embedding
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts
+from discreet.mechanisms.bounded_lipschitz import transport_available
 from discreet.mechanisms.calibration import Search
-from discreet.mechanisms.cells import Cells, nearest_of
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
+from discreet.mechanisms.likelihood import Likelihood
 from discreet.mechanisms.noisy_counts import NoisyCounts
-from discreet.mechanisms.projections import BoundedLipschitz
+from discreet.mechanisms.projections import BoundedLipschitz, NumberedCells
 from discreet.mechanisms.reading import BLOCK
-from discreet.mechanisms.sparse_transport import transport_available
 from discreet.privacy import Code, Guarantee, Relation
 
 _PREDICTED_WORK = 1 << 27  # in the draws of a prediction together
 
-
-# Public points that stand for the cells around them: what a mechanism runs on, and what a certificate records.
 
 _MOST_NUMBERS = 1000
 _FORMS = (
@@ -46,52 +44,43 @@ _FORMS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicPoints:
-    """Distinct public records of a domain, in an order that counts: a tie goes to the first.
+    """Distinct public records of a domain, which stand for the cells around them; a tie goes to the first.
 
-    ``count``: how many.
-    ``sha256``: Hash of their JSON text, a list of rows of codes: int cells, float values, ``null`` for a continuous
-    null.
-    ``rows``: the codes themselves. None where a certificate records number and hash only: a guarantee can be verified
-    from that, and a release cannot be run.
+    ``sha256``: of their JSON text, a list of rows of codes: int cells, float values, ``null`` for a continuous null.
+    ``rows``: the codes. None where a certificate records number and hash only: a guarantee can be verified from that,
+    and a release cannot be run. ``source``: the points before those at distance zero from an earlier one were left out.
     """
 
     count: int
     sha256: str
     rows: tuple[tuple[Any, ...], ...] | None
-    _given: Records | None = field(default=None, repr=False, compare=False)
+    source: Records | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def parse(cls, given: Any, domain: Domain) -> PublicPoints:
-        """Take public points in any form; of points at distance zero from one another, the first stays.
-
-        ``given``: public. A mapping is what :meth:`to_json` gives for many points.
-        ``domain``: public.
+    def parse(cls, points: Any, domain: Domain) -> PublicPoints:
+        """Take public points in any form; a mapping is what :meth:`to_json` gives for many.
 
         Raises ParameterError when there is no point, or a code does not fit the domain, or DataError when a table does
         not fit the domain.
         """
-        if isinstance(given, PublicPoints):
-            return given
-        if isinstance(given, Mapping):
-            return cls._described(given)
+        if isinstance(points, PublicPoints):
+            return points
+        if isinstance(points, Mapping):
+            count, sha256 = points.get("count"), points.get("sha256")
+            if set(points) != {"count", "sha256"} or isinstance(count, bool) or not isinstance(count, int) or count < 1:
+                raise ParameterError(_FORMS)
+            if not isinstance(sha256, str) or not re.fullmatch("[0-9a-f]{64}", sha256):
+                raise ParameterError(_FORMS)
+            return cls(count=count, sha256=sha256, rows=None)
         for name, column in domain.columns.items():
             if column.open:
                 raise ParameterError(f"column {name!r}: points need a metric. Declare the labels as categories")
-        records = _encoded(given, domain)
+        records = _encoded(points, domain)
         _, first = np.unique(ground_embedding(domain, records), axis=0, return_index=True)
-        kept = tuple(_row(row) for row in records.take(np.sort(first)).rows())
-        return cls(
-            count=len(kept), sha256=hashlib.sha256(json.dumps(kept).encode()).hexdigest(), rows=kept, _given=records
-        )
-
-    @classmethod
-    def _described(cls, given: Mapping[str, Any]) -> PublicPoints:
-        count, sha256 = given.get("count"), given.get("sha256")
-        if set(given) != {"count", "sha256"} or isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise ParameterError(_FORMS)
-        if not isinstance(sha256, str) or not re.fullmatch("[0-9a-f]{64}", sha256):
-            raise ParameterError(_FORMS)
-        return cls(count=count, sha256=sha256, rows=None)
+        codes = records.take(np.sort(first)).rows()
+        rows = tuple(tuple(None if code != code else code for code in row) for row in codes)  # noqa: PLR0124 - NaN
+        sha256 = hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+        return cls(count=len(rows), sha256=sha256, rows=rows, source=records)
 
     def to_json(self) -> Any:
         """Return the rows where they hold at most 1,000 numbers, else their count and hash."""
@@ -100,8 +89,8 @@ class PublicPoints:
         return {"count": self.count, "sha256": self.sha256}
 
     def sources(self) -> dict[str, Records]:
-        """Return the points as they were given, those at distance zero from others included."""
-        return {} if self._given is None else {"": self._given}
+        """Return the points as a caller gave them, where one did."""
+        return {} if self.source is None else {"": self.source}
 
     def records(self, domain: Domain) -> Records:
         """Return the points as records. Raises ParameterError when only their number and hash are known."""
@@ -115,29 +104,22 @@ class PublicPoints:
         return Records(columns=tuple(np.array(codes, dtype=kind) for codes, kind in kinds))
 
 
-def _row(codes: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return codes as JSON values: a continuous null is None."""
-    return tuple(None if code != code else code for code in codes)  # noqa: PLR0124 - NaN is not itself
-
-
-def _encoded(given: Any, domain: Domain) -> Records:
-    if isinstance(given, Records):
-        rows: Any = given.rows()
-    elif isinstance(given, Sequence) and not isinstance(given, str):
-        rows = given
-    else:
-        if not isinstance(given, pl.DataFrame):
+def _encoded(points: Any, domain: Domain) -> Records:
+    """Return points as records of a domain. Raises ParameterError where they are none."""
+    rows = points
+    if not isinstance(points, Sequence) or isinstance(points, str):
+        if not isinstance(points, (Records, pl.DataFrame)):
             raise ParameterError(_FORMS)
-        rows = domain.encode(given).rows()
+        rows = (points if isinstance(points, Records) else domain.encode(points)).rows()
     if not len(rows) or any(not isinstance(row, Sequence) or len(row) != len(domain.columns) for row in rows):
         raise ParameterError(
             f"points must be at least one row of {counted(len(domain.columns), 'code')}, one per column"
         )
     columns = zip(domain.columns.items(), zip(*rows, strict=True), strict=True)
-    return Records(columns=tuple(_codes(name, column, codes) for (name, column), codes in columns))
+    return Records(columns=tuple(_checked_column(name, column, codes) for (name, column), codes in columns))
 
 
-def _codes(name: str, column: Any, codes: tuple[Any, ...]) -> Any:
+def _checked_column(name: str, column: Any, codes: tuple[Any, ...]) -> Any:
     """Return one column of codes. Raises ParameterError when one does not fit."""
     if column.finite:
         if all(isinstance(code, (int, np.integer)) and 0 <= code < column.size for code in codes):
@@ -145,10 +127,8 @@ def _codes(name: str, column: Any, codes: tuple[Any, ...]) -> Any:
         raise ParameterError(f"points: the codes of column {name!r} must be integers from 0 to {column.size - 1}")
     if all(code is None or isinstance(code, Real) for code in codes):
         values: Floats = np.array(codes, dtype=np.float64)
-        missing = np.isnan(values)
-        if np.all(missing | ((values >= column.lower) & (values <= column.upper))) and (
-            column.nullable or not missing.any()
-        ):
+        inside = (values >= column.lower) & (values <= column.upper)
+        if (inside | (np.isnan(values) & column.nullable)).all():
             return values
     raise ParameterError(
         f"points: values of column {name!r} lie between {as_written(column.lower)} and {as_written(column.upper)}"
@@ -156,26 +136,23 @@ def _codes(name: str, column: Any, codes: tuple[Any, ...]) -> Any:
 
 
 @dataclass(frozen=True)
-class CellsAround(Cells):
+class CellsAround(NumberedCells):
     """The records nearest to each of some public points: a tie goes to the first."""
 
-    domain: Domain
-    given: PublicPoints
-
-    @property
-    def count(self) -> int:  # type: ignore[override]
-        """How many points."""
-        return self.given.count
+    centres: PublicPoints
 
     def cell_of(self, records: Records) -> CellCounts:
         """Return the nearest points."""
-        search = nearest_of(self.points())
-        found = [search.nearest(ground_embedding(self.domain, part)) for part in _blocks(records)]
-        return np.concatenate([*found, np.empty(0, dtype=np.int64)])
+        from discreet.evolution import NearestCandidates
+
+        search = NearestCandidates(self.points(), norm=1.0)
+        blocks = [records.take(slice(start, start + BLOCK)) for start in range(0, len(records), BLOCK)]
+        places = [search.nearest(ground_embedding(self.domain, block)) for block in blocks]
+        return np.concatenate([*places, np.empty(0, dtype=np.int64)])
 
     def records_in(self, items: CellCounts) -> Records:
         """Return the points themselves."""
-        return self.given.records(self.domain).take(items)
+        return self.centres.records(self.domain).take(items)
 
     def base(self) -> Floats:
         """Return equal shares: which share of the base measure is nearest to a point is not known."""
@@ -184,11 +161,6 @@ class CellsAround(Cells):
     def line(self) -> Floats | None:
         """Return None: points have no order."""
         return None
-
-
-def _blocks(records: Records) -> Iterator[Records]:
-    for start in range(0, len(records), BLOCK):
-        yield records.take(slice(start, start + BLOCK))
 
 
 @sealed
@@ -259,9 +231,9 @@ class SignedMeasure(NoisyCounts):
         super().__post_init__()
 
     @cached_property
-    def cells(self) -> Cells:
+    def cells(self) -> NumberedCells:
         """The domain's cells, or those around the points."""
-        return super().cells if self.points is None else CellsAround(self.domain, self.points)
+        return super().cells if self.points is None else CellsAround(self.domain, self.points.count, self.points)
 
     @cached_property
     def projector(self) -> BoundedLipschitz:
@@ -269,10 +241,7 @@ class SignedMeasure(NoisyCounts):
         return BoundedLipschitz(self.cells, self.records)
 
     def _require_solver(self) -> None:
-        """Refuse to start what could not be finished.
-
-        Raises MissingExtra when the projection would need POT, which is not installed.
-        """
+        """Raise MissingExtra where the projection would need POT, which is not installed, before anything is drawn."""
         if self.cells.coordinates > 1 and not transport_available():
             raise MissingExtra(f"{self.name} needs POT beyond one ordered column", "transport")
 
@@ -280,6 +249,10 @@ class SignedMeasure(NoisyCounts):
         """Return the noisy counts of all cells, an int64 array of shape ``(cells,)``; what follows can be computed."""
         self._require_solver()
         return super().kernel(x, rng=rng)
+
+    def likelihood(self) -> Likelihood:
+        """Return the law of the noise, and how it is read: of the domain's cells, where no points are given."""
+        return replace(super().likelihood(), own_cells=self.points is None)
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T15 for a table of ``n`` records."""
@@ -299,8 +272,8 @@ class SignedMeasure(NoisyCounts):
         noise = replace(noise, draws=max(2, min(32, _PREDICTED_WORK // work)))
         if self.points is None:
             return noise
-        few = self.points.count <= 2
-        return replace(noise, remedies=helpful(self.domain, "points", "epsilon", "delta", points=few))
+        useless = self.points.count <= 2
+        return replace(noise, remedies=helpful(self.domain, "points", "epsilon", "delta", points=useless))
 
     @classmethod
     def _solution(cls, search: Search) -> Any:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from discreet._core.boundary import sealed
-from discreet.mechanisms.mixture import Mixture
+from discreet.mechanisms.drawn import Mixture
 
 
 @sealed

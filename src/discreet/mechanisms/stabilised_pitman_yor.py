@@ -11,16 +11,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.checks import positive_size, real
 from discreet.domain import Commonness, Counts, Records
 from discreet.mechanisms.base import numbered_cells, require_made_for
 from discreet.mechanisms.likelihood import NoLikelihood, ThresholdedUrn
 from discreet.mechanisms.noise import LAPLACE
+from discreet.mechanisms.projections import NumberedCells
 from discreet.mechanisms.reading import READING_ONLY, ColumnShares, Reading
 from discreet.mechanisms.stability import LabelReading, StableCounts
-from discreet.mechanisms.urn import UNIT, discount_units, draw_blocks, records_of, strength_units
+from discreet.mechanisms.urn import UNIT, draw_blocks, records_of, rounded_urn
 
 _MOST_FOLLOWED = 10**6  # records times cells: intervals take some ten seconds
 
@@ -40,10 +40,8 @@ class StabilisedPitmanYor(StableCounts):
         Public, of any kind; usually an open set of labels.
     records : int
         The public number of records ``n``.
-    scale : float
-        Of the noise, in records: ``P(z)`` is proportional to ``e^(-|z|/scale)``.
-    threshold : int
-        Least noisy count that is released, ``t``, at least 2.
+    scale, threshold
+        As for :class:`StabilityHistogram`.
     strength : float
         ``theta``, at least 0, on top of the missing mass ``M``. Rounded up to a multiple of 2^-20.
     discount : float
@@ -86,10 +84,10 @@ class StabilisedPitmanYor(StableCounts):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "records", positive_size("records", self.records))
-        object.__setattr__(self, "strength", real("strength", self.strength, least=0, most=2**40))
-        object.__setattr__(self, "discount", real("discount", self.discount, least=0, below=1))
-        object.__setattr__(self, "strength", strength_units(self.strength) / UNIT)
-        object.__setattr__(self, "discount", discount_units(self.discount) / UNIT)
+        strength = real("strength", self.strength, least=0, most=2**40)
+        strength, discount = rounded_urn(strength, real("discount", self.discount, least=0, below=1))
+        object.__setattr__(self, "strength", strength)
+        object.__setattr__(self, "discount", discount)
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Counts:
         """Return the labels that reach the threshold, in a random order, with their noisy counts."""
@@ -112,6 +110,7 @@ class StabilisedPitmanYor(StableCounts):
                 reason=f"it takes minutes where records times cells are above {_MOST_FOLLOWED:,}. "
                 "Take another mechanism"
             )
+        domain = self.domain
         return ThresholdedUrn(
             law=LAPLACE,
             scale=self.scale,
@@ -119,12 +118,8 @@ class StabilisedPitmanYor(StableCounts):
             surplus="rescaled",
             sampling="iid",
             strength=self.strength,
-            base=self._base,
+            base=lambda: NumberedCells(domain, numbered_cells(domain, self.name)).base(),
         )
-
-    def _base(self) -> Floats:
-        cells = np.arange(numbered_cells(self.domain, self.name))
-        return np.asarray(np.exp(self.domain.log_base(self.domain.unflat(cells))))
 
     def _lost(self, n: int, like: Commonness | None) -> float:
         """Return the expected share of new values, as records of rare labels come back, and of noise."""
@@ -152,12 +147,7 @@ class _UrnReading(LabelReading):
 
     def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:
         """Continue the urn for ``size`` draws, in chunks, in exchangeable order."""
-        blocks = draw_blocks(
-            self.y.frequencies * UNIT,
-            unit=UNIT,
-            strength=strength_units(self.mechanism.strength) + self._missing * UNIT,
-            discount=discount_units(self.mechanism.discount),
-            size=size,
-            rng=rng,
-        )
+        strength = int(self.mechanism.strength * UNIT) + self._missing * UNIT
+        discount = int(self.mechanism.discount * UNIT)
+        blocks = draw_blocks(self.y.frequencies * UNIT, strength=strength, discount=discount, size=size, rng=rng)
         return records_of(blocks, self.y, self.mechanism.domain, rng=rng)

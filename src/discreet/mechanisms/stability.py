@@ -11,30 +11,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet._core.checks import integer, positive_size
-from discreet._core.errors import RelationNotSupported
+from discreet._core.checks import integer
 from discreet.domain import Commonness, Counts, Domain, Records
-from discreet.mechanisms.base import NEIGHBOURS, Mechanism, Outputs, listed
+from discreet.mechanisms.base import NEIGHBOURS, Mechanism, Outputs, listed, require_neighbours
 from discreet.mechanisms.calibration import Search, least_threshold
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.reading import Estimates, Outcome, Reading
 from discreet.privacy import Code, ConstantProfile, Guarantee, Profile, Relation, ThresholdedLaplace
 
-_MOST = 1 << 40
-
 
 @dataclass(frozen=True, kw_only=True)
 class StableCounts(Mechanism):
-    """Discrete Laplace noise on the counts of the labels that are held; those that reach the threshold are released.
-
-    Attributes
-    ----------
-    scale : float
-        Of the noise, in records.
-    threshold : int
-        Least noisy count that is released.
-    """
+    """Discrete Laplace noise on the counts of the labels that are held; those that reach the threshold are released."""
 
     traits: ClassVar[Traits] = Traits(
         free=("threshold", "scale"), needs_cells=False, cells_cost=False, counts=True, leaves_out=True
@@ -46,7 +35,7 @@ class StableCounts(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", LAPLACE.checked(self.scale))
-        object.__setattr__(self, "threshold", integer("threshold", self.threshold, least=2, most=_MOST))
+        object.__setattr__(self, "threshold", integer("threshold", self.threshold, least=2, most=1 << 40))
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Counts:
         """Return the labels that reach the threshold, in a random order, with their noisy counts.
@@ -64,45 +53,32 @@ class StableCounts(Mechanism):
         ``log P(Z < t - c)`` where it is not.
         """
         released = dict(zip(y.records.rows(), y.frequencies.tolist(), strict=True))
+        if (y.frequencies < self.threshold).any():
+            return -math.inf
         total = 0.0
         for row, held in zip(x.records.rows(), x.frequencies.tolist(), strict=True):
             if row in released:
-                count = released.pop(row)
-                if count < self.threshold:
-                    return -math.inf
-                total += float(LAPLACE.log_pmf(self.scale, np.array([count - held]))[0])
+                total += float(LAPLACE.log_pmf(self.scale, released.pop(row) - held))
             else:
                 total += LAPLACE.log_below(self.scale, self.threshold - held)
         return -math.inf if released else total
 
     def outputs(self, *tables: Counts) -> Outputs:
         """Return every set of the tables' labels with every noisy count that all but 1e-14 of the noise gives."""
-        most: dict[tuple[Any, ...], int] = {}
-        for x in tables:
-            for row, held in zip(x.records.rows(), x.frequencies.tolist(), strict=True):
-                most[row] = max(held, most.get(row, 0))
-        everything = Records.concatenate([x.records for x in tables])
-        place = {row: i for i, row in enumerate(everything.rows())}
-        labels = everything.take(np.array([place[row] for row in most], dtype=np.intp))
-        reach = LAPLACE.reach(self.scale)
+        labels = Records.concatenate([x.records for x in tables])
+        rows, held = labels.rows(), np.concatenate([x.frequencies for x in tables])
+        places = {row: i for i, row in enumerate(rows)}  # of each label, the last
+        most = [max(count for other, count in zip(rows, held.tolist(), strict=True) if other == row) for row in places]
+        labels, reach = labels.take(np.array(list(places.values()), dtype=np.intp)), LAPLACE.reach(self.scale)
         values = []
-        for counts in listed(*([0, *range(self.threshold, held + reach + 1)] for held in most.values())):
+        for counts in listed(*([0, *range(self.threshold, count + reach + 1)] for count in most)):
             noisy = np.array(counts, dtype=np.int64)
             values.append(Counts(records=labels.take(np.flatnonzero(noisy)), frequencies=noisy[noisy > 0]))
         return Outputs(values, 1e-14 * len(most))
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
-        """Return theorem T8 for a table of ``n`` records.
-
-        Raises
-        ------
-        RelationNotSupported
-            For add/remove.
-        """
-        if relation.name != "replacement":
-            raise RelationNotSupported(self.name, relation.name, "T8 is proved for replacement")
-        n = positive_size("n", n)
-        group, cells = min(relation.group, n), self.domain.size
+        """Return theorem T8 for a table of ``n`` records."""
+        (n, group), cells = require_neighbours(self, relation, n), self.domain.size
         profile: Profile = ConstantProfile(value=0.0)
         if cells != 1:
             enough = n >= 2 * self.threshold - 2 + group and (cells is None or cells >= 2 * group)
@@ -128,8 +104,8 @@ class StableCounts(Mechanism):
 
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return the share lost of a table like that one; in the worst case no label is kept."""
-        compared = like is not None
-        remedies = helpful(self.domain, "cells", "columns", "epsilon", "delta", "reference", reference=compared)
+        lowering = ("cells", "columns", "epsilon", "delta", "reference")
+        remedies = helpful(self.domain, *lowering, reference=like is not None)
         return Forecast(lost=self._lost(n, like), lost_is="prediction", lost_to="noise or rarity", remedies=remedies)
 
     def _lost(self, n: int, like: Commonness | None) -> float:
@@ -141,7 +117,7 @@ class StableCounts(Mechanism):
 
         Records are counted without the share that noise has in labels held as often; labels as a share of ``n``.
         """
-        common = Commonness.invented(self.domain) if like is None else like
+        common = like or Commonness.invented(self.domain)
         held, place = np.unique(np.rint(common.held(n)).astype(np.int64), return_inverse=True)
         above = np.array([-math.expm1(LAPLACE.log_below(self.scale, self.threshold - c)) for c in held.tolist()])
         noise = np.minimum(1.0, 0.5 * LAPLACE.mean_absolute(self.scale) / held)

@@ -131,6 +131,6 @@ class _BaseShares(CellShares):
 
     def draw(self, size: int, *, rng: np.random.Generator, portion: Portion = WHOLE) -> Iterator[Records]:
         """Yield records whose new labels are numbered one after the other."""
-        own = len(range(portion.number, size, portion.parts))
-        for start in range(0, own, BLOCK):
-            yield self.domain.draw_base(min(BLOCK, own - start), rng, first=portion.first_label + start)
+        total = len(range(portion.number, size, portion.parts))
+        for start in range(0, total, BLOCK):
+            yield self.domain.draw_base(min(BLOCK, total - start), rng, first=portion.first_label + start)

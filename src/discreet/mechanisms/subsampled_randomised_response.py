@@ -18,14 +18,13 @@ from discreet._core.checks import positive_size, real
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.text import counted
 from discreet.domain import Counts, Records
-from discreet.mechanisms.base import NEIGHBOURS, numbered_cells
+from discreet.mechanisms.base import NEIGHBOURS, held_frequencies
 from discreet.mechanisms.calibration import SIZE, Search, one_solution
+from discreet.mechanisms.drawn import MIXING, Mixture, obscure
 from discreet.mechanisms.forecast import Traits
 from discreet.mechanisms.likelihood import ExactLaw
-from discreet.mechanisms.mixture import MIXING, Mixture, mixing_units, obscure
+from discreet.mechanisms.reading import BLOCK
 from discreet.privacy import ChainProfile, Guarantee, Profile, Relation, SubsampledPair
-
-_BLOCK = 1 << 17
 
 
 @sealed
@@ -72,10 +71,10 @@ class SubsampledRandomisedResponse(Mixture):
 
     @staticmethod
     def published_mixing(epsilon: float, *, n: int, cells: int, size: int = 1) -> float:
-        """Return the ``q`` of the published analysis, ``k / (n eps / m + k - 1)``: equation (45) of ROO25 at one draw.
+        """Return the ``q`` of the published analysis, ``k / (n eps / m + k - 1)``, at most 1.
 
         It follows from bounding the amplification by subsampling by ``(m/n) e^(eps_0)``, with ``eps_0`` that of one
-        response. For several draws the form is derived, not read in the source.
+        response. At one draw it is equation (45) of ROO25; for several the form is derived, not read in the source.
 
         Parameters
         ----------
@@ -83,11 +82,6 @@ class SubsampledRandomisedResponse(Mixture):
             Positive.
         n, cells, size : int
             Numbers of confidential records, of cells and of released records.
-
-        Returns
-        -------
-        float
-            At most 1.
         """
         epsilon = real("epsilon", epsilon, above=0)
         k = positive_size("cells", cells)
@@ -100,34 +94,31 @@ class SubsampledRandomisedResponse(Mixture):
             raise Infeasible(f"{counted(search.size, 'record')} of {search.n:,} with {cls.name}", {"size <=": search.n})
         return one_solution(search, replace(SIZE, high=search.n), MIXING)
 
-    def _require(self, n: int) -> None:
+    def _require_enough(self, n: int) -> None:
         if self.size > n:
             raise ParameterError(f"distinct records: at most {n} of {n} can be released, not {self.size}")
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
         """Draw distinct records, in random order, and replace each by a uniform cell with the given probability."""
-        self._require(x.n)
+        self._require_enough(x.n)
         edges = np.cumsum(x.frequencies)
-        chosen = np.searchsorted(edges, rng.choice(x.n, size=self.size, replace=False), side="right")
-        for start in range(0, self.size, _BLOCK):
-            yield obscure(self.domain, x.records.take(chosen[start : start + _BLOCK]), mixing_units(self.mixing), rng)
+        places = np.searchsorted(edges, rng.choice(x.n, size=self.size, replace=False), side="right")
+        for start in range(0, self.size, BLOCK):
+            yield obscure(self.domain, x.records.take(places[start : start + BLOCK]), self._units(x), rng)
 
     def log_prob(self, y: Records, x: Counts) -> float:
         """Return the log-probability of the sequence ``y``, summed over how many of its records were not replaced."""
         from scipy.special import xlogy
 
-        self._require(x.n)
-        held = dict(zip(self.domain.flat(x.records).tolist(), x.frequencies.tolist(), strict=True))
-        q, cells = self.mixing, numbered_cells(self.domain, self.name)
+        self._require_enough(x.n)
+        q, (cells, times) = self.mixing, np.unique(self.domain.flat(y), return_counts=True)
         ways = np.ones(1, dtype=object)  # whole numbers of any size, of choosing j places and distinct records for them
-        for cell, times in zip(*np.unique(self.domain.flat(y), return_counts=True), strict=True):
-            frequency = held.get(int(cell), 0)
-            most = min(int(times), frequency)
-            own = [math.comb(int(times), j) * math.perm(frequency, j) for j in range(most + 1)]
-            ways = np.convolve(ways, np.array(own, dtype=object))
+        for held, drawn in zip(map(int, held_frequencies(self.domain, x, cells)), times.tolist(), strict=True):
+            factors = [math.comb(drawn, j) * math.perm(held, j) for j in range(min(drawn, held) + 1)]
+            ways = np.convolve(ways, np.array(factors, dtype=object))
         logs = [math.log(w) - math.log(math.perm(x.n, j)) + xlogy(j, 1.0 - q) for j, w in enumerate(ways)]
         replaced = self.size - np.arange(len(ways))
-        return float(np.logaddexp.reduce(logs + replaced * math.log(q / cells)))
+        return float(np.logaddexp.reduce(logs + replaced * math.log(q / self._cells)))
 
     def likelihood(self) -> ExactLaw:
         """Return the law itself: distinct records have no factors of single cells."""
@@ -137,10 +128,10 @@ class SubsampledRandomisedResponse(Mixture):
         """Return theorem T13; one draw is one of the mixture."""
         if self.size == 1:
             return super()._profile(n, group)
-        profile = SubsampledPair(n=n, size=self.size, cells=numbered_cells(self.domain, self.name), mixing=self.mixing)
+        profile = SubsampledPair(n=n, size=self.size, cells=self._cells, mixing=self.mixing)
         return ChainProfile(single=profile, group=group) if group > 1 else profile
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T13 for a table of ``n`` records."""
-        self._require(positive_size("n", n))
+        self._require_enough(positive_size("n", n))
         return super().guarantee(relation, n=n)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from math import prod
 
 import numpy as np
@@ -21,17 +21,12 @@ from discreet._core.errors import DomainError
 from discreet.domain import Column, Domain, Records
 from discreet.mechanisms.noise import NoiseLaw
 
-DEEPEST = 22
-"""Levels below the root: at most ``2^22`` leaves."""
+DEEPEST = 22  # levels below the root
 
 
 @dataclass(frozen=True)
 class Tree:
-    """The cuts of each level.
-
-    ``sizes``: number of codes of each column.
-    ``cuts``: how often each column has been cut at levels ``0 .. depth``.
-    """
+    """The number of codes of each column, and how often each column has been cut at levels ``0 .. depth``."""
 
     sizes: tuple[int, ...]
     cuts: tuple[tuple[int, ...], ...]
@@ -81,14 +76,12 @@ class Tree:
 
     def cells_per_leaf(self) -> Integers:
         """Return the number of cells of each leaf."""
-        count = np.ones(1, dtype=np.int64)
-        for edges in self.edges(self.depth):
-            count = np.multiply.outer(count, np.diff(edges)).ravel()
-        return count
+        widths = [np.diff(edges) for edges in self.edges(self.depth)]
+        return reduce(np.multiply.outer, widths, np.ones(1, dtype=np.int64)).ravel()
 
     def largest_leaf(self) -> int:
         """Return the number of cells of the largest leaf."""
-        return prod(-(-size // 2**j) for size, j in zip(self.sizes, self.cuts[-1], strict=True))
+        return prod(int(np.diff(edges).max()) for edges in self.edges(self.depth))
 
     def records_in(self, leaves: Integers, rng: np.random.Generator) -> Records:
         """Draw a record in each leaf, uniform over its cells."""
@@ -105,10 +98,9 @@ class Tree:
         place = np.zeros((1,) * len(self.sizes), dtype=np.int64)
         for level in range(1, self.depth + 1):
             axis, starts, count = self._family(level)
-            second = np.arange(count.sum()) - np.repeat(starts, count)
-            place = 2 * np.repeat(place, count, axis=axis) + np.expand_dims(
-                second, tuple(c for c in range(place.ndim) if c != axis)
-            )
+            is_second = np.arange(count.sum()) - np.repeat(starts, count)
+            others = tuple(c for c in range(place.ndim) if c != axis)
+            place = 2 * np.repeat(place, count, axis=axis) + np.expand_dims(is_second, others)
         return np.argsort(place, axis=None)
 
     def up(self, level: int, values: Floats) -> Floats:
@@ -124,12 +116,9 @@ class Tree:
     def _family(self, level: int) -> tuple[int, Integers, Integers]:
         """Return the axis a level cuts, each parent's first child along it, and its number of children, 1 or 2."""
         axis = self.column_cut(level)
-        above, below = (
-            _edges(self.sizes[axis], self.cuts[level - 1][axis]),
-            _edges(self.sizes[axis], self.cuts[level][axis]),
-        )
-        first = np.searchsorted(below, above)
-        return axis, first[:-1], np.diff(first)
+        above, below = (_edges(self.sizes[axis], self.cuts[j][axis]) for j in (level - 1, level))
+        starts = np.searchsorted(below, above)
+        return axis, starts[:-1], np.diff(starts)
 
 
 @lru_cache(maxsize=64)
@@ -157,20 +146,11 @@ def _edges(size: int, cuts: int) -> Integers:
 
 
 def upward(tree: Tree, noisy: Mapping[int, Integers | Floats]) -> tuple[list[Floats], list[Floats]]:
-    """Estimate each node's count from the noisy counts in its subtree, with the least variance.
+    """Estimate each node's count from the noisy counts in its subtree, those of leaves among them.
 
-    ``tree``: its leaves are among the levels measured.
-    ``noisy``: noisy counts of the measured levels, with noise of one variance.
-
-    Returns
-    -------
-    values, variances : list of ndarray
-        For levels ``0 .. depth`` (the root's is not used); variances in units of the noise's.
-
-    Notes
-    -----
-    A node's own noisy count (variance 1) and the sum over its children (variance ``s``) are independent: their best
-    combination has weights ``s/(1+s)`` and ``1/(1+s)`` and variance ``s/(1+s)``.
+    Returns the estimates of least variance and their variances, in units of the noise's, for levels ``0 .. depth`` (the
+    root's is not used). A node's own noisy count (variance 1) and the sum over its children (variance ``s``) are
+    independent: their best combination has weights ``s/(1+s)`` and ``1/(1+s)`` and variance ``s/(1+s)``.
     """
     values, variances = [np.asarray(noisy[tree.depth], dtype=np.float64)], [np.ones(tree.shape(tree.depth))]
     for level in range(tree.depth - 1, -1, -1):
@@ -183,31 +163,19 @@ def upward(tree: Tree, noisy: Mapping[int, Integers | Floats]) -> tuple[list[Flo
     return values[::-1], variances[::-1]
 
 
-def consistent(
+def leaf_counts(
     tree: Tree, values: Sequence[Floats], variances: Sequence[Floats], *, total: float, positive: bool
 ) -> Floats:
     """Return the leaves' counts from the upward pass: what is missing from a sum is shared by variance, from the root.
 
-    ``tree``: the tree.
-    ``values``, ``variances``: from :func:`upward`.
-    ``total``: the root's count, exact.
-    ``positive``: whether counts are kept at least 0 on the way, and so at most their parent's; without, the result is
-    the best linear unbiased estimate.
+    ``total``: the root's count, exact. ``positive``: whether counts are kept at least 0 on the way, and so at most
+    their parent's; without, the result is the best linear unbiased estimate.
     """
     node = np.full((1,) * len(tree.sizes), float(total))
     for level in range(1, tree.depth + 1):
         missing = (node - tree.up(level, values[level])) / tree.up(level, variances[level])
         child = values[level] + variances[level] * tree.down(level, missing)
         node = np.clip(child, 0.0, tree.down(level, node)) if positive else child
-    return node
-
-
-def error_variances(tree: Tree, variances: Sequence[Floats]) -> Floats:
-    """Return the variances of the leaves' best linear unbiased estimates, in units of the noise's."""
-    node = np.zeros((1,) * len(tree.sizes))
-    for level in range(1, tree.depth + 1):
-        share = variances[level] / tree.down(level, tree.up(level, variances[level]))
-        node = variances[level] * (1.0 - share) + share**2 * tree.down(level, node)
     return node
 
 
@@ -231,13 +199,6 @@ _OCCUPIED = 0.125  # share of the nodes that hold records: tables are more conce
 def predicted_error(domain: Domain, n: int, law: NoiseLaw, scale: float, levels: Sequence[int]) -> float:
     """Predict how far a record is displaced on average, as a share of the domain's diameter.
 
-    ``domain``: public.
-    ``n``: number of records.
-    ``law``, ``scale``: the noise of every node.
-    ``levels``: That get noise.
-
-    Notes
-    -----
     Splitting a node into halves whose counts are known with variance ``v`` each, given what is below, moves
     ``E|N(0, v/2)|`` records by the distance of the halves, and never more than half of the node's. That half is counted
     for the levels below the last measured one, whose halves are taken for even. Categories without an order are all at
@@ -247,65 +208,59 @@ def predicted_error(domain: Domain, n: int, law: NoiseLaw, scale: float, levels:
     measured = np.zeros((1, tree.depth), dtype=bool)
     measured[0, [level - 1 for level in levels]] = True
     spread = np.array([law.standard_deviation(scale)])
-    return float(_errors(tree, domain, n, measured, spread, 1.0)[0])
+    return float(_predicted_errors(tree, domain, n, measured, spread, 1.0)[0])
 
 
 def chosen_levels(domain: Domain, n: int, law: NoiseLaw, scales: Sequence[float]) -> tuple[int, ...]:
     """Return the levels with the least predicted error, what lies within leaves included.
 
-    ``domain``: public.
-    ``n``: number of records.
-    ``law``: of the noise.
-    ``scales``: the scales that the budget asks for with one level and with all of them; between, a power of the number.
-
-    Notes
-    -----
     The best of: every level, every second, third or fourth one, upwards from any deepest one. Freer choices predict a
-    little less error by leaving the upper levels out, and measure worse: those show where nothing is.
+    little less error by leaving the upper levels out, and measure worse: those show where nothing is. ``scales``: those
+    that the budget asks for with one level and with all of them; between, a power of the number.
     """
     tree = Tree.from_domain(domain)
     depth = tree.depth
     power = math.log(scales[1] / scales[0]) / math.log(depth) if depth > 1 else 0.0
     spread = np.array([0.0] + [law.standard_deviation(scales[0] * s**power) for s in range(1, depth + 1)])
     level = np.arange(1, depth + 1)
-    options = np.array(
-        [(level <= last) & ((last - level) % step == 0) for step in range(1, _WIDEST + 1) for last in level]
-    )
-    found = _errors(tree, domain, n, options, spread[options.sum(axis=1)], _OCCUPIED)
-    return tuple(level[options[found.argmin()]].tolist())
+    steps = range(1, _WIDEST + 1)
+    options = np.array([(level <= last) & ((last - level) % step == 0) for step in steps for last in level])
+    errors = _predicted_errors(tree, domain, n, options, spread[options.sum(axis=1)], _OCCUPIED)
+    return tuple(level[options[errors.argmin()]].tolist())
 
 
-def _errors(
+def _predicted_errors(
     tree: Tree, domain: Domain, n: int, measured: npt.NDArray[np.bool_], spread: Floats, occupied: float
 ) -> Floats:
     """Return the predicted error for each row of measured levels, with noise of standard deviations ``spread``."""
     weights = [(domain.metric_weights or {}).get(name, 1.0) for name in domain.columns]
     diameter = sum(weights) or 1.0
-    ordered = [_ordered(column) for column in domain.columns.values()]
+    ordered = [_has_positions(column) for column in domain.columns.values()]
     spread = np.maximum(spread, 1e-300)
     precision = np.zeros(len(measured))  # of a node's count, from its children
-    uncut = 0.0
+    uncut = 0.0  # what the tree does not cut, were it cut further
     for c, cuts in enumerate(tree.cuts[-1]):
         whole = max(0.0, 1.0 - 2.0**cuts / tree.sizes[c])
         uncut += weights[c] / diameter * whole * (0.5 * 2.0**-cuts if ordered[c] else 1.0)
-    levels = [np.full(len(measured), uncut)]  # what the tree does not cut, were it cut further
+    levels = [np.full(len(measured), uncut)]
     for level in range(measured.shape[1], 0, -1):
         precision = precision + measured[:, level - 1]
         splits = occupied * (tree.nodes(level) - tree.nodes(level - 1))
         c = tree.column_cut(level)
-        cuts, weight = tree.cuts[level][c], weights[c] / diameter
-        apart = 2.0**-cuts if ordered[c] else 1.0
-        most = 0.5 * apart if ordered[c] else min(0.5, 2.0 ** (cuts - 1) / tree.sizes[c])
+        cuts = tree.cuts[level][c]
+        distance, most = 1.0, min(0.5, 2.0 ** (cuts - 1) / tree.sizes[c])
+        if ordered[c]:
+            distance, most = 2.0**-cuts, 0.5 * 2.0**-cuts
         with np.errstate(divide="ignore"):
             moved = splits * spread * np.sqrt(1.0 / (math.pi * precision))  # E|N(0, v/2)| = sqrt(v/pi)
-        levels.append(weight * np.minimum(apart * moved / n, most))
+        levels.append(weights[c] / diameter * np.minimum(distance * moved / n, most))
         precision = 0.5 * precision
     if len(weights) == 1 and ordered[0]:
         return np.asarray(math.sqrt(4.0 / 3.0) * np.sqrt(np.square(levels).sum(axis=0)))
     return np.asarray(np.sum(levels, axis=0))
 
 
-def _ordered(column: Column) -> bool:
+def _has_positions(column: Column) -> bool:
     """Return whether the column's codes have positions; without, any two are at distance 1."""
     try:
         column.positions(np.zeros(1, dtype=np.int64))
@@ -314,17 +269,9 @@ def _ordered(column: Column) -> bool:
     return True
 
 
-# Consistent counts of a tree: the best linear unbiased estimate given all noisy counts, kept non-negative (T9).
-
-
 @dataclass(frozen=True)
 class Consistent:
-    """What fits the noisy counts of a tree's nodes best, given the exact total.
-
-    ``tree``: down to the leaves.
-    ``measured``: the levels that have noisy counts, increasing.
-    ``total``: the public number of records, or an estimate of it.
-    """
+    """The best linear unbiased estimate given the noisy counts of a tree's measured levels and the exact total (T9)."""
 
     tree: Tree
     measured: tuple[int, ...]
@@ -341,10 +288,14 @@ class Consistent:
         """Return the leaves' probabilities: the estimates, kept non-negative from the root downwards."""
         if not self.measured:
             return np.ones(1)
-        return consistent(self.tree, *self.upward(y), total=self.total, positive=True).ravel() / self.total
+        return leaf_counts(self.tree, *self.upward(y), total=self.total, positive=True).ravel() / self.total
 
     def counts(self, y: Integers | Floats) -> tuple[Floats, Floats]:
         """Return the leaves' unbiased counts, and their variances in units of the noise's."""
-        values, variances = self.upward(y)
-        counts = consistent(self.tree, values, variances, total=self.total, positive=False)
-        return counts.ravel(), error_variances(self.tree, variances).ravel()
+        tree, (values, variances) = self.tree, self.upward(y)
+        counts = leaf_counts(tree, values, variances, total=self.total, positive=False)
+        error = np.zeros((1,) * len(tree.sizes))
+        for level in range(1, tree.depth + 1):
+            share = variances[level] / tree.down(level, tree.up(level, variances[level]))
+            error = variances[level] * (1.0 - share) + share**2 * tree.down(level, error)
+        return counts.ravel(), error.ravel()

@@ -13,13 +13,13 @@ exchangeable as it comes, so it needs no shuffle.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet._core.arrays import Indices, Integers, locate
 from discreet._core.checks import positive_size, real
@@ -27,29 +27,26 @@ from discreet._core.errors import ParameterError
 from discreet._core.numeric import log_rising, up
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.calibration import SIZE, Free, Search, one_solution
-from discreet.mechanisms.drawn import HeldMechanism
+from discreet.mechanisms.drawn import DrawnMechanism
 from discreet.mechanisms.forecast import Traits
-from discreet.privacy import HeldTable
+from discreet.mechanisms.reading import BLOCK
+from discreet.privacy import HeldTable, singular
 
-BLOCK = 1 << 17
+UNIT = 1 << 20
+"""Strength and discount are multiples of 2^-20 of a record."""
+
+_MOST_MASSES = 1 << 20
 
 
 def draw_blocks(
-    masses: Integers, *, unit: int, strength: int, discount: int, size: int, rng: np.random.Generator
+    masses: Integers, *, strength: int, discount: int, size: int, rng: np.random.Generator, unit: int = UNIT
 ) -> Iterator[Integers]:
-    """Yield ``size`` draws from the urn, as value numbers, in blocks.
+    """Yield ``size`` draws from the urn, as value numbers, in blocks; new values are numbered as they appear.
 
     ``masses``, shape (j,): units of each value at the start, positive where ``discount`` is.
-    ``unit``: units that one record weighs.
     ``strength``: units that open a new value; may be negative, above ``-discount``, when there is a value to carry it.
-    ``discount``: units of each value, old or new, that open a new value instead; below ``unit``.
-    ``size``: number of draws.
-    ``rng``: source of uniform integers.
-    Yields: values ``0 .. j-1`` are those of ``masses``; ``j, j+1, ..`` are new ones, numbered in order of first
-    appearance.
+    ``discount``: units of each value, old or new, that open a new value instead; below ``unit``, those of one record.
 
-    Notes
-    -----
     A draw is a uniform unit among all. With negative strength the first ``|strength|`` units of the first value's
     founder do not exist, so that its founder weighs ``unit + strength``.
     """
@@ -78,14 +75,16 @@ def draw_blocks(
         opens[late[opening_late]] = True
         if discount:
             old = np.flatnonzero(position < held)
-            found = value[old]
-            opens[old] = position[old] - (edges[found] - masses[found]) < discount
+            values = value[old]
+            opens[old] = position[old] - (edges[values] - masses[values]) < discount
         child = late[~opening_late]
         if len(child):
             parent = (position[child] - held) // unit
             if discount:
-                on_founder_unit = (position[child] - held) % unit < discount
-                opens = _inherit_opening(opens, child[on_founder_unit], parent[on_founder_unit])
+                # a draw that fell on an earlier draw's founder units opens a value if that draw did
+                on_founder_unit, link = (position[child] - held) % unit < discount, places[:length].copy()
+                link[child[on_founder_unit]] = parent[on_founder_unit]
+                opens = opens[_jump(link, child[on_founder_unit])]
             root = places[:length]
             root[child] = parent
             root[opens] = np.flatnonzero(opens)
@@ -111,13 +110,6 @@ def records_of(blocks: Iterator[Integers], x: Counts, domain: Domain, *, rng: np
         yield known.take(values)
 
 
-def _inherit_opening(opens: npt.NDArray[np.bool_], child: Indices, parent: Integers) -> npt.NDArray[np.bool_]:
-    """Mark the draws that fell on an earlier draw's founder units: each opens a value if that draw did."""
-    link = np.arange(len(opens))
-    link[child] = parent
-    return opens[_jump(link, child)]
-
-
 def _jump(link: Indices, child: Indices) -> Indices:
     """Follow every pointer to its end, doubling the reach each round; only ``child`` points elsewhere than to itself.
 
@@ -135,18 +127,45 @@ def _jump(link: Indices, child: Indices) -> Indices:
 # The masses are kept as integers, in units of ``1/UNIT`` records, so that the kernel's law is exact; the guarantees are
 # computed for the rounded values.
 
-UNIT = 1 << 20
-"""Strength and discount are multiples of 2^-20 of a record."""
+
+def rounded_urn(strength: float, discount: float) -> tuple[float, float]:
+    """Return a strength and a discount as multiples of 2^-20: the one rounded up, the other to the nearest below 1."""
+    units = math.ceil(Fraction(strength) * UNIT)
+    return units / UNIT, min(round(Fraction(discount) * UNIT), UNIT - 1) / UNIT
 
 
-def strength_units(strength: float) -> int:
-    """Return a strength in units of 2^-20, rounded up, which only adds privacy."""
-    return math.ceil(Fraction(strength) * UNIT)
+class HeldMechanism(DrawnMechanism):
+    """A mechanism whose law at one confidential table is known in closed form: what an instance-level audit asks."""
+
+    @abstractmethod
+    def held_table(self, x: Counts) -> HeldTable:
+        """Return what the law of the kernel at a table depends on: as confidential as the table.
+
+        Raises
+        ------
+        ParameterError
+            Where it has no closed form.
+        """
 
 
-def discount_units(discount: float) -> int:
-    """Return the nearest discount, in units of 2^-20; the guarantee is that of the rounded one."""
-    return min(round(Fraction(discount) * UNIT), UNIT - 1)
+def held_cells(domain: Domain, x: Counts, *, size: int, strength: float) -> HeldTable:
+    """Hold the cells of a table and the empty ones; where all weigh the same, two empty ones stand for all.
+
+    Raises ParameterError for more than 2^20 cells of unequal weight.
+    """
+    cells = int(domain.size or 0)
+    if set(domain.least_weights()) == {Fraction(1, cells)}:
+        held = np.arange(x.distinct + min(2, cells - x.distinct)) < x.distinct
+        mass = np.full(len(held), strength / cells)
+        mass[held] += x.frequencies
+    elif cells <= _MOST_MASSES:
+        mass = strength * np.exp(domain.log_base(domain.unflat(np.arange(cells))))
+        held = np.zeros(cells, dtype=np.bool_)
+        held[domain.flat(x.records)] = True
+        mass[domain.flat(x.records)] += x.frequencies
+    else:
+        raise ParameterError(f"instance-level deltas with unequal weights are for at most {_MOST_MASSES:,} cells")
+    return HeldTable.dirichlet(mass, held, size=size, total=strength + x.n)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,29 +186,24 @@ class PitmanYorUrn(HeldMechanism):
         object.__setattr__(self, "size", positive_size("size", self.size))
         if not -self.discount < self.strength <= 2**40 or (self.discount == 0 and self.strength <= 0):
             raise ParameterError(f"strength must be above -discount, and above 0 at discount 0, got {self.strength!r}")
-        object.__setattr__(self, "discount", discount_units(self.discount) / UNIT)
-        object.__setattr__(self, "strength", max(strength_units(self.strength), 1 - self.discount_units) / UNIT)
+        strength, discount = rounded_urn(self.strength, self.discount)
+        object.__setattr__(self, "discount", discount)
+        object.__setattr__(self, "strength", max(strength, 1 / UNIT - discount))
 
     @property
     def strength_units(self) -> int:
         """The strength, in units."""
-        return strength_units(self.strength)
+        return int(self.strength * UNIT)
 
     @property
     def discount_units(self) -> int:
         """The discount, in units."""
-        return discount_units(self.discount)
+        return int(self.discount * UNIT)
 
     def _urn(self, x: Counts, rng: np.random.Generator) -> Iterator[Integers]:
         """Draw value numbers in blocks, integers only."""
-        return draw_blocks(
-            x.frequencies * UNIT,
-            unit=UNIT,
-            strength=self.strength_units,
-            discount=self.discount_units,
-            size=self.size,
-            rng=rng,
-        )
+        strength, discount = self.strength_units, self.discount_units
+        return draw_blocks(x.frequencies * UNIT, strength=strength, discount=discount, size=self.size, rng=rng)
 
     def _held_urn(self, x: Counts, *, filtered: bool) -> HeldTable:
         """Return what the law of the urn at a table depends on, where new values differ from all others."""
@@ -209,11 +223,12 @@ class PitmanYorUrn(HeldMechanism):
         ``(theta + sigma)_n / (theta + 1)_n``, or less where the domain has fewer cells.
         """
         theta, sigma = self.strength, self.discount
-        if sigma == 0.0 or like is not None:
-            distinct = 0.0 if like is None else like.distinct(n)
-            return max(0.0, theta + sigma * distinct) / (theta + n)
-        own = math.exp(float(log_rising(theta + sigma, n)) - float(log_rising(theta + 1.0, n)))
-        return min(own, self._most_new(n))
+        if sigma == 0.0:
+            return theta / (theta + n)
+        if like is not None:
+            return max(0.0, theta + sigma * like.distinct(n)) / (theta + n)
+        prior = math.exp(float(log_rising(theta + sigma, n)) - float(log_rising(theta + 1.0, n)))
+        return min(prior, self._most_new(n))
 
     def _most_new(self, n: int) -> float:
         """Return that probability for a table of as many distinct values as it can have."""
@@ -232,14 +247,12 @@ class PitmanYorUrn(HeldMechanism):
 def moved_mass(size: int, strength: float, n: int, group: int) -> float:
     """Return ``1 - prod_{i<m} (1 - g/(theta+n+i))``, the probability that a draw descends from ``g`` records.
 
-    The product telescopes to ``prod_{i<g} (theta+n-g+i) / (theta+n+m-g+i)``, ``g`` factors. For ``g = 1`` this is
-    ``m / (theta + n + m - 1)``.
+    The product telescopes to ``prod_{i<g} (theta+n-g+i) / (theta+n+m-g+i)``, ``g`` factors.
     """
     if group == 1:
-        below = strength + n + size - 1.0
-        return up(min(1.0, size / below)) if below > 0 else 1.0
-    first = strength + n - group
-    if first <= 0:
+        return singular(size, 1.0, strength + n)
+    rest = strength + n - group
+    if rest <= 0:
         return 1.0
-    below_all = first + size + np.arange(group, dtype=np.float64)
-    return up(-math.expm1(float(np.log1p(-size / below_all).sum())) * (1.0 + 1e-14 * group))
+    factors = rest + size + np.arange(group, dtype=np.float64)
+    return up(-math.expm1(float(np.log1p(-size / factors).sum())) * (1.0 + 1e-14 * group))

@@ -6,18 +6,18 @@ The histogram perturbation of BNP24, Algorithm 3. Theory: docs/theory/urn-histog
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Indices
 from discreet._core.boundary import sealed
-from discreet._core.checks import positive_size
 from discreet._core.numeric import log_rising
 from discreet.domain import Commonness, Counts, Records
-from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Outputs, listed, require_relation
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Outputs, listed, require_neighbours
 from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.likelihood import DrawnFromCounts
 from discreet.mechanisms.urn import PitmanYorUrn, moved_mass
@@ -84,43 +84,37 @@ class UrnHistogram(PitmanYorUrn):
         """
         sigma, theta = self.discount, self.strength
         held = dict(zip(x.records.rows(), x.frequencies.tolist(), strict=True))
-        drawn: dict[tuple[Any, ...], int] = {}
-        for row in y.rows():
-            drawn[row] = drawn.get(row, 0) + 1
+        times = Counter(y.rows())
         dropped = self.size - len(y)
-        if dropped < 0 or any(row not in held for row in drawn):
+        if dropped < 0 or set(times) - set(held):
             return -math.inf
         total = math.lgamma(self.size + 1) - math.lgamma(dropped + 1) - math.lgamma(len(y) + 1)
-        total += sum(float(log_rising(held[row] - sigma, count)) for row, count in drawn.items())
+        total += sum(float(log_rising(held[row] - sigma, count)) for row, count in times.items())
         total += float(log_rising(theta + x.distinct * sigma, dropped))
         return total - float(log_rising(theta + x.n, self.size))
 
     def outputs(self, *tables: Counts) -> Outputs:
         """Return every multiset of at most ``size`` of the tables' values."""
-        known = Records.concatenate([x.records for x in tables])
-        rows = known.rows()
-        distinct = known.take(np.array([rows.index(row) for row in dict.fromkeys(rows)], dtype=np.intp))
+        records = Records.concatenate([x.records for x in tables])
+        rows = records.rows()
+        distinct = records.take(np.array([rows.index(row) for row in dict.fromkeys(rows)], dtype=np.intp))
         counts = listed(*[range(self.size + 1)] * len(distinct))
         index = np.arange(len(distinct))
         return Outputs([distinct.take(np.repeat(index, c)) for c in counts if sum(c) <= self.size])
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T12 for a table of ``n`` records."""
-        require_relation(self, relation.name)
-        n = positive_size("n", n)
-        delta = moved_mass(self.size, self.strength, n, min(relation.group, n))
-        expected = self.expected_size(n)
+        n, group = require_neighbours(self, relation, n)
+        delta = moved_mass(self.size, self.strength, n, group) * (self.domain.size != 1)
         return Guarantee(
             relation=relation,
             n=n,
-            profile=ConstantProfile(value=delta, tight=self.discount == 0)
-            if self.domain.size != 1
-            else ConstantProfile(value=0.0),
+            profile=ConstantProfile(value=delta, tight=self.discount == 0 or delta == 0.0),
             kind="unconditional",
             theorem="T12",
             assumptions=(Code("chosen-without-data", {"what": ["strength", "discount"]}),),
             caveats=(
-                Code("all-verbatim", {"expected": expected, "at_most": self.discount != 0}),
+                Code("all-verbatim", {"expected": self.expected_size(n), "at_most": self.discount != 0}),
                 Code("delta-constant"),
                 Code("random-number", {"size": self.size}),
             ),
@@ -148,9 +142,7 @@ class UrnHistogram(PitmanYorUrn):
 
         ``L`` draws were dropped. At discount 0 they tell nothing.
         """
-        if not self.discount_units:
-            return DrawnFromCounts(log_weight=self._log_weight)
-        return DrawnFromCounts(log_weight=self._log_weight, log_held=self._log_held)
+        return DrawnFromCounts(log_weight=self._log_weight, log_held=self._log_held if self.discount else None)
 
     def _log_weight(self, _records: int, _cells: Indices, counts: CellCounts, drawn: CellCounts) -> Floats:
         held = np.asarray(np.maximum(counts, 1) - self.discount, dtype=np.float64)

@@ -28,11 +28,10 @@ if TYPE_CHECKING:
         ThresholdedGaussian,
         ThresholdedLaplace,
     )
-    from discreet.privacy.pitman_yor import OpeningPair, PitmanYorPairs
+    from discreet.privacy.pitman_yor import OpeningPair, PitmanYorPairs, singular
     from discreet.privacy.profile import (
         BoundedRangeProfile,
         ChainProfile,
-        ComposedProfile,
         ConstantProfile,
         LargestProfile,
         Profile,

@@ -39,11 +39,7 @@ class _Side(NamedTuple):
 class GroupUrn(Profile):
     """Profile of the Dirichlet-multinomial release between tables that differ in up to ``group`` records.
 
-    ``size``: number of records drawn.
-    ``prior``: Prior mass of every cell.
-    ``cells``: number of cells.
-    ``n``: number of records.
-    ``group``: 2 or 3.
+    ``size``, ``n``: numbers of records drawn and held. ``prior``: mass of each of the ``cells``. ``group``: 2 or 3.
     ``bound``: an upper bound, returned where the exact sum would be too long.
 
     Notes
@@ -65,13 +61,23 @@ class GroupUrn(Profile):
     group: int
     bound: Profile
 
+    @cached_property
+    def _splits(self) -> list[tuple[int, ...]]:
+        """The partitions of every number of records up to the group; none where it is larger than those summed here."""
+        numbers = range(1, self.group + 1) if 2 <= self.group <= _LARGEST_GROUP else range(0)
+        return [parts for moved in numbers for parts in _partitions(moved)]
+
+    @property
+    def _matches(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """Splits among source cells, and those of as many records among target cells."""
+        return [(s, t) for s, t in product(self._splits, repeat=2) if sum(s) == sum(t)]
+
     @property
     def exact(self) -> bool:
         """Whether every outcome is summed, and there are cells enough for every split beside an undisturbed one."""
-        if not 2 <= self.group <= _LARGEST_GROUP or self.cells <= 2 * self.group:
+        if not self._splits or self.cells <= 2 * self.group:
             return False
-        splits = [tuple(parts) for moved in range(1, self.group + 1) for parts in _partitions(moved)]
-        return all(_entries(self.size, s, t) <= _MOST_ENTRIES for s, t in product(splits, repeat=2) if sum(s) == sum(t))
+        return all(_entries(self.size, sources, targets) <= _MOST_ENTRIES for sources, targets in self._matches)
 
     @property
     def pure(self) -> float:
@@ -80,25 +86,19 @@ class GroupUrn(Profile):
 
     @cached_property
     def _end(self) -> LogRatio | None:
-        if not 2 <= self.group <= _LARGEST_GROUP:
-            return None
-        splits = (parts for moved in range(1, self.group + 1) for parts in _partitions(moved))
-        ratios = [_largest_ratio(self.size, Fraction(self.prior), parts) for parts in splits if len(parts) < self.cells]
-        return LogRatio(max(ratios))
+        splits = [parts for parts in self._splits if len(parts) < self.cells]
+        ratios = [_largest_ratio(self.size, Fraction(self.prior), parts) for parts in splits]
+        return LogRatio(max(ratios)) if ratios else None
 
     @cached_property
-    def _pairs(self) -> list[_Pair]:
-        if not 2 <= self.group <= _LARGEST_GROUP:
-            return []
+    def _pairs(self) -> list[_SplitPair]:
         pairs = []
-        for moved in range(1, self.group + 1):
-            for sources in _partitions(moved):
-                for targets in _partitions(moved):
-                    if len(sources) + len(targets) <= self.cells:
-                        pair = _Pair.from_partitions(self.size, self.prior, self.cells, self.n, sources, targets)
-                        if pair is None:
-                            return []
-                        pairs.append(pair)
+        for sources, targets in self._matches:
+            if len(sources) + len(targets) <= self.cells:
+                pair = _SplitPair.from_partitions(self.size, self.prior, self.cells, self.n, sources, targets)
+                if pair is None:
+                    return []
+                pairs.append(pair)
         return pairs
 
     def _delta(self, epsilon: float) -> float:
@@ -110,23 +110,22 @@ class GroupUrn(Profile):
         return up(exact * slack) if self.exact else min(self.bound.delta(epsilon), up(exact * slack))
 
 
-class _Pair:
+class _SplitPair(NamedTuple):
     """One pair of partitions, with the sums over targets prepared for every epsilon."""
 
-    def __init__(self, rows: list[tuple[Floats, Floats, Floats, Floats, Floats]], beyond: float) -> None:
-        self._rows = rows
-        self._beyond = beyond
+    rows: list[tuple[Floats, Floats, Floats, Floats, Floats]]
+    tail_mass: float
 
     @classmethod
     def from_partitions(
         cls, size: int, prior: float, cells: int, n: int, sources: tuple[int, ...], targets: tuple[int, ...]
-    ) -> _Pair | None:
+    ) -> _SplitPair | None:
         """Prepare a pair; None where there are too many outcomes to keep."""
         moved = sum(sources)
         inside = (len(sources) + len(targets)) * prior + moved
-        rest = n + cells * prior - inside
+        outside = n + cells * prior - inside
         for tail in (0.0, *_TAILS):
-            reach, beyond = _reach(size, inside, rest, tail) if tail else (size, 0.0)
+            reach, tail_mass = _summed_draws(size, inside, outside, tail) if tail else (size, 0.0)
             if _entries(reach, sources, targets) <= _MOST_ENTRIES:
                 break
         else:
@@ -135,40 +134,31 @@ class _Pair:
         target = _side(reach, prior, targets, start=(0,) * len(targets))
         order = np.argsort(target.log_ratio, kind="stable")
         total, weight, ratio = target.total[order], target.log_weight[order], target.log_ratio[order]
-        log_outside = _log_outside(size, inside, rest, reach)
+        log_outside = _log_rest_of_the_urn(size, inside, outside, reach)
         rows = []
         for v in range(reach + 1):
-            mine = source.total == v
-            keep = total <= reach - v
+            place, keep = source.total == v, total <= reach - v
             log_mass = weight[keep] + log_outside[v + total[keep]]
             top = float(log_mass.max())
-            mass = np.exp(log_mass - top)
-            lower = ratio[keep]
-            rows.append(
-                (
-                    np.exp(source.log_weight[mine] + top),
-                    source.log_ratio[mine],
-                    lower,
-                    np.append(0.0, np.cumsum(mass)),
-                    np.append(0.0, np.cumsum(mass * np.exp(lower))),
-                )
-            )
-        return cls(rows, beyond)
+            mass, lower = np.exp(log_mass - top), ratio[keep]
+            plain, tilted = (np.append(0.0, np.cumsum(terms)) for terms in (mass, mass * np.exp(lower)))
+            rows.append((np.exp(source.log_weight[place] + top), source.log_ratio[place], lower, plain, tilted))
+        return cls(rows, tail_mass)
 
     def delta(self, epsilon: float) -> float:
         """Return the profile of this pair, outcomes beyond the reach counted in full."""
         value, rounding = 0.0, _ROUNDING * (1.0 + epsilon)
-        for mass, high, lower, plain, tilted in self._rows:
+        for mass, high, lower, plain, tilted in self.rows:
             place = np.searchsorted(lower, high - epsilon + 0.2 * rounding, side="left")  # ties are counted
             gain = plain[place] - np.exp(np.minimum(700.0, epsilon - high)) * tilted[place] + rounding * plain[place]
             value += float(mass @ np.maximum(gain, 0.0))
-        return value + self._beyond
+        return value + self.tail_mass
 
 
 def _entries(reach: int, sources: tuple[int, ...], targets: tuple[int, ...]) -> int:
     """Return how many sums a pair of partitions keeps, up to a number of draws in the cells involved."""
-    kept = math.comb(reach + len(targets), len(targets)) * (reach + 1)
-    return max(kept, math.comb(reach + len(sources), len(sources)))
+    sums = math.comb(reach + len(targets), len(targets)) * (reach + 1)
+    return max(sums, math.comb(reach + len(sources), len(sources)))
 
 
 def _largest_ratio(size: int, prior: Fraction, parts: tuple[int, ...]) -> Fraction:
@@ -176,27 +166,25 @@ def _largest_ratio(size: int, prior: Fraction, parts: tuple[int, ...]) -> Fracti
 
     Every factor's logarithm is concave in its draws: between two parts, one more draw is worth less and less.
     """
-    held = [size // len(parts) + (i < size % len(parts)) for i in range(len(parts))]
-
-    def factor(part: int, draws: int) -> Fraction:
-        return math.prod(((prior + draws + i) / (prior + i) for i in range(part)), start=Fraction(1))
+    draws = [size // len(parts) + (i < size % len(parts)) for i in range(len(parts))]
 
     def value(draws: list[int]) -> Fraction:
-        return math.prod(map(factor, parts, draws), start=Fraction(1))
+        pairs = [(count, i) for part, count in zip(parts, draws, strict=True) for i in range(part)]
+        return math.prod(((prior + count + i) / (prior + i) for count, i in pairs), start=Fraction(1))
 
     step = size if len(set(parts)) > 1 else 0  # between equal parts, an even split is the largest
     while step:
         moves = [
-            [count + step * ((i == to) - (i == source)) for i, count in enumerate(held)]
-            for source, to in permutations(range(len(parts)), 2)
-            if held[source] >= step
+            [count + step * ((i == target) - (i == source)) for i, count in enumerate(draws)]
+            for source, target in permutations(range(len(parts)), 2)
+            if draws[source] >= step
         ]
-        best = max(moves, key=value, default=held)
-        if value(best) > value(held):
-            held = best
+        best = max(moves, key=value, default=draws)
+        if value(best) > value(draws):
+            draws = best
         else:
             step //= 2
-    return value(held)
+    return value(draws)
 
 
 def _partitions(total: int) -> Iterator[tuple[int, ...]]:
@@ -223,27 +211,29 @@ def _side(reach: int, prior: float, parts: tuple[int, ...], *, start: tuple[int,
     return _Side(total, log_weight, log_ratio)
 
 
-def _log_outside(size: int, inside: float, rest: float, reach: int) -> Floats:
+def _log_rest_of_the_urn(size: int, inside: float, outside: float, reach: int) -> Floats:
     """Return ``log( m!/(m-u)! (rest)_{m-u} / (inside+rest)_m )`` for ``u = 0 .. reach``: the rest of the urn's part."""
     u = np.arange(reach + 1, dtype=np.float64)
     # P(U = u) = outside(u) (inside)_u / u!
-    log_ancillary = log_beta_binomial(u, float(size), inside, rest) if rest > 0 else np.where(u == size, 0.0, -np.inf)
+    log_ancillary = np.where(u == size, 0.0, -np.inf)
+    if outside > 0:
+        log_ancillary = log_beta_binomial(u, float(size), inside, outside)
     return np.asarray(log_ancillary - (log_rising(inside, u) - log_rising(1.0, u)))
 
 
-def _reach(size: int, inside: float, rest: float, most_beyond: float) -> tuple[int, float]:
+def _summed_draws(size: int, inside: float, outside: float, most_beyond: float) -> tuple[int, float]:
     """Return how many draws in the cells involved are summed, and the probability of more."""
-    if rest <= 0:
+    if outside <= 0:
         return size, 0.0
     most = min(size, 2000)
     u = np.arange(most + 1, dtype=np.float64)
-    mass = np.exp(log_beta_binomial(u, float(size), inside, rest))
+    mass = np.exp(log_beta_binomial(u, float(size), inside, outside))
     ratio = mass[-1] / mass[-2] if most >= 1 and mass[-2] > 0 else 0.0
     tail = 0.0 if most == size else (mass[-1] * ratio / (1.0 - ratio) if ratio < 1.0 else 1.0)
-    beyond = np.append(np.cumsum(mass[::-1])[::-1][1:], 0.0) + tail  # P(U > u)
-    small = np.flatnonzero(beyond <= most_beyond)
+    tail_mass = np.append(np.cumsum(mass[::-1])[::-1][1:], 0.0) + tail  # P(U > u)
+    small = np.flatnonzero(tail_mass <= most_beyond)
     reach = int(small[0]) if len(small) else most
-    return reach, float(beyond[reach])
+    return reach, float(tail_mass[reach])
 
 
 sealed(GroupUrn)

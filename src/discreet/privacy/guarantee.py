@@ -227,11 +227,11 @@ class Guarantee:
         }
 
     def _repr_html_(self) -> str:
-        protected = counted(self.relation.group, "record")
-        said = f"{self.kind}, by {self.theorem}: {self.relation.name} of {protected}, {counted(self.n, 'record')}"
+        group, n = counted(self.relation.group, "record"), counted(self.n, "record")
+        text = paragraph(f"{self.kind}, by {self.theorem}: {self.relation.name} of {group}, {n}")
         deltas = [(as_written(e), rounded_up(self.delta(e))) for e in _SHOWN]
-        assumed = [f"it assumes: {one}" for one in self.assumptions]
-        return paragraph(said) + table(("epsilon", "delta"), deltas) + listing([*assumed, *map(str, self.caveats)])
+        assumptions = [f"it assumes: {code}" for code in self.assumptions]
+        return text + table(("epsilon", "delta"), deltas) + listing([*assumptions, *map(str, self.caveats)])
 
     def meets(self, budget: Budget) -> bool:
         """Return whether the guarantee, as it is stated, is at least as strong as ``budget``."""
@@ -245,9 +245,9 @@ class Guarantee:
 
 
 def require_kind(guarantee: Guarantee, accept: frozenset[str]) -> None:
-    """Refuse a guarantee that is neither unconditional nor of a kind the caller wrote that they accept.
+    """Raise GuaranteeKindError unless a guarantee is unconditional, or of a kind that the caller accepts.
 
-    Raises GuaranteeKindError when the kind is not accepted; always where it is ``instance``.
+    An ``instance`` one is never accepted.
     """
     if guarantee.kind == "instance":
         raise GuaranteeKindError(
@@ -281,14 +281,9 @@ class TradeOff:
         e^{-\varepsilon} (1 - \delta(\varepsilon) - \alpha)\}
 
     The profile holds for neighbours in both orders, which gives the two terms (Wasserman and Zhou, 2010, Theorem 2.4;
-    Dong, Roth and Su, 2022, on the duality of profile and trade-off function). Here the supremum is over finitely many
-    epsilons, and each delta is rounded up by the profile: the error that is returned is never above the least one, and
-    the power ``1 - f`` never below the greatest one.
+    Dong, Roth and Su, 2022). Here the supremum is over finitely many epsilons, and each delta is rounded up: the error
+    is never above the least one, and the power ``1 - f`` never below the greatest one.
 
-    ``epsilons``, ``deltas``, shape (k,): points of the profile.
-
-    Examples
-    --------
     >>> from discreet.privacy import ConstantProfile
     >>> curve = TradeOff.from_profile(ConstantProfile(value=0.1))
     >>> [round(float(p), 6) for p in curve.power(np.array([0.0, 0.01, 0.95]))]
@@ -300,11 +295,9 @@ class TradeOff:
 
     @classmethod
     def from_profile(cls, profile: Profile, *, upto: float = 1.0, among: float = 0.0) -> Self:
-        """Take some 150 points of a profile, since each may take a tenth of a second.
+        """Take some 150 points of a profile, since each may take a tenth of a second: ``among`` is one of them.
 
-        ``profile``: of a release, or of several together.
         ``upto``: how far a picture of the profile goes.
-        ``among``: an epsilon that is one of the points.
         """
         # Beyond where delta is negligible, and where e^eps times the least level exceeds 1, nothing is gained.
         top = min(profile.pure, _FURTHEST, 1.05 * _end(profile))
@@ -329,13 +322,7 @@ class TradeOff:
 
 
 def against_guessing(level: float, power: float) -> str:
-    """Say how much better than guessing a power is at a false-alarm rate.
-
-    Examples
-    --------
-    >>> against_guessing(0.05, 0.13)
-    'That is at most 2.6 times as often as by guessing.'
-    """
+    """Say how much better than guessing a power is at a false-alarm rate."""
     if power >= 0.999:
         return "No protection is promised at this rate."
     if power <= 1.05 * level:
@@ -350,4 +337,4 @@ def furthest(profile: Profile, headline: float) -> float:
 
 def _end(profile: Profile) -> float:
     """Return about where delta becomes negligible, or falls no more."""
-    return fallen_to(profile, max(_SMALLEST, 1.5 * profile.delta(min(0.999 * profile.pure, 700.0))), within=0.01)
+    return fallen_to(profile, max(_SMALLEST, 1.5 * profile.delta(min(0.999 * profile.pure, 700.0))), relative=0.01)

@@ -26,20 +26,11 @@ from discreet.privacy.urn import UrnPair
 
 
 class InstanceDelta(NamedTuple):
-    """One delta of one table. Confidential.
+    """One delta of one table, never below the truth. Confidential.
 
-    Parameters
-    ----------
-    delta : float
-        Never below the truth.
-    exact : bool
-        Whether it is the value itself, rather than an upper bound.
-    change : str
-        The worst change of one record, in words.
-    pair : UrnPair, OpeningPair or None
-        The pair of laws it leads to; None for an exchange of values held once.
-    forward : bool
-        Whether the divergence is of the pair's first law from its second.
+    ``exact``: whether it is the value itself, rather than an upper bound. ``change``: the worst change of one record,
+    in words. ``pair``: the pair of laws it leads to; None for an exchange of values held once. ``forward``: whether the
+    divergence is of the pair's first law from its second.
     """
 
     delta: float
@@ -55,37 +46,20 @@ class Opening(NamedTuple):
     pair: OpeningPair
     forward: bool
     change: str
-    rarest: bool
-    """Whether no other change of this kind moves a rarer value: then none is worse, in the tight reading."""
-
-    @property
-    def named(self) -> tuple[str, OpeningPair, bool]:
-        """What a reading says of the change."""
-        return self.change, self.pair, self.forward
+    rarest: bool  # whether no other change of this kind moves a rarer value: then none is worse, in the tight reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HeldTable:
     """What the law of an urn started from a table depends on. Confidential.
 
-    Parameters
-    ----------
-    size : int
-        Number of draws, ``m``.
-    total : float
-        Mass of the whole urn, ``theta + n``.
-    mass : ndarray of float64, shape (k,)
-        Distinct masses of values, ascending.
-    losing, gaining : ndarray of int64, shape (k,)
-        How many values of that mass may lose a record and stay, and how many may gain one.
-    frequencies, multiplicities : ndarray of int64, shape (j,)
-        Distinct frequencies, ascending, and how many values have each; empty on a finite domain.
-    strength, discount : float
-        Of the Pitman-Yor urn.
-    filtered : bool
-        Whether draws of new values are dropped from the release.
-    fresh : bool
-        Whether there is a value that the table does not hold.
+    ``size``, ``total``: number of draws, ``m``, and mass of the whole urn, ``theta + n``.
+    ``mass``, ``losing``, ``gaining``, shape (k,): distinct masses of values, ascending; how many values of that mass
+    may lose a record and stay, and how many may gain one.
+    ``frequencies``, ``multiplicities``, shape (j,): distinct frequencies, ascending, and how many values have each;
+    empty on a finite domain.
+    ``strength``, ``discount``: of the Pitman-Yor urn. ``filtered``: whether draws of new values are dropped from the
+    release. ``fresh``: whether there is a value that the table does not hold.
     """
 
     size: int
@@ -136,16 +110,8 @@ class HeldTable:
     def dirichlet(cls, mass: Floats, held: Booleans, *, size: int, total: float) -> HeldTable:
         """Return the table of a Dirichlet-multinomial release.
 
-        Parameters
-        ----------
-        mass : ndarray of float64, shape (cells,)
-            Prior mass and records of each cell, of some cells that include the lightest.
-        held : ndarray of bool, shape (cells,)
-            Whether the cell holds a record.
-        size : int
-            Number of draws.
-        total : float
-            Mass of all cells.
+        ``mass``, ``held``, shape (cells,): prior mass and records of some cells that include the lightest, and whether
+        a cell holds a record. ``total``: mass of all cells.
         """
         distinct, place = np.unique(mass, return_inverse=True)
         none = np.empty(0, dtype=np.int64)
@@ -224,37 +190,33 @@ def _held(r: int, *, other: bool = False) -> str:
 # one beta-binomial law. Candidates are evaluated in the order of their bounds, until none exceeds the largest value.
 # What is left when the work allowed is spent is covered by its bound, labelled as one.
 
-Known = dict[tuple[OpeningPair, bool], Divergence]
-"""Opening pairs that were summed already."""
-
-_Search = Callable[[float], tuple[InstanceDelta, int]]
-"""Given the largest value so far: the probability, and the terms it took."""
+Known = dict[tuple[OpeningPair, bool], Divergence]  # opening pairs that were summed already
+_Search = Callable[[float], tuple[InstanceDelta, int]]  # given the largest value so far: the probability, and its terms
 
 _WORK = 30_000_000  # terms that a search may add up
 
 
-def divergence(opening: Opening, epsilon: float, known: Known) -> Divergence:
+def divergence(opening: Opening, epsilon: float, sums: Known) -> Divergence:
     """Return one direction of an opening pair, summed once."""
     key = (opening.pair, opening.forward)
-    if key not in known:
-        known[key] = opening.pair.forward(epsilon) if opening.forward else opening.pair.backward(epsilon)
-    return known[key]
+    if key not in sums:
+        sums[key] = opening.pair.forward(epsilon) if opening.forward else opening.pair.backward(epsilon)
+    return sums[key]
 
 
 class _Candidate(NamedTuple):
     words: str
-    refine: Callable[[], float]
-    """Gives a closer bound on the probability."""
+    refine: Callable[[], float]  # gives a closer bound on the probability
     evaluate: _Search
 
 
-def event_reading(table: HeldTable, epsilon: float, known: Known, *, two_sided: bool) -> InstanceDelta:
+def event_reading(table: HeldTable, epsilon: float, sums: Known, *, two_sided: bool) -> InstanceDelta:
     """Return the largest probability, under this table or also under its neighbours, that the loss exceeds epsilon.
 
     All changes are searched, best bound first.
     """
     best = table.exchange
-    candidates = list(_candidates(table, epsilon, known, two_sided=two_sided))
+    candidates = list(_changes(table, epsilon, sums, two_sided=two_sided))
     heap = [(-bound, number, 0) for number, (bound, _) in enumerate(candidates)]
     heapq.heapify(heap)
     work = 0
@@ -273,9 +235,7 @@ def event_reading(table: HeldTable, epsilon: float, known: Known, *, two_sided: 
     return best
 
 
-def _candidates(
-    table: HeldTable, epsilon: float, known: Known, *, two_sided: bool
-) -> Iterator[tuple[float, _Candidate]]:
+def _changes(table: HeldTable, epsilon: float, sums: Known, *, two_sided: bool) -> Iterator[tuple[float, _Candidate]]:
     """Yield bounds and candidates: a change that opens or closes a value, or all moves from, or to, one mass."""
     # A loss above epsilon needs S > (e^eps - 1) a draws of the value that weighs a + 1 here, whatever else happens.
     grow = math.expm1(epsilon) * (1.0 - 1e-12)
@@ -285,12 +245,12 @@ def _candidates(
     )
 
     def tail(a: float) -> Callable[[], float]:
-        return partial(_tail, table.size, a + 1.0, table.total, math.ceil(grow * a))
+        return partial(_tail_probability, table.size, a + 1.0, table.total, math.ceil(grow * a))
 
     def opens(opening: Opening, _: float) -> tuple[InstanceDelta, int]:
-        value = divergence(opening, epsilon, known)
+        value = divergence(opening, epsilon, sums)
         terms = 4096 if table.discount == 0.0 else 64 * table.size
-        return InstanceDelta(value.event, value.exact, *opening.named), terms
+        return InstanceDelta(value.event, value.exact, opening.change, opening.pair, opening.forward), terms
 
     listed = list(table.openings(two_sided=two_sided))
     masses = np.array([opening.pair.a for opening in listed])
@@ -300,11 +260,11 @@ def _candidates(
         pair = opening.pair
         if opening.forward:
             yield bound, _Candidate(opening.change, tail(pair.a), partial(opens, opening))
-        else:
-            if pair.phi not in new_values:
-                new_values[pair.phi] = pair.backward_event_bound(epsilon)
-            known_bound = new_values[pair.phi]
-            yield known_bound, _Candidate(opening.change, partial(float, known_bound), partial(opens, opening))
+            continue
+        if pair.phi not in new_values:
+            new_values[pair.phi] = pair.backward_event_bound(epsilon)
+        refine = partial(float, new_values[pair.phi])
+        yield refine(), _Candidate(opening.change, refine, partial(opens, opening))
     # Without a discount, moving a record to a value that is not held is at least as bad (the paper's Corollary 1).
     covered = table.discount == 0.0 and table.fresh and len(table.frequencies) > 0
     for i in [] if covered else np.flatnonzero(table.losing).tolist():
@@ -322,7 +282,7 @@ def _moves(table: HeldTable, epsilon: float, fixed: int, *, backwards: bool) -> 
 
     def search(least: float) -> tuple[InstanceDelta, int]:
         a = float(table.mass[fixed]) - (not backwards)
-        whole = _tail(table.size, a + 1.0, table.total, math.ceil(math.expm1(epsilon) * a * (1.0 - 1e-12)))
+        whole = _tail_probability(table.size, a + 1.0, table.total, math.ceil(math.expm1(epsilon) * a * (1.0 - 1e-12)))
         best, work = InstanceDelta(0.0, True, f"a record moves at {table.value(fixed)}"), 0
         for partner in np.flatnonzero(table.losing if backwards else table.gaining).tolist():
             i, j = (partner, fixed) if backwards else (fixed, partner)
@@ -343,7 +303,7 @@ def _moves(table: HeldTable, epsilon: float, fixed: int, *, backwards: bool) -> 
     return search
 
 
-def _tail(size: int, mass: float, total: float, first: int) -> float:
+def _tail_probability(size: int, mass: float, total: float, first: int) -> float:
     """Return ``P(S >= first)`` for ``S ~ BetaBin(size; mass, total - mass)``, rounded up."""
     if first <= 0:
         return 1.0
@@ -406,36 +366,36 @@ def instance_readings(table: HeldTable, epsilon: float) -> dict[str, dict[str, I
     (0.13125684031, 0.285714285714)
     """
     epsilon = real("epsilon", epsilon, above=0, most=700, error=BudgetError)
-    known: Known = {}
+    sums: Known = {}
     readings = {}
     for name, two_sided in (("one-sided", False), ("two-sided", True)):
         readings[name] = {
-            "tight": _tight(table, epsilon, known, two_sided=two_sided),
-            "event": event_reading(table, epsilon, known, two_sided=two_sided),
+            "tight": _tight(table, epsilon, sums, two_sided=two_sided),
+            "event": event_reading(table, epsilon, sums, two_sided=two_sided),
         }
     return readings
 
 
-def _tight(table: HeldTable, epsilon: float, known: Known, *, two_sided: bool) -> InstanceDelta:
+def _tight(table: HeldTable, epsilon: float, sums: Known, *, two_sided: bool) -> InstanceDelta:
     """Return the largest divergence: by splitting, among the rarest values."""
-    found = [table.exchange]
-    for i, j in _lightest_pairs(table):
+    readings = [table.exchange]
+    # the lightest value that can lose a record with the lightest that can gain one: of the others, all are dominated
+    losing, gaining = np.flatnonzero(table.losing)[:2].tolist(), np.flatnonzero(table.gaining)[:2].tolist()
+    places = [(i, j) for i in losing for j in gaining if table.may_pair(i, j)]
+    for i, j in places:
+        if any(p != (i, j) and p[0] <= i and p[1] <= j for p in places):
+            continue
         pair = table.pair(i, j)
         words = f"a record moves from {table.value(i)} to {table.value(j)}"
         pairs = [pair, UrnPair(size=pair.size, a=pair.b, b=pair.a, rest=pair.rest)][: 1 + two_sided]
-        found += [InstanceDelta(p.delta(epsilon), p.exact, words, p) for p in pairs]
+        readings += [InstanceDelta(p.delta(epsilon), p.exact, words, p) for p in pairs]
     for opening in table.openings(two_sided=two_sided):
         if opening.rarest:
-            value = divergence(opening, epsilon, known)
-            found.append(InstanceDelta(value.hockey_stick, value.exact, *opening.named))
-    return max(found, key=lambda reading: reading.delta)
-
-
-def _lightest_pairs(table: HeldTable) -> list[tuple[int, int]]:
-    """Return the pairs that no other dominates: the lightest that can lose with the lightest that can gain."""
-    losing, gaining = np.flatnonzero(table.losing)[:2].tolist(), np.flatnonzero(table.gaining)[:2].tolist()
-    pairs = [(i, j) for i in losing for j in gaining if table.may_pair(i, j)]
-    return [p for p in pairs if not any(q != p and q[0] <= p[0] and q[1] <= p[1] for q in pairs)]
+            value = divergence(opening, epsilon, sums)
+            readings.append(
+                InstanceDelta(value.hockey_stick, value.exact, opening.change, opening.pair, opening.forward)
+            )
+    return max(readings, key=lambda reading: reading.delta)
 
 
 sealed(HeldTable)

@@ -31,11 +31,9 @@ _TOLD_APART = 4096  # weights of a schedule: among more, losses differ by less t
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MinimumPairs(Profile):
-    """Profile of ``size`` draws with a weight that depends on the smallest count.
+    """Profile of ``size`` draws with a weight that depends on the smallest count, of ``n`` records in 2 cells or more.
 
-    ``n``, ``cells``: numbers of records and of cells, at least 2 cells.
     ``weights``, shape (at most n // cells + 1,): ``q_i``; zero for the smallest counts that are left out.
-    ``size``: number of draws.
 
     Notes
     -----
@@ -68,12 +66,12 @@ class MinimumPairs(Profile):
     @cached_property
     def _end(self) -> LogRatio | None:
         """The largest loss of one draw: of the cells that come near it in floating point, in rational numbers."""
-        found = [(np.abs(self._loss(*pair)), pair) for pair in self._pairs()]
-        largest = max(float(loss.max(initial=0.0)) for loss, _ in found)
+        losses = [(np.abs(self._loss(*pair)), pair) for pair in self._pairs()]
+        largest = max(float(loss.max(initial=0.0)) for loss, _ in losses)
         if largest == math.inf:
             return None
         ratio = Fraction(1)
-        for loss, pair in found:
+        for loss, pair in losses:
             for a, q, b, r in set(zip(*(v[loss >= largest * (1.0 - 1e-13)].tolist() for v in pair), strict=True)):
                 left, right = self._exactly(a, q), self._exactly(b, r)
                 ratio = max(ratio, left / right, right / left)
@@ -88,8 +86,8 @@ class MinimumPairs(Profile):
         loss = up(group * self.loss)
         moved = min(group * self._one(0.0), math.tanh(0.5 * loss))
         if loss > _LARGEST_LOSS:
-            apart = 1.0 if moved > 0.999999 else up(-math.expm1(self.size * math.log1p(-moved)), 8)
-            return ConstantProfile(value=apart, tight=False)
+            value = 1.0 if moved > 0.999999 else up(-math.expm1(self.size * math.log1p(-moved)), 8)
+            return ConstantProfile(value=value, tight=False)
         return MixturePair(size=self.size, base=moved / math.expm1(loss), moved=moved, tight=False)
 
     def _delta(self, epsilon: float) -> float:
@@ -114,9 +112,9 @@ class MinimumPairs(Profile):
 
     def _loss(self, a: Any, q: Any, b: Any, r: Any) -> Any:
         """Return ``log f(a, q)/f(b, r)`` to a few units in the last place, from ``f(a, q) - f(b, r)`` in two terms."""
-        apart = self.cells * (a - b) * (1.0 - r) + (q - r) * (self.n - self.cells * a)
+        difference = self.cells * (a - b) * (1.0 - r) + (q - r) * (self.n - self.cells * a)
         with np.errstate(divide="ignore"):
-            return np.log1p(apart / self._f(b, r))
+            return np.log1p(difference / self._f(b, r))
 
     @cached_property
     def _weights(self) -> Floats:
@@ -189,9 +187,6 @@ _SLACK = 1e-11  # relative error of a binomial tail
 class SubsampledPair(Profile):
     """Profile of ``size`` distinct records of ``n``, each replaced by a uniform cell with probability ``mixing``.
 
-    ``n``, ``size``, ``cells``: numbers of records held and drawn, ``m <= n``, and of cells, at least 2.
-    ``mixing``: ``q``, in ``(0, 1]``.
-
     Notes
     -----
     An upper bound, since the pair reveals more than a release, and attained at delta = 0. Above 64 draws ``G`` is
@@ -223,7 +218,7 @@ class SubsampledPair(Profile):
                 total += chance * _excess(m - g, share, (self.n - g) * h / self._odds, math.exp(epsilon))
             return up(min(1.0, self._odds / self.n * total), 64)
         mean = m * (1.0 - q)
-        reach, chance = _reach(mean * q)
+        reach, chance = _bernstein(mean * q)
         most = min(m, math.ceil(mean + reach))
         total = _excess(m, q * share, (self.n - most) * h / self._odds, math.exp(epsilon))
         return up(min(1.0, (self._odds * total + h * m * chance) / self.n), 64)
@@ -235,7 +230,7 @@ def _excess(m: int, p: float, offset: float, factor: float) -> float:
     ``T`` is summed over; given it, ``S`` is binomial, and the mean of its excess is a difference of two of its tails.
     """
     mean = m * p
-    reach, chance = _reach(mean)
+    reach, chance = _bernstein(mean)
     low, high = max(0, math.floor(mean - reach)), min(m, math.ceil(mean + reach))
     t = np.arange(low, high + 1, dtype=np.float64)
     t = t[factor * t + offset < m - t]
@@ -248,7 +243,7 @@ def _excess(m: int, p: float, offset: float, factor: float) -> float:
     return total + (2.0 * m * chance if low > 0 or high < m else 0.0)
 
 
-def _reach(variance: float) -> tuple[float, float]:
+def _bernstein(variance: float) -> tuple[float, float]:
     """Return a distance from a binomial mean, and Bernstein's bound on the probability beyond it on one side."""
     distance = 12.0 * math.sqrt(variance) + 40.0
     return distance, math.exp(-(distance**2) / (2.0 * (variance + distance / 3.0)))
@@ -258,9 +253,9 @@ def _above(draws: Floats, p: float, level: Floats) -> Any:
     """Return ``E[(S - level)_+]`` for binomial ``S``, rounded up."""
     from scipy.special import betainc
 
-    first = np.floor(level) + 1.0  # the least value above: 1 to draws
-    upper = draws * p * np.where(first > 1.0, betainc(np.maximum(first - 1.0, 1.0), draws - first + 1.0, p), 1.0)
-    lower = level * betainc(first, draws - first + 1.0, p)
+    least = np.floor(level) + 1.0  # the least value above: 1 to draws
+    upper = draws * p * np.where(least > 1.0, betainc(np.maximum(least - 1.0, 1.0), draws - least + 1.0, p), 1.0)
+    lower = level * betainc(least, draws - least + 1.0, p)
     return np.maximum(0.0, upper - lower) + _SLACK * (upper + lower)
 
 

@@ -101,9 +101,9 @@ def laplace_losses(scale: float, shift: int) -> npt.NDArray[np.float64]:
     if shift == 0:
         return np.ones(1)
     r = math.exp(-1.0 / scale)
-    one = np.exp(-np.arange(shift + 1) / scale) / (1.0 + r)
-    one[1:shift] *= -math.expm1(-1.0 / scale)
-    return one
+    law = np.exp(-np.arange(shift + 1) / scale) / (1.0 + r)
+    law[1:shift] *= -math.expm1(-1.0 / scale)
+    return law
 
 
 _SMOOTH = 2.0  # the least scale from which on a sum of discrete Gaussians has no residues
@@ -173,11 +173,11 @@ def _residues(scale: float, counts: int) -> npt.NDArray[np.float64]:
         return np.full(counts, 1.0 / math.sqrt(2.0 * math.pi * variance))
     reach = max(math.ceil(13.0 * scale), counts) + 1  # leaves out a relative 1e-36
     z = np.arange(-reach, reach + 1, dtype=np.float64)
-    one = np.exp(-(z * z) / (2.0 * scale * scale))
-    one /= one.sum()
-    law = one
+    single = np.exp(-(z * z) / (2.0 * scale * scale))
+    single /= single.sum()
+    law = single
     for _ in range(counts - 1):
-        law = np.convolve(law, one)
+        law = np.convolve(law, single)
     c = np.arange(counts)
     c = np.where(2 * c > counts, c - counts, c)  # the likeliest of each residue
     mass = law[len(law) // 2 + c]
@@ -185,18 +185,12 @@ def _residues(scale: float, counts: int) -> npt.NDArray[np.float64]:
         return np.asarray(np.exp(np.log(mass) + c * c / (2.0 * variance)))
 
 
-# The exact profile of positive counts with discrete Laplace noise, released above a threshold (T8).
-#
-# Theory: docs/theory/stability-histogram.md.
-
-
 @sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdedLaplace(Profile):
     r"""Profile of labels whose noisy count is released where the label is held and the noisy count reaches a threshold.
 
-    ``scale``: scale of the discrete Laplace noise in records, positive.
-    ``threshold``: least noisy count that is released, ``t``, at least 2.
+    ``scale``, ``threshold``: of the discrete Laplace noise in records, and ``t``, at least 2.
     ``group``: number ``g`` of records that change, at least 1.
     ``replaced``: whether the records are replaced (T8), or added or removed (T16): one side of the maximum below at a
     time.
@@ -278,7 +272,7 @@ def _sides(profile: ThresholdedLaplace) -> list[tuple[float, float, npt.NDArray[
     side = [(profile._moved(u), laplace_losses(profile.scale, profile.group - u)) for u in range(profile.group + 1)]
     nothing = [(0.0, np.ones(1))]
     pairs = product(side, side) if profile.replaced else (*product(side, nothing), *product(nothing, side))
-    return [(lost, gained, np.convolve(one, other)) for (lost, one), (gained, other) in pairs]
+    return [(lost, gained, np.convolve(mass, twin)) for (lost, mass), (gained, twin) in pairs]
 
 
 def _divergence(mass: npt.NDArray[np.float64], gaps: npt.NDArray[np.float64]) -> float:
@@ -286,25 +280,14 @@ def _divergence(mass: npt.NDArray[np.float64], gaps: npt.NDArray[np.float64]) ->
     return float(mass @ -np.expm1(-np.maximum(0.0, gaps)))
 
 
-# A bound on the profile of noisy tables, some with a count for every label that is held, kept above a threshold (T20).
-#
-# Theory: docs/theory/marginals.md.
-
-_LEAST = 1e-300
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdedGaussian(Profile):
-    r"""Bound on the profile of noisy counts, some of which are of labels that are kept where they reach a threshold.
+    r"""Bound on the profile of noisy counts, some of them of labels that are kept where they reach a threshold (T20).
 
     ``noise``: of all counts that change, those of the labels that are kept among them; its scale is that of one unit,
-    its group the number ``g`` of records that change.
-    ``q``: a label's count is multiplied by ``q^2``, and its noise has ``q`` times the scale.
-    ``threshold``: least noisy count that is released, ``t``, in records.
-    ``columns``: number ``k`` of columns with labels.
+    its group the number ``g`` of records that change. ``q``: a label's count is multiplied by ``q^2``, and its noise
+    has ``q`` times the scale. ``threshold``: ``t``, in records. ``columns``: number ``k`` of columns with labels.
 
-    Notes
-    -----
     A label that ``p`` records hold appears with probability ``s_p = P(Z >= q^2 (t - p))``. Put ``f_p = -log(1 - s_p)``
     and ``F = max(f_g, g f_1)``. Then ``delta(eps) = S + (1 - S) H(eps)``, where ``S = 1 - e^(-k F)`` and ``H`` is the
     profile of the noise. The tail of the noise is bounded by that of a normal variable, from half a step further in.
@@ -323,7 +306,7 @@ class ThresholdedGaussian(Profile):
         start = self.q * self.q * (self.threshold - held) - 0.5
         if start < scale:  # where the density is not convex
             return 1.0
-        return max(_LEAST, min(1.0, 0.5 * math.erfc(start / (scale * math.sqrt(2.0))) * (1.0 + 1e-12)))
+        return max(1e-300, min(1.0, 0.5 * math.erfc(start / (scale * math.sqrt(2.0))) * (1.0 + 1e-12)))
 
     @property
     def lost(self) -> float:

@@ -48,14 +48,10 @@ class Divergence(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpeningPair:
-    """One such pair.
+    """One such pair, of ``size`` draws; ``others`` is the mass of all other held values, at least 0.
 
-    ``size``: number of draws, ``m``.
-    ``a``: mass of the value under ``Q``, positive.
-    ``phi``: mass that opens new values under ``P``, positive.
-    ``others``: mass of all other held values, at least 0.
-    ``discount``: ``sigma`` in ``[0, 1)``.
-    ``filtered``: whether draws of new values are dropped from the release.
+    ``a``, ``phi``: positive. ``discount``: ``sigma`` in ``[0, 1)``. ``filtered``: whether draws of new values are
+    dropped from the release.
     """
 
     size: int
@@ -72,8 +68,8 @@ class OpeningPair:
     def forward(self, epsilon: float) -> Divergence:
         """Return the divergence of ``P`` from ``Q``: only draws of the value speak for ``P``."""
         high = math.exp(epsilon)
-        first = max(0, math.ceil(self.a * math.expm1(epsilon) * (1.0 - 1e-12)))
-        return self._sum(self.a + 1.0, self.phi, first, lambda s, h: high * self.a * h / (self.a + s), 0.0)
+        start = max(0, math.ceil(self.a * math.expm1(epsilon) * (1.0 - 1e-12)))
+        return self._sum(self.a + 1.0, self.phi, start, lambda s, h: high * self.a * h / (self.a + s), 0.0)
 
     def backward(self, epsilon: float) -> Divergence:
         """Return the divergence of ``Q`` from ``P``: the singled value, or many new values, speak for ``Q``."""
@@ -88,13 +84,10 @@ class OpeningPair:
         alone = singular(self.size, 1.0 - self.discount, self._total)
         if self.discount == 0.0:
             return alone
-        opening = self.phi + self.discount
-        tail = 0.0
+        opening, tail = self.phi + self.discount, 1.0
         if self.filtered or self.size <= _LONGEST:
             for _, h, mass in self._rows(opening, self.a + self.others, np.array([self.size])):
                 tail = float(mass[h > math.exp(epsilon) * (1.0 - self._doubt)].sum()) + NEGLIGIBLE * self.size
-        else:
-            tail = 1.0
         return min(1.0, alone + (1.0 - alone) * tail * self._slack)
 
     @property
@@ -106,16 +99,16 @@ class OpeningPair:
         return math.exp(log_error(self.size, self._total) + 16 * _EPS * self.size)
 
     def _sum(
-        self, mass: float, opening: float, first: int, inverse: Callable[[Any, Any], Floats], alone: float
+        self, mass: float, opening: float, start: int, inverse: Callable[[Any, Any], Floats], alone: float
     ) -> Divergence:
         """Sum over the draws of the value and the openings; ``inverse(s, h)`` is ``e^(eps - loss)``."""
         low, high = beta_binomial_range(self.size, mass, opening + self.others)
-        if high - max(first, low) > _MOST_TERMS:
+        if high - max(start, low) > _MOST_TERMS:
             return Divergence(singular(self.size, 1.0, self._total), 1.0, exact=False)
-        s = np.arange(max(first, low), high + 1, dtype=np.float64)
+        s = np.arange(max(start, low), high + 1, dtype=np.float64)
         left_out = 4 * NEGLIGIBLE
         if len(s) == 0:
-            value = min(1.0, alone + left_out * (first <= self.size))  # beyond the size nothing can happen
+            value = min(1.0, alone + left_out * (start <= self.size))  # beyond the size nothing can happen
             return Divergence(value, value)
         weight = np.exp(log_beta_binomial(s, float(self.size), mass, opening + self.others))
         hockey = event = 0.0
@@ -133,14 +126,13 @@ class OpeningPair:
             for count, h, chance in rows:
                 draws = self.size - count
                 ratio = inverse(float(draws), h)
-                at = weight[draws - int(s[0])]
-                hockey += at * float(chance @ np.maximum(0.0, 1.0 - ratio + self._doubt))
-                event += at * float(chance[ratio < 1.0 + self._doubt].sum())
+                share = weight[draws - int(s[0])]
+                hockey += share * float(chance @ np.maximum(0.0, 1.0 - ratio + self._doubt))
+                event += share * float(chance[ratio < 1.0 + self._doubt].sum())
             left_out += 2 * NEGLIGIBLE * self.size
         scale = (1.0 - alone) * self._slack
-        return Divergence(
-            min(1.0, up(alone + scale * hockey) + left_out), min(1.0, up(alone + scale * event) + left_out), exact
-        )
+        hockey, event = (min(1.0, up(alone + scale * value) + left_out) for value in (hockey, event))
+        return Divergence(hockey, event, exact)
 
     def _rows(self, opening: float, others: float, counts: Integers) -> Iterator[tuple[int, Floats, Floats]]:
         """Yield, for ascending numbers of other draws, the values of ``h`` and their probabilities."""
@@ -166,11 +158,11 @@ def openings(opening: float, others: float, discount: float, counts: Integers) -
     A draw opens a value with probability ``(opening + k discount)/(opening + others + i)``. At each draw at most twice
     the negligible probability is left out. ``counts``: ascending.
     """
-    wanted = iter(counts.tolist())
-    target = next(wanted)
+    targets = iter(counts.tolist())
+    target = next(targets)
     most = int(counts[-1])
-    taken = discount * np.arange(most + 1, dtype=np.float64)
-    opens, stays = opening + taken, others - taken
+    lifts = discount * np.arange(most + 1, dtype=np.float64)
+    opens, stays = opening + lifts, others - lifts
     low, chance = 0, np.ones(1)
     for i in range(most + 1):
         if i % _TRIMMED == 0:
@@ -178,7 +170,7 @@ def openings(opening: float, others: float, discount: float, counts: Integers) -
             low, chance = low + int(keep[0]), chance[keep[0] : keep[-1] + 1]
         if i == target:
             yield i, low, chance
-            target = next(wanted, -1)
+            target = next(targets, -1)
         if i == most:
             return
         here = slice(low, low + len(chance))
@@ -200,8 +192,8 @@ def singular(size: int, mass: float, total: float) -> float:
             log_never = float(np.log1p(-np.minimum(1.0, mass / (total + np.arange(size, dtype=np.float64)))).sum())
         return min(1.0, up(-math.expm1(log_never) * (1.0 + 1e-12)))
     # The product telescopes to a ratio of rising factorials of fractional length ``mass``.
-    first = total - mass
-    log_never = float(log_rising(first, mass) - log_rising(first + size, mass))
+    remainder = total - mass
+    log_never = float(log_rising(remainder, mass) - log_rising(remainder + size, mass))
     return min(1.0, up(-math.expm1(log_never) + 1e-13))
 
 
@@ -210,40 +202,37 @@ def tail_bounds(size: int, mass: Any, total: float, draws: Floats) -> Floats:
 
     The geometric series of the tail's first ratio, which falls where both masses are at least 1; else 1.
     """
-    rest = np.maximum(total - mass, 1e-12)
+    remainder = np.maximum(total - mass, 1e-12)
     k = np.minimum(np.maximum(draws, 0.0), float(size))
     slack = math.exp(log_error(size, total))
-    first = np.exp(log_beta_binomial(k, float(size), mass, rest))
-    ratio = (size - k) / (k + 1.0) * (mass + k) / np.maximum(rest + size - k - 1.0, 1e-300)
+    term = np.exp(log_beta_binomial(k, float(size), mass, remainder))
+    ratio = (size - k) / (k + 1.0) * (mass + k) / np.maximum(remainder + size - k - 1.0, 1e-300)
     with np.errstate(divide="ignore"):
-        tail = np.where((ratio < 1.0) & (rest >= 1.0) & (mass >= 1.0), first * slack / (1.0 - ratio), 1.0)
+        tail = np.where((ratio < 1.0) & (remainder >= 1.0) & (mass >= 1.0), term * slack / (1.0 - ratio), 1.0)
     return np.where(draws <= size, np.minimum(1.0, tail), 0.0)
 
 
-def beta_binomial_range(size: int, mass: float, rest: float) -> tuple[int, int]:
+def beta_binomial_range(size: int, mass: float, remainder: float) -> tuple[int, int]:
     """Return a range of ``BetaBin(size; mass, rest)`` that leaves out at most twice the negligible probability."""
-    if size <= _SHORT or rest <= 0.0:
+    if size <= _SHORT or remainder <= 0.0:
         return 0, size
-    mean = size * mass / (mass + rest)
+    mean = size * mass / (mass + remainder)
 
     def dense(s: int) -> bool:
-        return float(log_beta_binomial(float(s), float(size), mass, rest)) > math.log(NEGLIGIBLE / size)
+        return float(log_beta_binomial(float(s), float(size), mass, remainder)) > math.log(NEGLIGIBLE / size)
 
-    # The law is unimodal for masses of at least 1; below that it also rises towards an end, and nothing is left out.
-    middle = min(size, math.floor(mean))
-    low, high = 0, size
-    if rest >= 1.0 and dense(middle):
-        inside, outside = middle, size
-        while outside - inside > max(16, inside // 64):
+    def edge(inside: int, outside: int) -> int:
+        """Return a number from which on, away from the middle, nothing is dense."""
+        while abs(outside - inside) > max(16, inside // 64):
             probe = (inside + outside) // 2 if outside < 4 * inside + 4096 else 2 * inside + 1024
             inside, outside = (probe, outside) if dense(probe) else (inside, probe)
-        high = outside
-    if mass >= 1.0 and dense(middle):
-        inside, outside = middle, 0
-        while inside - outside > max(16, inside // 64):
-            probe = (inside + outside) // 2
-            inside, outside = (probe, outside) if dense(probe) else (inside, probe)
-        low = outside
+        return outside
+
+    # The law is unimodal for masses of at least 1; below that it also rises towards an end, and nothing is left out.
+    middle, low, high = min(size, math.floor(mean)), 0, size
+    if dense(middle):
+        high = edge(middle, size) if remainder >= 1.0 else size
+        low = edge(middle, 0) if mass >= 1.0 else 0
     return low, high
 
 
@@ -257,10 +246,9 @@ _DOUBT = 16 * float(np.finfo(float).eps)
 class PitmanYorPairs(Profile):
     """Profile of the release, as long as new values are not taken for held ones (theorem T21).
 
-    ``size``, ``n``: numbers of draws and of records.
-    ``strength``, ``discount``: ``theta > -sigma`` and ``sigma`` in ``(0, 1)``.
-    ``group``: number of replaced records, at most ``n``.
-    ``attained``: whether new values differ from all others, so that a pair of tables can attain it.
+    ``size``, ``n``, ``group``: numbers of draws, of records, and of replaced ones. ``strength``, ``discount``:
+    ``theta`` and ``sigma`` in ``(0, 1)``. ``attained``: whether new values differ from all others, so that tables can
+    attain it.
 
     Notes
     -----
@@ -305,8 +293,8 @@ class PitmanYorPairs(Profile):
 
     @cached_property
     def _move(self) -> UrnPair | None:
-        least, rest = 1.0 - self.discount, self.strength + self._held - 3.0 + 2.0 * self.discount
-        return UrnPair(size=self.size, a=least, b=least, rest=rest) if self._held >= 3 else None
+        least, remainder = 1.0 - self.discount, self.strength + self._held - 3.0 + 2.0 * self.discount
+        return UrnPair(size=self.size, a=least, b=least, rest=remainder) if self._held >= 3 else None
 
     @cached_property
     def _orders(self) -> list[_Order | None]:
@@ -354,13 +342,13 @@ class _Order(NamedTuple):
         """Return the divergence, or a bound on it."""
         grown = (self.a + self.draws) / self.a
         odds = grown if self.forward else 1.0 / grown
-        seen = odds > math.exp(epsilon) * (1.0 - _DOUBT) if self.forward else np.ones(len(odds), dtype=np.bool_)
-        need = math.exp(epsilon) / odds[seen]
-        chance = self.chance[seen] if len(self.chance) > 1 else self.chance
+        live = odds > math.exp(epsilon) * (1.0 - _DOUBT) if self.forward else np.ones(len(odds), dtype=np.bool_)
+        need = math.exp(epsilon) / odds[live]
+        chance = self.chance[live] if len(self.chance) > 1 else self.chance
         gain = np.maximum(0.0, 1.0 + _DOUBT - (np.multiply.outer(need, self.h if self.forward else 1.0 / self.h)))
         most = np.maximum(0.0, 1.0 + _DOUBT - need) if self.forward else 1.0  # as h is at least 1
-        rows = np.minimum(most, self.scale[seen] * ((gain * chance).sum(axis=1) + self.left_out))
-        return min(1.0, up(self.alone + float(self.weight[seen] @ rows)) + self.left_out)
+        rows = np.minimum(most, self.scale[live] * ((gain * chance).sum(axis=1) + self.left_out))
+        return min(1.0, up(self.alone + float(self.weight[live] @ rows)) + self.left_out)
 
 
 def _both(table: Callable[..., _Order | None], pair: OpeningPair) -> list[_Order | None]:
@@ -387,11 +375,11 @@ def _followed(pair: OpeningPair, *, forward: bool) -> _Order:
     alone, opening, draws, weight = _drawn(pair, forward=forward)
     counts = (pair.size - draws[::-1]).astype(np.int64)
     rows = list(openings(opening, pair.others, pair.discount, counts))[::-1]
-    first = min(low for _, low, _ in rows)
-    chance = np.zeros((len(rows), max(low + len(law) for _, low, law in rows) - first))
+    least = min(low for _, low, _ in rows)
+    chance = np.zeros((len(rows), max(low + len(law) for _, low, law in rows) - least))
     for row, (_, low, law) in zip(chance, rows, strict=True):
-        row[low - first : low - first + len(law)] = law
-    opened = np.arange(first, first + chance.shape[1], dtype=np.float64)
+        row[low - least : low - least + len(law)] = law
+    opened = np.arange(least, least + chance.shape[1], dtype=np.float64)
     h = (pair.phi + opened * pair.discount) / pair.phi
     left_out = 2 * NEGLIGIBLE * (pair.size + 2)
     return _Order(alone, pair.a, forward, draws, weight, h, chance, np.ones(len(draws)), left_out)
@@ -407,15 +395,15 @@ def _after_random_draws(pair: OpeningPair, *, forward: bool) -> _Order | None:
     """
     alone, opening, draws, weight = _drawn(pair, forward=forward)
     size, base, sigma = float(pair.size), opening + pair.others, pair.discount
-    apart = _APART * math.sqrt((base + size) / (base * size))
-    mean = size * max(0.05, 1.0 - apart) if forward else size * (1.0 + apart)
+    margin = _APART * math.sqrt((base + size) / (base * size))
+    mean = size * max(0.05, 1.0 - margin) if forward else size * (1.0 + margin)
     time = math.log1p(mean / base)
     past = size - draws + 1.0 if forward else np.full(len(draws), size - 1.0)  # on the other side of the mean
     with np.errstate(divide="ignore"):
         scale = 1.0 / np.maximum(0.0, 1.0 - 1e-9 - _tail(past, mean, base, above=forward))
-    shape, kept = opening / sigma, math.exp(-sigma * time)
+    shape, decay = opening / sigma, math.exp(-sigma * time)
     expected = shape * math.expm1(sigma * time)
-    reach = 20.0 * math.sqrt(expected / kept) + 160.0 / kept
+    reach = 20.0 * math.sqrt(expected / decay) + 160.0 / decay
     low, high = max(0.0, math.floor(expected - reach)), math.ceil(expected + reach)
     if len(draws) == 0 or (high - low + 1) * len(draws) > _MOST:
         return None

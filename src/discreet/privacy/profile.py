@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal as Exact
+from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
 from itertools import pairwise
@@ -66,7 +66,7 @@ class Profile(ABC):
     def _delta(self, epsilon: float) -> float:
         """Return delta at ``0 <= epsilon <= furthest``, below the pure epsilon, on the safe side."""
 
-    def delta(self, epsilon: float | Fraction | Exact) -> float:
+    def delta(self, epsilon: float | Fraction | Decimal) -> float:
         """Return the delta of the guarantee at ``epsilon``.
 
         Parameters
@@ -85,7 +85,7 @@ class Profile(ABC):
         BudgetError
             When epsilon is negative or not a number.
         """
-        epsilon = real("epsilon", _as_float(epsilon), least=0, infinite=True, error=BudgetError)
+        epsilon = real("epsilon", epsilon, least=0, infinite=True, down=True, error=BudgetError)
         pure = self.pure
         if pure < math.inf and epsilon >= pure:
             return 0.0
@@ -97,8 +97,8 @@ class Profile(ABC):
     def _chord(self, epsilon: float, pure: float, end: LogRatio) -> float:
         """Return delta on the line to 0 at the pure epsilon: a bound since the profile is convex, its last piece."""
         start = pure * (1.0 - self._near)
-        near, far = end.minus(written(epsilon)), end.minus(written(start))
-        return up(self._delta(start) * (math.expm1(-near) / math.expm1(-far)), 8)
+        distance, length = end.minus(written(epsilon)), end.minus(written(start))
+        return up(self._delta(start) * (math.expm1(-distance) / math.expm1(-length)), 8)
 
     def epsilon(self, delta: float) -> float:
         """Return an epsilon at which ``delta(epsilon) <= delta``, within one part in 1e9 of the least.
@@ -118,7 +118,7 @@ class Profile(ABC):
         BudgetError
             When delta is outside its range.
         """
-        delta = real("delta", float(delta), least=0, most=1, error=BudgetError)
+        delta = real("delta", delta, least=0, most=1, error=BudgetError)
         if delta == 0.0:
             return self.pure
         high = min(self.pure, self.furthest)
@@ -156,10 +156,7 @@ class ConstantProfile(Profile):
 @sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LargestProfile(Profile):
-    """The pointwise maximum of several profiles: a bound that holds for each of several kinds of neighbours.
-
-    ``profiles``: at least one.
-    """
+    """The pointwise maximum of at least one profile: a bound that holds for each of several kinds of neighbours."""
 
     furthest: ClassVar[float] = math.inf
 
@@ -194,17 +191,6 @@ def keeps_shape(profile: Profile, epsilons: Sequence[float] | None = None) -> bo
     return falls and bool((delta[1:-1] <= np.array(lines) * (1.0 + _BENDS)).all())
 
 
-def _as_float(value: float | Fraction | Exact) -> float:
-    """Return a number as a float whose written decimal is not above it."""
-    try:
-        number = float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-    if isinstance(value, (Fraction, Exact)) and math.isfinite(number) and written(number) > Fraction(value):
-        return math.nextafter(number, -math.inf)
-    return number
-
-
 # The algebra of profiles. One is turned into a privacy-loss distribution of the ``dp-accounting`` package by connecting
 # the dots (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, 2022): the distribution supported on a grid of losses whose
 # profile is the polygon through ``(e^eps, delta(eps))``, or the lower hull, above the convex profile. Each *release's*
@@ -217,10 +203,8 @@ _NEGLIGIBLE = 1e-16
 @sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ComposedProfile(Profile):
-    """The profile of several releases together, as a labelled upper bound.
+    """The profile of so many releases together, by their joint privacy-loss distribution: a labelled upper bound.
 
-    ``releases``: number of releases composed.
-    ``distribution``: their joint privacy-loss distribution, pessimistic.
     ``pure_epsilon``: the sum of the pure epsilons.
 
     Notes
@@ -276,27 +260,24 @@ def compose(profiles: Sequence[Profile]) -> Profile:
         raise ParameterError("composition needs at least one release")
     if len(profiles) == 1:
         return profiles[0]
-    distinct: list[tuple[Profile, int]] = []
+    distinct: list[Profile] = []
     for profile in profiles:
-        for i, (seen, count) in enumerate(distinct):
-            if seen is profile or seen == profile:
-                distinct[i] = (seen, count + 1)
-                break
-        else:
-            distinct.append((profile, 1))
-    reach = []  # beyond it at most a negligible delta, or the profile's constant floor, remains
-    for profile, count in distinct:
+        if profile not in distinct:
+            distinct.append(profile)
+    counts = [sum(item == profile for item in profiles) for profile in distinct]
+    reaches = []  # beyond them at most a negligible delta, or the profile's constant floor, remains
+    for profile in distinct:
         floor = profile.delta(math.inf) * (1.0 + 1e-12)
-        reach.append((profile, fallen_to(profile, floor + _NEGLIGIBLE, within=1e-3), count))
-    if any(p.delta(r) > 1.0 - 1e-9 for p, r, _ in reach):
-        return ConstantProfile(value=1.0, tight=False)  # one of them reveals everything
-    total = sum(r * count for _, r, count in reach)
+        reaches.append(fallen_to(profile, floor + _NEGLIGIBLE, relative=1e-3))
+        if profile.delta(reaches[-1]) > 1.0 - 1e-9:
+            return ConstantProfile(value=1.0, tight=False)  # one of them reveals everything
+    total = sum(reach * count for reach, count in zip(reaches, counts, strict=True))
     # One grid for all: fine enough for the narrowest profile, coarse enough for the sum to stay below 4 million points.
-    narrowest = min((r for _, r, _ in reach if r > 0), default=1.0)
+    narrowest = min((reach for reach in reaches if reach > 0), default=1.0)
     interval = max(narrowest / _POINTS, 2.0 * total / 4e6)
     parts = []
-    for profile, r, count in reach:
-        distribution = _distribution(profile, r, interval)
+    for profile, reach, count in zip(distinct, reaches, counts, strict=True):
+        distribution = _loss_distribution(profile, reach, interval)
         parts.append(distribution if count == 1 else distribution.self_compose(count))
     joint = reduce(lambda a, b: a.to_dense_pmf().compose(b.to_dense_pmf(), 1e-15), parts)
     return ComposedProfile(
@@ -305,26 +286,22 @@ def compose(profiles: Sequence[Profile]) -> Profile:
 
 
 def power(profile: Profile, count: int) -> Profile:
-    """Return the profile of ``count`` releases with the same profile: ``compose([profile] * count)``.
-
-    The count has to be fixed before the first of them is seen, as for :func:`compose`. Raises ParameterError when
-    ``count`` is not a positive integer.
-    """
+    """Return the profile of a number of releases with the same profile, fixed beforehand as for :func:`compose`."""
     return compose([profile] * integer("count", count, least=1))
 
 
-def fallen_to(profile: Profile, target: float, *, within: float) -> float:
+def fallen_to(profile: Profile, target: float, *, relative: float) -> float:
     """Return an epsilon, at most 700, at which delta is at most the target, to ``within`` of the least relatively."""
     low, high = 0.0, min(profile.pure, 700.0)
     if profile.delta(0.0) <= target:
         return 0.0
-    while high - low > within * high:
+    while high - low > relative * high:
         middle = 0.5 * (low + high)
         low, high = (low, middle) if profile.delta(middle) <= target else (middle, high)
     return high
 
 
-def _distribution(profile: Profile, reach: float, interval: float) -> Any:
+def _loss_distribution(profile: Profile, reach: float, interval: float) -> Any:
     from dp_accounting.pld import pld_pmf
 
     top = max(1, math.ceil(reach / interval)) if reach > 0 else 0
@@ -348,24 +325,22 @@ def _hull(epsilon: Floats, delta: Floats) -> Floats:
 
     An exact profile is convex as it is. A bound need not be, and dots that are not would give negative probabilities.
     """
-    kept: list[int] = []
+    corners: list[int] = []
     for i in range(len(epsilon)):
-        while len(kept) > 1 and delta[kept[-1]] >= _line(epsilon, delta, kept[-2], i, kept[-1]):
-            kept.pop()
-        kept.append(i)
-    found = delta.copy()
-    for low, high in pairwise(kept):
-        found[low:high] = _line(epsilon, delta, low, high, np.arange(low, high))
-    return found
+        while len(corners) > 1 and delta[corners[-1]] >= _line(epsilon, delta, corners[-2], i, corners[-1]):
+            corners.pop()
+        corners.append(i)
+    hull = delta.copy()
+    for low, high in pairwise(corners):
+        hull[low:high] = _line(epsilon, delta, low, high, np.arange(low, high))
+    return hull
 
 
-def _line(epsilon: Floats, delta: Floats, low: int, high: int, at: Any) -> Any:
+def _line(epsilon: Floats, delta: Floats, low: int, high: int, places: Any) -> Any:
     """Return the line through two dots, in ``e^eps``, at others between them."""
-    share = np.expm1(epsilon[at] - epsilon[high]) / math.expm1(epsilon[low] - epsilon[high])
+    share = np.expm1(epsilon[places] - epsilon[high]) / math.expm1(epsilon[low] - epsilon[high])
     return share * delta[low] + (1.0 - share) * delta[high]
 
-
-# The profile for a group of records as a chain of single replacements.
 
 _SEARCHED = 16  # larger groups are split evenly
 
@@ -375,8 +350,7 @@ _SEARCHED = 16  # larger groups are split evenly
 class ChainProfile(Profile):
     """An upper bound on the profile between tables that differ in ``group`` records.
 
-    ``single``: the profile, or a bound on it, for one record.
-    ``group``: number of records, at least 2.
+    ``single``: the profile, or a bound on it, for one record. ``group``: at least 2.
 
     Notes
     -----
@@ -438,9 +412,6 @@ class ChainProfile(Profile):
                 right = low + golden * (high - low)
                 at_right = self._at(epsilon, right)
         return up(min(best, at_left, at_right), 8)
-
-
-# The profile of every mechanism whose privacy losses lie in an interval: the exponential mechanism's (T10).
 
 
 @sealed

@@ -39,7 +39,7 @@ _AT_ONCE = 64  # numbers that a search tries together
 _EPS = float(np.finfo(float).eps)
 
 
-def _least(holds: Callable[[Floats], npt.NDArray[np.bool_]], low: int, high: int) -> int:
+def _least_number(holds: Callable[[Floats], npt.NDArray[np.bool_]], low: int, high: int) -> int:
     """Return the least whole number in ``[low, high)`` where a monotone condition holds, ``high`` if there is none."""
     while low < high:
         tried = np.arange(low, high, max(1, (high - low) // _AT_ONCE))
@@ -58,17 +58,14 @@ class SamplingPair(Profile):
 
     @property
     def exact(self) -> bool:
-        """Whether some neighbours attain the profile, and the sum is short enough to be within 1 %.
-
-        The sum is short enough when few draws are possible, or ``U`` falls off within the terms that are summed.
-        """
+        """Whether some neighbours attain the profile, and few draws are possible, or ``U`` falls off within the sum."""
         if not self.tight or self.size > 10**8:
             return False
         mean, deviation = self._ancillary_moments()
         if self.size <= _LONGEST or deviation == 0.0:
             return self.size <= _LONGEST
-        far = mean + _LONGEST
-        return far >= self.size or self._log_at(far) < self._log_at(mean) - _DROPS[0]
+        end = mean + _LONGEST
+        return end >= self.size or self._log_at(end) < self._log_at(mean) - _DROPS[0]
 
     def _log_at(self, u: float) -> float:
         return float(self._log_ancillary(np.array([math.floor(u)], dtype=np.float64))[0])
@@ -122,32 +119,32 @@ class SamplingPair(Profile):
         mean, deviation = self._ancillary_moments()
         slack = math.exp(log_error(self.size, self._total))
         # the least u at which one more draw can reveal more than epsilon
-        first = _least(lambda u: self._crossing(u + 1.0, epsilon) > 0.0, 0, self.size)
-        if first >= self.size:
+        least = _least_number(lambda u: self._crossing(u + 1.0, epsilon) > 0.0, 0, self.size)
+        if least >= self.size:
             return 0.0
         most = self._limit(epsilon) * (1.0 + 1e-9)
         if deviation == 0.0:
             sure = self._conditional(self.size, epsilon) if self.size <= _LONGEST else most
             return up(min(1.0, sure * slack))
         # Everything that can happen before u is reached adds up to delta_u: use it for the long, nearly certain start.
-        before = 0.0
-        start = max(first, math.floor(mean - 8.0 * deviation))
-        if self._bells and start > first + 4096:
-            before = self._conditional(start, epsilon)
+        initial = 0.0
+        start = max(least, math.floor(mean - 8.0 * deviation))
+        if self._bells and start > least + 4096:
+            initial = self._conditional(start, epsilon)
         else:
-            start = first
+            start = least
         value = 1.0
         for drop in _DROPS:
             last = self._last(start, mean, drop)
             stop = min(last, start + _LONGEST)
-            beyond = self._beyond(stop, mean)
-            value = before + self._sum(start, stop, epsilon, beyond)
+            tail = self._beyond(stop, mean)
+            value = initial + self._sum(start, stop, epsilon, tail)
             # What is left is at most P(U > stop) (delta_infinity - delta_stop).
-            left = beyond * most
-            done = left <= 1e-4 * value
+            remainder = tail * most
+            done = remainder <= 1e-4 * value
             if not done and (stop < last or drop == _DROPS[-1]):
-                left, done = beyond * max(0.0, most - self._conditional(stop, epsilon)), True
-            value += left
+                remainder, done = tail * max(0.0, most - self._conditional(stop, epsilon)), True
+            value += remainder
             if done:
                 break
         value *= slack
@@ -162,9 +159,9 @@ class SamplingPair(Profile):
             return 1.0
         return min(1.0, math.exp(min(0.0, self._log_at(stop))) * ratio / (1.0 - ratio) * (1.0 + 1e-12) + 1e-305)
 
-    def _sum(self, start: int, stop: int, epsilon: float, beyond: float) -> float:
+    def _sum(self, start: int, stop: int, epsilon: float, tail: float) -> float:
         """Return the sum of ``P(U > u) (delta_{u+1} - delta_u)`` over ``start <= u < stop``, given ``P(U > stop)``."""
-        value, survival = 0.0, beyond
+        value, survival = 0.0, tail
         for top in range(stop, start, -_CHUNK):
             u = np.arange(max(start, top - _CHUNK), top, dtype=np.float64)
             mass = np.exp(self._log_ancillary(u + 1.0))  # P(U = u + 1)
@@ -184,7 +181,7 @@ class SamplingPair(Profile):
         if low >= self.size:
             return self.size
         level = max(_NEGLIGIBLE, self._log_at(low) - drop)
-        return _least(lambda u: self._log_ancillary(u) < level, low, self.size)
+        return _least_number(lambda u: self._log_ancillary(u) < level, low, self.size)
 
     def _conditional(self, u: int, epsilon: float) -> float:
         """Return ``delta_u``, the profile after exactly ``u`` draws in the two cells."""

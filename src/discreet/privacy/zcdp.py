@@ -42,31 +42,28 @@ def approximate_zcdp(profile: Profile, *, cut: float) -> tuple[float, float]:
 
     ``d = 0`` at the end of a pure profile is preferred if that costs at most 1 % more.
     """
-    pure = profile.pure
-    ended = (_rho(profile, pure, 0.0), 0.0) if pure <= 700.0 else (math.inf, 0.0)
-    if cut == 0.0 and math.isinf(pure):
-        floor = profile.delta(math.inf)
-        return (0.0, floor) if profile.delta(0.0) <= floor else ended
+    pure, floor = profile.pure, profile.delta(math.inf)
+    whole = _largest_rho(profile, pure, 0.0) if pure <= 700.0 else math.inf
     if cut == 0.0:
-        return ended
-    reach = fallen_to(profile, min(1.0, profile.delta(math.inf) + cut), within=1e-3)
+        return (0.0, floor) if math.isinf(pure) and profile.delta(0.0) <= floor else (whole, 0.0)
+    reach = fallen_to(profile, min(1.0, floor + cut), relative=1e-3)
     lost = profile.delta(reach)
-    rho = _rho(profile, reach, lost)
-    return ended if ended[0] <= _PURE_COSTS * rho else (rho, lost)
+    rho = _largest_rho(profile, reach, lost)
+    return (whole, 0.0) if whole <= _PURE_COSTS * rho else (rho, lost)
 
 
-def _rho(profile: Profile, reach: float, lost: float) -> float:
+def _largest_rho(profile: Profile, reach: float, lost: float) -> float:
     """Return a bound on ``D_alpha/alpha`` for all ``alpha > 1``, where what remains of delta at the reach is lost."""
     if reach == 0.0 or lost >= 1.0:
         return 0.0
     if reach < _TINY:
         return _TINY**2  # rho is below the square of the largest loss
     moment, step = _moments(profile, reach, lost)
-    best, low, at_low, beyond = 0.0, 1.0, 0.0, _FIRST
-    while reach / low > best and beyond * step <= _STEEP:
-        high, at_high = 1.0 + beyond, moment(1.0 + beyond)
+    best, low, at_low, excess = 0.0, 1.0, 0.0, _FIRST
+    while reach / low > best and excess * step <= _STEEP:
+        high, at_high = 1.0 + excess, moment(1.0 + excess)
         best = max(best, _largest(low, at_low, high, at_high))
-        low, at_low, beyond = high, at_high, _GROWTH * beyond
+        low, at_low, excess = high, at_high, _GROWTH * excess
     # No loss is above the reach: from here on D_alpha/alpha is at most reach/alpha.
     return up(max(best, reach / low) * (1.0 + _MARGIN))
 
@@ -117,12 +114,6 @@ def pair_as_zcdp(epsilon: float, delta: float) -> tuple[float, float]:
     """Return ``(epsilon tanh(epsilon/2), delta)``: whatever is (epsilon, delta)-DP is that in approximate zCDP.
 
     Randomised response attains rho (Harrison and Manurangsi 2025), which is rounded up.
-
-    Examples
-    --------
-    >>> rho, delta = pair_as_zcdp(1.0, 1e-9)
-    >>> 0.4621171 < rho < 0.4621172, delta
-    (True, 1e-09)
     """
     exact = up(epsilon, 1)  # not below the decimal that it is written as
     return up(exact * math.tanh(0.5 * exact), 8), delta
@@ -137,9 +128,9 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
     if rho == 0.0:
         return 0.0
 
-    def slope(beyond: float) -> float:
+    def slope(excess: float) -> float:
         """Return the derivative of the logarithm at ``1 + beyond``, which increases."""
-        return (2.0 * beyond + 1.0) * rho - epsilon + math.log(beyond) - math.log1p(beyond)
+        return (2.0 * excess + 1.0) * rho - epsilon + math.log(excess) - math.log1p(excess)
 
     low, high = 1e-12, 1.0
     while slope(high) < 0.0 and high < 1e300:
@@ -156,10 +147,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Return an epsilon such that rho-zCDP implies (epsilon, delta)-DP, within one part in 1e9 of the least known.
-
-    Raises BudgetError when delta is 0: no finite epsilon does.
-    """
+    """Return an epsilon such that rho-zCDP implies (epsilon, delta)-DP, within one part in 1e9 of the least known."""
     if delta <= 0.0:
         raise BudgetError("rho in zero-concentrated differential privacy is no pure epsilon. Give a delta above 0")
     most = rho + 2.0 * math.sqrt(rho * -math.log(delta)) + 1e-9  # Bun and Steinke's conversion
@@ -170,18 +158,16 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 def zcdp_budget(epsilon: float, delta: float) -> tuple[float, float]:
     """Return ``(rho, delta')``, rounded down, such that delta'-approximate rho-zCDP implies (epsilon, delta)-DP.
 
-    A tenth of delta is delta', and the rest is for the conversion.
-
-    Raises BudgetError when either is 0.
+    A tenth of delta is delta', and the rest is for the conversion. Raises BudgetError when epsilon or delta is 0.
     """
     if epsilon <= 0.0 or delta <= 0.0:
         raise BudgetError(
             "a ledger in zcdp needs an epsilon and a delta above 0, since it promises no pure epsilon. Choose sums"
         )
     summed = below(written(delta) * SUMMED)
-    rest = below(written(delta) - written(summed))
+    conversion = below(written(delta) - written(summed))
     exact = math.nextafter(epsilon, 0.0)
-    inverse = least_real(lambda s: log_ratio(zcdp_delta(1.0 / s, exact), rest), 1.0 / (epsilon + 1.0), 1e40)
+    inverse = least_real(lambda s: log_ratio(zcdp_delta(1.0 / s, exact), conversion), 1.0 / (epsilon + 1.0), 1e40)
     if inverse is None:
         raise BudgetError("this epsilon is too small for a ledger in zcdp. Choose sums")
     return math.nextafter(1.0 / inverse, 0.0) * (1.0 - 1e-12), summed

@@ -105,7 +105,7 @@ def test_clopper_pearson_bounds_are_exact() -> None:
 def test_simulation_agrees_with_the_sum(frequencies: tuple[int, ...], *, filtered: bool) -> None:
     """Every opening and every move of a table; each interval misses with probability 1e-6 at most, 64 in all."""
     held = HeldTable.pitman_yor(np.array(frequencies), size=12, strength=1.0, discount=0.5, filtered=filtered)
-    changes = [(o.named, (o.pair.forward if o.forward else o.pair.backward)(0.3).event) for o in
+    changes = [((o.change, o.pair, o.forward), (o.pair.forward if o.forward else o.pair.backward)(0.3).event) for o in
                held.openings(two_sided=True)]  # fmt: skip
     for named, event in changes:
         reading = InstanceDelta(event, True, *named)

@@ -45,21 +45,6 @@ def test_both_ways_give_each_cell_its_probability() -> None:
         assert_law([seen[c] for c in range(4)], weights, distance=0.05)
 
 
-def test_independent_draws_spread_and_stratified_ones_do_not() -> None:
-    rng = seeded(5)
-    weights = np.full(10, 0.1)
-    counts = {
-        sampling: [
-            np.bincount(np.concatenate(list(draw_cells(weights, 1000, sampling=sampling, rng=rng))), minlength=10)[0]  # type: ignore[arg-type]
-            for _ in range(200)
-        ]
-        for sampling in ("iid", "stratified")
-    }
-    assert np.var(counts["stratified"]) < 1.0
-    # the variance of 200 binomials of variance 90 is below 45 with probability below 1e-9 (chi-square with 199)
-    assert np.var(counts["iid"]) > 45.0
-
-
 def test_another_way_is_refused() -> None:
     with pytest.raises(ParameterError, match="stratified"):
         StabilityHistogram(domain=Domain(columns={"a": Boolean()}), scale=1.0, threshold=9, sampling="sobol")  # type: ignore[arg-type]
