@@ -178,24 +178,22 @@ class Estimate:
     bounds: bool = False
 
 
-def estimated(name: str, numbers: Floats, *, level: float, chains: int, **of: Any) -> Estimate:
+def estimated(name: str, numbers: Floats, *, level: float, chains: int, **facts: Any) -> Estimate:
     """Return the posterior of one number from its draws, chain after chain; those that are NaN do not have it.
 
-    ``numbers``, shape (draws, 1) or (draws, 3): the number, and the least and the greatest that it may be.
+    ``numbers``, shape (draws, 3): the number, and the least and the greatest that it may be.
     """
-    draws = numbers[:, 0]
-    present = ~np.isnan(draws)
-    values, least, most = numbers[present, 0], numbers[present, -2 % numbers.shape[1]], numbers[present, -1]
+    present = ~np.isnan(numbers[:, 0])
+    values, least, most = numbers[present].T
     if not len(values):
-        return Estimate(
-            name=name, mean=math.nan, sd=math.nan, lower=math.nan, upper=math.nan, effective_draws=0.0, **of
-        )
+        nan = math.nan
+        return Estimate(name=name, mean=nan, sd=nan, lower=nan, upper=nan, effective_draws=0.0, **facts)
     bounds = not np.allclose(least, most, rtol=_SAME, atol=_SAME)
     ends = (least, most) if bounds else (values, values)
     lower, upper = map(np.quantile, ends, ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
     effective, agreement = float(len(values)), None
     if chains:
-        chained = np.where(present, draws, values.mean()).reshape(chains, -1)
+        chained = np.where(present, numbers[:, 0], values.mean()).reshape(chains, -1)
         effective, agreement = effective_sample_size(chained), r_hat(chained)
     return Estimate(
         name=name,
@@ -206,7 +204,7 @@ def estimated(name: str, numbers: Floats, *, level: float, chains: int, **of: An
         effective_draws=effective,
         r_hat=agreement,
         bounds=bounds,
-        **of,
+        **facts,
     )
 
 
