@@ -15,7 +15,7 @@ from discreet.domain import Boolean, Counts, Domain, Integer, Numeric, OpenLabel
 from discreet.errors import DataError, FileProblem, ParameterError
 from discreet.inference import process_posterior
 from discreet.inference.released import Released
-from discreet.inference.urn import learned_prior, log_partition, tail_plan, tail_weights
+from discreet.inference.urn import learned_parameters, log_partition, tail_plan, tail_weights
 from discreet.mechanisms import PitmanYor
 
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
@@ -218,7 +218,7 @@ def test_learned_parameters_rank_evenly() -> None:
                 sizes[pick] += 1
         values = Records(columns=(np.linspace(0.0, 1.0, len(sizes)),))
         z = Released(domain=UNIT, records=values, counts=np.array(sizes, dtype=np.float64), urn=None, n_held=None)
-        prior = learned_prior(z, "learned", "learned", draws=19, hyperprior=None, rng=seeded(world))
+        prior = learned_parameters(z, "learned", "learned", draws=19, hyperprior=None, rng=seeded(world))
         ranks["strength"].append(int((prior.strength < theta).sum()))
         ranks["discount"].append(int((prior.discount < sigma).sum()))
     for found in ranks.values():
