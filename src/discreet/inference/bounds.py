@@ -17,8 +17,8 @@ from discreet._core.text import percent
 from discreet.domain import Column, Domain, Numeric, Records
 from discreet.inference.functionals import ordered
 from discreet.inference.line import Draws, Line, at_ends, extremes
-from discreet.inference.prior import Noise
-from discreet.inference.samplers import Observation, ReleasedCounts, ReleasedRecords, sets_of
+from discreet.inference.prior import Noise, sets_of
+from discreet.inference.samplers import Observation, ReleasedCounts, ReleasedRecords
 from discreet.mechanisms import Consistent, Likelihood, NoisyCellCounts, NoisyTree, ThresholdedCounts, ThresholdedUrn
 
 # Cells that a release cannot tell from empty ones. Whether they are empty is not left to the prior.

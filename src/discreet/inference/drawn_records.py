@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.numeric import log_rising
-from discreet.inference.lattice import Lattice, OnLattice
-from discreet.inference.prior import Noise, Prior, log_prior
-from discreet.inference.sums import Sums
+from discreet.inference.prior import Lattice, Noise, OnLattice, Prior, log_prior
 from discreet.mechanisms import DrawnFromCounts, ThresholdedUrn
 
 _DROP = 45.0  # in logarithms, below the largest
@@ -33,7 +30,7 @@ def product(
 
     ``held``: the logarithm of one more factor of each cell that holds a record.
     """
-    cells = np.arange(len(prior.alpha))
+    cells = np.arange(len(drawn))
 
     def log_weight(counts: Integers, which: Integers = cells) -> Floats:
         return likelihood.log_weight(records, which, counts, drawn[which])
@@ -42,21 +39,25 @@ def product(
     low, high = _window(lambda c: log_weight(c) + tilt * c, records, len(cells))
     guess = drawn.astype(np.float64) * (records / max(1, int(drawn.sum())))
     lattice = Lattice.fine(records, float((high - low).min()) / 15.0, prior, guess)
-    factors, offset = {}, tilt * lattice.step * lattice.total
-    for cell, prior_of_cell in enumerate(lattice.cells):
+    away = rounded_away(lattice)
+
+    def factor(cell: int) -> tuple[Integers, Floats]:
         numbers = lattice.numbers(low[cell], high[cell])
         counts = np.minimum(numbers * lattice.step, records)
         bonus = np.full(len(numbers), held)
-        if numbers[0] == 0 and held:  # its mean, where counts are rounded to 0
-            bonus[0] = math.log1p(_rounded_away(lattice, *prior_of_cell) * math.expm1(held))
-        logs = log_weight(counts, np.full(len(counts), cell)) + tilt * counts + (bonus - offset)
-        factors[cell], offset = (prior_of_cell, numbers, logs), 0.0
-    return OnLattice(lattice, Sums([*lattice.laws(factors).values()], lattice.total, lattice.levels))
+        if numbers[0] == 0:  # its mean, where counts are rounded to 0
+            bonus[0] = math.log1p(away[cell] * math.expm1(held))
+        logs = log_weight(counts, np.full(len(counts), cell)) + tilt * counts + bonus
+        return numbers, logs - tilt * lattice.step * lattice.total * (cell == 0)
+
+    return OnLattice(lattice, lattice.sums(cells.tolist(), factor))
 
 
-def _rounded_away(lattice: Lattice, alpha: float, rate: float) -> float:
-    """Return the probability that a count which is rounded to 0 is not 0."""
-    return -math.expm1(-max(0.0, float(log_prior(alpha, np.zeros(1), lattice.step, rate)[0])))
+def rounded_away(lattice: Lattice) -> Floats:
+    """Return the probability that the count of each cell is not 0 where it is rounded to 0."""
+    cells = lattice.cells
+    logs = {cell: float(log_prior(cell[0], np.zeros(1), lattice.step, cell[1])[0]) for cell in {*cells}}
+    return np.asarray(-np.expm1(-np.maximum(0.0, [logs[cell] for cell in cells])))
 
 
 class HeldCells:
@@ -97,11 +98,9 @@ class HeldCells:
         """Return how many cells hold a record: those that are rounded to 0 may."""
         held = np.count_nonzero(counts, axis=1)
         if self.step > 1:
-            lattice = self._plain.lattice
-            away = np.array([_rounded_away(lattice, *cell) for cell in lattice.cells])
+            away = rounded_away(self._plain.lattice)
             odds = away * math.exp(self._slope)
-            chances = odds / (odds + (1.0 - away))
-            held += np.count_nonzero((counts == 0.0) & (rng.random(counts.shape) < chances), axis=1)
+            held += np.count_nonzero((counts == 0.0) & (rng.random(counts.shape) < odds / (odds + 1.0 - away)), axis=1)
         return np.asarray(held)
 
     def propose(self, number: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -181,37 +180,41 @@ class NoisyUrn:
         kept: int,
         rng: np.random.Generator,
     ) -> None:
-        self._records, self._drawn, self._size, self._kept = records, drawn, int(drawn.sum()), kept
-        self._noise, self._least = Noise.of(likelihood.law, likelihood.scale), likelihood.threshold
-        self._strength, self._base = likelihood.strength, likelihood.base()
+        self._records, self._size, self._kept = records, int(drawn.sum()), kept
+        self._noise, self._minimum = Noise.of(likelihood.law, likelihood.scale), likelihood.threshold
+        self._strength = likelihood.strength
+        self._kinds = [
+            *zip(drawn.tolist(), likelihood.base().tolist(), strict=True)
+        ]  # records, and share of new values
         total = records + likelihood.strength
         self._opened, self._each = likelihood.strength + records - kept, total / self._size
-        guess = drawn.astype(np.float64) * (records / self._size)
         # However few records are released, the lattice tells noise apart: the sum of the noisy counts is told.
         spread = min(math.hypot(self._noise.spread, self._each), 2.0 * self._noise.spread)
-        self._lattice = Lattice.fine(records, spread, prior, guess)
-        self._tilt: float | None = None
-        self._within = 0
+        self._lattice = Lattice.fine(records, spread, prior, drawn.astype(np.float64) * (records / self._size))
         self._fall = math.log1p(self._size / total)  # of the law, per record of the noisy counts
         # Besides, noise is tilted, so that noisy counts move and counts do not; less steeply than its own tails are.
-        self._lean, self._steepest = 0.0, 0.5 / likelihood.scale
-        self._sums = self._laws()
-        if kept < records:
-            self._settle(rng)
-
-    def _settle(self, rng: np.random.Generator) -> None:
-        """Tilt the noisy counts until their sum is near what it has to be."""
-        for _ in range(_SUM_ROUNDS):
+        self._within, steepest = 0, 0.5 / likelihood.scale
+        self._set_lean(0.0, None)
+        for _ in range(_SUM_ROUNDS * (kept < records)):  # until the sum of the noisy counts is near what it has to be
             if self._sums.log == -math.inf:
-                return
+                break
             sums = self._noisy(self._sums.draw(_PILOT_SUMS, rng), rng).sum(axis=1)
-            excess, spread = float(sums.mean()) - self._kept, max(1.0, float(sums.std()))
+            excess, spread = float(sums.mean()) - kept, max(1.0, float(sums.std()))
             self._within = max(int(spread / _FINE), self.step // 2)
             if abs(excess) < 0.3 * spread:
-                return
+                break
             lean = self._lean + max(-2.0, min(2.0, excess / spread)) / spread
-            self._lean = max(-self._steepest, min(self._steepest, lean))
-            self._sums = self._laws()
+            self._set_lean(max(-steepest, min(steepest, lean)), self._sums.tilt)
+
+    def _set_lean(self, lean: float, tilt: float | None) -> None:
+        """Tilt the noise: recompute how far it moves a count, in steps, the weight of each move, and all laws."""
+        self._lean, reach = lean, math.ceil(self._noise.reach / self.step)
+        self._moves = np.arange(-reach, reach + 1)
+        noise = self.step * self._moves.astype(np.float64)
+        logs = self._noise.log_pmf(noise) - self._noise.log_whole - lean * noise
+        self._chances = np.exp(logs) * self.step
+        self._factors = {kind: self._factor(*kind) for kind in dict.fromkeys(self._kinds)}
+        self._sums = self._lattice.sums(self._kinds, lambda kind: self._logs(self._factors[kind]), tilt=tilt)
 
     @property
     def log(self) -> float:
@@ -237,37 +240,41 @@ class NoisyUrn:
             weights = np.where(total >= self._kept, self._fall * (total - self._kept) - law, -np.inf)
         return self._lattice.counts(numbers), np.asarray(weights)
 
-    @cached_property
-    def _kinds(self) -> list[tuple[int, float]]:
-        """Of each cell: its released records, and its share of new values."""
-        return [*zip(self._drawn.tolist(), self._base.tolist(), strict=True)]
-
-    def _laws(self) -> Sums:
-        factors = {kind: self._factor(*kind) for kind in {*self._kinds}}
-        logs = {kind: factor.logs for kind, factor in factors.items()}
-        kinds = [*zip(self._lattice.cells, self._kinds, strict=True)]
-        laws = self._lattice.laws({kind: (kind[0], factors[kind[1]].numbers, logs[kind[1]]) for kind in kinds})
-        sums = Sums([laws[kind] for kind in kinds], self._lattice.total, self._lattice.levels, tilt=self._tilt)
-        self._tilt = sums.tilt
-        return sums
-
     def _factor(self, drawn: int, share: float) -> _CellFactor:
         """Return what so many released records tell of a cell that has this share of new values."""
-        opened, lattice, step = self._opened * share, self._lattice, self._lattice.step
+        opened, step, minimum = self._opened * share, self.step, self._minimum
         spread = self._each * math.sqrt((drawn + 1.0) * (1.0 + 1.0 / self._each))
-        high = max(float(self._least), self._each * drawn) + 20.0 * spread
-        low = max(float(self._least), self._each * drawn - 9.0 * spread)
+        high = max(float(minimum), self._each * drawn) + 20.0 * spread
+        low = max(float(minimum), self._each * drawn - 9.0 * spread)
         y = np.arange(math.ceil(low / step), math.ceil(high / step) + 1)
-        read = _log_rising(step * y.astype(np.float64) + opened, np.full(len(y), drawn)) - self._fall * step * y
-        nothing = float(_log_rising(np.array([opened]), np.array([drawn]))[0])
-        peak = max(float(read.max()), nothing)
-        kept = read > peak - _DROP
-        ends = [self._least + self._noise.reach, 0.0] if nothing > peak - _DROP else []
-        if kept.any():
-            y, read = y[kept], read[kept]
+        logs, nothing = np.asarray(-self._fall * step * y, dtype=np.float64), 0.0
+        if drawn:
+            logs += log_rising(step * y.astype(np.float64) + opened, np.full(len(y), float(drawn)))
+            nothing = float(log_rising(np.array([max(opened, 1e-300)]), np.array([float(drawn)]))[0])
+        peak = max(float(logs.max()), nothing)
+        likely = logs > peak - _DROP
+        ends = [minimum + self._noise.reach, 0.0] if nothing > peak - _DROP else []
+        if likely.any():
+            y, logs = y[likely], logs[likely]
             ends += [step * float(y[0]) - self._noise.reach, step * float(y[-1]) + self._noise.reach]
-        numbers = lattice.numbers(min(ends), max(ends))
-        return _CellFactor(self._noise, self._lean, self._least, step, numbers, y, read - peak, nothing - peak, peak)
+        return _CellFactor(self._lattice.numbers(min(ends), max(ends)), y, logs - peak, nothing - peak, peak)
+
+    def _unkept(self, factor: _CellFactor, numbers: Integers) -> Floats:
+        """Return the weight of each count where its noisy count was not kept."""
+        chance = np.where(numbers > 0, self._noise.below(self._minimum - self.step * numbers), 1.0)
+        with np.errstate(divide="ignore"):  # of a count that is not kept, noise takes all
+            return np.asarray(np.exp(np.log(chance) + self._lean * self.step * numbers + factor.nothing))
+
+    def _logs(self, factor: _CellFactor) -> tuple[Integers, Floats]:
+        """Return the numbers that a cell's count may have, and their log-likelihood."""
+        numbers, y = factor.numbers, factor.y
+        first, last = int(numbers[0] + self._moves[0]), int(numbers[-1] + self._moves[-1])
+        factors = np.zeros(last - first + 1)
+        start, stop = max(first, int(y[0])), min(last, int(y[-1])) + 1
+        factors[max(0, start - first) : max(0, stop - first)] = np.exp(factor.logs[start - y[0] : stop - y[0]])
+        weights = np.convolve(factors, self._chances[::-1], mode="valid")
+        with np.errstate(divide="ignore"):
+            return numbers, np.log(weights * (numbers > 0) + self._unkept(factor, numbers)) + factor.peak
 
     def _noisy(self, numbers: Integers, rng: np.random.Generator) -> Floats:
         """Return draws of the noisy counts given the counts, 0 where none was kept."""
@@ -275,73 +282,32 @@ class NoisyUrn:
         cells: dict[tuple[int, float], list[int]] = {}
         for cell, kind in enumerate(self._kinds):
             cells.setdefault(kind, []).append(cell)
-        for (drawn, share), columns in cells.items():
-            noisy[:, columns] = self._factor(drawn, share).noisy(numbers[:, columns], rng)
+        for kind, columns in cells.items():
+            factor = self._factors[kind]
+            held, place = np.unique(numbers[:, columns], return_inverse=True)
+            moved = held[:, None] + self._moves
+            index = moved - factor.y[0]
+            inside = (index >= 0) & (index < len(factor.y)) & (held > 0)[:, None]
+            logs = factor.logs[np.clip(index, 0, len(factor.y) - 1)]
+            weights = np.column_stack((self._unkept(factor, held), np.where(inside, self._chances * np.exp(logs), 0.0)))
+            values = np.column_stack((np.zeros(len(held)), self.step * moved.astype(np.float64)))
+            cumulated = np.cumsum(weights, axis=1)
+            line = (np.arange(len(held))[:, None] + cumulated / cumulated[:, -1:]).ravel()
+            rows, width = place.ravel(), values.shape[1]
+            index = np.searchsorted(line, rows + rng.random(len(rows)), side="right") - width * rows
+            noisy[:, columns] = values[rows, np.minimum(index, width - 1)].reshape(len(numbers), -1)
         return noisy
 
 
-@dataclass(frozen=True)
-class _CellFactor:
-    """What the released records of a cell tell: lattice numbers of its count, and the log-likelihoods of noisy counts.
+class _CellFactor(NamedTuple):
+    """What the released records of a cell tell.
 
-    ``noise``, ``lean``, ``least``: of its count, how it is tilted, and the least noisy count that was kept.
+    ``numbers``: lattice numbers of its count. ``y``, ``logs``: those of the noisy count, and their log-likelihood.
     ``nothing``: the log-likelihood where none was kept. ``peak``: what was taken off these logarithms.
     """
 
-    noise: Noise
-    lean: float
-    least: int
-    step: int
     numbers: Integers
-    kept: Integers
-    read: Floats
+    y: Integers
+    logs: Floats
     nothing: float
     peak: float
-
-    def _below(self, numbers: Integers) -> Floats:
-        """Return the weight of each count where its noisy count was not kept."""
-        chance = np.where(numbers > 0, self.noise.below(self.least - self.step * numbers), 1.0)
-        with np.errstate(divide="ignore"):  # of a count that is not kept, noise takes all
-            return np.asarray(np.exp(np.log(chance) + self.lean * self.step * numbers + self.nothing))
-
-    @cached_property
-    def _near(self) -> tuple[Integers, Floats]:
-        """Return how far noise moves a count, in steps, and the weight of each move."""
-        most = math.ceil(self.noise.reach / self.step)
-        moves = np.arange(-most, most + 1)
-        noise = self.step * moves.astype(np.float64)
-        logs = self.noise.log_pmf(noise) - self.noise.log_whole - self.lean * noise
-        return moves, np.asarray(np.exp(logs) * self.step)
-
-    @property
-    def logs(self) -> Floats:
-        moves, chances = self._near
-        first, last = int(self.numbers[0] + moves[0]), int(self.numbers[-1] + moves[-1])
-        factors = np.zeros(last - first + 1)
-        start, stop = max(first, int(self.kept[0])), min(last, int(self.kept[-1])) + 1
-        logs = self.read[start - self.kept[0] : stop - self.kept[0]]
-        factors[max(0, start - first) : max(0, stop - first)] = np.exp(logs)
-        weights = np.convolve(factors, chances[::-1], mode="valid")
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(weights * (self.numbers > 0) + self._below(self.numbers)) + self.peak)
-
-    def noisy(self, numbers: Integers, rng: np.random.Generator) -> Floats:
-        """Return a noisy count for each count."""
-        held, place = np.unique(numbers, return_inverse=True)
-        moves, chances = self._near
-        moved = held[:, None] + moves
-        at = moved - self.kept[0]
-        inside = (at >= 0) & (at < len(self.kept)) & (held > 0)[:, None]
-        kept = np.where(inside, chances * np.exp(self.read[np.clip(at, 0, len(self.kept) - 1)]), 0.0)
-        weights = np.concatenate((self._below(held)[:, None], kept), axis=1)
-        cumulated = np.cumsum(weights, axis=1)
-        line = (np.arange(len(held))[:, None] + cumulated / cumulated[:, -1:]).ravel()
-        at = np.searchsorted(line, place.ravel() + rng.random(numbers.size), side="right")
-        values = np.concatenate((np.zeros((len(held), 1)), self.step * moved.astype(np.float64)), axis=1)
-        at = np.minimum(at - values.shape[1] * place.ravel(), values.shape[1] - 1)
-        return np.asarray(values[place.ravel(), at].reshape(numbers.shape))
-
-
-def _log_rising(a: Floats, drawn: Integers) -> Floats:
-    """Return ``log (a)_z``, 0 where nothing was drawn."""
-    return np.asarray(np.where(drawn > 0, log_rising(np.maximum(a, 1e-300), drawn.astype(np.float64)), 0.0))

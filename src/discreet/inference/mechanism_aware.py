@@ -19,11 +19,18 @@ from discreet._core.random import seeded
 from discreet._core.text import counted as counted_text
 from discreet.domain import Domain, Records
 from discreet.inference.bounds import UNSEEN, UnseenCells, continuous_domain, hidden, shapes
-from discreet.inference.lattice import CountDraws
 from discreet.inference.population import Posterior
 from discreet.inference.prior import FIRMER, FIRMER_FOR_RECORDS, WIDE, WIDE_FOR_LITTLE, Noise, Prior
 from discreet.inference.released import _table, analysed_mechanism, read_release
-from discreet.inference.samplers import Observation, ReleasedCounts, ReleasedRecords, along, draw_counts, noisy
+from discreet.inference.samplers import (
+    CountDraws,
+    Observation,
+    ReleasedCounts,
+    ReleasedRecords,
+    divided,
+    draw_counts,
+    noisy,
+)
 from discreet.inference.urn import process_posterior
 from discreet.mechanisms import MOST_CELLS, Mechanism, known_likelihood
 from discreet.releases import Certificate, read_certificate, released_counts, unreadable
@@ -172,9 +179,9 @@ def latent_counts(
         release = replace(release, values=values)
     firmer = FIRMER_FOR_RECORDS if records else FIRMER
     if strength is not None:
-        priors = [Prior(strength * masses)]
+        priors = [Prior.process(strength * masses)]
     elif tree is not None:
-        priors = along(tree, masses, firmer=firmer)
+        priors = Prior.along(tree, masses, firmer=firmer)
     else:
         wide = WIDE_FOR_LITTLE if likelihood.withholds or likelihood.noiseless else WIDE
         priors = Prior.learned(masses, firmer=firmer, wide=wide, softer=likelihood.noiseless)
@@ -244,7 +251,7 @@ def noisy_counts_posterior(
     if values.shape != base.shape or not np.isfinite(values).all():
         raise ParameterError(f"give one finite noisy count for each cell, {len(base):,} in all")
     law = Noise(noise, float(scale))
-    priors = Prior.learned(base, firmer=FIRMER) if strength is None else [Prior(_base_masses(domain, strength))]
+    priors = Prior.learned(base, firmer=FIRMER) if strength is None else [Prior.process(_base_masses(domain, strength))]
     _require_memory(draws, domain)
     latent = noisy(priors, n, values, law, draws, rng)
     unseen = hidden(ReleasedCounts(n, values), law.spread) if strength is None else None
@@ -279,13 +286,11 @@ def population_posterior(latent: LatentCounts, rng: np.random.Generator, *, of: 
     alpha = latent.base * (strength or 1.0)  # within sets of which nothing is known but the sum
     masses, population = draws.counts, choice("of", of, ("population", "table")) == "population"
     if population:
-        parts = zip(latent.priors, np.split(masses, np.cumsum(draws.drawn)[:-1]), strict=True)
+        parts = zip(latent.priors, np.split(masses, np.cumsum(draws.numbers)[:-1]), strict=True)
         masses = np.concatenate([prior.masses(part, rng) for prior, part in parts])
     masses = masses / masses.sum(axis=1, keepdims=True)
     if latent.leaf is not None:  # within a leaf nothing was seen: the shares are the prior's
-        gammas = np.maximum(rng.standard_gamma(np.broadcast_to(alpha, (len(masses), len(alpha)))), 1e-300)
-        sums = np.stack([np.bincount(latent.leaf, weights=row) for row in gammas])
-        masses = masses[:, latent.leaf] * gammas / sums[:, latent.leaf]
+        masses = divided(masses, latent.leaf, alpha, rng)
     support, own, own_weights = _all(domain), None, None
     unseen = latent.unseen if within == "bounds" else None
     if unseen is not None and population:

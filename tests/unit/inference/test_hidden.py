@@ -12,7 +12,7 @@ from discreet._core.random import seeded
 from discreet.domain import Category, Domain, Integer
 from discreet.inference import Posterior, noisy_counts_posterior
 from discreet.inference.bounds import Estimates, UnseenCells, halves
-from discreet.inference.samplers import sets_of
+from discreet.inference.prior import sets_of
 from discreet.mechanisms.tree import Tree
 
 FAR = 1.5

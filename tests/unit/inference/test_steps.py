@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 from discreet.domain import Domain, Integer
-from discreet.inference import lattice as lattice_module
+from discreet.inference import prior as prior_module
 from discreet.inference import trees
-from discreet.inference.lattice import Lattice
-from discreet.inference.prior import Noise, Prior, log_prior
-from discreet.inference.samplers import _each, _Leaves, _lowered, _near, along
-from discreet.inference.sums import Sums
+from discreet.inference.prior import Lattice, Noise, Prior, log_prior
+from discreet.inference.samplers import Leaves, lowered, near
 from discreet.mechanisms import HierarchicalHistogram
 
 CELLS, SPREAD = 64, 60.0
@@ -37,9 +35,8 @@ def told(counts: np.ndarray, records: int, step: int) -> float:
 
     def log(start: float) -> float:
         prior = Prior.nested(np.full(CELLS, 1.0 / CELLS), start=start)
-        lattice = Lattice(records, step, prior, _lowered(counts, records), noise.spread)
-        laws = _each(lambda y: _near(lattice, y, noise), lattice, counts)
-        return Sums(laws, lattice.total, lattice.levels).log
+        lattice = Lattice(records, step, prior, lowered(counts, records), noise.spread)
+        return lattice.sums(counts.tolist(), lambda y: near(lattice, noise, y)).log
 
     return log(4) - log(math.inf)
 
@@ -57,7 +54,7 @@ def test_steps_tell_of_trees_what_single_records_tell(heaped: bool, monkeypatch:
     counts = np.round(drawn(heaped, records) + np.random.default_rng(2).normal(0, SPREAD, CELLS))
     exact = told(counts, records, 1)
     assert told(counts, records, 5) == pytest.approx(exact, abs=0.5)
-    monkeypatch.setattr(lattice_module, "_FEW", 0)
+    monkeypatch.setattr(prior_module, "_FEW", 0)
     assert told(counts, records, 5) > exact + 5.0
 
 
@@ -71,8 +68,8 @@ def test_records_along_a_tree_tell_of_it_the_same_on_a_finer_lattice(
     released = drawn(heaped, records)
 
     def told() -> float:
-        _, firmer, one = along(likelihood.consistent.tree, np.full(CELLS, 1.0 / CELLS), firmer=0)
-        logs = [_Leaves.from_records(likelihood, prior, records, released).log for prior in (firmer, one)]
+        _, firmer, one = Prior.along(likelihood.consistent.tree, np.full(CELLS, 1.0 / CELLS), firmer=0)
+        logs = [Leaves.from_records(likelihood, prior, records, released).log for prior in (firmer, one)]
         return logs[0] - logs[1]
 
     found = told()

@@ -168,7 +168,7 @@ def far(draws: np.ndarray, weights: np.ndarray) -> bool:
 def test_counts_given_a_tree_prior_against_all_tables(start: float) -> None:
     noise = Noise("laplace", 2.0)
     assert not far(noisy([Prior.nested(BASE, start=start)], 6, SEEN, noise, 40_000, seeded(3)).counts, known(start)[1])
-    for twin in (Prior(BASE), Prior.nested(BASE, start=0.0 if start else math.inf)):
+    for twin in (Prior.process(BASE), Prior.nested(BASE, start=0.0 if start else math.inf)):
         assert far(noisy([twin], 6, SEEN, noise, 40_000, seeded(3)).counts, known(start)[1])
 
 
@@ -180,7 +180,7 @@ def test_the_release_tells_where_splits_become_firmer() -> None:
     )
     odds = np.array([known(each)[0] for each in starts])
     odds /= odds.sum()
-    apart = np.abs(np.array(counted.drawn) / 40_000 - odds) / np.sqrt(odds * (1.0 - odds) / 40_000)
+    apart = np.abs(np.array(counted.numbers) / 40_000 - odds) / np.sqrt(odds * (1.0 - odds) / 40_000)
     assert apart.max() < 5.0  # three numbers: rate 2e-6
     assert np.abs(odds - 1.0 / 3.0).max() > 0.01  # so that draws in equal parts would be rejected
     assert not far(counted.counts, sum(p * known(each)[1] for p, each in zip(odds, starts, strict=True)))
@@ -197,7 +197,7 @@ def test_smooth_and_heaped_columns_are_told_apart(start: float, records: int, sp
     counted = noisy(
         [Prior.nested(base, start=each) for each in starts], records, seen, Noise("gaussian", spread), 100, rng
     )
-    assert counted.drawn[starts.index(start)] > 90
+    assert counted.numbers[starts.index(start)] > 90
     assert np.abs(counted.counts.sum(axis=1) - records).max() <= counted.step
 
 
@@ -218,7 +218,7 @@ def test_withheld_cells_have_the_wider_prior() -> None:
         seen = np.array([200.0, 100.0, 60.0, 40.0 if kind is PerturbedHistogram else np.nan])
         latent = latent_counts(mechanism, ReleasedCounts(400, seen), strength=None, draws=5, rng=seeded(1))
         assert [prior.wide for prior in latent.priors] == [wide]
-        assert latent.priors[0].alpha.tolist() == [wide / 2.0] * 4
+        assert latent.priors[0].layers[0].masses.tolist() == [wide / 2.0] * 4
 
 
 FOUR = np.array([c for c in itertools.product(range(7), repeat=4) if sum(c) == 6])
@@ -243,7 +243,7 @@ def test_records_without_noise_choose_between_equal_and_softer_splits() -> None:
     ]
     weights = [np.exp(law + likelihood) for law in laws]
     odds = np.array([one.sum() for one in weights]) / sum(one.sum() for one in weights)
-    drawn = np.array(latent.draws.drawn) / 40_000
+    drawn = np.array(latent.draws.numbers) / 40_000
     assert abs(drawn[0] - odds[0]) < 5.0 * math.sqrt(odds[0] * odds[1] / 40_000)  # rate 6e-7
     assert abs(odds[0] - 0.5) > 0.03  # so that equal shares would be rejected
     exact = sum(weights) / sum(one.sum() for one in weights)
