@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from discreet.inference.parametric import Fit, NotConverged, fit
     from discreet.inference.population import Posterior
     from discreet.inference.several_tables import Combined, combine
-    from discreet.inference.summary import Band, Estimate, Summary, bounded, effective_sample_size, jumps, points, r_hat
+    from discreet.inference.summary import Band, Estimate, Summary, bounded, effective_sample_size, points, r_hat
     from discreet.inference.urn import process_posterior
 
 __all__ = [

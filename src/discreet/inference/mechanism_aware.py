@@ -21,7 +21,7 @@ from discreet.domain import Domain, Records
 from discreet.inference.bounds import UNSEEN, UnseenCells, continuous_domain, hidden, shapes
 from discreet.inference.population import Posterior
 from discreet.inference.prior import FIRMER, FIRMER_FOR_RECORDS, WIDE, WIDE_FOR_LITTLE, Noise, Prior
-from discreet.inference.released import _table, analysed_mechanism, read_release
+from discreet.inference.released import analysed_mechanism, read_release, released_table
 from discreet.inference.samplers import (
     CountDraws,
     Observation,
@@ -156,7 +156,7 @@ def _cells(release: Any, certificate: Certificate, mechanism: Mechanism) -> Obse
     facts, domain = certificate.facts, mechanism.domain
     n, share = facts.records, facts.released.share_from_data
     if facts.size is None:
-        return ReleasedCounts(n, released_counts(quietly(_table(release).collect, unreadable()), domain))
+        return ReleasedCounts(n, released_counts(quietly(released_table(release).collect, unreadable()), domain))
     if mechanism.likelihood().withholds and share == 0.0:  # no count was kept: as a table of counts says it
         return ReleasedCounts(n, np.full(domain.size or 0, np.nan))
     table = read_release(release, certificate)

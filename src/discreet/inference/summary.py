@@ -87,11 +87,10 @@ def r_hat(chains: npt.ArrayLike) -> float:
 
 
 def _r_hat(x: Floats) -> float:
-    length = x.shape[1]
-    within = float(x.var(axis=1, ddof=1).mean())
+    length, means = x.shape[1], x.mean(axis=1)
+    within, between = float(x.var(axis=1, ddof=1).mean()), float(means.var(ddof=1))
     if within == 0.0:
-        return 1.0 if np.ptp(x.mean(axis=1)) == 0.0 else math.inf
-    between = float(x.mean(axis=1).var(ddof=1))
+        return 1.0 if np.ptp(means) == 0.0 else math.inf
     return math.sqrt((within * (length - 1) / length + between) / within)
 
 
@@ -241,15 +240,14 @@ class Summary:
     by: str = ""
 
     def __getitem__(self, name: str | tuple[str, str]) -> Estimate:
-        wanted = (name, None) if isinstance(name, str) else name
-        for row in self.rows:
-            if (row.name, row.group) == wanted:
-                return row
-        raise KeyError(name)
+        key = (name, None) if isinstance(name, str) else name
+        return {(row.name, row.group): row for row in reversed(self.rows)}[key]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table as JSON values; a number that no draw has is None."""
-        rows = [{key: _plain(value) for key, value in asdict(row).items()} for row in self.rows]
+        rows = [asdict(row) for row in self.rows]
+        for row in rows:
+            row |= {key: None for key, value in row.items() if isinstance(value, float) and not math.isfinite(value)}
         return {"level": self.level, "by": self.by or None, "estimates": rows, "notes": list(self.notes)}
 
     def plot(self) -> list[Any]:
@@ -293,10 +291,6 @@ class Summary:
         return moment_text(self.kind, value, sep=" ")
 
 
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 # Pictures of a posterior: a distribution with its band, and a forest of estimates.
 
 _POINTS = 200
@@ -307,13 +301,14 @@ _PER_SECOND = {"date": 86_400.0, "datetime": 1.0}
 def distribution(posterior: Posterior, column: str | None, level: float, axes: Any = None) -> Any:
     """Draw the posterior of a column's distribution. For parameters and errors see ``Posterior.plot``."""
     name = require_single(posterior.domain, column)
-    values = posterior.domain.columns[name]
-    if values.open:
+    if posterior.domain.columns[name].open:
         raise ParameterError(f"column {name!r} holds open labels, of which no picture is known. Name another column")
     if axes is None:
         axes = _pyplot().figure(figsize=(7.0, 4.0), layout="constrained").subplots()
-    draw = _draw_function if values.labels is None else _draw_shares
-    draw(axes, posterior, name, level)
+    if posterior.domain.columns[name].labels is None:
+        _draw_function(axes, posterior, name, level)
+    else:
+        _draw_shares(axes, posterior, name, level)
     axes.set_xlabel(name)
     axes.legend(frameon=False)
     return axes
@@ -322,35 +317,36 @@ def distribution(posterior: Posterior, column: str | None, level: float, axes: A
 def _draw_function(axes: Any, posterior: Posterior, name: str, level: float) -> None:
     """Draw the distribution function, its pointwise intervals and its simultaneous band."""
     column = posterior.domain.columns[name]
-    band = posterior.cdf(points(posterior, name), column=name, level=level)
-    at, step, style = _as_values(band.at, column.kind), None, "default"
-    if jumps(posterior, name):
+    places, jumps = points(posterior, name)
+    band = posterior.cdf(places, column=name, level=level)
+    at, step, style = _as_values(places, column.kind), None, "default"
+    if jumps:
         step, style = "post", "steps-post"
     probability = percent_as_written(level)
-    axes.fill_between(at, band.simultaneous_lower, band.simultaneous_upper, step=step, color=_COLOUR, alpha=0.18,
-                      linewidth=0, label=f"{probability} for the whole curve")  # fmt: skip
-    axes.fill_between(at, band.lower, band.upper, step=step, color=_COLOUR, alpha=0.4, linewidth=0,
-                      label=f"{probability} at each value")  # fmt: skip
+    for low, high, opacity, label in (
+        (band.simultaneous_lower, band.simultaneous_upper, 0.18, f"{probability} for the whole curve"),
+        (band.lower, band.upper, 0.4, f"{probability} at each value"),
+    ):
+        axes.fill_between(at, low, high, step=step, color=_COLOUR, alpha=opacity, linewidth=0, label=label)
     axes.plot(at, band.mean, color=_COLOUR, drawstyle=style, label="posterior mean")
     axes.set(ylabel="share at or below", ylim=(0.0, 1.0))
-    if column.logarithmic and band.at[0] > 0.0:
+    if column.logarithmic and places[0] > 0.0:
         axes.set_xscale("log")
 
 
 def _draw_shares(axes: Any, posterior: Posterior, name: str, level: float) -> None:
     """Draw the share of each category among the values that are not null."""
-    column = posterior.domain.columns[name]
-    labels = column.words
+    labels = posterior.domain.columns[name].words
     rows = posterior.summary([f"P(={label})" for label in labels], column=name, level=level).rows
-    at = np.arange(len(labels))
-    axes.bar(at, [row.mean for row in rows], color=_COLOUR, alpha=0.4, width=0.7, label="posterior mean")
-    axes.vlines(at, [row.lower for row in rows], [row.upper for row in rows], color=_COLOUR, linewidth=2,
+    places = np.arange(len(labels))
+    axes.bar(places, [row.mean for row in rows], color=_COLOUR, alpha=0.4, width=0.7, label="posterior mean")
+    axes.vlines(places, [row.lower for row in rows], [row.upper for row in rows], color=_COLOUR, linewidth=2,
                 label=f"{percent_as_written(level)} for each")  # fmt: skip
-    upright = sum(len(str(label)) for label in labels) > 60
-    rotation, anchor = (60, "right") if upright else (0, "center")
-    axes.set_xticks(at, [_literal(label) for label in labels], rotation=rotation, ha=anchor)
-    axes.set(ylabel="share")
-    axes.set_ylim(0.0, 1.3 * max(row.upper for row in rows))  # with room for the legend
+    rotation, anchor = 0, "center"
+    if sum(map(len, labels)) > 60:
+        rotation, anchor = 60, "right"
+    axes.set_xticks(places, map(_literal, labels), rotation=rotation, ha=anchor)
+    axes.set(ylabel="share", ylim=(0.0, 1.3 * max(row.upper for row in rows)))  # with room for the legend
 
 
 def forest(summary: Summary) -> list[Any]:
@@ -360,22 +356,23 @@ def forest(summary: Summary) -> list[Any]:
         panels.setdefault(row.name if summary.by else row.unit, []).append(row)
     tallest = max(map(len, panels.values()), default=1)
     figure = _pyplot().figure(figsize=(1.5 + 4.2 * len(panels), 1.3 + 0.32 * tallest), layout="constrained")
-    drawn = figure.subplots(1, len(panels), squeeze=False)[0]
-    for axes, (title, rows) in zip(drawn, panels.items(), strict=True):
-        at = np.arange(len(rows))
-        dated = summary.kind if rows[0].unit == "value" else ""
-        low, middle, high = (_as_values(np.array([getattr(row, end) for row in rows]), dated)
-                             for end in ("lower", "mean", "upper"))  # fmt: skip
-        axes.hlines(at, low, high, color=_COLOUR, linewidth=2)
-        axes.plot(middle, at, "o", color=_COLOUR)
-        axes.set_yticks(at, [_literal(row.group if summary.by else row.name) for row in rows])
+    subplots = [*figure.subplots(1, len(panels), squeeze=False)[0]]
+    for axes, (title, rows) in zip(subplots, panels.items(), strict=True):
+        places, labels = np.arange(len(rows)), [row.name for row in rows]
+        if summary.by:
+            labels = [str(row.group) for row in rows]
+            axes.set_title(_literal(title), fontsize=11)
+        numbers = np.array([(row.lower, row.mean, row.upper) for row in rows]).T
+        low, middle, high = _as_values(numbers, summary.kind) if rows[0].unit == "value" else numbers
+        axes.hlines(places, low, high, color=_COLOUR, linewidth=2)
+        axes.plot(middle, places, "o", color=_COLOUR)
+        axes.set_yticks(places, map(_literal, labels))
         axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.set_title(_literal(title) if summary.by else "", fontsize=11)
         axes.set_xlabel(f"posterior mean and {percent_as_written(summary.level)} interval")
         axes.grid(axis="x", color=_GREY, alpha=0.25)
     if summary.by:
-        drawn[0].set_ylabel(_literal(summary.by))
-    return list(drawn)
+        subplots[0].set_ylabel(_literal(summary.by))
+    return subplots
 
 
 def _pyplot() -> Any:
@@ -386,40 +383,35 @@ def _pyplot() -> Any:
     return pyplot
 
 
-def points(posterior: Posterior, name: str) -> Floats:
-    """Return where the distribution function is drawn: all ends of pieces, or some that stand for them."""
-    low, high = _ends(posterior, name)
+def points(posterior: Posterior, name: str) -> tuple[Floats, bool]:
+    """Return where the distribution function is drawn, and whether with jumps: where the mass lies on few values.
+
+    These are all ends of pieces, or some that stand for them.
+    """
+    place, column = posterior.domain.names.index(name), posterior.domain.columns[name]
+    own = posterior.block(0).own
+    low, high = piece_ends(column, posterior.support.columns[place])[:2]
+    if own is not None:
+        low, high = map(np.append, (low, high), piece_ends(column, own.columns[place])[:2])
     ends = np.unique(np.concatenate((low, high)))
     ends = ends[~np.isnan(ends)]
     if not len(ends):
         raise ParameterError(f"column {name!r} has no values that are not null. Name another column")
-    if len(ends) <= _POINTS:
-        before = ends[0] - (ends[-1] - ends[0] or 1.0) * 0.02 if jumps(posterior, name) else ends[0]
-        return np.unique(np.append(ends, before))
-    return np.unique(ends[np.linspace(0, len(ends) - 1, _POINTS).astype(np.intp)])
+    jumps = len(ends) <= _POINTS and np.array_equal(low, high, equal_nan=True)
+    if jumps:
+        ends = np.append(ends[0] - (ends[-1] - ends[0] or 1.0) * 0.02, ends)
+    if len(ends) > _POINTS + jumps:
+        ends = np.unique(ends[np.linspace(0, len(ends) - 1, _POINTS).astype(np.intp)])
+    return ends, jumps
 
 
-def _ends(posterior: Posterior, name: str) -> tuple[Floats, Floats]:
-    at, column = posterior.domain.names.index(name), posterior.domain.columns[name]
-    own = posterior.block(0).own
-    parts = [posterior.support.columns[at], *([] if own is None else [own.columns[at]])]
-    found = [piece_ends(column, codes)[:2] for codes in parts]
-    return np.concatenate([low for low, _ in found]), np.concatenate([high for _, high in found])
-
-
-def jumps(posterior: Posterior, name: str) -> bool:
-    """Whether the mass lies on few values, so that the function is drawn with its jumps."""
-    low, high = _ends(posterior, name)
-    return bool(np.array_equal(low, high, equal_nan=True)) and len(np.unique(low)) <= _POINTS
-
-
-def _as_values(at: Floats, kind: str) -> Any:
+def _as_values(places: Floats, kind: str) -> Any:
     """Return positions as they are drawn: dates as dates."""
     if kind not in _PER_SECOND:
-        return at
-    return (at * _PER_SECOND[kind] * 1e6).astype("datetime64[us]")
+        return places
+    return (places * _PER_SECOND[kind] * 1e6).astype("datetime64[us]")
 
 
-def _literal(label: Any) -> str:
+def _literal(label: str) -> str:
     """Return a label that matplotlib shows as it is: it reads a dollar sign as the beginning of a formula."""
-    return str(label).replace("$", r"\$")
+    return label.replace("$", r"\$")

@@ -18,7 +18,7 @@ from discreet._core.lazy import pl
 from discreet._core.text import about, as_written, counted, full_sentence, percent_as_written, rounded_up
 from discreet.confidential import Source, open_source
 from discreet.domain import Domain, moment_text
-from discreet.inference import Estimate, Posterior, bounded, jumps, points, posterior
+from discreet.inference import Estimate, Posterior, bounded, points, posterior
 from discreet.mechanisms import no_posterior
 from discreet.privacy import TradeOff
 from discreet.releases import Certificate, guarantee_of
@@ -231,7 +231,7 @@ def _without(promise: Promise) -> str:
 def _estimate(population: Posterior, name: str) -> tuple[Picture, list[str]]:
     """Return the distribution function of an ordered column, some numbers, its mean by group, and notes on them."""
     columns = population.domain.columns
-    column, at = columns[name], points(population, name)
+    column, (at, jumps) = columns[name], points(population, name)
     curves = np.array(population.cdf(at, column=name, level=LEVEL)[1:])
     logarithmic = column.logarithmic and at[0] > 0.0
     level = percent_as_written(LEVEL)
@@ -243,7 +243,7 @@ def _estimate(population: Posterior, name: str) -> tuple[Picture, list[str]]:
         return [text(value) if np.isfinite(value) else "-" for value in _ends(row)]
 
     places = np.log10(at) if logarithmic else at
-    if jumps(population, name):  # flat up to the next value
+    if jumps:  # flat up to the next value
         places, curves = np.repeat(places, 2)[1:], np.repeat(curves, 2, axis=1)[:, :-1]
     summary = population.summary(_ASKED, column=name, level=LEVEL)
     few = [other for other, of in columns.items() if 1 < (of.size or 0) <= _MOST_GROUPS and not of.on_a_line]
