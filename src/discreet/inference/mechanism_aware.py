@@ -16,7 +16,7 @@ from discreet._core.boundary import quietly, sealed
 from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
-from discreet._core.text import counted as counted_text
+from discreet._core.text import counted
 from discreet.domain import Domain, Records
 from discreet.inference.bounds import UNSEEN, UnseenCells, continuous_domain, hidden, shapes
 from discreet.inference.population import Posterior
@@ -39,6 +39,10 @@ _MOST_NUMBERS = 1 << 28
 _PROCESS = (
     "within a cell, a Dirichlet process whose strength is the cell's part of the prior's: nothing was seen of it, so "
     "the values are the prior's, and a heap of them at round numbers is not foreseen"
+)
+_TREE = (
+    "with a prior that halves the cells again and again, each time with Beta shares: wide for sums of many cells, and "
+    "for neighbouring cells as narrow as the release suggests"
 )
 
 
@@ -145,8 +149,7 @@ def mechanism_posterior(
     certificate = read_certificate(release, certificate)
     mechanism, rng = analysed_mechanism(certificate), seeded(seed)
     known_likelihood(mechanism, certificate.facts.records)  # what cannot be done is refused before files are read
-    _base_masses(mechanism.domain, 1.0 if strength is None else strength)
-    _require_memory(draws, mechanism.domain)
+    _base_masses(mechanism.domain, strength, draws)
     latent = latent_counts(mechanism, _cells(release, certificate, mechanism), strength=strength, draws=draws, rng=rng)
     return population_posterior(latent, rng, of=of, within=within)
 
@@ -170,14 +173,15 @@ def latent_counts(
 ) -> LatentCounts:
     """Draw the confidential counts given what was released of each cell; the rest as for mechanism_posterior."""
     likelihood, domain = known_likelihood(mechanism, release.n), mechanism.domain
-    base, tree, records = _base_masses(domain, 1.0), likelihood.tree, isinstance(release, ReleasedRecords)
-    masses, leaf = base, None
+    base = masses = _base_masses(domain, None, draws)
+    tree, leaf, firmer = likelihood.tree, None, FIRMER
     if tree is not None:
-        leaf = tree.leaf_of(_all(domain)).astype(np.intp)
+        leaf = tree.leaf_of(domain.unflat(np.arange(len(base)))).astype(np.intp)
         masses = np.asarray(np.bincount(leaf, weights=base), dtype=np.float64)
         values = np.bincount(leaf, weights=release.values).astype(release.values.dtype)
         release = replace(release, values=values)
-    firmer = FIRMER_FOR_RECORDS if records else FIRMER
+    if isinstance(release, ReleasedRecords):
+        firmer = FIRMER_FOR_RECORDS
     if strength is not None:
         priors = [Prior.process(strength * masses)]
     elif tree is not None:
@@ -192,6 +196,19 @@ def latent_counts(
     if unseen is not None and leaf is not None:
         unseen = unseen.part(leaf)
     return LatentCounts(domain, counts, priors, base, leaf, mechanism.name, release.n, strength, unseen)
+
+
+def _base_masses(domain: Domain, strength: float | None, draws: int) -> Floats:
+    """Return the masses of the cells, in all the strength, or 1. Raises ParameterError where there are too many."""
+    cells = domain.size
+    if cells is None or cells > MOST_CELLS:
+        raise ParameterError(f"a mechanism-aware posterior needs a finite domain of at most {MOST_CELLS:,} cells")
+    if 2 * positive_size("draws", draws) * cells > _MOST_NUMBERS:
+        raise ParameterError(
+            f"{counted(draws, 'draw')} of {counted(cells, 'cell')} do not fit in memory. Ask for fewer draws"
+        )
+    total = 1.0 if strength is None else real("strength", strength, above=0, most=1e9)
+    return np.asarray(total * np.exp(domain.log_base(domain.unflat(np.arange(cells)))))
 
 
 @sealed
@@ -246,36 +263,17 @@ def noisy_counts_posterior(
     >>> bool(3.0 < posterior.evaluate("mean").mean() < 3.8)
     True
     """
-    base, n, rng = _base_masses(domain, 1.0), positive_size("n", n), seeded(seed)
-    values = np.asarray(counts, dtype=np.float64)
+    base, n, rng = _base_masses(domain, None, draws), positive_size("n", n), seeded(seed)
+    values, law = np.asarray(counts, dtype=np.float64), Noise(noise, float(scale))
     if values.shape != base.shape or not np.isfinite(values).all():
         raise ParameterError(f"give one finite noisy count for each cell, {len(base):,} in all")
-    law = Noise(noise, float(scale))
-    priors = Prior.learned(base, firmer=FIRMER) if strength is None else [Prior.process(_base_masses(domain, strength))]
-    _require_memory(draws, domain)
+    if strength is None:
+        priors, unseen = Prior.learned(base, firmer=FIRMER), hidden(ReleasedCounts(n, values), law.spread)
+    else:
+        priors, unseen = [Prior.process(_base_masses(domain, strength, draws))], None
     latent = noisy(priors, n, values, law, draws, rng)
-    unseen = hidden(ReleasedCounts(n, values), law.spread) if strength is None else None
-    about = LatentCounts(domain, latent, priors, base, None, "noisy counts", n, strength, unseen)
-    return population_posterior(about, rng, of=of, within=within)
-
-
-def _base_masses(domain: Domain, strength: float) -> Floats:
-    cells = domain.size
-    if cells is None or cells > MOST_CELLS:
-        raise ParameterError(f"a mechanism-aware posterior needs a finite domain of at most {MOST_CELLS:,} cells")
-    return np.asarray(real("strength", strength, above=0, most=1e9) * np.exp(domain.log_base(_all(domain))))
-
-
-def _all(domain: Domain) -> Any:
-    return domain.unflat(np.arange(domain.size or 0))
-
-
-def _require_memory(draws: int, domain: Domain) -> None:
-    cells = domain.size or 1
-    if 2 * positive_size("draws", draws) * cells > _MOST_NUMBERS:
-        raise ParameterError(
-            f"{counted_text(draws, 'draw')} of {counted_text(cells, 'cell')} do not fit in memory. Ask for fewer draws"
-        )
+    source = LatentCounts(domain, latent, priors, base, None, "noisy counts", n, strength, unseen)
+    return population_posterior(source, rng, of=of, within=within)
 
 
 def population_posterior(latent: LatentCounts, rng: np.random.Generator, *, of: str, within: str) -> Posterior:
@@ -284,23 +282,22 @@ def population_posterior(latent: LatentCounts, rng: np.random.Generator, *, of: 
     domain, draws, strength, n = latent.domain, latent.draws, latent.strength, latent.n
     target = continuous_domain(domain) if within == "process" else domain
     alpha = latent.base * (strength or 1.0)  # within sets of which nothing is known but the sum
-    masses, population = draws.counts, choice("of", of, ("population", "table")) == "population"
-    if population:
+    prior = _TREE if strength is None else f"with a Dirichlet process prior of strength {strength:g}"
+    notes = [
+        f"given what {latent.source} released about {counted(n, 'record')}, taken as independent draws of the "
+        f"population, {prior}"
+    ]
+    masses, unseen = draws.counts, latent.unseen if within == "bounds" else None
+    if choice("of", of, ("population", "table")) == "population":
         parts = zip(latent.priors, np.split(masses, np.cumsum(draws.numbers)[:-1]), strict=True)
         masses = np.concatenate([prior.masses(part, rng) for prior, part in parts])
+        unseen = unseen and unseen.of_population(n)
+    else:
+        notes.append("about these records themselves, not the population")
     masses = masses / masses.sum(axis=1, keepdims=True)
     if latent.leaf is not None:  # within a leaf nothing was seen: the shares are the prior's
         masses = divided(masses, latent.leaf, alpha, rng)
-    support, own, own_weights = _all(domain), None, None
-    unseen = latent.unseen if within == "bounds" else None
-    if unseen is not None and population:
-        unseen = unseen.of_population(n)
-    notes = [
-        f"given what {latent.source} released about {counted_text(n, 'record')}, taken as independent draws of the "
-        f"population, {_prior_message(strength)}"
-    ]
-    if not population:
-        notes.append("about these records themselves, not the population")
+    support, own, own_weights = domain.unflat(np.arange(len(alpha))), None, None
     if within == "process":
         notes.append(_PROCESS)
         own, own_weights = shapes(domain, alpha, masses, rng)
@@ -329,15 +326,6 @@ def population_posterior(latent: LatentCounts, rng: np.random.Generator, *, of: 
     )
 
 
-def _prior_message(strength: float | None) -> str:
-    if strength is not None:
-        return f"with a Dirichlet process prior of strength {strength:g}"
-    return (
-        "with a prior that halves the cells again and again, each time with Beta shares: wide for sums of many cells, "
-        "and for neighbouring cells as narrow as the release suggests"
-    )
-
-
 # The posterior that fits the mechanism of a release.
 
 
@@ -354,25 +342,17 @@ def posterior(
 ) -> Posterior:
     """Return the posterior of the population given a release, by the mechanism that its certificate names.
 
-    Releases of the Pitman-Yor urn have a :func:`process_posterior`, with the mechanism's own strength; those of
-    histograms the mechanism-aware one, which takes the noise into account.
+    Releases of the Pitman-Yor urn have a :func:`process_posterior`, with the mechanism's own strength by default; those
+    of histograms the :func:`mechanism_posterior`, which takes the noise into account.
 
     Parameters
     ----------
-    release : Release, dataframe or path
-        The released table.
-    certificate : Certificate or path, optional
-        The one found with the release by default.
+    release, certificate, draws, seed
+        As for :func:`mechanism_posterior`; the draws of an urn are independent too.
     strength : float, optional
-        Weight of the prior, in records; for an urn the mechanism's own by default; else the
-        prior is then a Pólya tree: see :func:`mechanism_posterior`.
-    draws : int
-        Number of independent draws that the result is worth.
-    seed : int
-        Everything here is public.
+        Weight of the prior, in records: by default the urn's own, or a Pólya tree for a prior.
     of : {"population", "table"}
-        What is asked about: the distribution that the confidential records were drawn from, or these records
-        themselves. An urn's release has the first only.
+        What is asked about: see :func:`mechanism_posterior`. An urn's release has the first only.
     within : {"bounds", "process", "even"}
         What is known of the values within a cell: see :func:`mechanism_posterior`. By default nothing, so intervals
         hold for real columns, whose values lie in heaps. An urn's release has no "process".

@@ -11,7 +11,7 @@ import pytest
 from discreet._core.random import seeded
 from discreet.domain import Category, Domain, Integer
 from discreet.inference import Posterior, noisy_counts_posterior
-from discreet.inference.bounds import Estimates, UnseenCells, halves
+from discreet.inference.bounds import CellEstimates, UnseenCells, halves
 from discreet.inference.prior import sets_of
 from discreet.mechanisms.tree import Tree
 
@@ -57,7 +57,7 @@ def test_noisy_counts_of_cells_by_brute_force(size: int) -> None:
     rng, kinds = np.random.default_rng(1), set()
     for _ in range(60):
         estimates = np.where(rng.random(size) < 0.6, 0.0, rng.exponential(9.0, size)) + rng.normal(0.0, 2.0, size)
-        found = Estimates(estimates, 2.0, halves(size)).hidden()
+        found = CellEstimates(estimates, 2.0, halves(size)).hidden()
         assert found.tolist() == by_hand(estimates, of_cells(size, 2.0), sets_in(halves(size), size))
         kinds.add(tuple(found))
     assert len(kinds) > 1
@@ -70,7 +70,7 @@ def test_released_records_by_brute_force(stratified: bool) -> None:
     for _ in range(200):
         estimates = 4.0 * rng.poisson(rng.choice([0.2, 0.5, 6.0], 32)).astype(float)
         known = (of_cells(32, 3.0), sets_in(halves(32), 32))
-        found = Estimates(estimates, 3.0, halves(32), each=4.0, stratified=stratified).hidden().tolist()
+        found = CellEstimates(estimates, 3.0, halves(32), each=4.0, stratified=stratified).hidden().tolist()
         assert found == by_hand(estimates, *known, each=4.0, stratified=stratified)
         alike += found == by_hand(estimates, *known)
     assert alike < 190  # without the error of drawing there would be fewer
@@ -102,7 +102,7 @@ def test_consistent_estimates_of_a_tree_by_brute_force(columns, least: int) -> N
     for _ in range(60):
         counts = np.where(rng.random(size) < 0.6, 0.0, rng.exponential(20.0, size))
         estimates = counts + rng.multivariate_normal(np.zeros(size), covariance)
-        found = Estimates(estimates, 3.0, sets, least=least).hidden()
+        found = CellEstimates(estimates, 3.0, sets, least=least).hidden()
         assert found.tolist() == by_hand(estimates, covariance, sets_in(sets, size), least=least)
         alike += found.tolist() == by_hand(estimates, 9.0 * np.eye(size), sets_in(sets, size), least=least)
     assert alike < 55  # independent errors would give others
@@ -115,10 +115,10 @@ def test_sets_that_may_each_be_empty_need_not_be_so_together() -> None:
     estimates[pairs[0]], estimates[pairs[1]] = 0.7 * pair, 0.6 * pair
     expected = np.zeros(16, dtype=bool)
     expected[pairs[1]] = True
-    assert Estimates(estimates, 1.0, halves(16)).hidden().tolist() == expected.tolist()
+    assert CellEstimates(estimates, 1.0, halves(16)).hidden().tolist() == expected.tolist()
     estimates[pairs[0]] = 0.3 * pair
     expected[pairs[0]] = True
-    assert Estimates(estimates, 1.0, halves(16)).hidden().tolist() == expected.tolist()
+    assert CellEstimates(estimates, 1.0, halves(16)).hidden().tolist() == expected.tolist()
 
 
 def test_some_cell_is_never_hidden() -> None:
@@ -126,7 +126,7 @@ def test_some_cell_is_never_hidden() -> None:
     rng = np.random.default_rng(4)
     for _ in range(100):
         seen = rng.multinomial(100, np.full(64, 1 / 64)) + rng.laplace(0.0, 30.0, 64)
-        assert not Estimates(seen + (100 - seen.sum()) / 64, 30.0 * math.sqrt(2.0), halves(64)).hidden().all()
+        assert not CellEstimates(seen + (100 - seen.sum()) / 64, 30.0 * math.sqrt(2.0), halves(64)).hidden().all()
 
 
 # -- bounds ---------------------------------------------------------------------------------------------------------
