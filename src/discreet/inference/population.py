@@ -325,7 +325,7 @@ class Posterior:
         >>> [(row.name, round(row.mean, 9)) for row in posterior.regress("wage ~ C(senior)").rows]
         [('Intercept', 1.4), ('C(senior)[T.True]', 0.4)]
         """
-        from discreet.inference.regression import regression
+        from discreet.inference.models import regression
 
         real("level", level, above=0, below=1)
         coefficients = regression(self.domain, self.support, self._blocks(), formula, kind)
@@ -432,7 +432,7 @@ class Posterior:
 
         Needs the extra ``bayes``. With ArviZ 1 and later this is an ``xarray.DataTree``, which is what it calls so.
         """
-        from discreet.inference.parametric import inference_data
+        from discreet.inference.models import inference_data
 
         asked = known_functionals(functionals, self.domain, column)
         values = self._evaluate(asked, column)[:, :, 0].T.reshape(len(asked), max(1, self.chains), -1)

@@ -28,8 +28,8 @@ from discreet.inference.functionals import (
     restricted,
 )
 from discreet.inference.line import Draws
+from discreet.inference.models import FormulaDesign, regression
 from discreet.inference.population import Posterior
-from discreet.inference.regression import FormulaDesign, regression
 from discreet.inference.released import Released, analysed_mechanism, read_release
 from discreet.inference.summary import Estimate, Summary
 from discreet.releases import Certificate, Release, read, read_certificate

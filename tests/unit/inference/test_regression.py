@@ -12,7 +12,7 @@ from discreet._core.random import seeded
 from discreet.domain import Boolean, Category, Date, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import MissingExtra, ParameterError
 from discreet.inference import Posterior
-from discreet.inference.regression import regression
+from discreet.inference.models import regression
 
 pytest.importorskip("formulaic")
 
