@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from discreet.inference.functionals import ordered
 from discreet.inference.line import Draws, Line, at_ends, extremes
 from discreet.inference.prior import Noise, sets_of
 from discreet.inference.samplers import Observation, ReleasedCounts, ReleasedRecords
-from discreet.mechanisms import Consistent, Likelihood, NoisyCellCounts, NoisyTree, ThresholdedCounts, ThresholdedUrn
+from discreet.mechanisms import Consistent, ThresholdedCounts
 
 # Cells that a release cannot tell from empty ones. Whether they are empty is not left to the prior.
 #
@@ -238,18 +238,15 @@ def hidden(
     return UnseenCells(cells) if cells.any() else None
 
 
-def _hidden(likelihood: NoisyCellCounts, release: Observation) -> UnseenCells | None:
+def unseen_cells(likelihood: Any, release: Observation) -> UnseenCells | None:
+    """Return the cells, or leaves, of which a release tells nothing; none, where it tells something of all."""
+    if likelihood.noiseless:
+        return None
+    if likelihood.withholds:
+        return UnseenCells.withheld(likelihood, release)
     noise, stratified = likelihood.law.standard_deviation(likelihood.scale), likelihood.sampling == "stratified"
     return hidden(release, noise, stratified=stratified, consistent=likelihood.consistent)
 
-
-UNSEEN: Mapping[type[Likelihood], Callable[[Any, Observation], UnseenCells | None]] = {
-    NoisyCellCounts: _hidden,
-    NoisyTree: _hidden,
-    ThresholdedCounts: UnseenCells.withheld,
-    ThresholdedUrn: UnseenCells.withheld,
-}
-"""The cells, or leaves, of which a release tells nothing; none, where it tells something of all."""
 
 # Shapes within cells: nothing was seen of them, so they are draws of the prior.
 

@@ -16,7 +16,8 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.numeric import log_rising
-from discreet.inference.prior import Lattice, Noise, OnLattice, Prior, log_prior
+from discreet.inference.prior import CountPosterior, Lattice, Noise, Prior, log_prior
+from discreet.inference.sums import Sums
 from discreet.mechanisms import DrawnFromCounts, ThresholdedUrn
 
 _DROP = 45.0  # in logarithms, below the largest
@@ -25,8 +26,8 @@ _PILOT, _ROUNDS = 64, 4  # draws that tell about how many cells are held
 
 def product(
     likelihood: DrawnFromCounts, prior: Prior, records: int, drawn: Integers, *, held: float = 0.0
-) -> OnLattice:
-    """Return the posterior where each cell has a factor of its own.
+) -> tuple[Lattice, Sums]:
+    """Return the counts where each cell has a factor of its own.
 
     ``held``: the logarithm of one more factor of each cell that holds a record.
     """
@@ -50,7 +51,7 @@ def product(
         logs = log_weight(counts, np.full(len(counts), cell)) + tilt * counts + bonus
         return numbers, logs - tilt * lattice.step * lattice.total * (cell == 0)
 
-    return OnLattice(lattice, lattice.sums(cells.tolist(), factor))
+    return lattice, lattice.sums(cells.tolist(), factor)
 
 
 def rounded_away(lattice: Lattice) -> Floats:
@@ -60,54 +61,41 @@ def rounded_away(lattice: Lattice) -> Floats:
     return np.asarray(-np.expm1(-np.maximum(0.0, [logs[cell] for cell in cells])))
 
 
-class HeldCells:
-    """Proposals for records that were drawn given the counts, with a factor that the number of held cells has.
+def held_cells(
+    likelihood: DrawnFromCounts, prior: Prior, records: int, drawn: Integers, rng: np.random.Generator
+) -> CountPosterior:
+    """Return proposals for records that were drawn given the counts, with a factor that the number of held cells has.
 
     Its logarithm is concave. Counts are proposed with the tangent at about the number of cells that are held, which is
     nowhere below.
     """
+    log_held, released = likelihood.log_held, int(drawn.sum())
+    assert log_held is not None
+    number = max(1, int(np.count_nonzero(drawn)))
 
-    approximation = ""
-
-    def __init__(
-        self, likelihood: DrawnFromCounts, prior: Prior, records: int, drawn: Integers, rng: np.random.Generator
-    ) -> None:
-        assert likelihood.log_held is not None
-        self._factor, self._released = likelihood.log_held, int(drawn.sum())
-        self._near = max(1, int(np.count_nonzero(drawn)))
-        for _ in range(_ROUNDS):
-            self._slope = float(np.diff(self._log_factor(self._near, self._near + 1))[0])
-            self._plain = product(likelihood, prior, records, drawn, held=self._slope)
-            near = max(1, round(float(self._held(self._plain.draw(_PILOT, rng), rng).mean())))
-            if abs(near - self._near) <= 1:
-                break
-            self._near = near
-
-    def _log_factor(self, *held: int) -> Floats:
-        return self._factor(np.array(held), self._released)
-
-    @property
-    def log(self) -> float:
-        return self._plain.log + float(self._log_factor(self._near)[0]) - self._slope * self._near
-
-    @property
-    def step(self) -> int:
-        return self._plain.step
-
-    def _held(self, counts: Floats, rng: np.random.Generator) -> Integers:
-        """Return how many cells hold a record: those that are rounded to 0 may."""
-        held = np.count_nonzero(counts, axis=1)
-        if self.step > 1:
-            away = rounded_away(self._plain.lattice)
-            odds = away * math.exp(self._slope)
+    def propose(draws: int, rng: np.random.Generator) -> tuple[Floats, Integers]:
+        counts = lattice.counts(sums.draw(draws, rng))
+        held = np.asarray(np.count_nonzero(counts, axis=1))
+        if lattice.step > 1:  # those that are rounded to 0 may hold a record
+            away = rounded_away(lattice)
+            odds = away * math.exp(slope)
             held += np.count_nonzero((counts == 0.0) & (rng.random(counts.shape) < odds / (odds + 1.0 - away)), axis=1)
-        return np.asarray(held)
+        return counts, held
 
-    def propose(self, number: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        counts = self._plain.draw(number, rng)
-        held = self._held(counts, rng)
-        log = self._factor(held, self._released)
-        return counts, log - (self._log_factor(self._near) + self._slope * (held - self._near))
+    for _ in range(_ROUNDS):
+        value, following = log_held(np.array([number, number + 1]), released).tolist()
+        slope = following - value
+        lattice, sums = product(likelihood, prior, records, drawn, held=slope)
+        nearer = max(1, round(float(propose(_PILOT, rng)[1].mean())))
+        if abs(nearer - number) <= 1:
+            break
+        number = nearer
+
+    def draw(draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        counts, held = propose(draws, rng)
+        return counts, log_held(held, released) - (value + slope * (held - number))
+
+    return CountPosterior(sums.log + value - slope * number, draw, lattice.step)
 
 
 def _mode(log_weight: Callable[[Integers], Floats], records: int, cells: int) -> Integers:
@@ -216,27 +204,24 @@ class NoisyUrn:
         self._factors = {kind: self._factor(*kind) for kind in dict.fromkeys(self._kinds)}
         self._sums = self._lattice.sums(self._kinds, lambda kind: self._logs(self._factors[kind]), tilt=tilt)
 
-    @property
-    def log(self) -> float:
-        return self._sums.log + self._fall * self._kept + self._lean * (self._kept - self._lattice.total * self.step)
+    def posterior(self) -> CountPosterior:
+        lean = self._lean * (self._kept - self._lattice.total * self.step)
+        text = "the sum of the noisy counts is met to within a small part of its standard deviation"
+        text *= self._within > 0
+        return CountPosterior(self._sums.log + self._fall * self._kept + lean, self._draw, self.step, text)
 
     @property
     def step(self) -> int:
         return self._lattice.step
 
-    @property
-    def approximation(self) -> str:
-        text = "the sum of the noisy counts is met to within a small part of its standard deviation"
-        return text if self._within else ""
-
-    def propose(self, number: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        numbers = self._sums.draw(number, rng)
+    def _draw(self, draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        numbers = self._sums.draw(draws, rng)
         total = self._noisy(numbers, rng).sum(axis=1)
         if self._kept < self._records:
             tilt = self._fall + self._lean
             weights = np.where(np.abs(total - self._kept) <= self._within, tilt * (total - self._kept), -np.inf)
         else:  # all that is told of the sum is that it is not less
-            law = log_rising(self._strength + total, np.full(number, float(self._size)))
+            law = log_rising(self._strength + total, np.full(draws, float(self._size)))
             weights = np.where(total >= self._kept, self._fall * (total - self._kept) - law, -np.inf)
         return self._lattice.counts(numbers), np.asarray(weights)
 

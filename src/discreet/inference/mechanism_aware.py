@@ -18,7 +18,7 @@ from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.domain import Domain, Records
-from discreet.inference.bounds import UNSEEN, UnseenCells, continuous_domain, hidden, shapes
+from discreet.inference.bounds import UnseenCells, continuous_domain, hidden, shapes, unseen_cells
 from discreet.inference.population import Posterior
 from discreet.inference.prior import FIRMER, FIRMER_FOR_RECORDS, WIDE, WIDE_FOR_LITTLE, Noise, Prior
 from discreet.inference.released import analysed_mechanism, read_release, released_table
@@ -191,8 +191,8 @@ def latent_counts(
         priors = Prior.learned(masses, firmer=firmer, wide=wide, softer=likelihood.noiseless)
     counts = draw_counts(likelihood, priors, release, draws, rng)
     unseen = None
-    if type(likelihood) in UNSEEN and (strength is None or likelihood.withholds):
-        unseen = UNSEEN[type(likelihood)](likelihood, release)
+    if strength is None or likelihood.withholds:
+        unseen = unseen_cells(likelihood, release)
     if unseen is not None and leaf is not None:
         unseen = unseen.part(leaf)
     return LatentCounts(domain, counts, priors, base, leaf, mechanism.name, release.n, strength, unseen)

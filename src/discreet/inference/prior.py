@@ -417,28 +417,25 @@ class Lattice:
 
         return weight
 
+    def posterior(self, sums: Sums, approximation: str = "") -> CountPosterior:
+        """Return the posterior of counts that are independent but for their sum and those of sets."""
 
-@dataclass(frozen=True)
-class OnLattice:
-    """The posterior of counts that are independent but for their sum and those of sets.
+        def draw(draws: int, rng: np.random.Generator) -> Floats:
+            return self.counts(sums.draw(draws, rng))
 
-    ``log``: the logarithm of the weight of all counts. ``order``: the cells, in that of the sums.
+        return CountPosterior(sums.log, draw, self.step, approximation)
+
+
+class CountPosterior(NamedTuple):
+    """The counts of cells given a release and one prior.
+
+    ``log``: the logarithm of the weight of all counts, up to a number that is the same for all priors.
+    ``draw``: from a number and a generator to so many independent draws of the counts, a row each. Where they are
+    proposed under a simpler likelihood, also the logarithms of what they weigh too little, up to such a number.
+    ``step``: in which counts are followed. ``approximation``: what is not exact, in words.
     """
 
-    lattice: Lattice
-    sums: Sums
+    log: float
+    draw: Callable[[int, np.random.Generator], Any]
+    step: int = 1
     approximation: str = ""
-    order: Integers | None = None
-
-    @property
-    def log(self) -> float:
-        return self.sums.log
-
-    @property
-    def step(self) -> int:
-        return self.lattice.step
-
-    def draw(self, draws: int, rng: np.random.Generator) -> Floats:
-        """Return independent draws of the counts, a row each."""
-        counts = self.lattice.counts(self.sums.draw(draws, rng))
-        return counts if self.order is None else counts[:, np.argsort(self.order)]

@@ -14,15 +14,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Indices, Integers
 from discreet._core.errors import ParameterError
-from discreet.inference.drawn_records import HeldCells, NoisyUrn, product
+from discreet.inference.drawn_records import NoisyUrn, held_cells, product
 from discreet.inference.positive import Moved, Positive
-from discreet.inference.prior import Lattice, Noise, OnLattice, Prior, sets_of
+from discreet.inference.prior import CountPosterior, Lattice, Noise, Prior, sets_of
 from discreet.inference.sums import Level, both
 from discreet.inference.trees import Splits, TreeRecords
 from discreet.mechanisms import (
@@ -69,39 +69,6 @@ class ReleasedRecords(Observation):
 # Draws under several priors of equal probability.
 
 
-class CountPosterior(Protocol):
-    """The counts of cells given a release and one prior, before any is drawn.
-
-    ``log``: the logarithm of the weight of all counts, up to a number that is the same for all priors.
-    """
-
-    @property
-    def log(self) -> float: ...
-
-    @property
-    def step(self) -> int: ...
-
-    @property
-    def approximation(self) -> str: ...
-
-
-class Drawn(CountPosterior, Protocol):
-    """Counts that are drawn as they are."""
-
-    def draw(self, draws: int, rng: np.random.Generator) -> Floats: ...
-
-
-class Proposed(CountPosterior, Protocol):
-    """Counts that are drawn under a simpler likelihood, and kept with a probability: exact, without chains."""
-
-    def propose(self, number: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Return independent draws of the counts, a row each, and the logarithms of what they weigh too little.
-
-        That is the likelihood over the one they were drawn with, up to a number that is the same for all priors.
-        """
-        ...
-
-
 @dataclass(frozen=True)
 class CountDraws:
     """Draws of the confidential counts.
@@ -117,7 +84,7 @@ class CountDraws:
     numbers: tuple[int, ...]
 
     @classmethod
-    def draw(cls, posteriors: Sequence[Drawn], draws: int, rng: np.random.Generator) -> CountDraws:
+    def draw(cls, posteriors: Sequence[CountPosterior], draws: int, rng: np.random.Generator) -> CountDraws:
         """Return draws under each prior."""
         numbers = tuple(rng.multinomial(draws, _probabilities(posteriors)).tolist())
         pairs = zip(posteriors, numbers, strict=True)
@@ -125,8 +92,8 @@ class CountDraws:
         return cls(np.concatenate(counts), posteriors[0].step, posteriors[0].approximation, numbers)
 
     @classmethod
-    def accepted(cls, proposals: Sequence[Proposed], draws: int, rng: np.random.Generator) -> CountDraws:
-        """Return draws under each prior, kept in proportion to what they weigh too little.
+    def accepted(cls, proposals: Sequence[CountPosterior], draws: int, rng: np.random.Generator) -> CountDraws:
+        """Return draws under each prior that are proposed, and kept in proportion to what they weigh too little.
 
         The largest of these weights is that of all proposals so far: where a later one is larger, all are judged anew.
         """
@@ -138,7 +105,7 @@ class CountDraws:
                 raise _unknown()
             for prior, count in enumerate(rng.multinomial(number, probabilities).tolist()):
                 if count:
-                    counts, weights = proposals[prior].propose(count, rng)
+                    counts, weights = proposals[prior].draw(count, rng)
                     largest = max(largest, float(weights.max()))
                     marks = weights + rng.standard_exponential(count)
                     batches.append((prior, counts[marks > largest], marks[marks > largest]))
@@ -179,41 +146,31 @@ def draw_counts(
     return SAMPLERS[type(likelihood)](likelihood, priors, release, draws, rng)
 
 
-@dataclass(frozen=True)
-class Listed:
-    """All tables, a row each, and the logarithms of their posterior weights under one prior."""
-
-    tables: Integers
-    log_weights: Floats
-    step: int = 1
-    approximation: str = ""
-
-    @property
-    def log(self) -> float:
-        """The logarithm of the sum of the weights."""
-        return float(np.logaddexp.reduce(self.log_weights))
-
-    def draw(self, draws: int, rng: np.random.Generator) -> Floats:
-        """Return independent draws of the tables, a row each."""
-        rows = rng.choice(len(self.tables), size=draws, p=np.exp(self.log_weights - self.log))
-        return np.asarray(self.tables[rows], dtype=np.float64)
-
-
 def _given_law(
     likelihood: ExactLaw, priors: Sequence[Prior], release: ReleasedRecords, draws: int, rng: np.random.Generator
 ) -> CountDraws:
     tables = likelihood.tables(release.n)
-    logs = likelihood.log_probs(release.values, tables)
-    return CountDraws.draw([Listed(tables, logs + prior.log_weights(tables)) for prior in priors], draws, rng)
+    likelihoods = likelihood.log_probs(release.values, tables)
+
+    def listed(prior: Prior) -> CountPosterior:
+        logs = likelihoods + prior.log_weights(tables)
+        log = float(np.logaddexp.reduce(logs))
+
+        def draw(draws: int, rng: np.random.Generator) -> Floats:
+            return np.asarray(tables[rng.choice(len(tables), size=draws, p=np.exp(logs - log))], dtype=np.float64)
+
+        return CountPosterior(log, draw)
+
+    return CountDraws.draw([*map(listed, priors)], draws, rng)
 
 
 def _given_factors(
     likelihood: DrawnFromCounts, priors: Sequence[Prior], release: ReleasedRecords, draws: int, rng: np.random.Generator
 ) -> CountDraws:
     if likelihood.log_held is None:
-        posteriors = [product(likelihood, prior, release.n, release.values) for prior in priors]
-        return CountDraws.draw(posteriors, draws, rng)
-    proposals = [HeldCells(likelihood, prior, release.n, release.values, rng) for prior in priors]
+        parts = [product(likelihood, prior, release.n, release.values) for prior in priors]
+        return CountDraws.draw([lattice.posterior(sums) for lattice, sums in parts], draws, rng)
+    proposals = [held_cells(likelihood, prior, release.n, release.values, rng) for prior in priors]
     return CountDraws.accepted(proposals, draws, rng)
 
 
@@ -225,7 +182,9 @@ def _given_noisy(
         noise = Noise.of(likelihood.law, likelihood.scale)
         return noisy(priors, release.n, release.values, noise, draws, rng)
     kind = Moved if likelihood.surplus == "moved" else Positive
-    return CountDraws.draw(kind.under(priors, likelihood, release.n, release.values), draws, rng)
+    positive = kind.under(priors, likelihood, release.n, release.values)
+    posteriors = [CountPosterior(counts.log, counts.draw, counts.step, counts.approximation) for counts in positive]
+    return CountDraws.draw(posteriors, draws, rng)
 
 
 def _given_thresholded(
@@ -252,7 +211,7 @@ def _given_thresholded(
     for prior in priors:
         lattice = Lattice.fine(records, noise.spread, prior, np.where(withheld, rest, counts))
         kinds = [None if math.isnan(y) else y for y in counts.tolist()]
-        posteriors.append(OnLattice(lattice, lattice.sums(kinds, partial(above, lattice))))
+        posteriors.append(lattice.posterior(lattice.sums(kinds, partial(above, lattice))))
     return CountDraws.draw(posteriors, draws, rng)
 
 
@@ -262,15 +221,15 @@ def _given_thresholded_urn(
     if not isinstance(release, ReleasedRecords):
         return _given_thresholded(likelihood, priors, release, draws, rng)
     assert release.kept is not None  # the certificate of such a release tells it
-    proposals = [NoisyUrn(likelihood, prior, release.n, release.values, release.kept, rng) for prior in priors]
-    return CountDraws.accepted(proposals, draws, rng)
+    urns = [NoisyUrn(likelihood, prior, release.n, release.values, release.kept, rng) for prior in priors]
+    return CountDraws.accepted([urn.posterior() for urn in urns], draws, rng)
 
 
 def _given_tree(
     likelihood: NoisyTree, priors: Sequence[Prior], release: Observation, draws: int, rng: np.random.Generator
 ) -> CountDraws:
     if isinstance(release, ReleasedRecords):
-        leaves = [Leaves.from_records(likelihood, prior, release.n, release.values) for prior in priors]
+        leaves = [tree_records(likelihood, prior, release.n, release.values) for prior in priors]
         return CountDraws.draw(leaves, draws, rng)
     _require_complete(release.values)
     return CountDraws.draw([_tree_counts(likelihood, prior, release.n, release.values) for prior in priors], draws, rng)
@@ -298,7 +257,7 @@ def noisy(
     posteriors = []
     for prior in priors:
         lattice = Lattice.fine(records, noise.spread, prior, lowered(counts, records))
-        posteriors.append(OnLattice(lattice, lattice.sums(counts.tolist(), partial(near, lattice, noise))))
+        posteriors.append(lattice.posterior(lattice.sums(counts.tolist(), partial(near, lattice, noise))))
     return CountDraws.draw(posteriors, draws, rng)
 
 
@@ -320,7 +279,7 @@ def _log_noise(noise: Noise, lattice: Lattice, y: float, numbers: Integers) -> F
     return noise.log_pmf(y - lattice.counts(numbers))
 
 
-def _tree_counts(likelihood: NoisyTree, prior: Prior, records: int, counts: Floats) -> OnLattice:
+def _tree_counts(likelihood: NoisyTree, prior: Prior, records: int, counts: Floats) -> CountPosterior:
     """Return the posterior of the leaves given the best estimates that the noisy counts of all nodes give."""
     noise = Noise("gaussian", likelihood.law.standard_deviation(likelihood.scale))
     tree = likelihood.consistent.tree
@@ -343,37 +302,25 @@ def _tree_counts(likelihood: NoisyTree, prior: Prior, records: int, counts: Floa
             first = np.searchsorted(node, np.arange(number))
     other = likelihood.law.name != "gaussian"  # what the best linear estimates keep of it is not known in closed form
     text = f"{likelihood.law.name} noise on a tree is taken as normal of the same variance" if other else ""
-    return OnLattice(lattice, lattice.sums(counts.tolist(), partial(near, lattice, noise), levels), text, order)
+    posterior = lattice.posterior(lattice.sums(counts.tolist(), partial(near, lattice, noise), levels), text)
+    return posterior._replace(draw=lambda draws, rng: posterior.draw(draws, rng)[:, np.argsort(order)])
 
 
-@dataclass(frozen=True)
-class Leaves:
-    """The leaves of a tree, of which released records reach some."""
+def tree_records(likelihood: NoisyTree, prior: Prior, records: int, drawn: Integers) -> CountPosterior:
+    """Return the posterior of the leaves of a tree, of which released records reach some."""
+    reading = likelihood.consistent
+    nothing = np.zeros(sum(reading.tree.nodes(level) for level in reading.measured), dtype=np.int64)
+    splits = Splits.of(reading.tree, reading.upward(nothing)[1], drawn)
+    spread, stratified = likelihood.law.standard_deviation(likelihood.scale), likelihood.sampling == "stratified"
+    alpha, start = (prior.layers[0].masses, None) if prior.base is None else (prior.base, prior.start)
+    merged = np.asarray(np.bincount(splits.leaf, weights=alpha), dtype=np.float64)
+    below = TreeRecords(merged, records, splits, spread=spread, stratified=stratified, start=start)
+    text = f"{likelihood.law.name} noise on a tree is taken as normal of the same variance, a split at a time"
 
-    below: TreeRecords
-    leaf: Indices
-    alpha: Floats
-    approximation: str
-    step: int = 1
+    def draw(draws: int, rng: np.random.Generator) -> Floats:
+        return divided(below.draw(draws, rng), splits.leaf, alpha, rng)
 
-    @classmethod
-    def from_records(cls, likelihood: NoisyTree, prior: Prior, records: int, drawn: Integers) -> Leaves:
-        reading = likelihood.consistent
-        nothing = np.zeros(sum(reading.tree.nodes(level) for level in reading.measured), dtype=np.int64)
-        splits = Splits.of(reading.tree, reading.upward(nothing)[1], drawn)
-        spread, stratified = likelihood.law.standard_deviation(likelihood.scale), likelihood.sampling == "stratified"
-        alpha, start = (prior.layers[0].masses, None) if prior.base is None else (prior.base, prior.start)
-        merged = np.asarray(np.bincount(splits.leaf, weights=alpha), dtype=np.float64)
-        below = TreeRecords(merged, records, splits, spread=spread, stratified=stratified, start=start)
-        text = f"{likelihood.law.name} noise on a tree is taken as normal of the same variance, a split at a time"
-        return cls(below, splits.leaf, alpha, text)
-
-    @property
-    def log(self) -> float:
-        return self.below.log
-
-    def draw(self, draws: int, rng: np.random.Generator) -> Floats:
-        return divided(self.below.draw(draws, rng), self.leaf, self.alpha, rng)
+    return CountPosterior(below.log, draw, 1, text)
 
 
 def divided(sums: Floats, sets: Indices, alpha: Floats, rng: np.random.Generator) -> Floats:

@@ -13,7 +13,7 @@ from scipy.special import gammaln
 from discreet._core.random import seeded
 from discreet.domain import Category, Counts, Domain, Integer
 from discreet.errors import ParameterError
-from discreet.inference.prior import Prior
+from discreet.inference.prior import CountPosterior, Prior
 from discreet.inference.samplers import CountDraws, ReleasedCounts, ReleasedRecords, draw_counts
 from discreet.mechanisms import (
     DataSpecificRevealOrObscure,
@@ -308,15 +308,7 @@ def test_cells_without_records_may_hold_as_many_as_one_record_stands_for() -> No
     assert 0.25 < pair.max() < 0.9
 
 
-class Hopeless:
-    """Proposals none of which can be."""
-
-    log, step, approximation = 0.0, 1, ""
-
-    def propose(self, number: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        return np.zeros((number, 3)), np.full(number, -np.inf)
-
-
 def test_proposals_that_cannot_be_are_given_up() -> None:
+    hopeless = CountPosterior(0.0, lambda number, _: (np.zeros((number, 3)), np.full(number, -np.inf)))
     with pytest.raises(ParameterError, match="the posterior cannot be computed"):
-        CountDraws.accepted([Hopeless()], 5, seeded(1))
+        CountDraws.accepted([hopeless], 5, seeded(1))

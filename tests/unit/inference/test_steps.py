@@ -11,7 +11,7 @@ from discreet.domain import Domain, Integer
 from discreet.inference import prior as prior_module
 from discreet.inference import trees
 from discreet.inference.prior import Lattice, Noise, Prior, log_prior
-from discreet.inference.samplers import Leaves, lowered, near
+from discreet.inference.samplers import lowered, near, tree_records
 from discreet.mechanisms import HierarchicalHistogram
 
 CELLS, SPREAD = 64, 60.0
@@ -69,7 +69,7 @@ def test_records_along_a_tree_tell_of_it_the_same_on_a_finer_lattice(
 
     def told() -> float:
         _, firmer, one = Prior.along(likelihood.consistent.tree, np.full(CELLS, 1.0 / CELLS), firmer=0)
-        logs = [Leaves.from_records(likelihood, prior, records, released).log for prior in (firmer, one)]
+        logs = [tree_records(likelihood, prior, records, released).log for prior in (firmer, one)]
         return logs[0] - logs[1]
 
     found = told()
