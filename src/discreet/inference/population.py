@@ -100,13 +100,9 @@ class Posterior:
         *,
         own: Records | None = None,
         own_weights: Any = None,
-        chains: int = 0,
-        notes: tuple[str, ...] = (),
-        facts: dict[str, Any] | None = None,
-        bounds: bool = False,
-        unseen: UnseenCells | None = None,
+        **options: Any,
     ) -> Posterior:
-        """Return the posterior of draws that are in memory; parameters as for :class:`Posterior` and :class:`Draws`.
+        """Return the posterior of draws that are in memory; parameters as for :class:`Draws` and :class:`Posterior`.
 
         Raises
         ------
@@ -116,24 +112,14 @@ class Posterior:
         if (own is None) != (own_weights is None) or (own is not None and np.size(own_weights) != len(own)):
             raise ParameterError("own records and their weights must be given together, in arrays of shape (draws, T)")
         masses = np.asarray(weights, dtype=np.float64)
-        part = Draws(masses, own, None if own is None else np.asarray(own_weights, dtype=np.float64))
-        total = masses.sum(axis=1) + part.own_weights.sum(axis=1)
+        draws = Draws(masses, own, None if own is None else np.asarray(own_weights, dtype=np.float64))
+        total = masses.sum(axis=1) + draws.own_weights.sum(axis=1)
         if masses.ndim != 2 or masses.shape[1] != len(support) or not np.allclose(total, 1.0, rtol=0.0, atol=1e-8):
             raise ParameterError(
                 "weights must have one row per draw and one column per record of the support, and each row must sum "
                 "to one"
             )
-        return cls(
-            domain=domain,
-            support=support,
-            draws=len(masses),
-            block=lambda _: part,
-            chains=chains,
-            notes=notes,
-            facts=facts or {},
-            bounds=bounds,
-            unseen=unseen,
-        )
+        return cls(domain=domain, support=support, draws=len(masses), block=lambda _: draws, **options)
 
     def evaluate(self, functional: Evaluated, *, column: str | None = None) -> Floats:
         """Return one functional of every draw.
@@ -194,10 +180,8 @@ class Posterior:
 
         Parameters
         ----------
-        functionals : sequence of str or callable
+        functionals, column
             As for :meth:`evaluate`.
-        column : str, optional
-            The column; the only one by default.
         by : str, optional
             A column with cells, categories or truth values: the functionals of the distribution within each, as of
             :meth:`given`. A note names the groups of a share near zero.
@@ -261,10 +245,7 @@ class Posterior:
         Posterior
             Each draw restricted to those records, and normalised. What a draw without mass there has is NaN.
 
-        Raises
-        ------
-        ParameterError
-            When there is no such column, or the value is not declared.
+        Raises ParameterError when there is no such column, or the value is not declared.
         """
         group = group_with(self.domain, column, value)
         return replace(
@@ -303,7 +284,7 @@ class Posterior:
             Least squares, or log-odds. By default logistic where the outcome is a column of truth values or of two
             categories.
         level : float
-            Probability of the intervals, between 0 and 1.
+            As for :meth:`summary`.
 
         Returns
         -------
@@ -344,10 +325,8 @@ class Posterior:
         ----------
         at : sequence of float
             Values, in the unit of the column's positions (days for dates, seconds for datetimes and durations).
-        column : str, optional
-            The column; the only one by default.
-        level : float
-            Probability of the bands.
+        column, level
+            As for :meth:`summary`.
         """
         points, name = np.asarray(at, dtype=np.float64), require_single(self.domain, column)
         if not ordered(self.domain.columns[name]):
@@ -368,17 +347,10 @@ class Posterior:
 
         Parameters
         ----------
-        column : str, optional
-            The column; the only one by default.
-        level : float
-            Probability of the intervals and the band.
+        column, level
+            As for :meth:`summary`.
         axes : matplotlib.axes.Axes, optional
-            Where to draw; in a new figure by default.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes.
+            Where to draw; in a new figure by default. They are returned.
 
         Raises
         ------
@@ -393,10 +365,8 @@ class Posterior:
 
     def __repr__(self) -> str:
         chains = f" in {counted(self.chains, 'chain')}" if self.chains else ""
-        own = "" if len(self.support) else " of their own"
-        pieces = counted(len(self.support), "record") if len(self.support) else "records"
-        columns = ", ".join(self.domain.names)
-        return f"<Posterior: {counted(self.draws, 'draw')}{chains} on {pieces}{own}, columns {columns}>"
+        pieces = counted(len(self.support), "record") if len(self.support) else "records of their own"
+        return f"<Posterior: {counted(self.draws, 'draw')}{chains} on {pieces}, columns {', '.join(self.domain.names)}>"
 
     def _repr_html_(self) -> str:
         return paragraph(f"{repr(self)[1:-1]}.") + listing(self.notes)
@@ -409,23 +379,20 @@ class Posterior:
 
         Parameters
         ----------
-        size : int
-            Records a table.
+        size, datasets : int
+            Records of one table, and number of tables.
         seed : int
             Everything here is public, so a seed does no harm.
-        datasets : int
-            Number of tables.
         """
         rng = seeded(seed)
-        picked = np.sort(rng.integers(self.draws, size=datasets))
+        rows = np.sort(rng.integers(self.draws, size=datasets))
         tables, first = [], 0
         for draws in self._blocks():
-            count = len(draws.weights)
-            mine = picked[(picked >= first) & (picked < first + count)] - first
-            tables += [self.domain.decode(draws.sample(self.support, int(row), size, rng), rng=rng) for row in mine]
-            first += count
-        order = rng.permutation(datasets)
-        return [tables[i] for i in order]
+            inside = rows[(rows >= first) & (rows < first + len(draws.weights))] - first
+            records = (draws.sample(self.support, row, size, rng) for row in inside.tolist())
+            tables += [self.domain.decode(table, rng=rng) for table in records]
+            first += len(draws.weights)
+        return [tables[i] for i in rng.permutation(datasets)]
 
     def to_inference_data(self, functionals: Sequence[Evaluated], *, column: str | None = None) -> Any:
         """Return functionals of all draws as ArviZ's inference data: ``posterior[name]`` has ``(chain, draw)``.
