@@ -95,7 +95,7 @@ def held_cells(
         counts, held = propose(draws, rng)
         return counts, log_held(held, released) - (value + slope * (held - number))
 
-    return CountPosterior(sums.log + value - slope * number, draw, lattice.step)
+    return CountPosterior(sums.log + value - slope * number, draw, lattice.step, proposed=True)
 
 
 def _mode(log_weight: Callable[[Integers], Floats], records: int, cells: int) -> Integers:
@@ -208,7 +208,8 @@ class NoisyUrn:
         lean = self._lean * (self._kept - self._lattice.total * self.step)
         text = "the sum of the noisy counts is met to within a small part of its standard deviation"
         text *= self._within > 0
-        return CountPosterior(self._sums.log + self._fall * self._kept + lean, self._draw, self.step, text)
+        log = self._sums.log + self._fall * self._kept + lean
+        return CountPosterior(log, self._draw, self.step, text, proposed=True)
 
     @property
     def step(self) -> int:

@@ -271,7 +271,7 @@ def noisy_counts_posterior(
         priors, unseen = Prior.learned(base, firmer=FIRMER), hidden(ReleasedCounts(n, values), law.spread)
     else:
         priors, unseen = [Prior.process(_base_masses(domain, strength, draws))], None
-    latent = noisy(priors, n, values, law, draws, rng)
+    latent = CountDraws.draw(noisy(priors, n, values, law), draws, rng)
     source = LatentCounts(domain, latent, priors, base, None, "noisy counts", n, strength, unseen)
     return population_posterior(source, rng, of=of, within=within)
 

@@ -36,20 +36,12 @@ _SURE = 0.99
 class Unseen:
     """An estimate of something that a release does not show.
 
-    Parameters
-    ----------
-    what : str
-        What it is, in words.
-    estimate : float
-        Posterior mean.
-    lower, upper : float
-        Credible interval: equal-tailed, or wider where ``conservative``.
-    level : float
-        Its probability.
-    conservative : bool
-        Whether the interval holds with at least that probability instead of about it.
-    rests_on : str
-        What was taken for granted.
+    ``what``: what it is, in words.
+    ``estimate``: posterior mean.
+    ``lower``, ``upper``: credible interval, equal-tailed, or wider where ``conservative``.
+    ``level``: its probability.
+    ``conservative``: whether the interval holds with at least that probability instead of about it.
+    ``rests_on``: what was taken for granted.
     """
 
     what: str
@@ -199,17 +191,7 @@ def new_values_law(draws: int, *, seen: int, distinct: int, strength: float, dis
     .. math:: \frac{\prod_{i=k}^{k+j-1}(\theta+i\sigma)}{(\theta+m)_n}\,
        \frac{\mathscr C(n,j;\sigma,-(m-k\sigma))}{\sigma^j} .
 
-    ``draws`` is ``n``; ``seen`` and ``distinct`` are ``m`` and ``k``.
-
-    References
-    ----------
-    Lijoi, Mena and Prünster (2007), equation (4); BNP24, section 6.3.
-
-    Examples
-    --------
-    >>> law = new_values_law(1, seen=4, distinct=2, strength=1.0, discount=0.5)
-    >>> law.masses.round(12).tolist()  # the next draw is new with probability (1 + 2/2) / 5
-    [0.6, 0.4]
+    ``draws`` is ``n``; ``seen`` and ``distinct`` are ``m`` and ``k``. Lijoi, Mena and Prünster (2007), equation (4).
     """
     real("strength", strength, above=0.0 - real("discount", discount, least=0, below=1))
     integer("distinct", distinct, least=1, most=positive_size("size", seen))

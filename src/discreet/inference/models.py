@@ -279,16 +279,10 @@ _LARGE_SHARE = 0.05  # 2 m / n from which the width of an interval changes visib
 class Fit:
     """What NUTS drew, and whether to rely on it.
 
-    Parameters
-    ----------
-    data : InferenceData or DataTree
-        Draws by parameter, for ArviZ.
-    draws : dict of str to ndarray, each of shape (chains, draws, ...)
-        The same as arrays.
-    effective_draws, r_hat : float
-        The least effective sample size and the largest R-hat over all scalars.
-    divergences : int
-        Divergent transitions; any makes the draws doubtful.
+    ``data``, an InferenceData or DataTree: draws by parameter, for ArviZ.
+    ``draws``: by parameter too, as arrays of shape (chains, draws, ...).
+    ``effective_draws``, ``r_hat``: the least effective sample size and the largest R-hat over all scalars.
+    ``divergences``: divergent transitions; any makes the draws doubtful.
     """
 
     data: Any
@@ -327,11 +321,6 @@ def fit(
         Everything here is public.
     **options
         Passed on to ``numpyro.infer.NUTS``.
-
-    Returns
-    -------
-    Fit
-        Draws and diagnostics.
 
     Raises
     ------

@@ -44,30 +44,18 @@ class Posterior:
     a single value, or a cell over which the mass is spread evenly. Draws are made block by block when they are needed,
     so memory is a block's, and always the same ones.
 
-    Parameters
-    ----------
-    domain : Domain
-        Public.
-    support : Records
-        The ``S`` records that all draws share; none is allowed.
-    draws : int
-        Number of draws; chain after chain where there are several.
-    block : callable
-        From the number of a block to its :class:`Draws`; blocks follow one another and hold ``draws`` in all. The same
-        number gives the same draws each time.
-    blocks : int
-        Number of blocks.
-    chains : int
-        Number of Markov chains the draws come from, 0 for independent draws.
-    notes : tuple of str
-        What the posterior assumes, in words.
-    facts : dict
-        Numbers about it: prior, mechanism, truncation error.
-    bounds : bool
-        Whether intervals hold for all distributions within cells. They then go from the lower quantile of the least
-        number that a draw allows to the upper quantile of the greatest; all else is of evenly spread mass.
-    unseen : UnseenCells, optional
-        Cells of which nothing was released, or that it does not tell from empty ones: what bounds hold for there.
+    ``domain``: public.
+    ``support``: the ``S`` records that all draws share; none is allowed.
+    ``draws``: number of draws; chain after chain where there are several.
+    ``block``: from the number of a block to its :class:`Draws`; blocks follow one another and hold ``draws`` in all. A
+    number gives the same draws each time.
+    ``blocks``: number of blocks.
+    ``chains``: number of Markov chains that the draws come from, 0 for independent draws.
+    ``notes``: what the posterior assumes, in words.
+    ``facts``: numbers about it, such as prior, mechanism, truncation error.
+    ``bounds``: whether intervals hold for all distributions within cells. They then go from the lower quantile of the
+    least number that a draw allows to the upper quantile of the greatest; all else is of evenly spread mass.
+    ``unseen``: cells of which nothing was released, or that it does not tell from empty ones, if bounds hold for them.
 
     Examples
     --------

@@ -430,8 +430,9 @@ class CountPosterior(NamedTuple):
     """The counts of cells given a release and one prior.
 
     ``log``: the logarithm of the weight of all counts, up to a number that is the same for all priors.
-    ``draw``: from a number and a generator to so many independent draws of the counts, a row each. Where they are
-    proposed under a simpler likelihood, also the logarithms of what they weigh too little, up to such a number.
+    ``draw``: from a number and a generator to so many independent draws of the counts, a row each.
+    ``proposed``: whether they are proposals under a simpler likelihood; beside them are then the logarithms of what
+    they weigh too little, up to such a number.
     ``step``: in which counts are followed. ``approximation``: what is not exact, in words.
     """
 
@@ -439,3 +440,4 @@ class CountPosterior(NamedTuple):
     draw: Callable[[int, np.random.Generator], Any]
     step: int = 1
     approximation: str = ""
+    proposed: bool = False

@@ -86,14 +86,16 @@ class CountDraws:
     @classmethod
     def draw(cls, posteriors: Sequence[CountPosterior], draws: int, rng: np.random.Generator) -> CountDraws:
         """Return draws under each prior."""
+        if posteriors[0].proposed:
+            return cls._accepted(posteriors, draws, rng)
         numbers = tuple(rng.multinomial(draws, _probabilities(posteriors)).tolist())
         pairs = zip(posteriors, numbers, strict=True)
         counts = [posterior.draw(number, rng) for posterior, number in pairs if number]
         return cls(np.concatenate(counts), posteriors[0].step, posteriors[0].approximation, numbers)
 
     @classmethod
-    def accepted(cls, proposals: Sequence[CountPosterior], draws: int, rng: np.random.Generator) -> CountDraws:
-        """Return draws under each prior that are proposed, and kept in proportion to what they weigh too little.
+    def _accepted(cls, proposals: Sequence[CountPosterior], draws: int, rng: np.random.Generator) -> CountDraws:
+        """Return draws that are proposed, and kept in proportion to what they weigh too little.
 
         The largest of these weights is that of all proposals so far: where a later one is larger, all are judged anew.
         """
@@ -134,21 +136,21 @@ def _unknown() -> ParameterError:
     return ParameterError("the posterior cannot be computed for this release. Write a strength, for another prior")
 
 
-# What each likelihood says. A sampler takes it, priors of equal probability, the release, and the number of draws.
+# What each likelihood says. A sampler takes priors of equal probability and a release, and returns their posteriors.
 
-Sampler = Callable[[Any, Sequence[Prior], Any, int, np.random.Generator], CountDraws]
+Sampler = Callable[[Any, Sequence[Prior], Any, np.random.Generator], list[CountPosterior]]
 
 
 def draw_counts(
     likelihood: Likelihood, priors: Sequence[Prior], release: Observation, draws: int, rng: np.random.Generator
 ) -> CountDraws:
     """Draw the confidential counts of cells, or leaves, given a release, under priors of equal probability."""
-    return SAMPLERS[type(likelihood)](likelihood, priors, release, draws, rng)
+    return CountDraws.draw(SAMPLERS[type(likelihood)](likelihood, priors, release, rng), draws, rng)
 
 
 def _given_law(
-    likelihood: ExactLaw, priors: Sequence[Prior], release: ReleasedRecords, draws: int, rng: np.random.Generator
-) -> CountDraws:
+    likelihood: ExactLaw, priors: Sequence[Prior], release: ReleasedRecords, _rng: np.random.Generator
+) -> list[CountPosterior]:
     tables = likelihood.tables(release.n)
     likelihoods = likelihood.log_probs(release.values, tables)
 
@@ -161,37 +163,34 @@ def _given_law(
 
         return CountPosterior(log, draw)
 
-    return CountDraws.draw([*map(listed, priors)], draws, rng)
+    return [*map(listed, priors)]
 
 
 def _given_factors(
-    likelihood: DrawnFromCounts, priors: Sequence[Prior], release: ReleasedRecords, draws: int, rng: np.random.Generator
-) -> CountDraws:
-    if likelihood.log_held is None:
-        parts = [product(likelihood, prior, release.n, release.values) for prior in priors]
-        return CountDraws.draw([lattice.posterior(sums) for lattice, sums in parts], draws, rng)
-    proposals = [held_cells(likelihood, prior, release.n, release.values, rng) for prior in priors]
-    return CountDraws.accepted(proposals, draws, rng)
+    likelihood: DrawnFromCounts, priors: Sequence[Prior], release: ReleasedRecords, rng: np.random.Generator
+) -> list[CountPosterior]:
+    if likelihood.log_held is not None:
+        return [held_cells(likelihood, prior, release.n, release.values, rng) for prior in priors]
+    parts = [product(likelihood, prior, release.n, release.values) for prior in priors]
+    return [lattice.posterior(sums) for lattice, sums in parts]
 
 
 def _given_noisy(
-    likelihood: NoisyCellCounts, priors: Sequence[Prior], release: Observation, draws: int, rng: np.random.Generator
-) -> CountDraws:
+    likelihood: NoisyCellCounts, priors: Sequence[Prior], release: Observation, _rng: np.random.Generator
+) -> list[CountPosterior]:
     if isinstance(release, ReleasedCounts):
         _require_complete(release.values)
-        noise = Noise.of(likelihood.law, likelihood.scale)
-        return noisy(priors, release.n, release.values, noise, draws, rng)
+        return noisy(priors, release.n, release.values, Noise.of(likelihood.law, likelihood.scale))
     kind = Moved if likelihood.surplus == "moved" else Positive
     positive = kind.under(priors, likelihood, release.n, release.values)
-    posteriors = [CountPosterior(counts.log, counts.draw, counts.step, counts.approximation) for counts in positive]
-    return CountDraws.draw(posteriors, draws, rng)
+    return [CountPosterior(counts.log, counts.draw, counts.step, counts.approximation) for counts in positive]
 
 
 def _given_thresholded(
-    likelihood: ThresholdedCounts, priors: Sequence[Prior], release: Observation, draws: int, rng: np.random.Generator
-) -> CountDraws:
+    likelihood: ThresholdedCounts, priors: Sequence[Prior], release: Observation, rng: np.random.Generator
+) -> list[CountPosterior]:
     if isinstance(release, ReleasedRecords):
-        return _given_noisy(likelihood, priors, release, draws, rng)
+        return _given_noisy(likelihood, priors, release, rng)
     records, counts, noise = release.n, release.values, Noise.of(likelihood.law, likelihood.scale)
     withheld, minimum = np.isnan(counts), likelihood.threshold
     rest = max(0.0, records - float(counts[~withheld].sum())) / max(1, int(withheld.sum()))
@@ -207,32 +206,29 @@ def _given_thresholded(
             short = np.log(noise.below(minimum - lattice.step * numbers))
         return numbers, np.where(numbers > 0, short, 0.0)
 
-    posteriors = []
-    for prior in priors:
-        lattice = Lattice.fine(records, noise.spread, prior, np.where(withheld, rest, counts))
-        kinds = [None if math.isnan(y) else y for y in counts.tolist()]
-        posteriors.append(lattice.posterior(lattice.sums(kinds, partial(above, lattice))))
-    return CountDraws.draw(posteriors, draws, rng)
+    kinds = [None if math.isnan(y) else y for y in counts.tolist()]
+    guess = np.where(withheld, rest, counts)
+    lattices = [Lattice.fine(records, noise.spread, prior, guess) for prior in priors]
+    return [lattice.posterior(lattice.sums(kinds, partial(above, lattice))) for lattice in lattices]
 
 
 def _given_thresholded_urn(
-    likelihood: ThresholdedUrn, priors: Sequence[Prior], release: Observation, draws: int, rng: np.random.Generator
-) -> CountDraws:
+    likelihood: ThresholdedUrn, priors: Sequence[Prior], release: Observation, rng: np.random.Generator
+) -> list[CountPosterior]:
     if not isinstance(release, ReleasedRecords):
-        return _given_thresholded(likelihood, priors, release, draws, rng)
+        return _given_thresholded(likelihood, priors, release, rng)
     assert release.kept is not None  # the certificate of such a release tells it
     urns = [NoisyUrn(likelihood, prior, release.n, release.values, release.kept, rng) for prior in priors]
-    return CountDraws.accepted([urn.posterior() for urn in urns], draws, rng)
+    return [urn.posterior() for urn in urns]
 
 
 def _given_tree(
-    likelihood: NoisyTree, priors: Sequence[Prior], release: Observation, draws: int, rng: np.random.Generator
-) -> CountDraws:
+    likelihood: NoisyTree, priors: Sequence[Prior], release: Observation, _rng: np.random.Generator
+) -> list[CountPosterior]:
     if isinstance(release, ReleasedRecords):
-        leaves = [tree_records(likelihood, prior, release.n, release.values) for prior in priors]
-        return CountDraws.draw(leaves, draws, rng)
+        return [tree_records(likelihood, prior, release.n, release.values) for prior in priors]
     _require_complete(release.values)
-    return CountDraws.draw([_tree_counts(likelihood, prior, release.n, release.values) for prior in priors], draws, rng)
+    return [tree_counts(likelihood, prior, release.n, release.values) for prior in priors]
 
 
 SAMPLERS: Mapping[type[Likelihood], Sampler] = {
@@ -250,15 +246,11 @@ def _require_complete(counts: Floats) -> None:
         raise ParameterError("the table of counts lacks cells of the domain. Check that it is complete")
 
 
-def noisy(
-    priors: Sequence[Prior], records: int, counts: Floats, noise: Noise, draws: int, rng: np.random.Generator
-) -> CountDraws:
-    """Draw the counts given one noisy count per cell."""
-    posteriors = []
-    for prior in priors:
-        lattice = Lattice.fine(records, noise.spread, prior, lowered(counts, records))
-        posteriors.append(lattice.posterior(lattice.sums(counts.tolist(), partial(near, lattice, noise))))
-    return CountDraws.draw(posteriors, draws, rng)
+def noisy(priors: Sequence[Prior], records: int, counts: Floats, noise: Noise) -> list[CountPosterior]:
+    """Return the posteriors of the counts given one noisy count per cell."""
+    guess = lowered(counts, records)
+    lattices = [Lattice.fine(records, noise.spread, prior, guess) for prior in priors]
+    return [lattice.posterior(lattice.sums(counts.tolist(), partial(near, lattice, noise))) for lattice in lattices]
 
 
 def lowered(counts: Floats, records: int) -> Floats:
@@ -279,7 +271,7 @@ def _log_noise(noise: Noise, lattice: Lattice, y: float, numbers: Integers) -> F
     return noise.log_pmf(y - lattice.counts(numbers))
 
 
-def _tree_counts(likelihood: NoisyTree, prior: Prior, records: int, counts: Floats) -> CountPosterior:
+def tree_counts(likelihood: NoisyTree, prior: Prior, records: int, counts: Floats) -> CountPosterior:
     """Return the posterior of the leaves given the best estimates that the noisy counts of all nodes give."""
     noise = Noise("gaussian", likelihood.law.standard_deviation(likelihood.scale))
     tree = likelihood.consistent.tree

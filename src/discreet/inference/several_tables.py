@@ -42,22 +42,11 @@ from discreet.releases import Certificate, Release, read, read_certificate
 class Combined:
     """An estimate and its interval.
 
-    Parameters
-    ----------
-    estimate : float
-        Mean of the estimates.
-    variance : float
-        Its estimated variance.
-    degrees : float
-        Degrees of freedom of the t distribution used; infinite for the normal one.
-    lower, upper : float
-        Confidence interval.
-    level : float
-        Its probability.
-    between, within : float
-        Variance between the estimates (NaN for one), and mean of their variances.
-    adjusted : bool
-        Whether the variance of the rule was too small, or not positive, and that of a sample was used.
+    ``estimate``, ``variance``: mean of the estimates, and its estimated variance.
+    ``degrees``: degrees of freedom of the t distribution used; infinite for the normal one.
+    ``lower``, ``upper``, ``level``: confidence interval, and its probability.
+    ``between``, ``within``: variance between the estimates (NaN for one), and mean of their variances.
+    ``adjusted``: whether the variance of the rule was too small, or not positive, and that of a sample was used.
     """
 
     estimate: float
@@ -99,7 +88,7 @@ def combine(
     Parameters
     ----------
     estimates, variances : sequence of float, shape (M,)
-        One a table.
+        One per table.
     kind : {"urn", "fully", "partially"}
         How the tables were made.
     size, n : int, optional
@@ -119,8 +108,8 @@ def combine(
 
     Examples
     --------
-    >>> made = combine([1.0, 2.0, 3.0], [0.3, 0.3, 0.3], kind="partially")
-    >>> made.estimate, round(made.variance, 6), round(made.degrees, 6)
+    >>> combined = combine([1.0, 2.0, 3.0], [0.3, 0.3, 0.3], kind="partially")
+    >>> combined.estimate, round(combined.variance, 6), round(combined.degrees, 6)
     (2.0, 0.633333, 7.22)
     """
     from scipy.special import ndtri, stdtrit
@@ -187,17 +176,11 @@ def estimate_tables(
     certificate: Any = None,
     level: float = 0.95,
 ) -> Summary:
-    """Estimate numbers of the population from several synthetic tables, with confidence intervals.
+    """Estimate numbers of the population from several synthetic tables: for parameters see ``Release.estimate``.
 
     Each table is analysed by itself, as if it were a sample of the population, and the estimates are combined by
     :func:`combine` with ``kind="fully"``. The variance within a table is a formula for means and shares of a column
-    without nulls, and that of 100 bootstrap samples for all else. For parameters see ``Release.estimate``.
-
-    Notes
-    -----
-    What depends on more than the measured tables of one and two columns rests on conditional independence, which was
-    not measured, and no interval covers that. The certificate says which tables of two columns were measured, and a
-    note of the summary what of it is missing.
+    without nulls, and that of 100 bootstrap samples for all else.
     """
     several = _Several.from_release(release, certificate, level)
     asked = known_functionals(functionals, several.domain, column)
@@ -262,12 +245,10 @@ def regress_tables(
     certificate: Any = None,
     level: float = 0.95,
 ) -> Summary:
-    """Return the coefficients of a regression in the population from several synthetic tables, with intervals.
+    """Return the coefficients of a regression in the population: for parameters see ``Posterior.regress``.
 
     Each table has its coefficients, with the variance of 25 bootstrap samples of it, and they are combined as by
-    :func:`estimate_tables`. For parameters and errors see ``Posterior.regress``. A note names the pairs of columns that
-    were not measured: a coefficient that depends on one of them rests on conditional independence, and no interval
-    covers that.
+    :func:`estimate_tables`.
     """
     several = _Several.from_release(release, certificate, level)
     used = FormulaDesign(several.domain, formula).used

@@ -28,22 +28,14 @@ if TYPE_CHECKING:
 # Split chains, rank-normalised. With within-chain variance :math:`W` and between-chain variance :math:`B` of ``M`` half
 # chains of ``N`` draws, :math:`\widehat{var}^+ = (N-1)W/N + B/N`, :math:`\hat R = \sqrt{\widehat{var}^+/W}`, and with
 # the combined autocorrelations :math:`\hat\rho_t` summed over Geyer's initial monotone positive pairs, the first of the
-# next pair once, :math:`ESS = MN / (2\sum_t \hat\rho_t - 1)`. The numbers are those of Stan and ArviZ.
+# next pair once, :math:`ESS = MN / (2\sum_t \hat\rho_t - 1)`. The numbers are those of Stan and ArviZ: Vehtari, Gelman,
+# Simpson, Carpenter and Bürkner (2021), sections 3 and 4; Geyer (1992).
 
 
 def effective_sample_size(chains: npt.ArrayLike, *, ranked: bool = True) -> float:
     """Return the effective sample size of draws, shape (chains, draws), at most ``draws log10(draws)``, for their mean.
 
     ``ranked``: replace draws by the normal scores of their ranks first ("bulk"), which heavy tails need.
-
-    References
-    ----------
-    Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), sections 3 and 4; Geyer (1992).
-
-    Examples
-    --------
-    >>> effective_sample_size([[0.0, 1.0] * 50])  # antithetic draws are worth more than independent ones
-    200.0
     """
     x = _split(np.asarray(chains, dtype=np.float64))
     total = x.size
@@ -69,17 +61,7 @@ def effective_sample_size(chains: npt.ArrayLike, *, ranked: bool = True) -> floa
 
 
 def r_hat(chains: npt.ArrayLike) -> float:
-    """Return the rank-normalised split R-hat, the larger of location and scale: 1 where the chains agree.
-
-    References
-    ----------
-    Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), section 4.
-
-    Examples
-    --------
-    >>> r_hat([[0.0, 1.0] * 50, [10.0, 11.0] * 50]) > 1.1
-    True
-    """
+    """Return the rank-normalised split R-hat, the larger of location and scale: 1 where the chains agree."""
     x = _split(np.asarray(chains, dtype=np.float64))
     if np.ptp(x) == 0.0:
         return 1.0
@@ -114,14 +96,10 @@ def _normal_scores(x: Floats) -> Floats:
 class Band(NamedTuple):
     """The posterior of a distribution function.
 
-    Parameters
-    ----------
-    at, mean : ndarray of float64, shape (points,)
-        Values, and the posterior mean of the distribution function there.
-    lower, upper : ndarray of float64, shape (points,)
-        Equal-tailed credible intervals, one per point.
-    simultaneous_lower, simultaneous_upper : ndarray of float64, shape (points,)
-        A band that holds the whole function at these points with the same probability.
+    ``at``, ``mean``, shape (points,): values, and the posterior mean of the distribution function there.
+    ``lower``, ``upper``: equal-tailed credible intervals, one per point.
+    ``simultaneous_lower``, ``simultaneous_upper``: a band that holds the whole function at these points with the same
+    probability.
     """
 
     at: Floats
@@ -219,18 +197,11 @@ def bounded(rows: Iterable[Estimate]) -> list[str]:
 class Summary:
     """Posteriors of some numbers, a row each; also its own text.
 
-    Parameters
-    ----------
-    rows : tuple of Estimate
-        In the order asked for, group by group.
-    level : float
-        Probability of the intervals.
-    kind : str
-        Kind of the column ("date" and "datetime" are written as such), or "" where there is none.
-    notes : tuple of str
-        What the posterior assumes.
-    by : str
-        The column of groups, or "" where there is none.
+    ``rows``: in the order asked for, group by group.
+    ``level``: probability of the intervals.
+    ``kind``: that of the column ("date" and "datetime" are written as such), or "" where there is none.
+    ``notes``: what the posterior assumes.
+    ``by``: the column of groups, or "" where there is none.
     """
 
     rows: tuple[Estimate, ...]
@@ -253,17 +224,7 @@ class Summary:
     def plot(self) -> list[Any]:
         """Draw each number as a point and its interval as a line: a panel per unit, or per functional of groups.
 
-        Needs the extra ``report``.
-
-        Returns
-        -------
-        list of matplotlib.axes.Axes
-            One per panel, in one figure.
-
-        Raises
-        ------
-        MissingExtra
-            When matplotlib is not installed.
+        Needs the extra ``report``, and raises MissingExtra without it. Returns the axes of the panels, in one figure.
         """
         return forest(self)
 

@@ -309,6 +309,6 @@ def test_cells_without_records_may_hold_as_many_as_one_record_stands_for() -> No
 
 
 def test_proposals_that_cannot_be_are_given_up() -> None:
-    hopeless = CountPosterior(0.0, lambda number, _: (np.zeros((number, 3)), np.full(number, -np.inf)))
+    hopeless = CountPosterior(0.0, lambda number, _: (np.zeros((number, 3)), np.full(number, -np.inf)), proposed=True)
     with pytest.raises(ParameterError, match="the posterior cannot be computed"):
-        CountDraws.accepted([hopeless], 5, seeded(1))
+        CountDraws.draw([hopeless], 5, seeded(1))

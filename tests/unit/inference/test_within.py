@@ -13,7 +13,7 @@ from discreet.domain import Category, Date, Domain, Integer, Numeric
 from discreet.inference import Posterior
 from discreet.inference.mechanism_aware import latent_counts
 from discreet.inference.prior import Noise, Prior
-from discreet.inference.samplers import ReleasedCounts, ReleasedRecords, noisy
+from discreet.inference.samplers import CountDraws, ReleasedCounts, ReleasedRecords, noisy
 from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, StabilityHistogram
 from discreet.privacy import Budget
 
@@ -164,20 +164,21 @@ def far(draws: np.ndarray, weights: np.ndarray) -> bool:
     )
 
 
+def drawn_given(seen: np.ndarray, priors: list[Prior]) -> CountDraws:
+    return CountDraws.draw(noisy(priors, 6, seen, Noise("laplace", 2.0)), 40_000, seeded(3))
+
+
 @pytest.mark.parametrize("start", [0.0, 1.0, math.inf])
 def test_counts_given_a_tree_prior_against_all_tables(start: float) -> None:
-    noise = Noise("laplace", 2.0)
-    assert not far(noisy([Prior.nested(BASE, start=start)], 6, SEEN, noise, 40_000, seeded(3)).counts, known(start)[1])
+    assert not far(drawn_given(SEEN, [Prior.nested(BASE, start=start)]).counts, known(start)[1])
     for twin in (Prior.process(BASE), Prior.nested(BASE, start=0.0 if start else math.inf)):
-        assert far(noisy([twin], 6, SEEN, noise, 40_000, seeded(3)).counts, known(start)[1])
+        assert far(drawn_given(SEEN, [twin]).counts, known(start)[1])
 
 
 def test_the_release_tells_where_splits_become_firmer() -> None:
     """Draws are shared out as the priors foresee the noisy counts: the odds are those of all tables."""
     starts = (0.0, 1.0, math.inf)
-    counted = noisy(
-        [Prior.nested(BASE, start=each) for each in starts], 6, SEEN, Noise("laplace", 2.0), 40_000, seeded(3)
-    )
+    counted = drawn_given(SEEN, [Prior.nested(BASE, start=each) for each in starts])
     odds = np.array([known(each)[0] for each in starts])
     odds /= odds.sum()
     apart = np.abs(np.array(counted.numbers) / 40_000 - odds) / np.sqrt(odds * (1.0 - odds) / 40_000)
@@ -194,9 +195,8 @@ def test_smooth_and_heaped_columns_are_told_apart(start: float, records: int, sp
     held = rng.multinomial(records, Prior.nested(base, start=start).masses(np.zeros((1, 200)), rng)[0])
     seen = held + np.rint(rng.normal(0.0, spread, 200))
     starts = (2.0, math.inf)
-    counted = noisy(
-        [Prior.nested(base, start=each) for each in starts], records, seen, Noise("gaussian", spread), 100, rng
-    )
+    priors = [Prior.nested(base, start=each) for each in starts]
+    counted = CountDraws.draw(noisy(priors, records, seen, Noise("gaussian", spread)), 100, rng)
     assert counted.numbers[starts.index(start)] > 90
     assert np.abs(counted.counts.sum(axis=1) - records).max() <= counted.step
 
