@@ -59,16 +59,6 @@ def test_groups_of_draws_with_values_of_their_own() -> None:
     assert rows[0].share == pytest.approx((0.3 + 0.8) / 2)
 
 
-def test_blocks_are_one_posterior() -> None:
-    whole, _ = pay()
-    weights = whole.block(0).weights
-    halves = [Posterior.of_arrays(PAY, whole.support, part).block(0) for part in np.split(weights, 2)]
-    cut = Posterior(domain=PAY, support=whole.support, draws=40, block=lambda i: halves[i], blocks=2)
-    assert cut.summary(["mean"], column="wage", by="sex").rows == whole.summary(["mean"], column="wage", by="sex").rows
-    given = [one.given("sex", "m").evaluate("mean", column="wage").tolist() for one in (cut, whole)]
-    assert given[0] == given[1]
-
-
 def test_cells_make_groups_and_say_from_where_to_where() -> None:
     domain = Domain(columns={
         "income": Numeric(lower=0, upper=10, cells=2), "age": Integer(lower=0, upper=9, cells=2),
