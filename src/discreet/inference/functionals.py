@@ -247,7 +247,7 @@ def near_zero(groups: list[Group], masses: Floats, by: str, level: float) -> lis
         f"the {percent_as_written(level)} interval reaches below a tenth of it). What is said of them is mostly the "
         f"prior's: {', '.join(small)}"
     )
-    return [note] if small else []
+    return [note] * bool(small)
 
 
 def _text(value: Any) -> str:

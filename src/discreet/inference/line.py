@@ -33,21 +33,21 @@ class Draws:
 
     __slots__ = ("own", "own_weights", "weights")
 
-    def __init__(self, weights: Floats, own: Records | None = None, own_weights: Floats | None = None) -> None:
+    def __init__(self, weights: Floats, own: Records | None = None, own_weights: npt.ArrayLike | None = None) -> None:
         self.weights, self.own = weights, own
-        self.own_weights = np.empty((len(weights), 0)) if own_weights is None else own_weights
+        none = np.empty((len(weights), 0))
+        self.own_weights = none if own_weights is None else np.asarray(own_weights, dtype=np.float64)
 
     def sample(self, support: Records, row: int, size: int, rng: np.random.Generator) -> Records:
         """Return independent records from one draw."""
         masses = np.concatenate((self.weights[row], self.own_weights[row]))
         index = np.searchsorted(np.cumsum(masses)[:-1] / masses.sum(), rng.random(size), side="right")
         columns = []
-        for at, codes in enumerate(support.columns):
-            pieces = codes
+        for place, codes in enumerate(support.columns):
             if self.own is not None:
-                own = self.own.columns[at].reshape(self.own_weights.shape)[row]
-                pieces = np.concatenate((codes, own)) if len(codes) else own
-            columns.append(pieces[index])
+                own = self.own.columns[place].reshape(self.own_weights.shape)[row]
+                codes = np.concatenate((codes, own))  # noqa: PLW2901
+            columns.append(codes[index])
         return Records(columns=tuple(columns))
 
 
@@ -57,7 +57,7 @@ def piece_ends(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats,
     Columns without an order have their codes for values, and open labels NaN for a null and 0 otherwise.
     """
     if column.open:
-        values = np.array([np.nan if label is None else 0.0 for label in np.asarray(codes).tolist()])
+        values = np.where([label is None for label in codes], np.nan, 0.0)
         return values, values, 0.0
     if column.labels is not None:
         values = np.where(np.asarray(codes) == column.values, np.nan, codes).astype(np.float64)
@@ -155,15 +155,17 @@ class Line:
     def at_most(self, value: float, *, strict: bool = False) -> Floats:
         """Return the mass of ``(-inf, value]`` in each draw, or of ``(-inf, value)``."""
 
+        def reached(distance: Floats) -> Floats:
+            """Return how many of the points 0, 1, ... lie within a distance."""
+            return np.ceil(distance) if strict else np.floor(distance) + 1.0
+
         def share(pieces: Pieces) -> Floats:
             length, distance = pieces.high - pieces.low, value - pieces.low
             if self.step:
                 points = np.rint(length / self.step) + 1.0
-                reached = np.ceil(distance / self.step) if strict else np.floor(distance / self.step) + 1.0
-                return np.asarray(np.clip(reached, 0.0, points) / points)
+                return np.clip(reached(distance / self.step) / points, 0.0, 1.0)
             single = length == 0.0
-            reached = np.where(single, (distance > 0.0) if strict else (distance >= 0.0), distance)
-            return np.clip(reached / np.where(single, 1.0, length), 0.0, 1.0)
+            return np.clip(np.where(single, reached(distance), distance / np.where(single, 1.0, length)), 0.0, 1.0)
 
         return self._sum(share)
 

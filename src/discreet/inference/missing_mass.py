@@ -266,9 +266,8 @@ class Urn(NamedTuple):
         if sigma:
             process = f"Pitman-Yor process of strength {theta:g} and discount {sigma:g}"
         rests_on = (
-            f"{counted(n, 'confidential record')}, taken as draws of a population from a {process}, whose urn "
-            f"{counted(m, 'released record')} continue{'s' if m == 1 else ''}. If the population is of "
-            "another kind, this may be far off"
+            f"{counted(n, 'confidential record')}, taken as draws of a population from a {process}, whose urn is "
+            f"continued by {counted(m, 'released record')}. If the population is of another kind, this may be far off"
         )
         return Unseen(
             what=what,

@@ -100,7 +100,7 @@ class Posterior:
         if (own is None) != (own_weights is None) or (own is not None and np.size(own_weights) != len(own)):
             raise ParameterError("own records and their weights must be given together, in arrays of shape (draws, T)")
         masses = np.asarray(weights, dtype=np.float64)
-        draws = Draws(masses, own, None if own is None else np.asarray(own_weights, dtype=np.float64))
+        draws = Draws(masses, own, own_weights)
         total = masses.sum(axis=1) + draws.own_weights.sum(axis=1)
         if masses.ndim != 2 or masses.shape[1] != len(support) or not np.allclose(total, 1.0, rtol=0.0, atol=1e-8):
             raise ParameterError(

@@ -127,7 +127,7 @@ def _probabilities(posteriors: Sequence[CountPosterior]) -> Floats:
     logs = np.array([posterior.log for posterior in posteriors])
     if not logs.max() > _IMPOSSIBLE:
         raise _unknown()
-    weights = np.exp(logs - logs.max()) if len(logs) > 1 else np.ones(1)
+    weights = np.exp(logs - logs.max())
     return np.asarray(weights / weights.sum())
 
 
@@ -199,7 +199,7 @@ def _given_thresholded(
         """Return the counts of a cell whose noisy one reached the threshold, or stayed below, and log-likelihoods."""
         if y is not None:
             numbers = lattice.numbers(max(1.0, y - noise.reach), y + noise.reach)
-            numbers = numbers[numbers > 0] if numbers[-1] > 0 else numbers
+            numbers = numbers[(numbers > 0) | (numbers[-1] == 0)]
             return numbers, _log_noise(noise, lattice, y, numbers) - noise.log_whole
         numbers = lattice.numbers(0.0, minimum + noise.reach)
         with np.errstate(divide="ignore"):

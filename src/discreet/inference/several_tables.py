@@ -190,7 +190,9 @@ def estimate_tables(
     if column is not None:
         used = list(dict.fromkeys([column, by or column]))
     domain, tables = several.read(used)
-    groups = [] if by is None else groups_of(domain, by)
+    groups, notes = [], []
+    if by is not None:
+        groups, notes = groups_of(domain, by), several.unmeasured(used)
     rng, closed = seeded(0), not groups and len(used) == 1 and not domain.columns[used[0]].nullable
 
     def evaluated(table: Released, weights: Floats) -> Floats:
@@ -199,30 +201,30 @@ def estimate_tables(
         parts = [posterior._of_block(group, posterior.block(0))[0] for group in groups] or [posterior]
         return np.concatenate([part._evaluate(asked, column)[:, :, 0] for part in parts], axis=1)
 
-    numbers = np.stack([_estimated(table, asked, evaluated, closed, rng) for table in tables])  # table, number, 2
-    labels: list[tuple[Functional, dict[str, Any]]] = [(functional, {}) for functional in asked]
-    if by is not None:
-        labels = []
-        for group in groups:
-            masses = [restricted(group, t.records, Draws((t.counts / t.counts.sum())[None]))[1][0] for t in tables]
-            labels += [(functional, {"group": group.label, "share": float(np.mean(masses))}) for functional in asked]
-    kind = "" if column is None and len(used) > 1 else domain.columns[column or used[0]].kind
-    notes = [] if by is None else several.unmeasured(used)
+    numbers = np.stack([_estimated(table, asked * closed, evaluated, rng) for table in tables])  # table, number, 2
+    labels: list[tuple[Functional, dict[str, Any]]] = []
+    for group in groups:
+        masses = [restricted(group, t.records, Draws((t.counts / t.counts.sum())[None]))[1][0] for t in tables]
+        labels += [(functional, {"group": group.label, "share": float(np.mean(masses))}) for functional in asked]
+    labels = labels or [(functional, {}) for functional in asked]
+    kind = domain.columns[column or used[0]].kind
     return several.summary(numbers, labels, kind=kind, by=by or "", notes=notes)
 
 
 def _estimated(
     table: Released,
-    functionals: Sequence[Functional],
+    closed: Sequence[Functional],
     evaluated: Callable[[Released, Floats], Floats],
-    closed: bool,
     rng: np.random.Generator,
 ) -> Floats:
-    """Return each number of a table, and the variance that it has in samples of its size, ``closed`` or resampled."""
+    """Return each number of a table, and the variance that it has in samples of its size.
+
+    ``closed``: the numbers of which that is known in closed form where they are means or shares; else it is resampled.
+    """
     shares, size = table.counts / table.counts.sum(), int(table.size)
     estimates = evaluated(table, shares[None])[0]
     variances = np.full(len(estimates), np.nan)
-    for place, functional in enumerate(functionals if closed else ()):
+    for place, functional in enumerate(closed):
         if functional.is_share:
             variances[place] = max(0.0, estimates[place] * (1.0 - estimates[place])) / size
         elif functional.name == "mean" and functional.function is None:

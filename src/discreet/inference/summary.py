@@ -189,7 +189,7 @@ def bounded(rows: Iterable[Estimate]) -> list[str]:
     """Return a note of the numbers that have bounds, if any."""
     names = ", ".join(dict.fromkeys(row.name for row in rows if row.bounds))
     note = "bounds: the interval allows for what the release does not tell, such as where in its cell each value lies: "
-    return [note + names] if names else []
+    return [note + names] * bool(names)
 
 
 @sealed
