@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats
+from discreet._core.arrays import Floats, Indices
 from discreet._core.boundary import sealed
 from discreet._core.checks import real
 from discreet.domain import Column, Records
@@ -174,26 +174,27 @@ class Line:
         return np.stack([self.at_most(float(value)) for value in points], axis=1)
 
     @cached_property
-    def _ordered(self) -> tuple[Floats, Floats, Floats]:
-        """Return each draw's pieces in order: their first and last values, and the mass up to each."""
+    def _ordered(self) -> tuple[Floats, Floats, Indices, Floats]:
+        """Return the first value of each draw's pieces in order, the mass up to each, their order, and all lengths."""
         order = np.argsort(self.shared.low[0], kind="stable")  # so that only what draws do not share is out of order
         low, high, weights = _joined(Pieces(*(part[:, order] for part in self.shared)), self.own)
         order = np.argsort(low, axis=1, kind="stable")
-        low, high, weights = (np.take_along_axis(part, order, axis=1) for part in (low, high, weights))
-        return low, high, np.cumsum(weights, axis=1)
+        lows, reached = np.take_along_axis(low, order, axis=1), np.take_along_axis(weights, order, axis=1)
+        return lows, np.cumsum(reached, axis=1, out=reached), order, high - low
 
     def quantile(self, q: float) -> Floats:
         """Return the least value at which the mass reaches ``q``, in each draw."""
         level = real("the level of a quantile", q, above=0, below=1) * (1.0 - 1e-12)
-        lows, highs, reached = self._ordered
+        lows, reached, order, lengths = self._ordered
         last = np.minimum((reached < level).sum(axis=1), reached.shape[1] - 1)[:, None]
-        low, high = (np.take_along_axis(ends, last, axis=1) for ends in (lows, highs))
-        length = high - low
+        low = np.take_along_axis(lows, last, axis=1)
+        length = np.take_along_axis(lengths, np.take_along_axis(order, last, axis=1), axis=1)
         if length.any():  # pieces of one column are the same, or apart
-            before = np.max(reached, axis=1, where=lows < low, initial=0.0)
-            mass = np.max(reached, axis=1, where=lows <= low, initial=0.0) - before
+            rows = np.arange(len(reached))[:, None]
+            first, end = (side.sum(axis=1, keepdims=True) for side in (lows < low, lows <= low))
+            before = np.where(first > 0, reached[rows, first - 1], 0.0)
             with np.errstate(invalid="ignore", divide="ignore"):
-                share = np.clip((level - before) / mass, 0.0, 1.0)[:, None]
+                share = np.clip((level - before) / (reached[rows, end - 1] - before), 0.0, 1.0)
             if self.step:
                 points = np.rint(length / self.step) + 1.0
                 low = low + self.step * np.maximum(np.ceil(share * points * (1.0 - 1e-12)) - 1.0, 0.0)
