@@ -138,8 +138,8 @@ class UnseenCells:
 
         if self.most is None:
             return self
-        whole = gammaincinv(round(self.most * n) + 1.0, 1.0 - _MISSED / max(1, int(self.cells.sum())))
-        return UnseenCells(self.cells, min(1.0, float(whole) / n))
+        maximum = gammaincinv(round(self.most * n) + 1.0, 1.0 - _MISSED / max(1, int(self.cells.sum())))
+        return UnseenCells(self.cells, min(1.0, float(maximum) / n))
 
     def part(self, kept: Any) -> UnseenCells:
         """Return those in a part of the support, each of which may hold all that lies in the part."""
@@ -178,10 +178,10 @@ class UnseenCells:
             median = values[order[np.searchsorted(reached, 0.5 * reached[-1])]]
             cases += [self.cells & (values < median), self.cells & (values > median)]
         for empty in {cells.tobytes(): cells for cells in cases}.values():
-            others = np.where(empty, 0.0, masses)
-            part = others.sum(axis=1, keepdims=True)
+            remaining = np.where(empty, 0.0, masses)
+            part = remaining.sum(axis=1, keepdims=True)
             with np.errstate(invalid="ignore", divide="ignore"):  # the others take their mass, if there are any
-                weights = np.where(part > 0.0, others * (masses.sum(axis=1, keepdims=True) / part), masses)
+                weights = np.where(part > 0.0, remaining * (masses.sum(axis=1, keepdims=True) / part), masses)
             yield at_ends(column, codes, Draws(weights), 0)
 
 
@@ -192,7 +192,7 @@ def _placed(column: Column, codes: npt.NDArray[Any], draws: Draws, cells: Boolea
     that where they are as high. Of a column without an order it is the least share of each label, and the greatest:
     those are shares of different distributions, and add up to more than one.
     """
-    whole, weights = draws.weights[:, cells].sum(axis=1), np.where(cells, 0.0, draws.weights)
+    withheld, weights = draws.weights[:, cells].sum(axis=1), np.where(cells, 0.0, draws.weights)
     labels, kinds = np.unique(codes[cells], return_inverse=True)
     room = most * np.bincount(kinds).astype(np.float64)
     if ordered(column) and not len(labels):
@@ -200,24 +200,24 @@ def _placed(column: Column, codes: npt.NDArray[Any], draws: Draws, cells: Boolea
     if ordered(column):
         by_value = np.argsort(extremes(column, labels)[0], kind="stable")
         labels, room = labels[by_value], room[by_value]
-        room *= max(1.0, float(whole.max()) / float(room.sum()))
-        ranks, last = whole[:, None] * np.arange(_PARTS + 1) / _PARTS, len(room) - 1
+        room *= max(1.0, float(withheld.max()) / float(room.sum()))
+        ranks, last = withheld[:, None] * np.arange(_PARTS + 1) / _PARTS, len(room) - 1
         lowest = np.minimum(np.searchsorted(np.cumsum(room), ranks[:, :-1], side="right"), last)
         room = np.cumsum(room[::-1])
-        highest = last - np.minimum(np.searchsorted(room, whole[:, None] - ranks[:, 1:], side="right"), last)
-        parts = np.repeat(whole[:, None] / _PARTS, _PARTS, axis=1)
+        highest = last - np.minimum(np.searchsorted(room, withheld[:, None] - ranks[:, 1:], side="right"), last)
+        parts = np.repeat(withheld[:, None] / _PARTS, _PARTS, axis=1)
         ends = (labels[lowest], parts), (labels[highest], parts)
     else:
         present = ~np.isnan(extremes(column, codes)[0])
         codes, weights = codes[present], weights[:, present]
         with np.errstate(invalid="ignore", divide="ignore"):  # a draw of nulls only has no shares: NaN says so
-            total = (weights.sum(axis=1) + whole)[:, None]
-            weights, greatest = weights / total, np.minimum(whole[:, None], room) / total
+            total = (weights.sum(axis=1) + withheld)[:, None]
+            weights, greatest = weights / total, np.minimum(withheld[:, None], room) / total
             ends = (
-                (np.full(len(whole), -1), whole[:, None] / total),
+                (np.full(len(withheld), -1), withheld[:, None] / total),
                 (np.broadcast_to(labels, greatest.shape), greatest),
             )
-    least, greatest = (Draws(weights, Records(columns=(own.ravel(),)), parts) for own, parts in ends)
+    least, greatest = (Draws(weights, Records(columns=(placed.ravel(),)), parts) for placed, parts in ends)
     return Line(column, codes, least, 0, "least"), Line(column, codes, greatest, 0, "most")
 
 

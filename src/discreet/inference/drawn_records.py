@@ -75,12 +75,13 @@ def held_cells(
 
     def propose(draws: int, rng: np.random.Generator) -> tuple[Floats, Integers]:
         counts = lattice.counts(sums.draw(draws, rng))
-        held = np.asarray(np.count_nonzero(counts, axis=1))
+        occupied = np.asarray(np.count_nonzero(counts, axis=1))
         if lattice.step > 1:  # those that are rounded to 0 may hold a record
             away = rounded_away(lattice)
             odds = away * math.exp(slope)
-            held += np.count_nonzero((counts == 0.0) & (rng.random(counts.shape) < odds / (odds + 1.0 - away)), axis=1)
-        return counts, held
+            hidden = rng.random(counts.shape) < odds / (odds + 1.0 - away)
+            occupied += np.count_nonzero((counts == 0.0) & hidden, axis=1)
+        return counts, occupied
 
     for _ in range(_ROUNDS):
         value, following = log_held(np.array([number, number + 1]), released).tolist()
@@ -92,8 +93,8 @@ def held_cells(
         number = nearer
 
     def draw(draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        counts, held = propose(draws, rng)
-        return counts, log_held(held, released) - (value + slope * (held - number))
+        counts, occupied = propose(draws, rng)
+        return counts, log_held(occupied, released) - (value + slope * (occupied - number))
 
     return CountPosterior(sums.log + value - slope * number, draw, lattice.step, proposed=True)
 
@@ -119,8 +120,8 @@ def _window(log_weight: Callable[[Integers], Floats], records: int, cells: int) 
         outside = np.where(inside == limit, limit, outside)
         while (np.abs(outside - inside) > 1).any():
             middle = (inside + outside) // 2
-            likely = log_weight(middle) >= lowest
-            inside, outside = np.where(likely, middle, inside), np.where(likely, outside, middle)
+            inside_window = log_weight(middle) >= lowest
+            inside, outside = np.where(inside_window, middle, inside), np.where(inside_window, outside, middle)
         ends.append(inside)
     return ends[0], ends[1]
 
@@ -238,10 +239,10 @@ class NoisyUrn:
             logs += log_rising(step * y.astype(np.float64) + opened, np.full(len(y), float(drawn)))
             nothing = float(log_rising(np.array([max(opened, 1e-300)]), np.array([float(drawn)]))[0])
         peak = max(float(logs.max()), nothing)
-        likely = logs > peak - _DROP
+        probable = logs > peak - _DROP
         ends = [minimum + self._noise.reach, 0.0] if nothing > peak - _DROP else []
-        if likely.any():
-            y, logs = y[likely], logs[likely]
+        if probable.any():
+            y, logs = y[probable], logs[probable]
             ends += [step * float(y[0]) - self._noise.reach, step * float(y[-1]) + self._noise.reach]
         return _CellFactor(self._lattice.numbers(min(ends), max(ends)), y, logs - peak, nothing - peak, peak)
 
@@ -254,10 +255,10 @@ class NoisyUrn:
     def _logs(self, factor: _CellFactor) -> tuple[Integers, Floats]:
         """Return the numbers that a cell's count may have, and their log-likelihood."""
         numbers, y = factor.numbers, factor.y
-        first, last = int(numbers[0] + self._moves[0]), int(numbers[-1] + self._moves[-1])
-        factors = np.zeros(last - first + 1)
-        start, stop = max(first, int(y[0])), min(last, int(y[-1])) + 1
-        factors[max(0, start - first) : max(0, stop - first)] = np.exp(factor.logs[start - y[0] : stop - y[0]])
+        lowest, last = int(numbers[0] + self._moves[0]), int(numbers[-1] + self._moves[-1])
+        factors = np.zeros(last - lowest + 1)
+        start, stop = max(lowest, int(y[0])), min(last, int(y[-1])) + 1
+        factors[max(0, start - lowest) : max(0, stop - lowest)] = np.exp(factor.logs[start - y[0] : stop - y[0]])
         weights = np.convolve(factors, self._chances[::-1], mode="valid")
         with np.errstate(divide="ignore"):
             return numbers, np.log(weights * (numbers > 0) + self._unkept(factor, numbers)) + factor.peak
@@ -270,15 +271,16 @@ class NoisyUrn:
             cells.setdefault(kind, []).append(cell)
         for kind, columns in cells.items():
             factor = self._factors[kind]
-            held, place = np.unique(numbers[:, columns], return_inverse=True)
-            moved = held[:, None] + self._moves
+            distinct, place = np.unique(numbers[:, columns], return_inverse=True)
+            moved = distinct[:, None] + self._moves
             index = moved - factor.y[0]
-            inside = (index >= 0) & (index < len(factor.y)) & (held > 0)[:, None]
-            logs = factor.logs[np.clip(index, 0, len(factor.y) - 1)]
-            weights = np.column_stack((self._unkept(factor, held), np.where(inside, self._chances * np.exp(logs), 0.0)))
-            values = np.column_stack((np.zeros(len(held)), self.step * moved.astype(np.float64)))
+            inside = (index >= 0) & (index < len(factor.y)) & (distinct > 0)[:, None]
+            likelihoods = np.exp(factor.logs[np.clip(index, 0, len(factor.y) - 1)])
+            moves = np.where(inside, self._chances * likelihoods, 0.0)
+            weights = np.column_stack((self._unkept(factor, distinct), moves))
+            values = np.column_stack((np.zeros(len(distinct)), self.step * moved.astype(np.float64)))
             cumulated = np.cumsum(weights, axis=1)
-            line = (np.arange(len(held))[:, None] + cumulated / cumulated[:, -1:]).ravel()
+            line = (np.arange(len(distinct))[:, None] + cumulated / cumulated[:, -1:]).ravel()
             rows, width = place.ravel(), values.shape[1]
             index = np.searchsorted(line, rows + rng.random(len(rows)), side="right") - width * rows
             noisy[:, columns] = values[rows, np.minimum(index, width - 1)].reshape(len(numbers), -1)

@@ -104,7 +104,7 @@ def functional(name: str, column: Column) -> Functional:
 
 def _probability(sign: str | None, text: str, column: Column, name: str) -> Functional:
     """Return the share of values below or above one, or from one to another, of a column with an order."""
-    first, dots, last = text.partition("..")
+    start, dots, last = text.partition("..")
     if sign is None and not dots:
         raise ParameterError(f"{name!r} is not a functional. The functionals are: {_FORMS}")
     if sign not in (None, "="):
@@ -112,7 +112,7 @@ def _probability(sign: str | None, text: str, column: Column, name: str) -> Func
         if sign in ("<", "<="):
             return Functional(name, lambda line: line.at_most(value, strict=strict))
         return Functional(name, lambda line: np.maximum(1.0 - line.at_most(value, strict=strict), 0.0))
-    ends = (text, text) if sign else (first, last)
+    ends = (text, text) if sign else (start, last)
     low, high = (_position(end, column, name) for end in ends)
     if low > high:
         raise ParameterError(f"{name!r} is empty, since its first value is above its last")

@@ -191,10 +191,10 @@ class Line:
         length = np.take_along_axis(lengths, np.take_along_axis(order, last, axis=1), axis=1)
         if length.any():  # pieces of one column are the same, or apart
             rows = np.arange(len(reached))[:, None]
-            first, end = (side.sum(axis=1, keepdims=True) for side in (lows < low, lows <= low))
-            before = np.where(first > 0, reached[rows, first - 1], 0.0)
+            fewer, end = (side.sum(axis=1, keepdims=True) for side in (lows < low, lows <= low))
+            below = np.where(fewer > 0, reached[rows, fewer - 1], 0.0)
             with np.errstate(invalid="ignore", divide="ignore"):
-                share = np.clip((level - before) / (reached[rows, end - 1] - before), 0.0, 1.0)
+                share = np.clip((level - below) / (reached[rows, end - 1] - below), 0.0, 1.0)
             if self.step:
                 points = np.rint(length / self.step) + 1.0
                 low = low + self.step * np.maximum(np.ceil(share * points * (1.0 - 1e-12)) - 1.0, 0.0)

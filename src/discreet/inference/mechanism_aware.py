@@ -163,9 +163,9 @@ def _cells(release: Any, certificate: Certificate, mechanism: Mechanism) -> Obse
     if mechanism.likelihood().withholds and share == 0.0:  # no count was kept: as a table of counts says it
         return ReleasedCounts(n, np.full(domain.size or 0, np.nan))
     table = read_release(release, certificate)
-    drawn = np.zeros(domain.size or 0, dtype=np.int64)
-    drawn[domain.flat(table.records)] = np.rint(table.counts)
-    return ReleasedRecords(n, drawn, None if share is None else round(share * n))
+    numbers = np.zeros(domain.size or 0, dtype=np.int64)
+    numbers[domain.flat(table.records)] = np.rint(table.counts)
+    return ReleasedRecords(n, numbers, None if share is None else round(share * n))
 
 
 def latent_counts(

@@ -209,8 +209,8 @@ def new_values_law(draws: int, *, seen: int, distinct: int, strength: float, dis
         spread = np.concatenate((np.linspace(low, high, 200), low + np.geomspace(1.0, high - low, 100)))
         values = np.unique(np.clip(np.rint(spread), low, high))
         logs = log_mass(values)
-        near = np.flatnonzero(logs > logs.max() - _DEEP)
-        narrower = int(values[max(near[0] - 1, 0)]), int(values[min(near[-1] + 1, len(values) - 1)])
+        window = np.flatnonzero(logs > logs.max() - _DEEP)
+        narrower = int(values[max(window[0] - 1, 0)]), int(values[min(window[-1] + 1, len(values) - 1)])
         if narrower[1] - narrower[0] > 0.9 * (high - low):
             break
         low, high = narrower
@@ -246,15 +246,15 @@ class Urn(NamedTuple):
         m, k = int(z.size), len(z.counts)
         law = new_values_law(n, seen=m, distinct=k, strength=theta, discount=sigma)
         if of == "values":
-            what = f"distinct values among {counted(n, 'confidential record')} that the release does not show"
+            quantity = f"distinct values among {counted(n, 'confidential record')} that the release does not show"
             estimate, (low, high) = law.mean, law.interval(level)
         elif of == "discovery":
-            what = "probability that one more released record is of a new value"
+            quantity = "probability that one more released record is of a new value"
             growth = math.exp(float(log_rising(theta + m + sigma, n) - log_rising(theta + m, n)))
             estimate = (theta + sigma * k) / (theta + n + m) * growth
             low, high = ((theta + sigma * (k + count)) / (theta + n + m) for count in law.interval(level))
         else:
-            what = "probability that the next member of the population has a value that no confidential record has"
+            quantity = "probability that the next member of the population has a value that no confidential record has"
             absent = np.exp(log_rising(theta + m - z.counts + sigma, n) - log_rising(theta + m, n))
             estimate = (theta + sigma * float((1.0 - absent).sum() + law.mean)) / (theta + n)
             half = (1.0 + level) / 2.0  # the two parts have intervals, each at half the error
@@ -270,7 +270,7 @@ class Urn(NamedTuple):
             f"continued by {counted(m, 'released record')}. If the population is of another kind, this may be far off"
         )
         return Unseen(
-            what=what,
+            what=quantity,
             estimate=estimate,
             lower=low,
             upper=high,
@@ -315,10 +315,10 @@ def _learned(z: Released, of: str, parameters: dict[str, float | None], level: f
     if of == "discount" and z.domain.finite:
         raise ParameterError("with a finite domain the discount is 0")
     theta, sigma = ("learned" if value is None else value for value in parameters.values())
-    drawn = learned_parameters(z, theta, sigma, draws=_LEARNED, hyperprior=None, rng=seeded(0))
-    draws: Floats = getattr(drawn, of)
+    posterior = learned_parameters(z, theta, sigma, draws=_LEARNED, hyperprior=None, rng=seeded(0))
+    draws: Floats = getattr(posterior, of)
     lower, upper = np.quantile(draws, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-    own = z.urn and f". That urn has strength {z.urn.strength:g} and discount {z.urn.discount:g}"
+    origin = z.urn and f". That urn has strength {z.urn.strength:g} and discount {z.urn.discount:g}"
     return Unseen(
         what=f"{of} of the process that the population comes from",
         estimate=float(draws.mean()),
@@ -328,6 +328,6 @@ def _learned(z: Released, of: str, parameters: dict[str, float | None], level: f
         rests_on=(
             f"{counted(z.size, 'released record')}, taken as draws of that process, which is exact where the urn of "
             "the release has its strength and discount, and an approximation of the order m/n otherwise. The prior is "
-            f"uniform in the discount and in (strength + discount) / (1 + strength + discount){own or ''}"
+            f"uniform in the discount and in (strength + discount) / (1 + strength + discount){origin or ''}"
         ),
     )

@@ -190,9 +190,9 @@ def _basis(rows: _Rows, draws: Draws, names: list[str]) -> Floats:
     masses = np.append(np.nan_to_num(draws.weights).mean(axis=0), own)
     weighted = rows.x * np.sqrt(masses)[:, None]
     r = np.asarray(np.linalg.qr(weighted, mode="r"), dtype=np.float64)
-    left = np.zeros(len(names))
-    left[: len(r)] = np.abs(np.diagonal(r))
-    undetermined = np.flatnonzero(left <= _DEPENDENT * np.linalg.norm(weighted, axis=0))
+    remainders = np.zeros(len(names))
+    remainders[: len(r)] = np.abs(np.diagonal(r))
+    undetermined = np.flatnonzero(remainders <= _DEPENDENT * np.linalg.norm(weighted, axis=0))
     if len(undetermined):
         raise ParameterError(
             f"the coefficient of {names[int(undetermined[0])]!r} is not determined, given those before it. Leave it out"

@@ -192,23 +192,23 @@ class Posterior:
         real("level", level, above=0, below=1)
         if not functionals:
             raise ParameterError("name at least one functional, such as 'mean'")
-        asked = known_functionals(functionals, self.domain, column)
+        parsed = known_functionals(functionals, self.domain, column)
         kind = self.domain.columns[column or self.domain.names[0]].kind
         rows: list[Estimate] = []
-        near: list[str] = []
+        caveats: list[str] = []
         if by is None:
-            rows = self._rows(self._evaluate(asked, column), asked, level)
+            rows = self._rows(self._evaluate(parsed, column), parsed, level)
         else:
             groups, blocks, masses = groups_of(self.domain, by), [], []
             for draws in self._blocks():
                 parts = [self._of_block(group, draws) for group in groups]
-                blocks.append(np.stack([part._evaluate(asked, column) for part, _ in parts]))
+                blocks.append(np.stack([part._evaluate(parsed, column) for part, _ in parts]))
                 masses.append(np.stack([mass for _, mass in parts], axis=1))
             shares = np.concatenate(masses)
             for group, numbers, share in zip(groups, np.concatenate(blocks, axis=1), shares.mean(axis=0), strict=True):
-                rows += self._rows(numbers, asked, level, group=group.label, share=float(share))
-            near = near_zero(groups, shares, by, level)
-        notes = (*self.notes, *bounded(rows), *near)
+                rows += self._rows(numbers, parsed, level, group=group.label, share=float(share))
+            caveats = near_zero(groups, shares, by, level)
+        notes = (*self.notes, *bounded(rows), *caveats)
         return Summary(rows=tuple(rows), level=level, kind=kind, notes=notes, by=by or "")
 
     def _rows(self, numbers: Floats, functionals: Sequence[Functional], level: float, **group: Any) -> list[Estimate]:
@@ -374,12 +374,12 @@ class Posterior:
         """
         rng = seeded(seed)
         rows = np.sort(rng.integers(self.draws, size=datasets))
-        tables, first = [], 0
+        tables, start = [], 0
         for draws in self._blocks():
-            inside = rows[(rows >= first) & (rows < first + len(draws.weights))] - first
+            inside = rows[(rows >= start) & (rows < start + len(draws.weights))] - start
             records = (draws.sample(self.support, row, size, rng) for row in inside.tolist())
             tables += [self.domain.decode(table, rng=rng) for table in records]
-            first += len(draws.weights)
+            start += len(draws.weights)
         return [tables[i] for i in rng.permutation(datasets)]
 
     def to_inference_data(self, functionals: Sequence[Evaluated], *, column: str | None = None) -> Any:
@@ -389,9 +389,9 @@ class Posterior:
         """
         from discreet.inference.models import inference_data
 
-        asked = known_functionals(functionals, self.domain, column)
-        values = self._evaluate(asked, column)[:, :, 0].T.reshape(len(asked), max(1, self.chains), -1)
-        draws = {functional.name: part for functional, part in zip(asked, values, strict=True)}
+        parsed = known_functionals(functionals, self.domain, column)
+        values = self._evaluate(parsed, column)[:, :, 0].T.reshape(len(parsed), max(1, self.chains), -1)
+        draws = {functional.name: part for functional, part in zip(parsed, values, strict=True)}
         return inference_data(draws, {**self.facts, "notes": list(self.notes)})
 
     def _blocks(self) -> Iterator[Draws]:

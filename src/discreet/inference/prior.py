@@ -48,12 +48,12 @@ def log_prior(alpha: Any, counts: Floats, step: int = 1, rate: float = 0.0) -> F
     half = np.minimum(np.abs(slope) * step / 2.0, 300.0)
     level = np.log(np.where(half > 1e-6, np.sinh(half) / np.maximum(half, 1e-6), 1.0)) - slope / 2.0 * (step % 2 == 0)
     sums = np.asarray(math.log(step) + single + level)
-    few = counts < _SMOOTH * step
-    first = counts[few] - step // 2
+    small = counts < _SMOOTH * step
+    start = counts[small] - step // 2
     if rate < 0.0:
-        sums[few] = _log_binomial_sum(alpha, first, first + step, rate, sums[few])
+        sums[small] = _log_binomial_sum(alpha, start, start + step, rate, sums[small])
     else:
-        sums[few] = _log_sum(alpha, first, first + step)
+        sums[small] = _log_sum(alpha, start, start + step)
     return sums
 
 
@@ -65,8 +65,8 @@ def _log_sum(alpha: float, first: Floats, end: Floats) -> Floats:
         return np.asarray(gammaln(alpha + end) - gammaln(alpha + 1.0) - gammaln(end))
 
     total = below(end)
-    left = np.where(first <= 0.0, -math.inf, below(np.maximum(first, 1.0)))
-    return np.asarray(total + np.log(-np.expm1(np.minimum(left - total, -1e-300))))
+    below_start = np.where(first <= 0.0, -math.inf, below(np.maximum(first, 1.0)))
+    return np.asarray(total + np.log(-np.expm1(np.minimum(below_start - total, -1e-300))))
 
 
 def _log_binomial_sum(alpha: float, first: Floats, end: Floats, rate: float, otherwise: Floats) -> Floats:
@@ -78,9 +78,10 @@ def _log_binomial_sum(alpha: float, first: Floats, end: Floats, rate: float, oth
 
     failure, low = -math.expm1(rate), np.maximum(first, 1.0)
     below, above = betainc(alpha, end, failure), betaincc(alpha, end, failure)
-    left = below - np.where(first <= 0.0, 0.0, betainc(alpha, low, failure))
-    right = np.where(first <= 0.0, 1.0, betaincc(alpha, low, failure)) - above
-    mass = np.where(end - 1.0 < alpha * math.exp(rate) / failure, left, right)  # each tail is exact on its own side
+    lower_tail = below - np.where(first <= 0.0, 0.0, betainc(alpha, low, failure))
+    upper_tail = np.where(first <= 0.0, 1.0, betaincc(alpha, low, failure)) - above
+    mean = alpha * math.exp(rate) / failure  # each tail is exact on its own side of it
+    mass = np.where(end - 1.0 < mean, lower_tail, upper_tail)
     positive = mass > _LEAST
     return np.where(positive, np.log(np.where(positive, mass, 1.0)) - alpha * math.log(failure), otherwise)
 
@@ -149,9 +150,9 @@ class Prior:
         mass, layers = base, []
         for depth, parent in zip(reversed(range(len(sets))), sets, strict=True):
             strength = strength_at(depth, start, wide, growth)
-            whole = np.asarray(np.bincount(parent, weights=mass), dtype=np.float64)
-            layers.append(Layer(parent, strength * mass / whole[parent], strength))
-            mass = whole
+            sums = np.asarray(np.bincount(parent, weights=mass), dtype=np.float64)
+            layers.append(Layer(parent, strength * mass / sums[parent], strength))
+            mass = sums
         return cls(tuple(layers), order, base[np.argsort(order)], start, wide, growth)
 
     @classmethod
@@ -179,11 +180,11 @@ class Prior:
     def along(cls, tree: Tree, base: Floats, *, firmer: int) -> list[Prior]:
         """Return the priors of a tree of nodes, those with one child left out."""
         order = tree.in_order()
-        sets, first = [], np.arange(len(order))
+        sets, leaves = [], np.arange(len(order))
         for node, _ in sets_of(tree, order, set()):
-            if int(node[-1]) + 1 < len(first):
-                sets.append(node[first])
-                first = np.searchsorted(node, np.arange(int(node[-1]) + 1))
+            if int(node[-1]) + 1 < len(leaves):
+                sets.append(node[leaves])
+                leaves = np.searchsorted(node, np.arange(int(node[-1]) + 1))
         return cls.learned(base[order], sets, order, firmer=firmer)
 
     def log_rates(self, guess: Floats, spread: float) -> list[Floats]:
@@ -301,9 +302,9 @@ class Noise:
 
     def below(self, numbers: Integers) -> Floats:
         """Return the probability of noise below whole numbers."""
-        far = math.ceil(self.reach)
-        cumulated = np.cumsum(np.exp(self.log_pmf(np.arange(-far, far + 1.0)) - self.log_whole))
-        return np.append(0.0, cumulated)[np.clip(numbers + far, 0, 2 * far + 1)]
+        reach = math.ceil(self.reach)
+        cumulated = np.cumsum(np.exp(self.log_pmf(np.arange(-reach, reach + 1.0)) - self.log_whole))
+        return np.append(0.0, cumulated)[np.clip(numbers + reach, 0, 2 * reach + 1)]
 
 
 # Counts on a lattice: whole numbers, or multiples of a step where they are known to far less than one record.
@@ -344,8 +345,8 @@ class Lattice:
 
     def numbers(self, low: float, high: float) -> Integers:
         """Return the lattice numbers of counts from ``low`` to ``high``, at least one of them."""
-        first = min(self.total, max(0, math.floor(low / self.step)))
-        return np.arange(first, max(first, min(self.total, math.ceil(high / self.step))) + 1)
+        lowest = min(self.total, max(0, math.floor(low / self.step)))
+        return np.arange(lowest, max(lowest, min(self.total, math.ceil(high / self.step))) + 1)
 
     def counts(self, numbers: Integers) -> Floats:
         """Return the counts that lattice numbers stand for."""
@@ -398,22 +399,22 @@ class Lattice:
 
     def _weight(self, mass: float, above: float, own: float, parts: tuple[float, ...], strength: float) -> LogWeights:
         """Return the weight of a set's sum as a part, less what its own parts have together: a split is a law."""
-        few = np.arange(_FEW)
+        small = np.arange(_FEW)
 
         @cache
         def together() -> Floats:
-            total, *laws = (log_prior(part, self.counts(few), self.step, own) for part in parts)
+            total, *laws = (log_prior(part, self.counts(small), self.step, own) for part in parts)
             for law in laws:
-                pairs = total[:, None] + np.where(few[:, None] <= few, law[few - few[:, None]], -math.inf)
+                pairs = total[:, None] + np.where(small[:, None] <= small, law[small - small[:, None]], -math.inf)
                 total = np.logaddexp.reduce(pairs, axis=0)
             return total
 
         def weight(numbers: Integers) -> Floats:
             counts = self.counts(numbers)
-            whole = log_prior(strength, counts, self.step, own)
+            split = log_prior(strength, counts, self.step, own)
             if self.step > 1 and len(numbers) and numbers.min() < _FEW:  # sums of what was rounded are not rounded sums
-                whole = np.where(numbers < _FEW, together()[np.minimum(numbers, _FEW - 1)], whole)
-            return log_prior(mass, counts, self.step, above) - whole
+                split = np.where(numbers < _FEW, together()[np.minimum(numbers, _FEW - 1)], split)
+            return log_prior(mass, counts, self.step, above) - split
 
         return weight
 

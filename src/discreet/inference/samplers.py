@@ -193,7 +193,7 @@ def _given_thresholded(
         return _given_noisy(likelihood, priors, release, rng)
     records, counts, noise = release.n, release.values, Noise.of(likelihood.law, likelihood.scale)
     withheld, minimum = np.isnan(counts), likelihood.threshold
-    rest = max(0.0, records - float(counts[~withheld].sum())) / max(1, int(withheld.sum()))
+    remainder = max(0.0, records - float(counts[~withheld].sum())) / max(1, int(withheld.sum()))
 
     def above(lattice: Lattice, y: float | None) -> tuple[Integers, Floats]:
         """Return the counts of a cell whose noisy one reached the threshold, or stayed below, and log-likelihoods."""
@@ -207,7 +207,7 @@ def _given_thresholded(
         return numbers, np.where(numbers > 0, short, 0.0)
 
     kinds = [None if math.isnan(y) else y for y in counts.tolist()]
-    guess = np.where(withheld, rest, counts)
+    guess = np.where(withheld, remainder, counts)
     lattices = [Lattice.fine(records, noise.spread, prior, guess) for prior in priors]
     return [lattice.posterior(lattice.sums(kinds, partial(above, lattice))) for lattice in lattices]
 
@@ -325,5 +325,5 @@ def divided(sums: Floats, sets: Indices, alpha: Floats, rng: np.random.Generator
     gammas = np.maximum(rng.standard_gamma(np.broadcast_to(alpha, (len(sums), len(alpha)))), 1e-300)
     order = np.argsort(sets, kind="stable")
     starts = np.searchsorted(sets[order], np.arange(sums.shape[1]))
-    whole = np.add.reduceat(gammas[:, order], starts, axis=1)
-    return np.asarray(sums[:, sets] * gammas / whole[:, sets])
+    totals = np.add.reduceat(gammas[:, order], starts, axis=1)
+    return np.asarray(sums[:, sets] * gammas / totals[:, sets])

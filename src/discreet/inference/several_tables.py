@@ -121,8 +121,8 @@ def combine(
         raise ParameterError("variances must be at least 0")
     real("level", level, above=0, below=1)
     choice("kind", kind, ("urn", "fully", "partially"))
-    count, within = len(q), float(u.mean())
-    between = float(q.var(ddof=1)) if count > 1 else math.nan
+    count, variance_within = len(q), float(u.mean())
+    variance_between = float(q.var(ddof=1)) if count > 1 else math.nan
     adjusted, degrees, share = False, math.inf, None
     if size is not None and n is not None and kind != "partially":
         share = positive_size("size", size) / positive_size("n", n)
@@ -131,21 +131,21 @@ def combine(
             raise ParameterError(
                 "the urn's rule needs the numbers of released and confidential records. Give them as size and n"
             )
-        variance = within * (share + (1.0 + share) / count)
+        variance = variance_within * (share + (1.0 + share) / count)
     elif count < 2:
         raise ParameterError("this rule needs several tables. For one urn release take kind='urn'")
     elif kind == "fully":
-        spread = (1.0 + 1.0 / count) * between
-        variance = spread - within
-        adjusted = variance <= (share or 0.0) * within
+        spread = (1.0 + 1.0 / count) * variance_between
+        variance = spread - variance_within
+        adjusted = variance <= (share or 0.0) * variance_within
         if adjusted:
-            variance = within * (share or 1.0)
+            variance = variance_within * (share or 1.0)
         else:
-            degrees = (count - 1) * (1.0 - within / spread) ** 2
+            degrees = (count - 1) * (1.0 - variance_within / spread) ** 2
     else:
-        variance = within + between / count
-        if between > 0.0:
-            degrees = (count - 1) * (1.0 + within / (between / count)) ** 2
+        variance = variance_within + variance_between / count
+        if variance_between > 0.0:
+            degrees = (count - 1) * (1.0 + variance_within / (variance_between / count)) ** 2
     upper, centre = (1.0 + level) / 2.0, float(q.mean())
     quantile = ndtri(upper) if math.isinf(degrees) else stdtrit(max(degrees, 1e-3), upper)
     reach = float(quantile) * math.sqrt(variance)
@@ -156,8 +156,8 @@ def combine(
         lower=centre - reach,
         upper=centre + reach,
         level=level,
-        between=between,
-        within=within,
+        between=variance_between,
+        within=variance_within,
         adjusted=adjusted,
     )
 
@@ -183,7 +183,7 @@ def estimate_tables(
     without nulls, and that of 100 bootstrap samples for all else.
     """
     several = _Several.from_release(release, certificate, level)
-    asked = known_functionals(functionals, several.domain, column)
+    parsed = known_functionals(functionals, several.domain, column)
     used = list(several.domain.names)
     if by is not None:
         groups_of(several.domain, by)  # a misprint is told before tables are read
@@ -199,14 +199,14 @@ def estimate_tables(
         """Return the numbers, group after group, of tables with these weights, a row each."""
         posterior = Posterior.of_arrays(domain, table.records, weights)
         parts = [posterior._of_block(group, posterior.block(0))[0] for group in groups] or [posterior]
-        return np.concatenate([part._evaluate(asked, column)[:, :, 0] for part in parts], axis=1)
+        return np.concatenate([part._evaluate(parsed, column)[:, :, 0] for part in parts], axis=1)
 
-    numbers = np.stack([_estimated(table, asked * closed, evaluated, rng) for table in tables])  # table, number, 2
+    numbers = np.stack([_estimated(table, parsed * closed, evaluated, rng) for table in tables])  # table, number, 2
     labels: list[tuple[Functional, dict[str, Any]]] = []
     for group in groups:
         masses = [restricted(group, t.records, Draws((t.counts / t.counts.sum())[None]))[1][0] for t in tables]
-        labels += [(functional, {"group": group.label, "share": float(np.mean(masses))}) for functional in asked]
-    labels = labels or [(functional, {}) for functional in asked]
+        labels += [(functional, {"group": group.label, "share": float(np.mean(masses))}) for functional in parsed]
+    labels = labels or [(functional, {}) for functional in parsed]
     kind = domain.columns[column or used[0]].kind
     return several.summary(numbers, labels, kind=kind, by=by or "", notes=notes)
 
@@ -257,15 +257,15 @@ def regress_tables(
     domain, tables = several.read(used)
     records = [np.stack([np.asarray(codes, dtype=np.int64) for codes in t.records.columns], axis=1) for t in tables]
     rows = row_numbers(np.concatenate(records))
-    first = np.unique(rows, return_index=True)[1]
-    support = Records(columns=tuple(np.concatenate(records)[first].T))
+    distinct = np.unique(rows, return_index=True)[1]
+    support = Records(columns=tuple(np.concatenate(records)[distinct].T))
     parts = np.split(rows, np.cumsum(list(map(len, records)))[:-1])
     rng = seeded(0)
 
     def blocks() -> Iterator[Draws]:
         for table, part in zip(tables, parts, strict=True):
             shares, size = table.counts / table.counts.sum(), int(table.size)
-            weights = np.zeros((1 + _REFITS, len(first)))
+            weights = np.zeros((1 + _REFITS, len(distinct)))
             weights[:, part] = np.concatenate((shares[None], rng.multinomial(size, shares, size=_REFITS) / size))
             yield Draws(weights)
 
@@ -299,12 +299,12 @@ class _Several:
     def from_release(cls, release: Any, certificate: Any, level: float) -> _Several:
         if isinstance(release, (str, os.PathLike)):
             release = read(release, certificate)  # of files that are not the release's, nothing is read
-        known = read_certificate(release, certificate)
-        if analysed_mechanism(known).contents(known.facts.records).tables is None:
+        certificate = read_certificate(release, certificate)
+        if analysed_mechanism(certificate).contents(certificate.facts.records).tables is None:
             raise ParameterError(
                 "this is for releases of several tables. For one table take discreet.inference.posterior"
             )
-        return cls(release, known, Domain.from_dict(known.facts.domain), level)
+        return cls(release, certificate, Domain.from_dict(certificate.facts.domain), level)
 
     def read(self, used: Sequence[str]) -> tuple[Domain, list[Released]]:
         """Return some columns of all tables, those of files once they are what the certificate was written for."""

@@ -48,15 +48,15 @@ def effective_sample_size(chains: npt.ArrayLike, *, ranked: bool = True) -> floa
     size = 1 << (2 * length - 1).bit_length()
     spectrum = np.fft.rfft(centred, n=size, axis=1)
     covariances = np.fft.irfft(np.abs(spectrum) ** 2, n=size, axis=1)[:, :length] / length
-    within = float((covariances[:, 0] * length / (length - 1)).mean())
-    plus = within * (length - 1) / length + (float(x.mean(axis=1).var(ddof=1)) if count > 1 else 0.0)
-    correlations = 1.0 - (within - covariances.mean(axis=0)) / plus
+    variance = float((covariances[:, 0] * length / (length - 1)).mean())
+    plus = variance * (length - 1) / length + (float(x.mean(axis=1).var(ddof=1)) if count > 1 else 0.0)
+    correlations = 1.0 - (variance - covariances.mean(axis=0)) / plus
     correlations[0] = 1.0
     pairs = correlations[: (length - 1) // 2 * 2].reshape(-1, 2).sum(axis=1)
     end = int(np.append(np.flatnonzero(pairs <= 0.0), len(pairs) - 1)[0])  # of this pair, the first counts once
-    first = float(correlations[2 * end])
-    kept = np.minimum.accumulate(pairs[:end])
-    time = 2.0 * float(kept.sum()) - 1.0 + (first if pairs[end] >= 0.0 else max(first, 0.0))
+    odd = float(correlations[2 * end])
+    monotone = np.minimum.accumulate(pairs[:end])
+    time = 2.0 * float(monotone.sum()) - 1.0 + (odd if pairs[end] >= 0.0 else max(odd, 0.0))
     return float(total / max(time, 1.0 / math.log10(total)))
 
 
@@ -70,10 +70,10 @@ def r_hat(chains: npt.ArrayLike) -> float:
 
 def _r_hat(x: Floats) -> float:
     length, means = x.shape[1], x.mean(axis=1)
-    within, between = float(x.var(axis=1, ddof=1).mean()), float(means.var(ddof=1))
-    if within == 0.0:
+    variance, variance_of_means = float(x.var(axis=1, ddof=1).mean()), float(means.var(ddof=1))
+    if variance == 0.0:
         return 1.0 if np.ptp(means) == 0.0 else math.inf
-    return math.sqrt((within * (length - 1) / length + between) / within)
+    return math.sqrt((variance * (length - 1) / length + variance_of_means) / variance)
 
 
 def _split(x: Floats) -> Floats:

@@ -117,10 +117,10 @@ def learned_parameters(
     if stretch:  # the grid is even in the logarithm of strength + discount
         log = log + np.log(theta + sigma)
     mass = np.exp(log - log.max())
-    drawn = rng.choice(len(mass), size=draws, p=mass / mass.sum())
-    discounts = np.clip(sigma[drawn] + step * (rng.random(draws) - 0.5), 0.0, 1.0 - 1e-9)
-    totals = (theta + sigma)[drawn] * np.exp(stretch * (rng.random(draws) - 0.5))
-    return ProcessParameters(totals - discounts if stretch else theta[drawn], discounts)
+    cells = rng.choice(len(mass), size=draws, p=mass / mass.sum())
+    discounts = np.clip(sigma[cells] + step * (rng.random(draws) - 0.5), 0.0, 1.0 - 1e-9)
+    totals = (theta + sigma)[cells] * np.exp(stretch * (rng.random(draws) - 0.5))
+    return ProcessParameters(totals - discounts if stretch else theta[cells], discounts)
 
 
 # The part of a Pitman-Yor process that no released value shows, as finitely many values drawn from the base measure.
@@ -152,14 +152,14 @@ def tail_plan(strength: float, discount: float, *, mass: float, tolerance: float
     ``strength``, ``discount``: of the tail's own process, the largest ones. ``mass``: its expected share of the whole.
     """
     steps = np.arange(1, _MOST_STICKS + 1)
-    left = mass * np.cumprod((strength + steps * discount) / (strength + 1.0 + (steps - 1) * discount))
-    enough = np.flatnonzero(left <= tolerance)
+    masses_left = mass * np.cumprod((strength + steps * discount) / (strength + 1.0 + (steps - 1) * discount))
+    enough = np.flatnonzero(masses_left <= tolerance)
     if mass <= tolerance:
         return TailPlan(0, 1, mass)
     if len(enough):
-        return TailPlan(int(enough[0]) + 1, 1, float(left[enough[0]]))
+        return TailPlan(int(enough[0]) + 1, 1, float(masses_left[enough[0]]))
     spread = (1.0 - discount) / (strength + _MOST_STICKS * discount + 1.0)
-    return TailPlan(_MOST_STICKS, int(min(_MOST_REST, np.ceil(2.0 / spread))), float(left[-1]))
+    return TailPlan(_MOST_STICKS, int(min(_MOST_REST, np.ceil(2.0 / spread))), float(masses_left[-1]))
 
 
 def tail_weights(strength: Floats, discount: Floats, plan: TailPlan, rng: np.random.Generator) -> Floats:
@@ -170,14 +170,14 @@ def tail_weights(strength: Floats, discount: Floats, plan: TailPlan, rng: np.ran
     b = rng.standard_gamma(theta + steps * sigma)
     broken = a / np.maximum(a + b, np.finfo(float).tiny)
     remaining = np.cumprod(1.0 - broken, axis=1)
-    left = np.concatenate((np.ones_like(theta), remaining), axis=1)
+    unbroken = np.concatenate((np.ones_like(theta), remaining), axis=1)
     spread = (1.0 - sigma) / (theta + plan.sticks * sigma + 1.0)
     room = plan.rest * spread - 1.0  # with too few values for the variance, equal weights come nearest
     parameter = np.where(room > 1e-6, (1.0 - spread) / np.maximum(room, 1e-6), 1e6)
     rest = rng.standard_gamma(np.broadcast_to(parameter, (len(theta), plan.rest)))
     total = rest.sum(axis=1, keepdims=True)
     rest = np.where(total > 0.0, rest / np.where(total > 0.0, total, 1.0), 1.0 / plan.rest)
-    return np.concatenate((left[:, :-1] * broken, left[:, -1:] * rest), axis=1)
+    return np.concatenate((unbroken[:, :-1] * broken, unbroken[:, -1:] * rest), axis=1)
 
 
 _BLOCK = 2_000_000
@@ -367,18 +367,18 @@ class _Values:
         self.width = k + sum(plan.sticks + plan.rest for plan in self._plans)
 
     def draw(self, theta: Floats, sigma: Floats, rng: np.random.Generator) -> Draws:
-        counts, masses, first = self._counts, np.empty(0), _NEW
+        counts, masses, label = self._counts, np.empty(0), _NEW
         parts: list[Records] = []
         for plan in self._plans:  # given the release, and then given the confidential records
             if parts:
                 counts = rng.multinomial(self._records or 0, _normalised(masses)).astype(np.float64)
             strength = theta + (counts > 0).sum(axis=-1) * sigma
             shapes = np.where(counts > 0, counts - sigma[:, None], 0.0)
-            known = _normalised(rng.standard_gamma(np.column_stack((shapes, strength))))
+            shown = _normalised(rng.standard_gamma(np.column_stack((shapes, strength))))
             tail = tail_weights(strength, sigma, plan, rng)
-            masses = np.concatenate((known[:, :-1], known[:, -1:] * tail), axis=1)
-            parts.append(self._domain.draw_base(tail.size, rng, first=first))
-            first += tail.size
+            masses = np.concatenate((shown[:, :-1], shown[:, -1:] * tail), axis=1)
+            parts.append(self._domain.draw_base(tail.size, rng, first=label))
+            label += tail.size
         rows, k = len(theta), len(self._counts)
         columns = zip(*(part.columns for part in parts), strict=True)
         own = [np.concatenate([codes.reshape(rows, -1) for codes in column], axis=1).ravel() for column in columns]
