@@ -1,4 +1,4 @@
-"""What a cell does not tell: bounds against all ways to place a cell's mass, by hand and by listing."""
+"""Priors of counts against lists of all tables, and counts that are followed in steps of several records."""
 
 from __future__ import annotations
 
@@ -9,120 +9,14 @@ import numpy as np
 import pytest
 
 from discreet._core.random import seeded
-from discreet.domain import Category, Date, Domain, Integer, Numeric
-from discreet.inference import Posterior
+from discreet.domain import Domain, Integer
+from discreet.inference import prior as prior_module
+from discreet.inference import trees
 from discreet.inference.mechanism_aware import latent_counts
-from discreet.inference.prior import Noise, Prior
-from discreet.inference.samplers import CountDraws, ReleasedCounts, ReleasedRecords, noisy
-from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, StabilityHistogram
+from discreet.inference.prior import Lattice, Noise, Prior, log_prior
+from discreet.inference.samplers import CountDraws, ReleasedCounts, ReleasedRecords, lowered, near, noisy, tree_records
+from discreet.mechanisms import DirichletMultinomial, HierarchicalHistogram, PerturbedHistogram, StabilityHistogram
 from discreet.privacy import Budget
-
-MASSES = [[0.2, 0.5, 0.3]]
-ASKED = ["mean", "q50", "P(>12)", "P(>=12)", "P(<12)", "P(<=12)", "P(5..20)", "P(=12)"]
-
-
-def bounded(column, masses=MASSES):
-    domain = Domain(columns={"x": column})
-    return Posterior.of_arrays(domain, domain.unflat(np.arange(domain.size)), masses, bounds=True)
-
-
-def test_bounds_by_hand() -> None:
-    """Cells 0 to 10, 10 to 20, 20 to 30 with masses .2, .5, .3; the least value above is 20 for values below 30."""
-    rows = bounded(Numeric(lower=0, upper=30, cells=3)).summary(ASKED)
-    ends = {row.name: (row.lower, row.upper) for row in rows.rows}
-    assert ends["mean"] == pytest.approx((11.0, 21.0))
-    assert ends["q50"] == pytest.approx((10.0, 20.0))
-    assert ends["P(>12)"] == ends["P(>=12)"] == pytest.approx((0.3, 0.8))
-    assert ends["P(<12)"] == ends["P(<=12)"] == pytest.approx((0.2, 0.7))
-    assert ends["P(5..20)"] == pytest.approx((0.5, 1.0))
-    assert ends["P(=12)"] == pytest.approx((0.0, 0.5))
-    assert all(row.bounds for row in rows.rows)
-    assert rows["mean"].mean == pytest.approx(0.2 * 5 + 0.5 * 15 + 0.3 * 25)
-    assert "bounds: the interval allows for what the release does not tell" in str(rows)
-    assert all(row["bounds"] for row in rows.to_dict()["estimates"])
-
-
-def test_an_edge_belongs_to_the_cell_above() -> None:
-    rows = bounded(Numeric(lower=0, upper=30, cells=3)).summary(["P(>=10)", "P(<10)", "P(>10)", "P(<=30)"])
-    assert [row.bounds for row in rows.rows] == [False, False, True, False]
-    assert (rows["P(>=10)"].lower, rows["P(>=10)"].upper) == pytest.approx((0.8, 0.8))
-    assert (rows["P(>10)"].lower, rows["P(>10)"].upper) == pytest.approx((0.3, 0.8))
-
-
-def listed(cells, masses, number, steps=4):
-    """The least and greatest number over distributions that put a quarter of a cell's mass at each of four values."""
-    ways = [list(itertools.combinations_with_replacement(values, steps)) for values in cells]
-    found = [
-        number(np.concatenate([np.array(way) for way in chosen]), np.repeat(masses, steps) / steps)
-        for chosen in itertools.product(*ways)
-    ]
-    return min(found), max(found)
-
-
-def test_integers_in_groups_against_all_ways() -> None:
-    cells, masses = [(0, 1, 2), (3, 4, 5), (6, 7, 8)], np.array([0.3, 0.5, 0.2])
-    posterior = bounded(Integer(lower=0, upper=8, cells=3), [masses])
-    exact = {
-        "mean": lambda v, w: v @ w,
-        "P(>4)": lambda v, w: w[v > 4].sum(),
-        "P(4..6)": lambda v, w: w[(v >= 4) & (v <= 6)].sum(),
-        "P(4..4)": lambda v, w: w[v == 4].sum(),
-        "P(<=5)": lambda v, w: w[v <= 5].sum(),
-    }
-    for row in posterior.summary(list(exact)).rows:
-        assert (row.lower, row.upper) == pytest.approx(listed(cells, masses, exact[row.name])), row.name
-    assert not posterior.summary(["P(<=5)"]).rows[0].bounds
-    for row in posterior.summary(["variance", "sd"]).rows:  # of any values between the ends: outer bounds
-        low, high = listed(cells, masses, lambda v, w: v**2 @ w - (v @ w) ** 2)
-        power = 1.0 if row.name == "variance" else 0.5
-        assert row.lower <= low**power + 1e-9
-        assert high**power - 1e-9 <= row.upper <= high**power * 1.01
-
-
-def test_variances_by_hand() -> None:
-    """Two cells 0 to 1 and 1 to 2 of one half each: all at 1, or all at the outer ends."""
-    row = bounded(Numeric(lower=0, upper=2, cells=2), [[0.5, 0.5]]).summary(["variance"]).rows[0]
-    assert (row.lower, row.upper) == pytest.approx((0.0, 1.0), abs=1e-9)
-
-
-def test_what_cuts_no_cell_has_the_plain_interval() -> None:
-    domain = Domain(columns={"x": Numeric(lower=0, upper=4, cells=4), "sex": Category(categories=["a", "b"])})
-    masses = seeded(1).dirichlet(np.ones(8), size=400)
-    support = domain.unflat(np.arange(8))
-    plain, bounds = (Posterior.of_arrays(domain, support, masses, bounds=flag) for flag in (False, True))
-    asked = ["P(>=2)", "P(<3)"]
-    assert bounds.summary(asked, column="x") == plain.summary(asked, column="x")
-    assert bounds.summary(["P(=a)"], column="sex") == plain.summary(["P(=a)"], column="sex")
-    wide = bounds.summary(["q50"], column="x", by="sex")
-    narrow = plain.summary(["q50"], column="x", by="sex")
-    for one, other in zip(wide.rows, narrow.rows, strict=True):
-        assert one.bounds
-        assert one.lower < other.lower < other.upper < one.upper
-        assert one.mean == other.mean
-
-
-def test_dates_in_groups_and_distribution_functions() -> None:
-    posterior = bounded(Date(lower="2024-01-01", upper="2024-01-10", cells=2), [[0.4, 0.6]])
-    rows = posterior.summary(["P(<=2024-01-03)", "P(<=2024-01-05)"])
-    assert (rows.rows[0].lower, rows.rows[0].upper) == pytest.approx((0.0, 0.4))
-    assert not rows.rows[1].bounds
-    first = float(posterior.domain.columns["x"].ends(np.arange(2))[0][0])
-    band = posterior.cdf([first, first + 4])
-    assert band.lower.tolist() == pytest.approx([0.0, 0.4])
-    assert band.upper.tolist() == pytest.approx([0.4, 0.4])
-
-
-def test_even_mass_is_caught_by_a_heap() -> None:
-    """A column whose values are all 12: the interval of evenly spread mass misses, the bounds do not."""
-    domain = Domain(columns={"x": Numeric(lower=0, upper=30, cells=3)})
-    masses = seeded(2).dirichlet([1.0, 1000.0, 1.0], size=400)
-    for bounds in (False, True):
-        posterior = Posterior.of_arrays(domain, domain.unflat(np.arange(3)), masses, bounds=bounds)
-        row = posterior.summary(["P(>11)"]).rows[0]
-        assert (row.lower <= 1.0 - 1e-3 <= row.upper) == bounds
-
-
-# -- the prior ------------------------------------------------------------------------------------------------------
 
 
 def tree_law(base, counts, start: float, wide: float = 2.0, growth: float = 4.0) -> float:
@@ -251,3 +145,69 @@ def test_records_without_noise_choose_between_equal_and_softer_splits() -> None:
     spread = 5.0 * counts.std(axis=0) / 200.0
     assert (np.abs(counts.mean(axis=0) - exact @ FOUR) < spread).all()  # four numbers: rate 2e-6
     assert not (np.abs(alone @ FOUR - exact @ FOUR) < spread).all()  # one tree alone would be rejected
+
+
+CELLS, SPREAD = 64, 60.0
+
+
+@pytest.mark.parametrize("alpha", [1 / 256, 0.5, 1.0, 8.0])
+@pytest.mark.parametrize("rate", [0.0, -1e-3, -0.05, -0.5])
+@pytest.mark.parametrize("step", [2, 5, 8])
+def test_a_step_holds_the_sum_of_its_counts(alpha: float, rate: float, step: int) -> None:
+    multiples = np.array([0, 1, 2, 7, 31, 32, 33, 100]) * float(step)
+    found = log_prior(alpha, multiples, step, rate)
+    for at, one in zip(multiples, found, strict=True):
+        counts = np.arange(max(0, int(at) - step // 2), int(at) + step - step // 2).astype(np.float64)
+        whole = np.logaddexp.reduce(log_prior(alpha, counts) + rate * counts)
+        assert one == pytest.approx(whole, abs=0.02 if rate == -0.5 else 2e-3)
+
+
+def told(counts: np.ndarray, records: int, step: int) -> float:
+    """Return by how much more a release speaks for the tree that becomes firmer than for the one that does not."""
+    noise = Noise("gaussian", SPREAD)
+
+    def log(start: float) -> float:
+        prior = Prior.nested(np.full(CELLS, 1.0 / CELLS), start=start)
+        lattice = Lattice(records, step, prior, lowered(counts, records), noise.spread)
+        return lattice.sums(counts.tolist(), lambda y: near(lattice, noise, y)).log
+
+    return log(4) - log(math.inf)
+
+
+def drawn(heaped: bool, records: int) -> np.ndarray:
+    rng = np.random.default_rng(1)
+    shares = rng.gamma(0.1, size=CELLS) if heaped else np.exp(-(np.linspace(-3, 3, CELLS) ** 2) / 2)
+    return rng.multinomial(records, shares / shares.sum())
+
+
+@pytest.mark.parametrize("heaped", [False, True])
+def test_steps_tell_of_trees_what_single_records_tell(heaped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A split's law has to be one of rounded counts too: else each set that may be empty speaks for firmer trees."""
+    records = 3000
+    counts = np.round(drawn(heaped, records) + np.random.default_rng(2).normal(0, SPREAD, CELLS))
+    exact = told(counts, records, 1)
+    assert told(counts, records, 5) == pytest.approx(exact, abs=0.5)
+    monkeypatch.setattr(prior_module, "_FEW", 0)
+    assert told(counts, records, 5) > exact + 5.0
+
+
+@pytest.mark.parametrize("heaped", [False, True])
+def test_records_along_a_tree_tell_of_it_the_same_on_a_finer_lattice(
+    heaped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = 3000
+    domain = Domain(columns={"x": Integer(lower=1, upper=CELLS)})
+    likelihood = HierarchicalHistogram(domain=domain, records=records, scale=SPREAD).likelihood()
+    released = drawn(heaped, records)
+
+    def told() -> float:
+        _, firmer, one = Prior.along(likelihood.consistent.tree, np.full(CELLS, 1.0 / CELLS), firmer=0)
+        logs = [tree_records(likelihood, prior, records, released).log for prior in (firmer, one)]
+        return logs[0] - logs[1]
+
+    found = told()
+    monkeypatch.setattr(trees, "_FEW", 0)
+    assert abs(told() - found) > 2.0
+    monkeypatch.undo()
+    monkeypatch.setattr(trees, "_FINE", 24.0)
+    assert found == pytest.approx(told(), abs=0.5)
