@@ -50,7 +50,7 @@ def seconds(name: str, domain: Domain, n: int, m: int, seed: int) -> float:
     reading = mechanism.reading(mechanism.kernel(cells_held(held, domain), rng=rng), n=n)
     seen = cells_drawn(domain, reading.draw(m, rng=rng)) if m else reading.estimates().counts
     released = ReleasedRecords(n, seen) if m else ReleasedCounts(n, seen)
-    prior = Prior(np.full(cells, 1.0 / cells))
+    prior = Prior.process(np.full(cells, 1.0 / cells))
     return timed(draw_counts, mechanism.likelihood(), [prior], released, DRAWS, rng)[0]
 
 

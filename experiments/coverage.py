@@ -97,7 +97,7 @@ def posterior(mechanism: Any, form: str, released: np.ndarray, rng: np.random.Ge
     """Return draws of the functionals, (draws, functionals)."""
     alpha = np.full(mechanism.domain.size, STRENGTH / mechanism.domain.size)
     kind = ReleasedCounts if form == "counts" else ReleasedRecords
-    counts = draw_counts(mechanism.likelihood(), [Prior(alpha)], kind(HELD, released), DRAWS, rng).counts
+    counts = draw_counts(mechanism.likelihood(), [Prior.process(alpha)], kind(HELD, released), DRAWS, rng).counts
     masses = rng.standard_gamma(alpha + counts)
     return (masses / masses.sum(axis=1, keepdims=True)) @ weights(mechanism)
 

@@ -44,6 +44,7 @@ from _harness import (
 
 from discreet._core.random import seeded
 from discreet.domain import Domain, Integer, Numeric
+from discreet.inference.functionals import known_functionals
 from discreet.inference.mechanism_aware import latent_counts, population_posterior
 from discreet.inference.samplers import ReleasedCounts, ReleasedRecords
 from discreet.mechanisms import named
@@ -177,7 +178,8 @@ def one_release(method: str, name: str, mechanism: Any, model: Any, rng: np.rand
     latent = latent_counts(model, released, strength=None, draws=DRAWS, rng=rng)
     rows = []
     for of, true in zip(ASKED, map(np.array, (true_of_all, truth(table, name))), strict=True):
-        draws, _ = population_posterior(latent, rng, of=of, within="bounds")._evaluate(numbers(name), None)
+        posterior = population_posterior(latent, rng, of=of, within="bounds")
+        draws = posterior._evaluate(known_functionals(numbers(name), posterior.domain), None)
         slack = 1e-9 * (1 + np.abs(true))
         lower, upper = np.quantile(draws, ((1 - LEVEL) / 2, (1 + LEVEL) / 2), axis=0)  # as `estimated` takes them
         bounds = ~np.isclose(draws[..., 1], draws[..., 2], rtol=1e-12, atol=1e-12).all(axis=0)

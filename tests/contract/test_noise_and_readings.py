@@ -407,7 +407,7 @@ def test_what_was_released_has_a_posterior(law: str, projection: str, sampling: 
     )
     noisy = held + LAWS[law].draw(1.0, 4, rng=seeded(5))
     released = Records.concatenate(mechanism.reading(noisy, n=400).draw(100, rng=seeded(6))).columns[0].astype(np.int64)
-    likelihood, prior, rng = known_likelihood(mechanism, 400), Prior(np.full(4, 0.25)), seeded(7)
+    likelihood, prior, rng = known_likelihood(mechanism, 400), Prior.process(np.full(4, 0.25)), seeded(7)
     drawn = np.bincount(released, minlength=4)
     for counts in (
         draw_counts(likelihood, [prior], ReleasedRecords(400, drawn), 200, rng).counts,

@@ -42,7 +42,7 @@ def worlds(mechanism, form, rng):
 
 
 def covered(mechanism, form, truth, released, rng):
-    kind, prior, inside = ReleasedCounts if form == "counts" else ReleasedRecords, Prior(ALPHA), 0
+    kind, prior, inside = ReleasedCounts if form == "counts" else ReleasedRecords, Prior.process(ALPHA), 0
     for value, seen in zip(truth, released, strict=True):
         counts = draw_counts(mechanism.likelihood(), [prior], kind(HELD, seen), DRAWS, rng).counts
         masses = rng.standard_gamma(ALPHA + counts)

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from discreet.inference.line import Draws
     from discreet.inference.mechanism_aware import mechanism_posterior, noisy_counts_posterior, posterior
     from discreet.inference.missing_mass import Unseen, all_unseen, unseen
-    from discreet.inference.parametric import Fit, NotConverged, fit
+    from discreet.inference.models import Fit, NotConverged, fit
     from discreet.inference.population import Posterior
     from discreet.inference.several_tables import Combined, combine
-    from discreet.inference.summary import Band, Estimate, Summary, bounded, effective_sample_size, jumps, points, r_hat
+    from discreet.inference.summary import Band, Estimate, Summary, bounded, effective_sample_size, points, r_hat
     from discreet.inference.urn import process_posterior
 
 __all__ = [

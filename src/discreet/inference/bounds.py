@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -17,9 +17,9 @@ from discreet._core.text import percent
 from discreet.domain import Column, Domain, Numeric, Records
 from discreet.inference.functionals import ordered
 from discreet.inference.line import Draws, Line, at_ends, extremes
-from discreet.inference.prior import Noise
-from discreet.inference.samplers import Observation, ReleasedCounts, ReleasedRecords, sets_of
-from discreet.mechanisms import Consistent, Likelihood, NoisyCellCounts, NoisyTree, ThresholdedCounts, ThresholdedUrn
+from discreet.inference.prior import Noise, sets_of
+from discreet.inference.samplers import Observation, ReleasedCounts, ReleasedRecords
+from discreet.mechanisms import Consistent, ThresholdedCounts
 
 # Cells that a release cannot tell from empty ones. Whether they are empty is not left to the prior.
 #
@@ -30,7 +30,7 @@ _LEAST = 4  # leaves of a hidden set of a tree: in it a pair is known as poorly 
 _POSITIVE = 1.0 / math.sqrt(2.0 * math.pi)  # mean of the positive part of noise, in standard deviations
 
 
-class Estimates(NamedTuple):
+class CellEstimates(NamedTuple):
     """Estimates of the counts of cells, neighbours in a tree of sets beside one another.
 
     ``counts``, shape (k,): in records, the best linear ones that add up to the known number of records.
@@ -59,9 +59,7 @@ class Estimates(NamedTuple):
         variances = [np.full(len(self.counts), self.noise**2)]  # of estimates from what lies in a set
         for upper, (_, measured) in zip(above, self.sets, strict=True):
             variance = np.asarray(np.bincount(upper, weights=variances[-1]), dtype=np.float64)
-            if measured:
-                variance = 1.0 / (1.0 / variance + 1.0 / self.noise**2)
-            variances.append(variance)
+            variances.append(1.0 / (1.0 / variance + measured / self.noise**2))
         distances, candidate = np.empty(0), np.full(len(self.counts), -1)  # sets that may be hidden, and each cell's
         error = np.zeros(1)
         for upper, variance, sets in zip(above[::-1], variances[-2::-1], nested[-2::-1], strict=True):
@@ -140,8 +138,8 @@ class UnseenCells:
 
         if self.most is None:
             return self
-        whole = gammaincinv(round(self.most * n) + 1.0, 1.0 - _MISSED / max(1, int(self.cells.sum())))
-        return UnseenCells(self.cells, min(1.0, float(whole) / n))
+        maximum = gammaincinv(round(self.most * n) + 1.0, 1.0 - _MISSED / max(1, int(self.cells.sum())))
+        return UnseenCells(self.cells, min(1.0, float(maximum) / n))
 
     def part(self, kept: Any) -> UnseenCells:
         """Return those in a part of the support, each of which may hold all that lies in the part."""
@@ -163,49 +161,64 @@ class UnseenCells:
         )
 
     def lines(self, column: Column, codes: npt.NDArray[Any], draws: Draws) -> Iterator[tuple[Line, Line]]:
-        """Yield a column with values at the lower and at the upper ends of cells, for each case that bounds hold in."""
-        if self.most is None:
-            yield from self._emptied(column, codes, draws)
-        else:
-            yield self._placed(column, np.asarray(codes), draws, self.most)
+        """Yield a column with values at the lower and at the upper ends of cells, for each case that bounds hold in.
 
-    def _emptied(self, column: Column, codes: npt.NDArray[Any], draws: Draws) -> Iterator[tuple[Line, Line]]:
-        """Yield the cells as drawn, all empty, and those on either side of the mean draw's median empty."""
-        values = extremes(column, codes)[0]
-        masses = np.where(np.isnan(values), 0.0, draws.weights)  # nulls are left out
-        empty = [np.zeros_like(self.cells), self.cells]
-        if ordered(column):
-            middle = _median(values, np.nan_to_num(masses).mean(axis=0))
-            empty += [self.cells & (values < middle), self.cells & (values > middle)]
-        for cells in {cells.tobytes(): cells for cells in empty}.values():
-            yield at_ends(column, codes, Draws(_without(masses, cells)), 0)
-
-    def _placed(self, column: Column, codes: npt.NDArray[Any], draws: Draws, most: float) -> tuple[Line, Line]:
-        """Return a column where the values of these records are least, and where they are greatest.
-
-        The part of them at a rank has at least the value at that rank where all are as low as they can be, and at most
-        that where they are as high. Nulls stay as they are.
+        The cells hold what the draws say, are all empty, or those on either side of the mean draw's median are. Or
+        what lies in them is placed: see :func:`_placed`.
         """
         values = extremes(column, codes)[0]
-        moved = self.cells & ~np.isnan(values)
-        whole, rest = draws.weights[:, moved].sum(axis=1), np.where(moved, 0.0, draws.weights)
-        labels, kinds = np.unique(codes[moved], return_inverse=True)
-        room = most * np.bincount(kinds).astype(np.float64)
-        if not ordered(column):
-            return _of_labels(column, codes, rest, whole, labels, room, ~np.isnan(values))
-        if not len(labels):
-            return at_ends(column, codes, draws, 0)
+        if self.most is not None:
+            yield _placed(column, np.asarray(codes), draws, self.cells & ~np.isnan(values), self.most)
+            return
+        masses = np.where(np.isnan(values), 0.0, draws.weights)  # nulls are left out
+        cases = [np.zeros_like(self.cells), self.cells]
+        if ordered(column):
+            order = np.argsort(values, kind="stable")[: max(1, np.count_nonzero(~np.isnan(values)))]
+            reached = np.cumsum(np.nan_to_num(masses).mean(axis=0)[order])
+            median = values[order[np.searchsorted(reached, 0.5 * reached[-1])]]
+            cases += [self.cells & (values < median), self.cells & (values > median)]
+        for empty in {cells.tobytes(): cells for cells in cases}.values():
+            remaining = np.where(empty, 0.0, masses)
+            part = remaining.sum(axis=1, keepdims=True)
+            with np.errstate(invalid="ignore", divide="ignore"):  # the others take their mass, if there are any
+                weights = np.where(part > 0.0, remaining * (masses.sum(axis=1, keepdims=True) / part), masses)
+            yield at_ends(column, codes, Draws(weights), 0)
+
+
+def _placed(column: Column, codes: npt.NDArray[Any], draws: Draws, cells: Booleans, most: float) -> tuple[Line, Line]:
+    """Return a column where the values in cells that were withheld are least, and where they are greatest.
+
+    The part of them at a rank has at least the value at that rank where all are as low as they can be, and at most
+    that where they are as high. Of a column without an order it is the least share of each label, and the greatest:
+    those are shares of different distributions, and add up to more than one.
+    """
+    withheld, weights = draws.weights[:, cells].sum(axis=1), np.where(cells, 0.0, draws.weights)
+    labels, kinds = np.unique(codes[cells], return_inverse=True)
+    room = most * np.bincount(kinds).astype(np.float64)
+    if ordered(column) and not len(labels):
+        return at_ends(column, codes, draws, 0)
+    if ordered(column):
         by_value = np.argsort(extremes(column, labels)[0], kind="stable")
         labels, room = labels[by_value], room[by_value]
-        room *= max(1.0, float(whole.max()) / float(room.sum()))
-        ranks = whole[:, None] * np.arange(_PARTS + 1) / _PARTS
-        lowest = _at_rank(np.cumsum(room), ranks[:, :-1])
-        highest = len(room) - 1 - _at_rank(np.cumsum(room[::-1]), whole[:, None] - ranks[:, 1:])
-        parts = np.repeat(whole[:, None] / _PARTS, _PARTS, axis=1)
-        return (
-            Line(column, codes, Draws(rest, _column(labels[lowest]), parts), 0, "least"),
-            Line(column, codes, Draws(rest, _column(labels[highest]), parts), 0, "most"),
-        )
+        room *= max(1.0, float(withheld.max()) / float(room.sum()))
+        ranks, last = withheld[:, None] * np.arange(_PARTS + 1) / _PARTS, len(room) - 1
+        lowest = np.minimum(np.searchsorted(np.cumsum(room), ranks[:, :-1], side="right"), last)
+        room = np.cumsum(room[::-1])
+        highest = last - np.minimum(np.searchsorted(room, withheld[:, None] - ranks[:, 1:], side="right"), last)
+        parts = np.repeat(withheld[:, None] / _PARTS, _PARTS, axis=1)
+        ends = (labels[lowest], parts), (labels[highest], parts)
+    else:
+        present = ~np.isnan(extremes(column, codes)[0])
+        codes, weights = codes[present], weights[:, present]
+        with np.errstate(invalid="ignore", divide="ignore"):  # a draw of nulls only has no shares: NaN says so
+            total = (weights.sum(axis=1) + withheld)[:, None]
+            weights, greatest = weights / total, np.minimum(withheld[:, None], room) / total
+            ends = (
+                (np.full(len(withheld), -1), withheld[:, None] / total),
+                (np.broadcast_to(labels, greatest.shape), greatest),
+            )
+    least, greatest = (Draws(weights, Records(columns=(placed.ravel(),)), parts) for placed, parts in ends)
+    return Line(column, codes, least, 0, "least"), Line(column, codes, greatest, 0, "most")
 
 
 def hidden(
@@ -221,68 +234,18 @@ def hidden(
         each = release.n / max(1.0, float(values.sum()))
         counts = each * values
     cells = np.empty(len(values), dtype=bool)
-    cells[order] = Estimates(counts[order], noise, sets, each, stratified, least).hidden()
+    cells[order] = CellEstimates(counts[order], noise, sets, each, stratified, least).hidden()
     return UnseenCells(cells) if cells.any() else None
 
 
-def _hidden(likelihood: NoisyCellCounts, release: Observation) -> UnseenCells | None:
+def unseen_cells(likelihood: Any, release: Observation) -> UnseenCells | None:
+    """Return the cells, or leaves, of which a release tells nothing; none, where it tells something of all."""
+    if likelihood.noiseless:
+        return None
+    if likelihood.withholds:
+        return UnseenCells.withheld(likelihood, release)
     noise, stratified = likelihood.law.standard_deviation(likelihood.scale), likelihood.sampling == "stratified"
     return hidden(release, noise, stratified=stratified, consistent=likelihood.consistent)
-
-
-UNSEEN: Mapping[type[Likelihood], Callable[[Any, Observation], UnseenCells | None]] = {
-    NoisyCellCounts: _hidden,
-    NoisyTree: _hidden,
-    ThresholdedCounts: UnseenCells.withheld,
-    ThresholdedUrn: UnseenCells.withheld,
-}
-"""The cells, or leaves, of which a release tells nothing; none, where it tells something of all."""
-
-
-def _median(values: Floats, masses: Floats) -> float:
-    """Return the value at which half of the mass is reached; nan without values."""
-    order = np.argsort(values, kind="stable")[: max(1, np.count_nonzero(~np.isnan(values)))]
-    cumulated = np.cumsum(masses[order])
-    return float(values[order[np.searchsorted(cumulated, 0.5 * cumulated[-1])]])
-
-
-def _without(masses: Floats, empty: Booleans) -> Floats:
-    """Return draws with empty cells, whose mass goes to the others in proportion. If there are none, they stay."""
-    rest = np.where(empty, 0.0, masses)
-    part = rest.sum(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(part > 0.0, rest * (masses.sum(axis=1, keepdims=True) / part), masses)
-
-
-def _of_labels(
-    column: Column,
-    codes: npt.NDArray[Any],
-    rest: Floats,
-    whole: Floats,
-    labels: npt.NDArray[Any],
-    room: Floats,
-    present: npt.NDArray[np.bool_],
-) -> tuple[Line, Line]:
-    """Return lines of a column without an order: the least share of each label, and the greatest.
-
-    The greatest shares are those of different distributions, and add up to more than one.
-    """
-    rest = rest[:, present]
-    with np.errstate(invalid="ignore", divide="ignore"):  # a draw of nulls only has no shares: NaN says so
-        total = (rest.sum(axis=1) + whole)[:, None]
-        least = Draws(rest / total, _column(np.full(len(whole), -1)), whole[:, None] / total)
-        most = np.minimum(whole[:, None], room) / total
-    greatest = Draws(rest / total, _column(np.broadcast_to(labels, most.shape)), most)
-    return Line(column, codes[present], least, 0, "least"), Line(column, codes[present], greatest, 0, "most")
-
-
-def _at_rank(cumulated: Floats, ranks: Floats) -> Integers:
-    """Return which cell is reached at each rank."""
-    return np.minimum(np.searchsorted(cumulated, ranks, side="right"), len(cumulated) - 1)
-
-
-def _column(codes: npt.NDArray[Any]) -> Records:
-    return Records(columns=(np.asarray(codes).ravel(),))
 
 
 # Shapes within cells: nothing was seen of them, so they are draws of the prior.

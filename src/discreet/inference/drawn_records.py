@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.numeric import log_rising
-from discreet.inference.lattice import Lattice, OnLattice
-from discreet.inference.prior import Noise, Prior, log_prior
+from discreet.inference.prior import CountPosterior, Lattice, Noise, Prior, log_prior
 from discreet.inference.sums import Sums
 from discreet.mechanisms import DrawnFromCounts, ThresholdedUrn
 
@@ -28,12 +26,12 @@ _PILOT, _ROUNDS = 64, 4  # draws that tell about how many cells are held
 
 def product(
     likelihood: DrawnFromCounts, prior: Prior, records: int, drawn: Integers, *, held: float = 0.0
-) -> OnLattice:
-    """Return the posterior where each cell has a factor of its own.
+) -> tuple[Lattice, Sums]:
+    """Return the counts where each cell has a factor of its own.
 
     ``held``: the logarithm of one more factor of each cell that holds a record.
     """
-    cells = np.arange(len(prior.alpha))
+    cells = np.arange(len(drawn))
 
     def log_weight(counts: Integers, which: Integers = cells) -> Floats:
         return likelihood.log_weight(records, which, counts, drawn[which])
@@ -42,73 +40,63 @@ def product(
     low, high = _window(lambda c: log_weight(c) + tilt * c, records, len(cells))
     guess = drawn.astype(np.float64) * (records / max(1, int(drawn.sum())))
     lattice = Lattice.fine(records, float((high - low).min()) / 15.0, prior, guess)
-    factors, offset = {}, tilt * lattice.step * lattice.total
-    for cell, prior_of_cell in enumerate(lattice.cells):
+    away = rounded_away(lattice)
+
+    def factor(cell: int) -> tuple[Integers, Floats]:
         numbers = lattice.numbers(low[cell], high[cell])
         counts = np.minimum(numbers * lattice.step, records)
         bonus = np.full(len(numbers), held)
-        if numbers[0] == 0 and held:  # its mean, where counts are rounded to 0
-            bonus[0] = math.log1p(_rounded_away(lattice, *prior_of_cell) * math.expm1(held))
-        logs = log_weight(counts, np.full(len(counts), cell)) + tilt * counts + (bonus - offset)
-        factors[cell], offset = (prior_of_cell, numbers, logs), 0.0
-    return OnLattice(lattice, Sums([*lattice.laws(factors).values()], lattice.total, lattice.levels))
+        if numbers[0] == 0:  # its mean, where counts are rounded to 0
+            bonus[0] = math.log1p(away[cell] * math.expm1(held))
+        logs = log_weight(counts, np.full(len(counts), cell)) + tilt * counts + bonus
+        return numbers, logs - tilt * lattice.step * lattice.total * (cell == 0)
+
+    return lattice, lattice.sums(cells.tolist(), factor)
 
 
-def _rounded_away(lattice: Lattice, alpha: float, rate: float) -> float:
-    """Return the probability that a count which is rounded to 0 is not 0."""
-    return -math.expm1(-max(0.0, float(log_prior(alpha, np.zeros(1), lattice.step, rate)[0])))
+def rounded_away(lattice: Lattice) -> Floats:
+    """Return the probability that the count of each cell is not 0 where it is rounded to 0."""
+    cells = lattice.cells
+    logs = {cell: float(log_prior(cell[0], np.zeros(1), lattice.step, cell[1])[0]) for cell in {*cells}}
+    return np.asarray(-np.expm1(-np.maximum(0.0, [logs[cell] for cell in cells])))
 
 
-class HeldCells:
-    """Proposals for records that were drawn given the counts, with a factor that the number of held cells has.
+def held_cells(
+    likelihood: DrawnFromCounts, prior: Prior, records: int, drawn: Integers, rng: np.random.Generator
+) -> CountPosterior:
+    """Return proposals for records that were drawn given the counts, with a factor that the number of held cells has.
 
     Its logarithm is concave. Counts are proposed with the tangent at about the number of cells that are held, which is
     nowhere below.
     """
+    log_held, released = likelihood.log_held, int(drawn.sum())
+    assert log_held is not None
+    number = max(1, int(np.count_nonzero(drawn)))
 
-    approximation = ""
+    def propose(draws: int, rng: np.random.Generator) -> tuple[Floats, Integers]:
+        counts = lattice.counts(sums.draw(draws, rng))
+        occupied = np.asarray(np.count_nonzero(counts, axis=1))
+        if lattice.step > 1:  # those that are rounded to 0 may hold a record
+            away = rounded_away(lattice)
+            odds = away * math.exp(slope)
+            hidden = rng.random(counts.shape) < odds / (odds + 1.0 - away)
+            occupied += np.count_nonzero((counts == 0.0) & hidden, axis=1)
+        return counts, occupied
 
-    def __init__(
-        self, likelihood: DrawnFromCounts, prior: Prior, records: int, drawn: Integers, rng: np.random.Generator
-    ) -> None:
-        assert likelihood.log_held is not None
-        self._factor, self._released = likelihood.log_held, int(drawn.sum())
-        self._near = max(1, int(np.count_nonzero(drawn)))
-        for _ in range(_ROUNDS):
-            self._slope = float(np.diff(self._log_factor(self._near, self._near + 1))[0])
-            self._plain = product(likelihood, prior, records, drawn, held=self._slope)
-            near = max(1, round(float(self._held(self._plain.draw(_PILOT, rng), rng).mean())))
-            if abs(near - self._near) <= 1:
-                break
-            self._near = near
+    for _ in range(_ROUNDS):
+        value, following = log_held(np.array([number, number + 1]), released).tolist()
+        slope = following - value
+        lattice, sums = product(likelihood, prior, records, drawn, held=slope)
+        nearer = max(1, round(float(propose(_PILOT, rng)[1].mean())))
+        if abs(nearer - number) <= 1:
+            break
+        number = nearer
 
-    def _log_factor(self, *held: int) -> Floats:
-        return self._factor(np.array(held), self._released)
+    def draw(draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        counts, occupied = propose(draws, rng)
+        return counts, log_held(occupied, released) - (value + slope * (occupied - number))
 
-    @property
-    def log(self) -> float:
-        return self._plain.log + float(self._log_factor(self._near)[0]) - self._slope * self._near
-
-    @property
-    def step(self) -> int:
-        return self._plain.step
-
-    def _held(self, counts: Floats, rng: np.random.Generator) -> Integers:
-        """Return how many cells hold a record: those that are rounded to 0 may."""
-        held = np.count_nonzero(counts, axis=1)
-        if self.step > 1:
-            lattice = self._plain.lattice
-            away = np.array([_rounded_away(lattice, *cell) for cell in lattice.cells])
-            odds = away * math.exp(self._slope)
-            chances = odds / (odds + (1.0 - away))
-            held += np.count_nonzero((counts == 0.0) & (rng.random(counts.shape) < chances), axis=1)
-        return np.asarray(held)
-
-    def propose(self, number: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        counts = self._plain.draw(number, rng)
-        held = self._held(counts, rng)
-        log = self._factor(held, self._released)
-        return counts, log - (self._log_factor(self._near) + self._slope * (held - self._near))
+    return CountPosterior(sums.log + value - slope * number, draw, lattice.step, proposed=True)
 
 
 def _mode(log_weight: Callable[[Integers], Floats], records: int, cells: int) -> Integers:
@@ -132,8 +120,8 @@ def _window(log_weight: Callable[[Integers], Floats], records: int, cells: int) 
         outside = np.where(inside == limit, limit, outside)
         while (np.abs(outside - inside) > 1).any():
             middle = (inside + outside) // 2
-            likely = log_weight(middle) >= lowest
-            inside, outside = np.where(likely, middle, inside), np.where(likely, outside, middle)
+            inside_window = log_weight(middle) >= lowest
+            inside, outside = np.where(inside_window, middle, inside), np.where(inside_window, outside, middle)
         ends.append(inside)
     return ends[0], ends[1]
 
@@ -181,93 +169,99 @@ class NoisyUrn:
         kept: int,
         rng: np.random.Generator,
     ) -> None:
-        self._records, self._drawn, self._size, self._kept = records, drawn, int(drawn.sum()), kept
-        self._noise, self._least = Noise.of(likelihood.law, likelihood.scale), likelihood.threshold
-        self._strength, self._base = likelihood.strength, likelihood.base()
+        self._records, self._size, self._kept = records, int(drawn.sum()), kept
+        self._noise, self._minimum = Noise.of(likelihood.law, likelihood.scale), likelihood.threshold
+        self._strength = likelihood.strength
+        self._kinds = [
+            *zip(drawn.tolist(), likelihood.base().tolist(), strict=True)
+        ]  # records, and share of new values
         total = records + likelihood.strength
         self._opened, self._each = likelihood.strength + records - kept, total / self._size
-        guess = drawn.astype(np.float64) * (records / self._size)
         # However few records are released, the lattice tells noise apart: the sum of the noisy counts is told.
         spread = min(math.hypot(self._noise.spread, self._each), 2.0 * self._noise.spread)
-        self._lattice = Lattice.fine(records, spread, prior, guess)
-        self._tilt: float | None = None
-        self._within = 0
+        self._lattice = Lattice.fine(records, spread, prior, drawn.astype(np.float64) * (records / self._size))
         self._fall = math.log1p(self._size / total)  # of the law, per record of the noisy counts
         # Besides, noise is tilted, so that noisy counts move and counts do not; less steeply than its own tails are.
-        self._lean, self._steepest = 0.0, 0.5 / likelihood.scale
-        self._sums = self._laws()
-        if kept < records:
-            self._settle(rng)
-
-    def _settle(self, rng: np.random.Generator) -> None:
-        """Tilt the noisy counts until their sum is near what it has to be."""
-        for _ in range(_SUM_ROUNDS):
+        self._within, steepest = 0, 0.5 / likelihood.scale
+        self._set_lean(0.0, None)
+        for _ in range(_SUM_ROUNDS * (kept < records)):  # until the sum of the noisy counts is near what it has to be
             if self._sums.log == -math.inf:
-                return
+                break
             sums = self._noisy(self._sums.draw(_PILOT_SUMS, rng), rng).sum(axis=1)
-            excess, spread = float(sums.mean()) - self._kept, max(1.0, float(sums.std()))
+            excess, spread = float(sums.mean()) - kept, max(1.0, float(sums.std()))
             self._within = max(int(spread / _FINE), self.step // 2)
             if abs(excess) < 0.3 * spread:
-                return
+                break
             lean = self._lean + max(-2.0, min(2.0, excess / spread)) / spread
-            self._lean = max(-self._steepest, min(self._steepest, lean))
-            self._sums = self._laws()
+            self._set_lean(max(-steepest, min(steepest, lean)), self._sums.tilt)
 
-    @property
-    def log(self) -> float:
-        return self._sums.log + self._fall * self._kept + self._lean * (self._kept - self._lattice.total * self.step)
+    def _set_lean(self, lean: float, tilt: float | None) -> None:
+        """Tilt the noise: recompute how far it moves a count, in steps, the weight of each move, and all laws."""
+        self._lean, reach = lean, math.ceil(self._noise.reach / self.step)
+        self._moves = np.arange(-reach, reach + 1)
+        noise = self.step * self._moves.astype(np.float64)
+        logs = self._noise.log_pmf(noise) - self._noise.log_whole - lean * noise
+        self._chances = np.exp(logs) * self.step
+        self._factors = {kind: self._factor(*kind) for kind in dict.fromkeys(self._kinds)}
+        self._sums = self._lattice.sums(self._kinds, lambda kind: self._logs(self._factors[kind]), tilt=tilt)
+
+    def posterior(self) -> CountPosterior:
+        lean = self._lean * (self._kept - self._lattice.total * self.step)
+        text = "the sum of the noisy counts is met to within a small part of its standard deviation"
+        text *= self._within > 0
+        log = self._sums.log + self._fall * self._kept + lean
+        return CountPosterior(log, self._draw, self.step, text, proposed=True)
 
     @property
     def step(self) -> int:
         return self._lattice.step
 
-    @property
-    def approximation(self) -> str:
-        text = "the sum of the noisy counts is met to within a small part of its standard deviation"
-        return text if self._within else ""
-
-    def propose(self, number: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        numbers = self._sums.draw(number, rng)
+    def _draw(self, draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        numbers = self._sums.draw(draws, rng)
         total = self._noisy(numbers, rng).sum(axis=1)
         if self._kept < self._records:
             tilt = self._fall + self._lean
             weights = np.where(np.abs(total - self._kept) <= self._within, tilt * (total - self._kept), -np.inf)
         else:  # all that is told of the sum is that it is not less
-            law = log_rising(self._strength + total, np.full(number, float(self._size)))
+            law = log_rising(self._strength + total, np.full(draws, float(self._size)))
             weights = np.where(total >= self._kept, self._fall * (total - self._kept) - law, -np.inf)
         return self._lattice.counts(numbers), np.asarray(weights)
 
-    @cached_property
-    def _kinds(self) -> list[tuple[int, float]]:
-        """Of each cell: its released records, and its share of new values."""
-        return [*zip(self._drawn.tolist(), self._base.tolist(), strict=True)]
-
-    def _laws(self) -> Sums:
-        factors = {kind: self._factor(*kind) for kind in {*self._kinds}}
-        logs = {kind: factor.logs for kind, factor in factors.items()}
-        kinds = [*zip(self._lattice.cells, self._kinds, strict=True)]
-        laws = self._lattice.laws({kind: (kind[0], factors[kind[1]].numbers, logs[kind[1]]) for kind in kinds})
-        sums = Sums([laws[kind] for kind in kinds], self._lattice.total, self._lattice.levels, tilt=self._tilt)
-        self._tilt = sums.tilt
-        return sums
-
     def _factor(self, drawn: int, share: float) -> _CellFactor:
         """Return what so many released records tell of a cell that has this share of new values."""
-        opened, lattice, step = self._opened * share, self._lattice, self._lattice.step
+        opened, step, minimum = self._opened * share, self.step, self._minimum
         spread = self._each * math.sqrt((drawn + 1.0) * (1.0 + 1.0 / self._each))
-        high = max(float(self._least), self._each * drawn) + 20.0 * spread
-        low = max(float(self._least), self._each * drawn - 9.0 * spread)
+        high = max(float(minimum), self._each * drawn) + 20.0 * spread
+        low = max(float(minimum), self._each * drawn - 9.0 * spread)
         y = np.arange(math.ceil(low / step), math.ceil(high / step) + 1)
-        read = _log_rising(step * y.astype(np.float64) + opened, np.full(len(y), drawn)) - self._fall * step * y
-        nothing = float(_log_rising(np.array([opened]), np.array([drawn]))[0])
-        peak = max(float(read.max()), nothing)
-        kept = read > peak - _DROP
-        ends = [self._least + self._noise.reach, 0.0] if nothing > peak - _DROP else []
-        if kept.any():
-            y, read = y[kept], read[kept]
+        logs, nothing = np.asarray(-self._fall * step * y, dtype=np.float64), 0.0
+        if drawn:
+            logs += log_rising(step * y.astype(np.float64) + opened, np.full(len(y), float(drawn)))
+            nothing = float(log_rising(np.array([max(opened, 1e-300)]), np.array([float(drawn)]))[0])
+        peak = max(float(logs.max()), nothing)
+        probable = logs > peak - _DROP
+        ends = [minimum + self._noise.reach, 0.0] if nothing > peak - _DROP else []
+        if probable.any():
+            y, logs = y[probable], logs[probable]
             ends += [step * float(y[0]) - self._noise.reach, step * float(y[-1]) + self._noise.reach]
-        numbers = lattice.numbers(min(ends), max(ends))
-        return _CellFactor(self._noise, self._lean, self._least, step, numbers, y, read - peak, nothing - peak, peak)
+        return _CellFactor(self._lattice.numbers(min(ends), max(ends)), y, logs - peak, nothing - peak, peak)
+
+    def _unkept(self, factor: _CellFactor, numbers: Integers) -> Floats:
+        """Return the weight of each count where its noisy count was not kept."""
+        chance = np.where(numbers > 0, self._noise.below(self._minimum - self.step * numbers), 1.0)
+        with np.errstate(divide="ignore"):  # of a count that is not kept, noise takes all
+            return np.asarray(np.exp(np.log(chance) + self._lean * self.step * numbers + factor.nothing))
+
+    def _logs(self, factor: _CellFactor) -> tuple[Integers, Floats]:
+        """Return the numbers that a cell's count may have, and their log-likelihood."""
+        numbers, y = factor.numbers, factor.y
+        lowest, last = int(numbers[0] + self._moves[0]), int(numbers[-1] + self._moves[-1])
+        factors = np.zeros(last - lowest + 1)
+        start, stop = max(lowest, int(y[0])), min(last, int(y[-1])) + 1
+        factors[max(0, start - lowest) : max(0, stop - lowest)] = np.exp(factor.logs[start - y[0] : stop - y[0]])
+        weights = np.convolve(factors, self._chances[::-1], mode="valid")
+        with np.errstate(divide="ignore"):
+            return numbers, np.log(weights * (numbers > 0) + self._unkept(factor, numbers)) + factor.peak
 
     def _noisy(self, numbers: Integers, rng: np.random.Generator) -> Floats:
         """Return draws of the noisy counts given the counts, 0 where none was kept."""
@@ -275,73 +269,33 @@ class NoisyUrn:
         cells: dict[tuple[int, float], list[int]] = {}
         for cell, kind in enumerate(self._kinds):
             cells.setdefault(kind, []).append(cell)
-        for (drawn, share), columns in cells.items():
-            noisy[:, columns] = self._factor(drawn, share).noisy(numbers[:, columns], rng)
+        for kind, columns in cells.items():
+            factor = self._factors[kind]
+            distinct, place = np.unique(numbers[:, columns], return_inverse=True)
+            moved = distinct[:, None] + self._moves
+            index = moved - factor.y[0]
+            inside = (index >= 0) & (index < len(factor.y)) & (distinct > 0)[:, None]
+            likelihoods = np.exp(factor.logs[np.clip(index, 0, len(factor.y) - 1)])
+            moves = np.where(inside, self._chances * likelihoods, 0.0)
+            weights = np.column_stack((self._unkept(factor, distinct), moves))
+            values = np.column_stack((np.zeros(len(distinct)), self.step * moved.astype(np.float64)))
+            cumulated = np.cumsum(weights, axis=1)
+            line = (np.arange(len(distinct))[:, None] + cumulated / cumulated[:, -1:]).ravel()
+            rows, width = place.ravel(), values.shape[1]
+            index = np.searchsorted(line, rows + rng.random(len(rows)), side="right") - width * rows
+            noisy[:, columns] = values[rows, np.minimum(index, width - 1)].reshape(len(numbers), -1)
         return noisy
 
 
-@dataclass(frozen=True)
-class _CellFactor:
-    """What the released records of a cell tell: lattice numbers of its count, and the log-likelihoods of noisy counts.
+class _CellFactor(NamedTuple):
+    """What the released records of a cell tell.
 
-    ``noise``, ``lean``, ``least``: of its count, how it is tilted, and the least noisy count that was kept.
+    ``numbers``: lattice numbers of its count. ``y``, ``logs``: those of the noisy count, and their log-likelihood.
     ``nothing``: the log-likelihood where none was kept. ``peak``: what was taken off these logarithms.
     """
 
-    noise: Noise
-    lean: float
-    least: int
-    step: int
     numbers: Integers
-    kept: Integers
-    read: Floats
+    y: Integers
+    logs: Floats
     nothing: float
     peak: float
-
-    def _below(self, numbers: Integers) -> Floats:
-        """Return the weight of each count where its noisy count was not kept."""
-        chance = np.where(numbers > 0, self.noise.below(self.least - self.step * numbers), 1.0)
-        with np.errstate(divide="ignore"):  # of a count that is not kept, noise takes all
-            return np.asarray(np.exp(np.log(chance) + self.lean * self.step * numbers + self.nothing))
-
-    @cached_property
-    def _near(self) -> tuple[Integers, Floats]:
-        """Return how far noise moves a count, in steps, and the weight of each move."""
-        most = math.ceil(self.noise.reach / self.step)
-        moves = np.arange(-most, most + 1)
-        noise = self.step * moves.astype(np.float64)
-        logs = self.noise.log_pmf(noise) - self.noise.log_whole - self.lean * noise
-        return moves, np.asarray(np.exp(logs) * self.step)
-
-    @property
-    def logs(self) -> Floats:
-        moves, chances = self._near
-        first, last = int(self.numbers[0] + moves[0]), int(self.numbers[-1] + moves[-1])
-        factors = np.zeros(last - first + 1)
-        start, stop = max(first, int(self.kept[0])), min(last, int(self.kept[-1])) + 1
-        logs = self.read[start - self.kept[0] : stop - self.kept[0]]
-        factors[max(0, start - first) : max(0, stop - first)] = np.exp(logs)
-        weights = np.convolve(factors, chances[::-1], mode="valid")
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(weights * (self.numbers > 0) + self._below(self.numbers)) + self.peak)
-
-    def noisy(self, numbers: Integers, rng: np.random.Generator) -> Floats:
-        """Return a noisy count for each count."""
-        held, place = np.unique(numbers, return_inverse=True)
-        moves, chances = self._near
-        moved = held[:, None] + moves
-        at = moved - self.kept[0]
-        inside = (at >= 0) & (at < len(self.kept)) & (held > 0)[:, None]
-        kept = np.where(inside, chances * np.exp(self.read[np.clip(at, 0, len(self.kept) - 1)]), 0.0)
-        weights = np.concatenate((self._below(held)[:, None], kept), axis=1)
-        cumulated = np.cumsum(weights, axis=1)
-        line = (np.arange(len(held))[:, None] + cumulated / cumulated[:, -1:]).ravel()
-        at = np.searchsorted(line, place.ravel() + rng.random(numbers.size), side="right")
-        values = np.concatenate((np.zeros((len(held), 1)), self.step * moved.astype(np.float64)), axis=1)
-        at = np.minimum(at - values.shape[1] * place.ravel(), values.shape[1] - 1)
-        return np.asarray(values[place.ravel(), at].reshape(numbers.shape))
-
-
-def _log_rising(a: Floats, drawn: Integers) -> Floats:
-    """Return ``log (a)_z``, 0 where nothing was drawn."""
-    return np.asarray(np.where(drawn > 0, log_rising(np.maximum(a, 1e-300), drawn.astype(np.float64)), 0.0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -14,10 +15,11 @@ import numpy as np
 from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, ParameterError
+from discreet._core.lazy import pl
 from discreet._core.random import seeded
-from discreet._core.text import about, percent_as_written, with_article
+from discreet._core.text import about, percent_as_written
 from discreet.domain import Column, Domain, Records
-from discreet.inference.line import Draws, Line, variances
+from discreet.inference.line import Draws, Line, deviations, variances
 
 Evaluated = str | Callable[[Any, Floats], Floats]
 
@@ -32,26 +34,33 @@ class Functional:
     """A number that a distribution has.
 
     ``name``: as it was asked for.
-    ``of``: from a :class:`~discreet.inference.line.Line` to one number per draw.
+    ``number``: from a :class:`~discreet.inference.line.Line` to one number per draw.
     ``unit``, {"value", "length", "number"}: whether the result is a value of the column, a difference of two, or
     neither.
     ``bounds``: from the two lines whose cells hold their mass at their least and at their greatest values, to the
     least and the greatest number, per draw, over all distributions within cells. By default that of a number that only
     grows, or only falls, when mass moves up.
+    ``function``: a user's, of values and weights, in place of ``number``.
     """
 
     name: str
-    of: Callable[[Line], Floats]
+    number: Callable[[Line], Floats] = Line.mean
     unit: str = "number"
     bounds: Callable[[Line, Line], tuple[Floats, Floats]] | None = None
+    function: Callable[[Any, Floats], Floats] | None = None
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is a share, between 0 and 1."""
+        return self.function is None and self.name.startswith("P(")
 
     def between(self, least: Line, most: Line) -> tuple[Floats, Floats]:
         """Return the least and the greatest number of each draw, over all distributions within cells."""
         if self.bounds is not None:
             return self.bounds(least, most)
-        low = high = self.of(least)
+        low = high = self.number(least)
         if most is not least:
-            high = self.of(most)
+            high = self.number(most)
         return np.minimum(low, high), np.maximum(low, high)
 
 
@@ -73,38 +82,78 @@ def functional(name: str, column: Column) -> Functional:
     'P(20..29)'
     """
     text = name.strip()
-    if match := _PROBABILITY.fullmatch(text):
-        return _probability(match[1], match[2], column, text)
+    probability = _PROBABILITY.fullmatch(text)
     if not ordered(column):
-        raise ParameterError(f"{text!r} needs values with an order. Ask for P(=a) of the column's categories")
+        if probability is None or probability[1] != "=":
+            raise ParameterError(f"{text!r} needs values with an order. Ask for P(=a) of the column's categories")
+        code = _position(probability[2], column, text)
+        return Functional(text, lambda line: line.equal(code))
+    if probability is not None:
+        return _probability(probability[1], probability[2], column, text)
     if text == "mean":
-        return Functional(text, Line.mean, "value")
+        return Functional(text, unit="value")
     if text == "variance":
         return Functional(text, Line.variance, bounds=variances)
     if text == "sd":
-        return Functional(text, lambda line: np.sqrt(line.variance()), "length", _deviations)
+        return Functional(text, lambda line: np.sqrt(line.variance()), "length", deviations)
     if (match := _QUANTILE.fullmatch(text)) and 0.0 < float(match[1]) < 100.0:
         level = float(match[1]) / 100.0
         return Functional(text, lambda line: line.quantile(level), "value")
     raise ParameterError(f"{text!r} is not a functional. The functionals are: {_FORMS}")
 
 
-def known_functionals(asked: Sequence[Evaluated], domain: Domain, column: str | None = None) -> list[Functional | None]:
-    """Look up functionals by their names, none for a user's function, before anything is computed."""
+def _probability(sign: str | None, text: str, column: Column, name: str) -> Functional:
+    """Return the share of values below or above one, or from one to another, of a column with an order."""
+    start, dots, last = text.partition("..")
+    if sign is None and not dots:
+        raise ParameterError(f"{name!r} is not a functional. The functionals are: {_FORMS}")
+    if sign not in (None, "="):
+        value, strict = _position(text, column, name), sign in ("<", ">=")
+        if sign in ("<", "<="):
+            return Functional(name, lambda line: line.at_most(value, strict=strict))
+        return Functional(name, lambda line: np.maximum(1.0 - line.at_most(value, strict=strict), 0.0))
+    ends = (text, text) if sign else (start, last)
+    low, high = (_position(end, column, name) for end in ends)
+    if low > high:
+        raise ParameterError(f"{name!r} is empty, since its first value is above its last")
+
+    def share(line: Line) -> Floats:
+        return line.at_most(high) - line.at_most(low, strict=True)
+
+    def bounds(least: Line, most: Line) -> tuple[Floats, Floats]:
+        """Return the shares of the cells inside, and of those that are touched."""
+        inside = most.at_most(high) - least.at_most(low, strict=True)
+        return np.maximum(inside, 0.0), least.at_most(high) - most.at_most(low, strict=True)
+
+    return Functional(name, share, bounds=bounds)
+
+
+def _position(text: str, column: Column, name: str) -> Any:
+    """Return where a value written as text lies on the column's line, the code of a label, or an open label itself."""
+    text = text.strip()
+    if column.open:
+        return text
+    with contextlib.suppress(DiscreetError):
+        values = column.parse(pl.Series([text]))
+        codes = column.coordinates(values) if column.labels is None else column.encode(values)
+        if math.isfinite(codes[0]):
+            return float(codes[0])
+    raise ParameterError(f"{name!r}: {text!r} is not a value of the column")
+
+
+def known_functionals(asked: Sequence[Evaluated], domain: Domain, column: str | None = None) -> list[Functional]:
+    """Look up functionals by their names, or take a user's functions, before anything is computed."""
     names = list(domain.names) if column is None else [column]
-    require_column(domain, names[0])
-    known: list[Functional | None] = []
+    only = require_column(domain, names[0])
+    functionals = []
     for item in asked:
-        if isinstance(item, str) and len(names) != 1:
+        if not isinstance(item, str):
+            functionals.append(Functional(getattr(item, "__name__", "function"), function=item))
+        elif len(names) != 1:
             raise ParameterError(f"name the column that {item!r} is about. The columns are: {', '.join(names)}")
-        known.append(functional(item, domain.columns[names[0]]) if isinstance(item, str) else None)
-    return known
-
-
-def labels_of(asked: Sequence[Evaluated], known: Sequence[Functional | None]) -> list[Functional]:
-    """Return what names each number: a functional, or one with the name of the user's function."""
-    pairs = zip(asked, known, strict=True)
-    return [named or Functional(getattr(item, "__name__", "function"), Line.mean) for item, named in pairs]
+        else:
+            functionals.append(functional(item, only))
+    return functionals
 
 
 def require_column(domain: Domain, name: str) -> Column:
@@ -128,68 +177,6 @@ def ordered(column: Column) -> bool:
     return column.on_a_line or column.kind == "boolean"
 
 
-def _deviations(least: Line, most: Line) -> tuple[Floats, Floats]:
-    low, high = variances(least, most)
-    return np.sqrt(low), np.sqrt(high)
-
-
-def _probability(sign: str | None, text: str, column: Column, name: str) -> Functional:
-    if sign is None:
-        first, dots, last = text.partition("..")
-        if not dots:
-            raise ParameterError(f"{name!r} is not a functional. The functionals are: {_FORMS}")
-        low, high = _point(first, column, name), _point(last, column, name)
-        if low > high:
-            raise ParameterError(f"{name!r} is empty, since its first value is above its last")
-        return _between(low, high, name)
-    if sign == "=":
-        if not ordered(column):
-            label: Any = text.strip() if column.kind == "open_labels" else float(_code(text, column, name))
-            return Functional(name, lambda line: line.equal(label))
-        point = _point(text, column, name)
-        return _between(point, point, name)
-    a, strict = _point(text, column, name), sign in ("<", ">=")
-    if sign in ("<", "<="):
-        return Functional(name, lambda line: line.at_most(a, strict=strict))
-    return Functional(name, lambda line: np.maximum(1.0 - line.at_most(a, strict=strict), 0.0))
-
-
-def _between(low: float, high: float, name: str) -> Functional:
-    """Return the share of values from ``low`` to ``high``; its bounds are those of cells inside and cells touched."""
-
-    def bounds(least: Line, most: Line) -> tuple[Floats, Floats]:
-        inside = most.at_most(high) - least.at_most(low, strict=True)
-        return np.maximum(inside, 0.0), least.at_most(high) - most.at_most(low, strict=True)
-
-    return Functional(name, lambda line: line.at_most(high) - line.at_most(low, strict=True), bounds=bounds)
-
-
-def _point(text: str, column: Column, name: str) -> float:
-    """Return where a value written as text lies on the column's line."""
-    if not ordered(column):
-        raise ParameterError(f"{name!r} needs values with an order. Ask for P(=a) of the column's categories")
-    if column.labels is not None:
-        return float(_code(text, column, name))
-    import polars as pl
-
-    values = column.parse(pl.Series([text.strip()]))
-    if values.null_count():
-        raise ParameterError(f"{name!r}: {text.strip()!r} is not {with_article(column.kind)}")
-    point = float(column.coordinates(values)[0])
-    if not math.isfinite(point):
-        raise ParameterError(f"{name!r}: {text.strip()!r} is not a finite value")
-    return point
-
-
-def _code(text: str, column: Column, name: str) -> Any:
-    import polars as pl
-
-    try:
-        return column.encode(column.parse(pl.Series([text.strip()])))[0]
-    except DiscreetError:
-        raise ParameterError(f"{name!r}: {text.strip()!r} is not a declared value of the column") from None
-
-
 # Groups of a column: each draw's distribution given that a record is in one, and how each is named.
 
 _MOST_GROUPS = 1000
@@ -197,11 +184,16 @@ _NEAR_ZERO = 0.1
 
 
 class Group(NamedTuple):
-    """One value, or cell, of a column: ``label``, ``code``, and ``at``, the column's place in the domain."""
+    """One value, or cell, of a column: ``label``, ``code``, and ``place``, that of the column in the domain."""
 
     label: str
     code: Any
-    at: int
+    place: int
+
+    def members(self, support: Records) -> Any:
+        """Return which records of the support are in it; one, which gets no weight, where there is none."""
+        members = np.asarray(support.columns[self.place] == self.code)
+        return members if members.any() else np.arange(len(members)) < 1
 
 
 def groups_of(domain: Domain, by: str) -> list[Group]:
@@ -212,14 +204,13 @@ def groups_of(domain: Domain, by: str) -> list[Group]:
             f"column {by!r} does not make groups: it must have cells, categories or truth values, at most "
             f"{_MOST_GROUPS:,} of them"
         )
-    codes = np.arange(column.size)
-    alone = Domain(columns={by: column})
-    ends = alone.describe(Records(columns=(codes,)), rng=seeded(0)).rows()
-    at = domain.names.index(by)
-    return [Group(" to ".join(map(_text, dict.fromkeys(row))), code, at) for code, row in enumerate(ends)]
+    cells = Records(columns=(np.arange(column.size),))
+    ends = Domain(columns={by: column}).describe(cells, rng=seeded(0)).rows()
+    place = domain.names.index(by)
+    return [Group(" to ".join(map(_text, dict.fromkeys(row))), code, place) for code, row in enumerate(ends)]
 
 
-def code_of(domain: Domain, name: str, value: Any) -> Group:
+def group_with(domain: Domain, name: str, value: Any) -> Group:
     """Return the group that a value is in. Raises ParameterError when it is no value of the column."""
     column = require_column(domain, name)
     try:
@@ -230,24 +221,18 @@ def code_of(domain: Domain, name: str, value: Any) -> Group:
 
 
 def restricted(group: Group, support: Records, draws: Draws) -> tuple[Draws, Floats]:
-    """Return draws given a group, on what :func:`kept_in` keeps of the support, and each draw's mass of it.
+    """Return draws given a group, on its members in the support, and each draw's mass of it.
 
     A draw without mass there has no such distribution: its weights are NaN.
     """
-    kept, own_weights = kept_in(group, support), draws.own_weights
-    weights = draws.weights[:, kept] * (support.columns[group.at][kept] == group.code)
+    members, own_weights = group.members(support), draws.own_weights
+    weights = draws.weights[:, members] * (support.columns[group.place][members] == group.code)
     if draws.own is not None:
-        inside = np.asarray(draws.own.columns[group.at] == group.code).reshape(own_weights.shape)
+        inside = np.asarray(draws.own.columns[group.place] == group.code).reshape(own_weights.shape)
         own_weights = np.where(inside, own_weights, 0.0)
     mass = weights.sum(axis=1) + own_weights.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return Draws(weights / mass[:, None], draws.own, own_weights / mass[:, None]), mass
-
-
-def kept_in(group: Group, support: Records) -> Any:
-    """Return which records of the support are in a group; one, which gets no weight, where there is none."""
-    kept = np.asarray(support.columns[group.at] == group.code)
-    return kept if kept.any() else np.arange(len(kept)) < 1
 
 
 def near_zero(groups: list[Group], masses: Floats, by: str, level: float) -> list[str]:
@@ -256,14 +241,13 @@ def near_zero(groups: list[Group], masses: Floats, by: str, level: float) -> lis
     ``masses``, shape (draws, groups): their shares.
     """
     mean, lower = masses.mean(axis=0), np.quantile(masses, (1.0 - level) / 2.0, axis=0)
-    small = [f"{group.label} ({about(float(share))})" for group, share, least in zip(groups, mean, lower, strict=True)
-             if least <= _NEAR_ZERO * share]  # fmt: skip
+    small = [f"{groups[i].label} ({about(float(mean[i]))})" for i in np.flatnonzero(lower <= _NEAR_ZERO * mean)]
     note = (
         f"the release does not tell whether anybody is in these groups of {by}, of a share near zero (posterior mean; "
         f"the {percent_as_written(level)} interval reaches below a tenth of it). What is said of them is mostly the "
         f"prior's: {', '.join(small)}"
     )
-    return [note] if small else []
+    return [note] * bool(small)
 
 
 def _text(value: Any) -> str:

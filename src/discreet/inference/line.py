@@ -6,18 +6,18 @@ interval, or over the equally spaced points of a cell of whole numbers, dates or
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats
+from discreet._core.arrays import Floats, Indices
 from discreet._core.boundary import sealed
 from discreet._core.checks import real
 from discreet.domain import Column, Records
 
-_HALVINGS = 80
 _LEAST = 1e-300
 
 
@@ -33,21 +33,21 @@ class Draws:
 
     __slots__ = ("own", "own_weights", "weights")
 
-    def __init__(self, weights: Floats, own: Records | None = None, own_weights: Floats | None = None) -> None:
+    def __init__(self, weights: Floats, own: Records | None = None, own_weights: npt.ArrayLike | None = None) -> None:
         self.weights, self.own = weights, own
-        self.own_weights = np.empty((len(weights), 0)) if own_weights is None else own_weights
+        none = np.empty((len(weights), 0))
+        self.own_weights = none if own_weights is None else np.asarray(own_weights, dtype=np.float64)
 
     def sample(self, support: Records, row: int, size: int, rng: np.random.Generator) -> Records:
         """Return independent records from one draw."""
         masses = np.concatenate((self.weights[row], self.own_weights[row]))
         index = np.searchsorted(np.cumsum(masses)[:-1] / masses.sum(), rng.random(size), side="right")
         columns = []
-        for at, codes in enumerate(support.columns):
-            pieces = codes
+        for place, codes in enumerate(support.columns):
             if self.own is not None:
-                own = self.own.columns[at].reshape(self.own_weights.shape)[row]
-                pieces = np.concatenate((codes, own)) if len(codes) else own
-            columns.append(pieces[index])
+                own = self.own.columns[place].reshape(self.own_weights.shape)[row]
+                codes = np.concatenate((codes, own))  # noqa: PLW2901
+            columns.append(codes[index])
         return Records(columns=tuple(columns))
 
 
@@ -57,7 +57,7 @@ def piece_ends(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats,
     Columns without an order have their codes for values, and open labels NaN for a null and 0 otherwise.
     """
     if column.open:
-        values = np.array([np.nan if label is None else 0.0 for label in np.asarray(codes).tolist()])
+        values = np.where([label is None for label in codes], np.nan, 0.0)
         return values, values, 0.0
     if column.labels is not None:
         values = np.where(np.asarray(codes) == column.values, np.nan, codes).astype(np.float64)
@@ -80,10 +80,22 @@ def extremes(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats]:
     return np.where(null, np.nan, edges[inside]), np.where(null, np.nan, last[inside])
 
 
+class Pieces(NamedTuple):
+    """Pieces of a block of draws along one column; those that are null have weight 0.
+
+    ``codes``, ``low``, ``high``: shape (1, A) where all draws have the same pieces, else (D, A). ``weights``: (D, A).
+    """
+
+    codes: npt.NDArray[Any]
+    low: Floats
+    high: Floats
+    weights: Floats
+
+
 class Line:
     """A block of draws seen along one column; nulls are left out, so everything is about the values that are not null.
 
-    ``codes``, shape (S,): the column of the support. ``at``: the column's place in the domain.
+    ``codes``, shape (S,): the column of the support. ``place``: of the column in the domain.
     ``end``: with "least" or "most", all the mass of a cell lies at its least or its greatest value.
     """
 
@@ -92,148 +104,115 @@ class Line:
         column: Column,
         codes: npt.NDArray[Any],
         draws: Draws,
-        at: int,
+        place: int,
         end: Literal["least", "most"] | None = None,
     ) -> None:
-        def ends(codes: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+        codes = np.asarray(codes)
+        own = codes[:0] if draws.own is None else np.asarray(draws.own.columns[place])
+        self.step = 0.0 if end else piece_ends(column, codes[:1])[2]
+        parts = []
+        for part, shape, weights in (
+            (codes, (1, -1), draws.weights),
+            (own, draws.own_weights.shape, draws.own_weights),
+        ):
             if end is None:
-                return piece_ends(column, codes)[:2]
-            value = extremes(column, codes)[end == "most"]
-            return value, value
-
-        low, high = ends(codes)
-        self.step = piece_ends(column, codes[:1])[2] if end is None else 0.0
-        shape = draws.own_weights.shape
-        if draws.own is not None:
-            own = tuple(part.reshape(shape) for part in ends(draws.own.columns[at]))
-        else:
-            own = (np.empty(shape), np.empty(shape))
-        valid, present = ~np.isnan(low), ~np.isnan(own[0])
-        self.low, self.high = low[valid], high[valid]
-        self.codes = np.asarray(codes)[valid]
-        self.own_codes = None if draws.own is None else np.asarray(draws.own.columns[at]).reshape(shape)
-        self.own_low, self.own_high = (np.where(present, end, 0.0) for end in own)
-        weights, own_weights = draws.weights[:, valid], np.where(present, draws.own_weights, 0.0)
-        if valid.all() and present.all():
-            self.weights, self.own_weights = weights, own_weights
-        else:
-            total = weights.sum(axis=1, keepdims=True) + own_weights.sum(axis=1, keepdims=True)
+                low, high, _ = piece_ends(column, part)
+            else:
+                low = high = extremes(column, part)[end == "most"]
+            parts.append(Pieces(part.reshape(shape), low.reshape(shape), high.reshape(shape), weights))
+        nulls = [np.isnan(part.low) for part in parts]
+        if any(null.any() for null in nulls):
+            parts = [
+                Pieces(part.codes, *(np.where(null, 0.0, values) for values in part[1:]))
+                for part, null in zip(parts, nulls, strict=True)
+            ]
+            total = sum(part.weights.sum(axis=1, keepdims=True) for part in parts)
             with np.errstate(invalid="ignore", divide="ignore"):  # a draw of nulls only has no values: NaN says so
-                self.weights, self.own_weights = weights / total, own_weights / total
+                parts = [part._replace(weights=part.weights / total) for part in parts]
+        self.shared, self.own = parts
 
-    @property
-    def draws(self) -> int:
-        """Number of draws in the block."""
-        return len(self.weights)
-
-    def _sum(self, shared: Floats, own: Floats) -> Floats:
-        total: Floats = self.weights @ shared + np.einsum("dt,dt->d", self.own_weights, own)
-        return total
+    def _sum(self, number: Callable[[Pieces], Floats]) -> Floats:
+        """Return the mean of a number of each piece, draw by draw."""
+        own = np.einsum("dt,dt->d", self.own.weights, number(self.own))
+        return np.asarray(self.shared.weights @ number(self.shared)[0] + own)
 
     def mean(self) -> Floats:
         """Return the mean of each draw."""
-        return self._sum((self.low + self.high) / 2, (self.own_low + self.own_high) / 2)
+        return self._sum(lambda pieces: (pieces.low + pieces.high) / 2)
 
     def variance(self) -> Floats:
-        """Return the variance of each draw."""
-        centre = self.mean()
-        spread = self._sum(self._within(self.low, self.high), self._within(self.own_low, self.own_high))
-        middle, own = (self.low + self.high) / 2, (self.own_low + self.own_high) / 2
-        origin = float(np.nan_to_num(centre).mean())  # a shift keeps the sums of squares small
-        squares = self._sum((middle - origin) ** 2, (own - origin) ** 2)
-        return np.maximum(squares - (centre - origin) ** 2, 0.0) + spread
-
-    def _within(self, low: Floats, high: Floats) -> Floats:
-        """Return the variance within each piece: ``(h - l)^2 / 12``, or ``s^2 (c^2 - 1) / 12`` for ``c`` points."""
-        length = high - low
-        if self.step:
-            return ((length + self.step) ** 2 - self.step**2) / 12.0
-        return np.asarray(length**2 / 12.0)
+        """Return the variance of each draw; of ``c`` points in a piece it is ``s^2 (c^2 - 1) / 12``."""
+        mean = self.mean()
+        origin = float(np.nan_to_num(mean).mean())  # a shift keeps the sums of squares small
+        squares = self._sum(lambda pieces: ((pieces.low + pieces.high) / 2 - origin) ** 2)
+        inside = self._sum(lambda pieces: ((pieces.high - pieces.low + self.step) ** 2 - self.step**2) / 12.0)
+        return np.maximum(squares - (mean - origin) ** 2, 0.0) + inside
 
     def equal(self, code: Any) -> Floats:
         """Return the mass of one code in each draw: for columns without an order."""
-        own = np.zeros(self.own_weights.shape) if self.own_codes is None else self.own_codes == code
-        return self._sum((self.codes == code).astype(np.float64), np.asarray(own, dtype=np.float64))
+        return self._sum(lambda pieces: np.asarray(pieces.codes == code, dtype=np.float64))
 
-    def at_most(self, a: float | Floats, *, strict: bool = False) -> Floats:
-        """Return the mass of ``(-inf, a]`` in each draw, or of ``(-inf, a)``; ``a`` is one number or one per draw."""
-        point = np.asarray(a, dtype=np.float64)
-        if point.ndim == 0:
-            return self._sum(self._share(self.low, self.high, point, strict),
-                             self._share(self.own_low, self.own_high, point, strict))  # fmt: skip
-        point = point[:, None]
-        shared = np.einsum("ds,ds->d", self.weights, self._share(self.low, self.high, point, strict))
-        own = np.einsum("dt,dt->d", self.own_weights, self._share(self.own_low, self.own_high, point, strict))
-        return np.asarray(shared + own)
+    def at_most(self, value: float, *, strict: bool = False) -> Floats:
+        """Return the mass of ``(-inf, value]`` in each draw, or of ``(-inf, value)``."""
+
+        def reached(distance: Floats) -> Floats:
+            """Return how many of the points 0, 1, ... lie within a distance."""
+            return np.ceil(distance) if strict else np.floor(distance) + 1.0
+
+        def share(pieces: Pieces) -> Floats:
+            length, distance = pieces.high - pieces.low, value - pieces.low
+            if self.step:
+                points = np.rint(length / self.step) + 1.0
+                return np.clip(reached(distance / self.step) / points, 0.0, 1.0)
+            single = length == 0.0
+            return np.clip(np.where(single, reached(distance), distance / np.where(single, 1.0, length)), 0.0, 1.0)
+
+        return self._sum(share)
 
     def shares_at_most(self, points: Floats) -> Floats:
         """Return the mass up to each point, a row per draw."""
-        return np.stack([self.at_most(float(a)) for a in points], axis=1)
-
-    def _share(self, low: Floats, high: Floats, a: Floats, strict: bool) -> Floats:
-        """Return the share of each piece that is at most (or below) ``a``."""
-        if self.step:
-            points = np.rint((high - low) / self.step) + 1.0
-            reached = np.ceil((a - low) / self.step) if strict else np.floor((a - low) / self.step) + 1.0
-            return np.asarray(np.clip(reached, 0.0, points) / points)
-        length = high - low
-        single = length == 0.0
-        inside = np.clip((a - low) / np.where(single, 1.0, length), 0.0, 1.0)
-        return np.asarray(np.where(single, (low < a) if strict else (low <= a), inside), dtype=np.float64)
+        return np.stack([self.at_most(float(value)) for value in points], axis=1)
 
     @cached_property
-    def _ordered(self) -> tuple[Floats, Floats]:
-        """Return each draw's values in order, and the mass up to each."""
-        order = np.argsort(self.low, kind="stable")
-        shared, weights = self.low[order], self.weights[:, order]
-        if self.own_weights.shape[1] == 0:
-            return shared[None, :], np.cumsum(weights, axis=1)
-        # What all draws share is in order already, which a stable sort makes use of.
-        values = np.concatenate((np.broadcast_to(shared, weights.shape), self.own_low), axis=1)
-        order = np.argsort(values, axis=1, kind="stable")
-        masses = np.take_along_axis(np.concatenate((weights, self.own_weights), axis=1), order, axis=1)
-        return np.take_along_axis(values, order, axis=1), np.cumsum(masses, axis=1)
+    def _ordered(self) -> tuple[Floats, Floats, Indices, Floats]:
+        """Return the first value of each draw's pieces in order, the mass up to each, their order, and all lengths."""
+        order = np.argsort(self.shared.low[0], kind="stable")  # so that only what draws do not share is out of order
+        low, high, weights = _joined(Pieces(*(part[:, order] for part in self.shared)), self.own)
+        order = np.argsort(low, axis=1, kind="stable")
+        lows, reached = np.take_along_axis(low, order, axis=1), np.take_along_axis(weights, order, axis=1)
+        return lows, np.cumsum(reached, axis=1, out=reached), order, high - low
 
     def quantile(self, q: float) -> Floats:
         """Return the least value at which the mass reaches ``q``, in each draw."""
-        real("the level of a quantile", q, above=0, below=1)
-        if (self.low == self.high).all() and (self.own_low == self.own_high).all():  # atoms
-            values, cumulated = self._ordered
-            place = np.minimum((cumulated < q * (1.0 - 1e-12)).sum(axis=1), values.shape[1] - 1)
-            rows = np.zeros_like(place) if len(values) == 1 else np.arange(len(place))
-            return np.where(np.isnan(cumulated[:, -1]), np.nan, values[rows, place])
-        if self._apart:
-            return self._within_a_piece(q * (1.0 - 1e-12))
-        ends = [part for part in (self.low, self.own_low.ravel()) if part.size]
-        least = min(float(part.min()) for part in ends)
-        most = max(float(part.max()) for part in (self.high, self.own_high.ravel()) if part.size)
-        below, reached = np.full(self.draws, np.nextafter(least, -np.inf)), np.full(self.draws, most)
-        for _ in range(_HALVINGS):
-            middle = below + (reached - below) / 2
-            holds = self.at_most(middle) >= q * (1.0 - 1e-12)
-            reached, below = np.where(holds, middle, reached), np.where(holds, below, middle)
-        return np.where(np.isnan(self.at_most(most)), np.nan, reached)
+        level = real("the level of a quantile", q, above=0, below=1) * (1.0 - 1e-12)
+        lows, reached, order, lengths = self._ordered
+        last = np.minimum((reached < level).sum(axis=1), reached.shape[1] - 1)[:, None]
+        low = np.take_along_axis(lows, last, axis=1)
+        length = np.take_along_axis(lengths, np.take_along_axis(order, last, axis=1), axis=1)
+        if length.any():  # pieces of one column are the same, or apart
+            rows = np.arange(len(reached))[:, None]
+            fewer, end = (side.sum(axis=1, keepdims=True) for side in (lows < low, lows <= low))
+            below = np.where(fewer > 0, reached[rows, fewer - 1], 0.0)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                share = np.clip((level - below) / (reached[rows, end - 1] - below), 0.0, 1.0)
+            if self.step:
+                points = np.rint(length / self.step) + 1.0
+                low = low + self.step * np.maximum(np.ceil(share * points * (1.0 - 1e-12)) - 1.0, 0.0)
+            else:
+                low = low + share * length
+        return np.where(np.isnan(reached[:, -1]), np.nan, low[:, 0])
 
-    @cached_property
-    def _apart(self) -> bool:
-        """Whether all draws have the same pieces, none of which reaches into another."""
-        order = np.argsort(self.low, kind="stable")
-        beside = (self.low[order][1:] >= self.high[order][:-1]).all()
-        return bool(beside) and not self.own_weights.shape[1] and len(order) > 0
 
-    def _within_a_piece(self, level: float) -> Floats:
-        """Return where the mass reaches a level, draw by draw: in the piece with which it does."""
-        _, cumulated = self._ordered
-        order = np.argsort(self.low, kind="stable")
-        place = np.minimum((cumulated < level).sum(axis=1), len(order) - 1)
-        rows, piece = np.arange(len(place)), order[place]
-        mass, low, length = self.weights[rows, piece], self.low[piece], (self.high - self.low)[piece]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.clip(1.0 - (cumulated[rows, place] - level) / mass, 0.0, 1.0)
-        if self.step:
-            points = np.rint(length / self.step) + 1.0
-            return np.asarray(low + self.step * np.maximum(np.ceil(share * points * (1.0 - 1e-12)) - 1.0, 0.0))
-        return np.asarray(low + share * length)
+def _joined(shared: Pieces, own: Pieces) -> tuple[Floats, Floats, Floats]:
+    """Return the first and last values, and the weights, of all pieces of each draw."""
+    if not own.weights.shape[1]:
+        return shared[1:]
+    shape = shared.weights.shape
+    low, high, weights = (
+        np.concatenate((np.broadcast_to(part, shape), own_part), axis=1)
+        for part, own_part in zip(shared[1:], own[1:], strict=True)
+    )
+    return low, high, weights
 
 
 def readable(column: Column, codes: Any) -> Any:
@@ -245,11 +224,11 @@ def readable(column: Column, codes: Any) -> Any:
     return column.positions(codes)
 
 
-def at_ends(column: Column, codes: npt.NDArray[Any], draws: Draws, at: int) -> tuple[Line, Line]:
+def at_ends(column: Column, codes: npt.NDArray[Any], draws: Draws, place: int) -> tuple[Line, Line]:
     """Return draws with each cell's mass at its least and at its greatest value: one line where these are the same."""
-    least = Line(column, codes, draws, at, "least")
+    least = Line(column, codes, draws, place, "least")
     same = draws.own is None and np.array_equal(*extremes(column, codes), equal_nan=True)
-    return least, least if same else Line(column, codes, draws, at, "most")
+    return least, least if same else Line(column, codes, draws, place, "most")
 
 
 def variances(least: Line, most: Line) -> tuple[Floats, Floats]:
@@ -260,19 +239,19 @@ def variances(least: Line, most: Line) -> tuple[Floats, Floats]:
     """
     if least is most:
         return least.variance(), least.variance()
-    weights, low, high = least.weights, least.low[None, :], most.low[None, :]
-    if least.own_weights.shape[1]:
-        shape = weights.shape
-        weights = np.concatenate((weights, least.own_weights), axis=1)
-        low = np.concatenate((np.broadcast_to(low, shape), least.own_low), axis=1)
-        high = np.concatenate((np.broadcast_to(high, shape), most.own_low), axis=1)
-    if not low.shape[1]:  # nulls only
-        return least.variance(), most.variance()
+    low, _, weights = _joined(least.shared, least.own)
+    _, high, _ = _joined(most.shared, most.own)
     centre = _centre_of_nearest(weights, low, high)
     smallest = (weights * (np.clip(centre, low, high) - centre) ** 2).sum(axis=1)
     centre = _centre_of_furthest(weights, low, high)
     largest = (weights * np.maximum(centre - low, high - centre) ** 2).sum(axis=1)
     return smallest, largest
+
+
+def deviations(least: Line, most: Line) -> tuple[Floats, Floats]:
+    """Return the least and the greatest standard deviation of each draw, over all distributions within cells."""
+    smallest, largest = variances(least, most)
+    return np.sqrt(smallest), np.sqrt(largest)
 
 
 def _centre_of_nearest(weights: Floats, low: Floats, high: Floats) -> Floats:

@@ -16,14 +16,21 @@ from discreet._core.boundary import quietly, sealed
 from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
-from discreet._core.text import counted as counted_text
+from discreet._core.text import counted
 from discreet.domain import Domain, Records
-from discreet.inference.bounds import UNSEEN, UnseenCells, continuous_domain, hidden, shapes
-from discreet.inference.lattice import CountDraws
+from discreet.inference.bounds import UnseenCells, continuous_domain, hidden, shapes, unseen_cells
 from discreet.inference.population import Posterior
 from discreet.inference.prior import FIRMER, FIRMER_FOR_RECORDS, WIDE, WIDE_FOR_LITTLE, Noise, Prior
-from discreet.inference.released import _table, analysed_mechanism, read_release
-from discreet.inference.samplers import Observation, ReleasedCounts, ReleasedRecords, along, draw_counts, noisy
+from discreet.inference.released import analysed_mechanism, read_release, released_table
+from discreet.inference.samplers import (
+    CountDraws,
+    Observation,
+    ReleasedCounts,
+    ReleasedRecords,
+    divided,
+    draw_counts,
+    noisy,
+)
 from discreet.inference.urn import process_posterior
 from discreet.mechanisms import MOST_CELLS, Mechanism, known_likelihood
 from discreet.releases import Certificate, read_certificate, released_counts, unreadable
@@ -32,6 +39,10 @@ _MOST_NUMBERS = 1 << 28
 _PROCESS = (
     "within a cell, a Dirichlet process whose strength is the cell's part of the prior's: nothing was seen of it, so "
     "the values are the prior's, and a heap of them at round numbers is not foreseen"
+)
+_TREE = (
+    "with a prior that halves the cells again and again, each time with Beta shares: wide for sums of many cells, and "
+    "for neighbouring cells as narrow as the release suggests"
 )
 
 
@@ -138,8 +149,7 @@ def mechanism_posterior(
     certificate = read_certificate(release, certificate)
     mechanism, rng = analysed_mechanism(certificate), seeded(seed)
     known_likelihood(mechanism, certificate.facts.records)  # what cannot be done is refused before files are read
-    _base_masses(mechanism.domain, 1.0 if strength is None else strength)
-    _require_memory(draws, mechanism.domain)
+    _base_masses(mechanism.domain, strength, draws)
     latent = latent_counts(mechanism, _cells(release, certificate, mechanism), strength=strength, draws=draws, rng=rng)
     return population_posterior(latent, rng, of=of, within=within)
 
@@ -149,13 +159,13 @@ def _cells(release: Any, certificate: Certificate, mechanism: Mechanism) -> Obse
     facts, domain = certificate.facts, mechanism.domain
     n, share = facts.records, facts.released.share_from_data
     if facts.size is None:
-        return ReleasedCounts(n, released_counts(quietly(_table(release).collect, unreadable()), domain))
+        return ReleasedCounts(n, released_counts(quietly(released_table(release).collect, unreadable()), domain))
     if mechanism.likelihood().withholds and share == 0.0:  # no count was kept: as a table of counts says it
         return ReleasedCounts(n, np.full(domain.size or 0, np.nan))
     table = read_release(release, certificate)
-    drawn = np.zeros(domain.size or 0, dtype=np.int64)
-    drawn[domain.flat(table.records)] = np.rint(table.counts)
-    return ReleasedRecords(n, drawn, None if share is None else round(share * n))
+    numbers = np.zeros(domain.size or 0, dtype=np.int64)
+    numbers[domain.flat(table.records)] = np.rint(table.counts)
+    return ReleasedRecords(n, numbers, None if share is None else round(share * n))
 
 
 def latent_counts(
@@ -163,28 +173,42 @@ def latent_counts(
 ) -> LatentCounts:
     """Draw the confidential counts given what was released of each cell; the rest as for mechanism_posterior."""
     likelihood, domain = known_likelihood(mechanism, release.n), mechanism.domain
-    base, tree, records = _base_masses(domain, 1.0), likelihood.tree, isinstance(release, ReleasedRecords)
-    masses, leaf = base, None
+    base = masses = _base_masses(domain, None, draws)
+    tree, leaf, firmer = likelihood.tree, None, FIRMER
     if tree is not None:
-        leaf = tree.leaf_of(_all(domain)).astype(np.intp)
+        leaf = tree.leaf_of(domain.unflat(np.arange(len(base)))).astype(np.intp)
         masses = np.asarray(np.bincount(leaf, weights=base), dtype=np.float64)
         values = np.bincount(leaf, weights=release.values).astype(release.values.dtype)
         release = replace(release, values=values)
-    firmer = FIRMER_FOR_RECORDS if records else FIRMER
+    if isinstance(release, ReleasedRecords):
+        firmer = FIRMER_FOR_RECORDS
     if strength is not None:
-        priors = [Prior(strength * masses)]
+        priors = [Prior.process(strength * masses)]
     elif tree is not None:
-        priors = along(tree, masses, firmer=firmer)
+        priors = Prior.along(tree, masses, firmer=firmer)
     else:
         wide = WIDE_FOR_LITTLE if likelihood.withholds or likelihood.noiseless else WIDE
         priors = Prior.learned(masses, firmer=firmer, wide=wide, softer=likelihood.noiseless)
     counts = draw_counts(likelihood, priors, release, draws, rng)
     unseen = None
-    if type(likelihood) in UNSEEN and (strength is None or likelihood.withholds):
-        unseen = UNSEEN[type(likelihood)](likelihood, release)
+    if strength is None or likelihood.withholds:
+        unseen = unseen_cells(likelihood, release)
     if unseen is not None and leaf is not None:
         unseen = unseen.part(leaf)
     return LatentCounts(domain, counts, priors, base, leaf, mechanism.name, release.n, strength, unseen)
+
+
+def _base_masses(domain: Domain, strength: float | None, draws: int) -> Floats:
+    """Return the masses of the cells, in all the strength, or 1. Raises ParameterError where there are too many."""
+    cells = domain.size
+    if cells is None or cells > MOST_CELLS:
+        raise ParameterError(f"a mechanism-aware posterior needs a finite domain of at most {MOST_CELLS:,} cells")
+    if 2 * positive_size("draws", draws) * cells > _MOST_NUMBERS:
+        raise ParameterError(
+            f"{counted(draws, 'draw')} of {counted(cells, 'cell')} do not fit in memory. Ask for fewer draws"
+        )
+    total = 1.0 if strength is None else real("strength", strength, above=0, most=1e9)
+    return np.asarray(total * np.exp(domain.log_base(domain.unflat(np.arange(cells)))))
 
 
 @sealed
@@ -239,36 +263,17 @@ def noisy_counts_posterior(
     >>> bool(3.0 < posterior.evaluate("mean").mean() < 3.8)
     True
     """
-    base, n, rng = _base_masses(domain, 1.0), positive_size("n", n), seeded(seed)
-    values = np.asarray(counts, dtype=np.float64)
+    base, n, rng = _base_masses(domain, None, draws), positive_size("n", n), seeded(seed)
+    values, law = np.asarray(counts, dtype=np.float64), Noise(noise, float(scale))
     if values.shape != base.shape or not np.isfinite(values).all():
         raise ParameterError(f"give one finite noisy count for each cell, {len(base):,} in all")
-    law = Noise(noise, float(scale))
-    priors = Prior.learned(base, firmer=FIRMER) if strength is None else [Prior(_base_masses(domain, strength))]
-    _require_memory(draws, domain)
-    latent = noisy(priors, n, values, law, draws, rng)
-    unseen = hidden(ReleasedCounts(n, values), law.spread) if strength is None else None
-    about = LatentCounts(domain, latent, priors, base, None, "noisy counts", n, strength, unseen)
-    return population_posterior(about, rng, of=of, within=within)
-
-
-def _base_masses(domain: Domain, strength: float) -> Floats:
-    cells = domain.size
-    if cells is None or cells > MOST_CELLS:
-        raise ParameterError(f"a mechanism-aware posterior needs a finite domain of at most {MOST_CELLS:,} cells")
-    return np.asarray(real("strength", strength, above=0, most=1e9) * np.exp(domain.log_base(_all(domain))))
-
-
-def _all(domain: Domain) -> Any:
-    return domain.unflat(np.arange(domain.size or 0))
-
-
-def _require_memory(draws: int, domain: Domain) -> None:
-    cells = domain.size or 1
-    if 2 * positive_size("draws", draws) * cells > _MOST_NUMBERS:
-        raise ParameterError(
-            f"{counted_text(draws, 'draw')} of {counted_text(cells, 'cell')} do not fit in memory. Ask for fewer draws"
-        )
+    if strength is None:
+        priors, unseen = Prior.learned(base, firmer=FIRMER), hidden(ReleasedCounts(n, values), law.spread)
+    else:
+        priors, unseen = [Prior.process(_base_masses(domain, strength, draws))], None
+    latent = CountDraws.draw(noisy(priors, n, values, law), draws, rng)
+    source = LatentCounts(domain, latent, priors, base, None, "noisy counts", n, strength, unseen)
+    return population_posterior(source, rng, of=of, within=within)
 
 
 def population_posterior(latent: LatentCounts, rng: np.random.Generator, *, of: str, within: str) -> Posterior:
@@ -277,25 +282,22 @@ def population_posterior(latent: LatentCounts, rng: np.random.Generator, *, of: 
     domain, draws, strength, n = latent.domain, latent.draws, latent.strength, latent.n
     target = continuous_domain(domain) if within == "process" else domain
     alpha = latent.base * (strength or 1.0)  # within sets of which nothing is known but the sum
-    masses, population = draws.counts, choice("of", of, ("population", "table")) == "population"
-    if population:
-        parts = zip(latent.priors, np.split(masses, np.cumsum(draws.drawn)[:-1]), strict=True)
+    prior = _TREE if strength is None else f"with a Dirichlet process prior of strength {strength:g}"
+    notes = [
+        f"given what {latent.source} released about {counted(n, 'record')}, taken as independent draws of the "
+        f"population, {prior}"
+    ]
+    masses, unseen = draws.counts, latent.unseen if within == "bounds" else None
+    if choice("of", of, ("population", "table")) == "population":
+        parts = zip(latent.priors, np.split(masses, np.cumsum(draws.numbers)[:-1]), strict=True)
         masses = np.concatenate([prior.masses(part, rng) for prior, part in parts])
+        unseen = unseen and unseen.of_population(n)
+    else:
+        notes.append("about these records themselves, not the population")
     masses = masses / masses.sum(axis=1, keepdims=True)
     if latent.leaf is not None:  # within a leaf nothing was seen: the shares are the prior's
-        gammas = np.maximum(rng.standard_gamma(np.broadcast_to(alpha, (len(masses), len(alpha)))), 1e-300)
-        sums = np.stack([np.bincount(latent.leaf, weights=row) for row in gammas])
-        masses = masses[:, latent.leaf] * gammas / sums[:, latent.leaf]
-    support, own, own_weights = _all(domain), None, None
-    unseen = latent.unseen if within == "bounds" else None
-    if unseen is not None and population:
-        unseen = unseen.of_population(n)
-    notes = [
-        f"given what {latent.source} released about {counted_text(n, 'record')}, taken as independent draws of the "
-        f"population, {_prior_message(strength)}"
-    ]
-    if not population:
-        notes.append("about these records themselves, not the population")
+        masses = divided(masses, latent.leaf, alpha, rng)
+    support, own, own_weights = domain.unflat(np.arange(len(alpha))), None, None
     if within == "process":
         notes.append(_PROCESS)
         own, own_weights = shapes(domain, alpha, masses, rng)
@@ -324,15 +326,6 @@ def population_posterior(latent: LatentCounts, rng: np.random.Generator, *, of: 
     )
 
 
-def _prior_message(strength: float | None) -> str:
-    if strength is not None:
-        return f"with a Dirichlet process prior of strength {strength:g}"
-    return (
-        "with a prior that halves the cells again and again, each time with Beta shares: wide for sums of many cells, "
-        "and for neighbouring cells as narrow as the release suggests"
-    )
-
-
 # The posterior that fits the mechanism of a release.
 
 
@@ -349,25 +342,17 @@ def posterior(
 ) -> Posterior:
     """Return the posterior of the population given a release, by the mechanism that its certificate names.
 
-    Releases of the Pitman-Yor urn have a :func:`process_posterior`, with the mechanism's own strength; those of
-    histograms the mechanism-aware one, which takes the noise into account.
+    Releases of the Pitman-Yor urn have a :func:`process_posterior`, with the mechanism's own strength by default; those
+    of histograms the :func:`mechanism_posterior`, which takes the noise into account.
 
     Parameters
     ----------
-    release : Release, dataframe or path
-        The released table.
-    certificate : Certificate or path, optional
-        The one found with the release by default.
+    release, certificate, draws, seed
+        As for :func:`mechanism_posterior`; the draws of an urn are independent too.
     strength : float, optional
-        Weight of the prior, in records; for an urn the mechanism's own by default; else the
-        prior is then a Pólya tree: see :func:`mechanism_posterior`.
-    draws : int
-        Number of independent draws that the result is worth.
-    seed : int
-        Everything here is public.
+        Weight of the prior, in records: by default the urn's own, or a Pólya tree for a prior.
     of : {"population", "table"}
-        What is asked about: the distribution that the confidential records were drawn from, or these records
-        themselves. An urn's release has the first only.
+        What is asked about: see :func:`mechanism_posterior`. An urn's release has the first only.
     within : {"bounds", "process", "even"}
         What is known of the values within a cell: see :func:`mechanism_posterior`. By default nothing, so intervals
         hold for real columns, whose values lie in heaps. An urn's release has no "process".

@@ -20,11 +20,9 @@ from discreet.inference.functionals import (
     Evaluated,
     Functional,
     Group,
-    code_of,
+    group_with,
     groups_of,
-    kept_in,
     known_functionals,
-    labels_of,
     near_zero,
     ordered,
     require_single,
@@ -46,30 +44,18 @@ class Posterior:
     a single value, or a cell over which the mass is spread evenly. Draws are made block by block when they are needed,
     so memory is a block's, and always the same ones.
 
-    Parameters
-    ----------
-    domain : Domain
-        Public.
-    support : Records
-        The ``S`` records that all draws share; none is allowed.
-    draws : int
-        Number of draws; chain after chain where there are several.
-    block : callable
-        From the number of a block to its :class:`Draws`; blocks follow one another and hold ``draws`` in all. The same
-        number gives the same draws each time.
-    blocks : int
-        Number of blocks.
-    chains : int
-        Number of Markov chains the draws come from, 0 for independent draws.
-    notes : tuple of str
-        What the posterior assumes, in words.
-    facts : dict
-        Numbers about it: prior, mechanism, truncation error.
-    bounds : bool
-        Whether intervals hold for all distributions within cells. They then go from the lower quantile of the least
-        number that a draw allows to the upper quantile of the greatest; all else is of evenly spread mass.
-    unseen : UnseenCells, optional
-        Cells of which nothing was released, or that it does not tell from empty ones: what bounds hold for there.
+    ``domain``: public.
+    ``support``: the ``S`` records that all draws share; none is allowed.
+    ``draws``: number of draws; chain after chain where there are several.
+    ``block``: from the number of a block to its :class:`Draws`; blocks follow one another and hold ``draws`` in all. A
+    number gives the same draws each time.
+    ``blocks``: number of blocks.
+    ``chains``: number of Markov chains that the draws come from, 0 for independent draws.
+    ``notes``: what the posterior assumes, in words.
+    ``facts``: numbers about it, such as prior, mechanism, truncation error.
+    ``bounds``: whether intervals hold for all distributions within cells. They then go from the lower quantile of the
+    least number that a draw allows to the upper quantile of the greatest; all else is of evenly spread mass.
+    ``unseen``: cells of which nothing was released, or that it does not tell from empty ones, if bounds hold for them.
 
     Examples
     --------
@@ -102,13 +88,9 @@ class Posterior:
         *,
         own: Records | None = None,
         own_weights: Any = None,
-        chains: int = 0,
-        notes: tuple[str, ...] = (),
-        facts: dict[str, Any] | None = None,
-        bounds: bool = False,
-        unseen: UnseenCells | None = None,
+        **options: Any,
     ) -> Posterior:
-        """Return the posterior of draws that are in memory; parameters as for :class:`Posterior` and :class:`Draws`.
+        """Return the posterior of draws that are in memory; parameters as for :class:`Draws` and :class:`Posterior`.
 
         Raises
         ------
@@ -118,24 +100,14 @@ class Posterior:
         if (own is None) != (own_weights is None) or (own is not None and np.size(own_weights) != len(own)):
             raise ParameterError("own records and their weights must be given together, in arrays of shape (draws, T)")
         masses = np.asarray(weights, dtype=np.float64)
-        part = Draws(masses, own, None if own is None else np.asarray(own_weights, dtype=np.float64))
-        total = masses.sum(axis=1) + part.own_weights.sum(axis=1)
+        draws = Draws(masses, own, own_weights)
+        total = masses.sum(axis=1) + draws.own_weights.sum(axis=1)
         if masses.ndim != 2 or masses.shape[1] != len(support) or not np.allclose(total, 1.0, rtol=0.0, atol=1e-8):
             raise ParameterError(
                 "weights must have one row per draw and one column per record of the support, and each row must sum "
                 "to one"
             )
-        return cls(
-            domain=domain,
-            support=support,
-            draws=len(masses),
-            block=lambda _: part,
-            chains=chains,
-            notes=notes,
-            facts=facts or {},
-            bounds=bounds,
-            unseen=unseen,
-        )
+        return cls(domain=domain, support=support, draws=len(masses), block=lambda _: draws, **options)
 
     def evaluate(self, functional: Evaluated, *, column: str | None = None) -> Floats:
         """Return one functional of every draw.
@@ -160,32 +132,29 @@ class Posterior:
         ParameterError
             When the column or the functional is unknown.
         """
-        return self._evaluate([functional], column)[0][:, 0, 0]
+        return self._evaluate(known_functionals([functional], self.domain, column), column)[:, 0, 0]
 
-    def _evaluate(self, asked: Sequence[Evaluated], column: str | None) -> tuple[Floats, list[Functional]]:
-        """Return all functionals of all draws, in one pass over the blocks: shape (draws, functionals, 1).
+    def _evaluate(self, functionals: Sequence[Functional], column: str | None) -> Floats:
+        """Return functionals of all draws in one pass over the blocks: shape (draws, functionals, 3).
 
-        With bounds the last axis has the least and the greatest number too.
+        Of the last axis, the second and third are the least and the greatest number; without bounds, the number too.
         """
-        known, name = known_functionals(asked, self.domain, column), column or self.domain.names[0]
-        parts = []
+        name, blocks = column or self.domain.names[0], []
         for draws in self._blocks():
-            line = self._line(draws, name) if any(known) else None
-            cases = self._ends(draws, name) if any(known) and self.bounds else ()
-            ends = [[None if named is None else named.between(*pair) for named in known] for pair in cases]
-            values = []
-            for at, (item, named) in enumerate(zip(asked, known, strict=True)):
-                if named is None or line is None:
-                    number = np.asarray(item(*self._open(draws, column)), dtype=np.float64)  # type: ignore[operator]
-                    numbers = [number] * (3 if self.bounds else 1)
+            line = self._line(draws, name)
+            cases = [*self._cases(draws, name)] if self.bounds else []
+            numbers = []
+            for functional in functionals:
+                if functional.function is not None:
+                    number = np.asarray(functional.function(*self._values(draws, column)), dtype=np.float64)
+                    ends = [(number, number)]
                 else:
-                    numbers = [named.of(line)]
-                    if ends:
-                        low, high = zip(*(pairs[at] for pairs in ends), strict=True)
-                        numbers += [np.min(low, axis=0), np.max(high, axis=0)]
-                values.append(np.stack(numbers, axis=1))
-            parts.append(np.stack(values, axis=1))
-        return np.concatenate(parts), labels_of(asked, known)
+                    number = functional.number(line)
+                    ends = [functional.between(*case) for case in cases] or [(number, number)]
+                low, high = zip(*ends, strict=True)
+                numbers.append(np.stack([number, np.min(low, axis=0), np.max(high, axis=0)], axis=1))
+            blocks.append(np.stack(numbers, axis=1))
+        return np.concatenate(blocks)
 
     def summary(
         self,
@@ -199,10 +168,8 @@ class Posterior:
 
         Parameters
         ----------
-        functionals : sequence of str or callable
+        functionals, column
             As for :meth:`evaluate`.
-        column : str, optional
-            The column; the only one by default.
         by : str, optional
             A column with cells, categories or truth values: the functionals of the distribution within each, as of
             :meth:`given`. A note names the groups of a share near zero.
@@ -225,38 +192,31 @@ class Posterior:
         real("level", level, above=0, below=1)
         if not functionals:
             raise ParameterError("name at least one functional, such as 'mean'")
-        only = column or self.domain.names[0]
-        kind = self.domain.columns[only].kind if only in self.domain.columns else ""
-        if by is not None:
-            return self._by_group(functionals, column, by, level, kind)
-        values, labels = self._evaluate(functionals, column)
-        rows = self._rows(values, labels, level)
-        return Summary(rows=rows, level=level, kind=kind, notes=(*self.notes, *bounded(rows)))
-
-    def _rows(self, values: Floats, labels: list[Functional], level: float, **group: Any) -> tuple[Estimate, ...]:
-        return tuple(
-            estimated(label.name, numbers, level=level, chains=self.chains, unit=label.unit, **group)
-            for label, numbers in zip(labels, np.swapaxes(values, 0, 1), strict=True)
-        )
-
-    def _by_group(self, asked: Sequence[Evaluated], column: str | None, by: str, level: float, kind: str) -> Summary:
-        """Return the summary of every group, in one pass over the blocks."""
-        groups, values, masses = groups_of(self.domain, by), [], []
-        labels: list[Functional] = []
-        for draws in self._blocks():
-            for group in groups:
-                part, mass = self._of_block(group, draws)
-                numbers, labels = part._evaluate(asked, column)
-                values.append(numbers)
-                masses.append(mass)
-        count = len(groups)
-        shares = np.stack([np.concatenate(masses[at::count]) for at in range(count)], axis=1)
+        parsed = known_functionals(functionals, self.domain, column)
+        kind = self.domain.columns[column or self.domain.names[0]].kind
         rows: list[Estimate] = []
-        for at, group in enumerate(groups):
-            share = float(shares[:, at].mean())
-            rows += self._rows(np.concatenate(values[at::count]), labels, level, group=group.label, share=share)
-        notes = (*self.notes, *bounded(rows), *near_zero(groups, shares, by, level))
-        return Summary(rows=tuple(rows), level=level, kind=kind, notes=notes, by=by)
+        caveats: list[str] = []
+        if by is None:
+            rows = self._rows(self._evaluate(parsed, column), parsed, level)
+        else:
+            groups, blocks, masses = groups_of(self.domain, by), [], []
+            for draws in self._blocks():
+                parts = [self._of_block(group, draws) for group in groups]
+                blocks.append(np.stack([part._evaluate(parsed, column) for part, _ in parts]))
+                masses.append(np.stack([mass for _, mass in parts], axis=1))
+            shares = np.concatenate(masses)
+            for group, numbers, share in zip(groups, np.concatenate(blocks, axis=1), shares.mean(axis=0), strict=True):
+                rows += self._rows(numbers, parsed, level, group=group.label, share=float(share))
+            caveats = near_zero(groups, shares, by, level)
+        notes = (*self.notes, *bounded(rows), *caveats)
+        return Summary(rows=tuple(rows), level=level, kind=kind, notes=notes, by=by or "")
+
+    def _rows(self, numbers: Floats, functionals: Sequence[Functional], level: float, **group: Any) -> list[Estimate]:
+        """Return estimates from numbers of all draws, shape (draws, functionals, 3)."""
+        return [
+            estimated(functional.name, draws, level=level, chains=self.chains, unit=functional.unit, **group)
+            for functional, draws in zip(functionals, np.swapaxes(numbers, 0, 1), strict=True)
+        ]
 
     def given(self, column: str, value: Any) -> Posterior:
         """Return the posterior of the distribution within a group: of the records that have a value in a column.
@@ -273,12 +233,9 @@ class Posterior:
         Posterior
             Each draw restricted to those records, and normalised. What a draw without mass there has is NaN.
 
-        Raises
-        ------
-        ParameterError
-            When there is no such column, or the value is not declared.
+        Raises ParameterError when there is no such column, or the value is not declared.
         """
-        group = code_of(self.domain, column, value)
+        group = group_with(self.domain, column, value)
         return replace(
             self._within(group),
             block=lambda index: restricted(group, self.support, self.block(index))[0],
@@ -292,9 +249,9 @@ class Posterior:
 
     def _within(self, group: Group) -> Posterior:
         """Return the posterior with a group's part of the support."""
-        kept = kept_in(group, self.support)
-        part = Records(columns=tuple(codes[kept] for codes in self.support.columns))
-        return replace(self, support=part, unseen=self.unseen and self.unseen.part(kept))
+        members = group.members(self.support)
+        part = Records(columns=tuple(codes[members] for codes in self.support.columns))
+        return replace(self, support=part, unseen=self.unseen and self.unseen.part(members))
 
     def regress(
         self, formula: str, *, kind: Literal["linear", "logistic"] | None = None, level: float = 0.95
@@ -315,7 +272,7 @@ class Posterior:
             Least squares, or log-odds. By default logistic where the outcome is a column of truth values or of two
             categories.
         level : float
-            Probability of the intervals, between 0 and 1.
+            As for :meth:`summary`.
 
         Returns
         -------
@@ -337,13 +294,13 @@ class Posterior:
         >>> [(row.name, round(row.mean, 9)) for row in posterior.regress("wage ~ C(senior)").rows]
         [('Intercept', 1.4), ('C(senior)[T.True]', 0.4)]
         """
-        from discreet.inference.regression import regression
+        from discreet.inference.models import regression
 
         real("level", level, above=0, below=1)
         coefficients = regression(self.domain, self.support, self._blocks(), formula, kind)
-        labels = [Functional(name, Line.mean) for name in coefficients.names]
-        rows = self._rows(coefficients.draws[:, :, None], labels, level)
-        return Summary(rows=rows, level=level, notes=(*self.notes, *coefficients.notes))
+        numbers = np.repeat(coefficients.draws[:, :, None], 3, axis=2)
+        rows = self._rows(numbers, [*map(Functional, coefficients.names)], level)
+        return Summary(rows=tuple(rows), level=level, notes=(*self.notes, *coefficients.notes))
 
     def cdf(self, at: Sequence[float] | Floats, *, column: str | None = None, level: float = 0.95) -> Band:
         """Return the posterior of the distribution function at some values, with pointwise and simultaneous bands.
@@ -356,10 +313,8 @@ class Posterior:
         ----------
         at : sequence of float
             Values, in the unit of the column's positions (days for dates, seconds for datetimes and durations).
-        column : str, optional
-            The column; the only one by default.
-        level : float
-            Probability of the bands.
+        column, level
+            As for :meth:`summary`.
         """
         points, name = np.asarray(at, dtype=np.float64), require_single(self.domain, column)
         if not ordered(self.domain.columns[name]):
@@ -367,7 +322,7 @@ class Posterior:
         parts = []
         for draws in self._blocks():
             line = self._line(draws, name)
-            cases = self._ends(draws, name) if self.bounds else [(line, line)]
+            cases = self._cases(draws, name) if self.bounds else [(line, line)]
             shares = np.array([(high.shares_at_most(points), low.shares_at_most(points)) for low, high in cases])
             parts.append((line.shares_at_most(points), shares[:, 0].min(axis=0), shares[:, 1].max(axis=0)))
         return Band.from_shares(level, points, *map(np.concatenate, zip(*parts, strict=True)))
@@ -380,17 +335,10 @@ class Posterior:
 
         Parameters
         ----------
-        column : str, optional
-            The column; the only one by default.
-        level : float
-            Probability of the intervals and the band.
+        column, level
+            As for :meth:`summary`.
         axes : matplotlib.axes.Axes, optional
-            Where to draw; in a new figure by default.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes.
+            Where to draw; in a new figure by default. They are returned.
 
         Raises
         ------
@@ -405,10 +353,8 @@ class Posterior:
 
     def __repr__(self) -> str:
         chains = f" in {counted(self.chains, 'chain')}" if self.chains else ""
-        own = "" if len(self.support) else " of their own"
-        pieces = counted(len(self.support), "record") if len(self.support) else "records"
-        columns = ", ".join(self.domain.names)
-        return f"<Posterior: {counted(self.draws, 'draw')}{chains} on {pieces}{own}, columns {columns}>"
+        pieces = counted(len(self.support), "record") if len(self.support) else "records of their own"
+        return f"<Posterior: {counted(self.draws, 'draw')}{chains} on {pieces}, columns {', '.join(self.domain.names)}>"
 
     def _repr_html_(self) -> str:
         return paragraph(f"{repr(self)[1:-1]}.") + listing(self.notes)
@@ -421,60 +367,57 @@ class Posterior:
 
         Parameters
         ----------
-        size : int
-            Records a table.
+        size, datasets : int
+            Records of one table, and number of tables.
         seed : int
             Everything here is public, so a seed does no harm.
-        datasets : int
-            Number of tables.
         """
         rng = seeded(seed)
-        picked = np.sort(rng.integers(self.draws, size=datasets))
-        tables, first = [], 0
+        rows = np.sort(rng.integers(self.draws, size=datasets))
+        tables, start = [], 0
         for draws in self._blocks():
-            count = len(draws.weights)
-            mine = picked[(picked >= first) & (picked < first + count)] - first
-            tables += [self.domain.decode(draws.sample(self.support, int(row), size, rng), rng=rng) for row in mine]
-            first += count
-        order = rng.permutation(datasets)
-        return [tables[i] for i in order]
+            inside = rows[(rows >= start) & (rows < start + len(draws.weights))] - start
+            records = (draws.sample(self.support, row, size, rng) for row in inside.tolist())
+            tables += [self.domain.decode(table, rng=rng) for table in records]
+            start += len(draws.weights)
+        return [tables[i] for i in rng.permutation(datasets)]
 
     def to_inference_data(self, functionals: Sequence[Evaluated], *, column: str | None = None) -> Any:
         """Return functionals of all draws as ArviZ's inference data: ``posterior[name]`` has ``(chain, draw)``.
 
         Needs the extra ``bayes``. With ArviZ 1 and later this is an ``xarray.DataTree``, which is what it calls so.
         """
-        from discreet.inference.parametric import inference_data
+        from discreet.inference.models import inference_data
 
-        values, labels = self._evaluate(functionals, column)
-        chains = max(1, self.chains)
-        parts = {label.name: part.reshape(chains, -1) for label, part in zip(labels, values[..., 0].T, strict=True)}
-        return inference_data(parts, {**self.facts, "notes": list(self.notes)})
+        parsed = known_functionals(functionals, self.domain, column)
+        values = self._evaluate(parsed, column)[:, :, 0].T.reshape(len(parsed), max(1, self.chains), -1)
+        draws = {functional.name: part for functional, part in zip(parsed, values, strict=True)}
+        return inference_data(draws, {**self.facts, "notes": list(self.notes)})
 
     def _blocks(self) -> Iterator[Draws]:
         return (self.block(index) for index in range(self.blocks))
 
     def _line(self, draws: Draws, name: str) -> Line:
-        at = self.domain.names.index(name)
-        return Line(self.domain.columns[name], self.support.columns[at], draws, at)
+        place = self.domain.names.index(name)
+        return Line(self.domain.columns[name], self.support.columns[place], draws, place)
 
-    def _ends(self, draws: Draws, name: str) -> Iterator[tuple[Line, Line]]:
+    def _cases(self, draws: Draws, name: str) -> Iterator[tuple[Line, Line]]:
         """Yield a block with each cell's mass at its least and at its greatest value, in each case of bounds."""
-        at, column = self.domain.names.index(name), self.domain.columns[name]
-        codes = self.support.columns[at]
+        place = self.domain.names.index(name)
+        column, codes = self.domain.columns[name], self.support.columns[place]
         if self.unseen is None:
-            yield at_ends(column, codes, draws, at)
+            yield at_ends(column, codes, draws, place)
         else:
             yield from self.unseen.lines(column, codes, draws)
 
-    def _open(self, draws: Draws, column: str | None) -> tuple[Any, Floats]:
+    def _values(self, draws: Draws, column: str | None) -> tuple[Any, Floats]:
         """Return values and weights of a block, as a user's function takes them."""
         values = {}
-        for name in [column] if column else self.domain.names:
-            at, kind = self.domain.names.index(name), self.domain.columns[name]
-            values[name] = np.broadcast_to(readable(kind, self.support.columns[at]), draws.weights.shape)
-            if draws.own is not None:
-                own = readable(kind, draws.own.columns[at]).reshape(draws.own_weights.shape)
-                values[name] = np.concatenate((values[name], own), axis=1)
+        for place, (name, kind) in enumerate(self.domain.columns.items()):
+            if column in (None, name):
+                values[name] = np.broadcast_to(readable(kind, self.support.columns[place]), draws.weights.shape)
+                if draws.own is not None:
+                    own = readable(kind, draws.own.columns[place]).reshape(draws.own_weights.shape)
+                    values[name] = np.concatenate((values[name], own), axis=1)
         weights = np.concatenate((draws.weights, draws.own_weights), axis=1)
-        return (values if len(values) > 1 else values[name]), weights
+        return (values if len(values) > 1 else next(iter(values.values()))), weights

@@ -12,8 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from discreet._core.arrays import Booleans, Floats, Integers
-from discreet.inference.lattice import Lattice
-from discreet.inference.prior import Noise, Prior
+from discreet.inference.prior import Lattice, Noise, Prior
 from discreet.inference.sums import Level, LogWeights, Sums, both, nothing
 from discreet.mechanisms import NoisyCellCounts
 
@@ -128,10 +127,10 @@ class Positive:
     def _sums(self, value: float) -> Sums:
         rescaled = self._likelihood.surplus == "rescaled"
         total, shift = (math.exp(value), 0.0) if rescaled else (float(self._records), value)
-        kinds = [*zip(self._lattice.cells, self._drawn.tolist(), strict=True)]
-        told = {drawn: self._told(drawn, total / self._size, shift, self._noise) for drawn in {z for _, z in kinds}}
-        laws = self._lattice.laws({(cell, drawn): (cell, *told[drawn]) for cell, drawn in kinds})
-        sums = Sums([laws[kind] for kind in kinds], self._lattice.total, self._lattice.levels, tilt=self._tilt)
+        each = total / self._size
+        sums = self._lattice.sums(
+            self._drawn.tolist(), lambda drawn: self._told(drawn, each, shift, self._noise), tilt=self._tilt
+        )
         self._tilt = sums.tilt
         return sums
 
@@ -225,15 +224,16 @@ class Moved(Positive):
         blocks, lengths = [*zip(held, sizes, strict=True)], np.bincount(self._run)[self._run].tolist()
         told = {block: self._told_of(*block) for block in {*blocks}}
         hidden = {size: self._hidden(size) for size in {*sizes}}
-        kinds = zip(self._lattice.cells, self._block.tolist(), (self._drawn == 0).tolist(), lengths, strict=True)
-        keys = [(cell, *blocks[block], empty, run) for cell, block, empty, run in kinds]
-        laws = self._lattice.laws({key: (key[0], *self._of_a_cell(told[key[1:3]], *key[2:])) for key in keys})
+        cells = zip(self._block.tolist(), (self._drawn == 0).tolist(), lengths, strict=True)
+        kinds = [(*blocks[block], empty, run) for block, empty, run in cells]
         first = np.searchsorted(self._run, np.arange(int(self._run[-1]) + 1)).tolist()
         of_runs = [
-            hidden[size] if empty and run > 1 else nothing for *_, size, empty, run in (keys[at] for at in first)
+            hidden[size] if empty and run > 1 else nothing for _, size, empty, run in (kinds[at] for at in first)
         ]
         of_blocks = [_looked_up(*told[block]) if block[1] > 1 else nothing for block in blocks]
-        return Sums([laws[key] for key in keys], self._lattice.total, self._tree(of_runs, of_blocks))
+        return self._lattice.sums(
+            kinds, lambda kind: self._of_a_cell(told[kind[:2]], *kind[1:]), self._tree(of_runs, of_blocks)
+        )
 
     def _wide(self, size: int) -> Noise:
         """Return the noise of the sum of so many noisy counts."""

@@ -1,18 +1,20 @@
-"""The prior of cells' masses, and how counts weigh in it."""
+"""The prior of cells' masses, how counts weigh in it, and counts on a lattice: what the laws of cells are made of."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any
+from functools import cache, cached_property, partial
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import choice, real
-from discreet.mechanisms import NoiseLaw
+from discreet.inference.sums import Law, Level, LogWeights, Sums, each_once
+from discreet.mechanisms import NoiseLaw, Tree
 
 # The strength of the first splits: shares of halves are uniform; and where little is seen, so that much is left to the
 # prior, as likely near 0 and 1 as Jeffreys' law has it.
@@ -26,6 +28,9 @@ _GROWTH, _FIRMEST = 4.0, 8.0
 _SOFTER = 0.5  # from depth to depth, as the splits of a Dirichlet process are
 _LEAST = 1e-290
 _SMOOTH = 32.0  # steps from 0, beyond which the weights within a step are alike
+_FEW = 64  # numbers, below which the sums of rounded parts are listed
+_FINE = 12.0  # steps of the lattice that a standard deviation has at least
+Kind = TypeVar("Kind", bound=Hashable)
 
 
 def log_prior(alpha: Any, counts: Floats, step: int = 1, rate: float = 0.0) -> Floats:
@@ -43,40 +48,40 @@ def log_prior(alpha: Any, counts: Floats, step: int = 1, rate: float = 0.0) -> F
     half = np.minimum(np.abs(slope) * step / 2.0, 300.0)
     level = np.log(np.where(half > 1e-6, np.sinh(half) / np.maximum(half, 1e-6), 1.0)) - slope / 2.0 * (step % 2 == 0)
     sums = np.asarray(math.log(step) + single + level)
-    near = counts < _SMOOTH * step
-    before = counts[near] - step // 2 - 1.0
-    summed = _log_binomial_sum if rate < 0.0 else _log_sum
-    sums[near] = summed(alpha, before, before + step, rate, sums[near])
+    small = counts < _SMOOTH * step
+    start = counts[small] - step // 2
+    if rate < 0.0:
+        sums[small] = _log_binomial_sum(alpha, start, start + step, rate, sums[small])
+    else:
+        sums[small] = _log_sum(alpha, start, start + step)
     return sums
 
 
-def _log_sum(alpha: float, before: Floats, last: Floats, _rate: float, _otherwise: Floats) -> Floats:
-    """Return what :func:`log_prior` sums up at rate 0, by the closed form of sums from 0."""
+def _log_sum(alpha: float, first: Floats, end: Floats) -> Floats:
+    """Return what :func:`log_prior` sums up at rate 0, from ``first`` to below ``end``, as a difference of two sums."""
     from scipy.special import gammaln
 
-    def upto(last: Floats) -> Floats:
-        return np.asarray(gammaln(alpha + 1.0 + last) - gammaln(alpha + 1.0) - gammaln(last + 1.0))
+    def below(end: Floats) -> Floats:
+        return np.asarray(gammaln(alpha + end) - gammaln(alpha + 1.0) - gammaln(end))
 
-    total = upto(last)
-    below = np.where(before < 0.0, -math.inf, upto(np.maximum(before, 0.0)))
-    return np.asarray(total + np.log(-np.expm1(np.minimum(below - total, -1e-300))))
+    total = below(end)
+    below_start = np.where(first <= 0.0, -math.inf, below(np.maximum(first, 1.0)))
+    return np.asarray(total + np.log(-np.expm1(np.minimum(below_start - total, -1e-300))))
 
 
-def _log_binomial_sum(alpha: float, before: Floats, last: Floats, rate: float, otherwise: Floats) -> Floats:
+def _log_binomial_sum(alpha: float, first: Floats, end: Floats, rate: float, otherwise: Floats) -> Floats:
     """Return what :func:`log_prior` sums up at a negative rate: a part of a negative binomial law.
 
-    ``before``: the number below the first. ``otherwise``: for sums that are too small to be told from 0.
+    ``otherwise``: for sums that are too small to be told from 0.
     """
     from scipy.special import betainc, betaincc
 
-    failure = -math.expm1(rate)
-    low, high, first = np.maximum(before, 0.0) + 1.0, last + 1.0, before < 0.0
-    left = last < alpha * math.exp(rate) / failure  # of the mean: each tail is exact on its own side
-    right = ~left
-    mass = np.empty_like(last)
-    below, above = betainc(alpha, low[left], failure), betaincc(alpha, low[right], failure)
-    mass[left] = betainc(alpha, high[left], failure) - np.where(first[left], 0.0, below)
-    mass[right] = np.where(first[right], 1.0, above) - betaincc(alpha, high[right], failure)
+    failure, low = -math.expm1(rate), np.maximum(first, 1.0)
+    below, above = betainc(alpha, end, failure), betaincc(alpha, end, failure)
+    lower_tail = below - np.where(first <= 0.0, 0.0, betainc(alpha, low, failure))
+    upper_tail = np.where(first <= 0.0, 1.0, betaincc(alpha, low, failure)) - above
+    mean = alpha * math.exp(rate) / failure  # each tail is exact on its own side of it
+    mass = np.where(end - 1.0 < mean, lower_tail, upper_tail)
     positive = mass > _LEAST
     return np.where(positive, np.log(np.where(positive, mass, 1.0)) - alpha * math.log(failure), otherwise)
 
@@ -86,41 +91,69 @@ def strength_at(depth: int, start: float, wide: float = WIDE, growth: float = _G
     return min(_FIRMEST, float(wide * growth ** max(0.0, depth - start)))
 
 
-@dataclass(frozen=True)
-class Halves:
-    """Sets of neighbouring cells, or of sets, of a tree, each with the share of the set above that is expected in it.
+class Layer(NamedTuple):
+    """Cells, or sets of neighbouring cells, each of them a part of a set of the next layer, with the law of its split.
 
-    ``of``: for each cell or set of the level below, the set that it is in; sets have the numbers 0, 1, ... in order.
-    ``masses``: of each set, in the law of the split of the next level's set that it is in.
-    ``strength``: of the law by which each of these sets is split.
+    ``parent``: of each part, the number of its set: 0, 1, ... in order. ``masses``: of the parts, in that law.
+    ``strength``: of the law, the sum of a set's masses.
     """
 
-    of: Integers
+    parent: Integers
     masses: Floats
     strength: float
+
+    def sums(self, rows: Any) -> Any:
+        """Return the sums over the parts of each set, row by row."""
+        return np.add.reduceat(rows, np.searchsorted(self.parent, np.arange(self.parent[-1] + 1)), axis=1)
 
 
 @dataclass(frozen=True)
 class Prior:
-    """A Dirichlet process on cells, or a tree of splits that are each a Dirichlet distribution.
+    """A tree of splits that are each a Dirichlet distribution, or a Dirichlet process: one split of all cells.
 
     In a tree the count ``c`` of a set with mass ``a`` in the law of the split above, itself split with strength ``b``,
     weighs ``(a)_c / (b)_c``: the factors ``c!`` of a set as a part and as a whole cancel. Splits have one strength down
     to some depth below the whole; from there on it grows fourfold from depth to depth, up to 8, or halves.
 
-    ``alpha``: masses of the cells, in the process or in the splits of the sets that they are in.
-    ``levels``: of the tree, from the smallest sets on. ``order``: the cells, neighbours in the tree beside one another.
-    ``base``: the base measure of a tree, not in its order.
+    ``layers``: from the cells on; the last one is split from the whole.
+    ``order``: the cells, neighbours in the tree beside one another. ``base``: the base measure of a tree, not in it.
     ``start``: depth of the last splits of the whole's strength, ``wide``; infinite where all have it.
     """
 
-    alpha: Floats
-    levels: tuple[Halves, ...] = ()
-    order: Integers | None = None
+    layers: tuple[Layer, ...]
+    order: Integers
     base: Floats | None = None
     start: float = math.inf
     wide: float = WIDE
     growth: float = _GROWTH
+
+    @classmethod
+    def process(cls, alpha: Floats) -> Prior:
+        """Return the Dirichlet process with these masses of the cells."""
+        cells = np.arange(len(alpha))
+        return cls((Layer(np.zeros_like(cells), alpha, float(alpha.sum())),), cells)
+
+    @classmethod
+    def nested(
+        cls,
+        base: Floats,
+        sets: Sequence[Integers] = (),
+        order: Integers | None = None,
+        *,
+        start: float = math.inf,
+        wide: float = WIDE,
+        growth: float = _GROWTH,
+    ) -> Prior:
+        """Return the tree of sets, the last of which is all, or of halves; the base measure is in the tree's order."""
+        sets = sets or _halves(len(base))
+        order = np.arange(len(base)) if order is None else order
+        mass, layers = base, []
+        for depth, parent in zip(reversed(range(len(sets))), sets, strict=True):
+            strength = strength_at(depth, start, wide, growth)
+            sums = np.asarray(np.bincount(parent, weights=mass), dtype=np.float64)
+            layers.append(Layer(parent, strength * mass / sums[parent], strength))
+            mass = sums
+        return cls(tuple(layers), order, base[np.argsort(order)], start, wide, growth)
 
     @classmethod
     def learned(
@@ -144,84 +177,74 @@ class Prior:
         return trees + [cls.nested(base, sets, order, start=0.0, wide=wide, growth=_SOFTER)] * softer
 
     @classmethod
-    def nested(
-        cls,
-        base: Floats,
-        sets: Sequence[Integers] = (),
-        order: Integers | None = None,
-        *,
-        start: float = math.inf,
-        wide: float = WIDE,
-        growth: float = _GROWTH,
-    ) -> Prior:
-        """Return the tree of sets, the last of which is all, or of halves; the base measure is in the tree's order."""
-        sets = sets or _halves(len(base))
-        mass, masses, plain = base, [], base.copy()
-        if order is not None:
-            plain[order] = base
-        depths = reversed(range(len(sets)))
-        strengths = [strength_at(depth, start, wide, growth) for depth in depths]  # of the splits of each level
-        for of, strength in zip(sets, strengths, strict=True):
-            above = np.asarray(np.bincount(of, weights=mass), dtype=np.float64)
-            masses.append(strength * mass / above[of])
-            mass = above
-        if not sets:
-            return cls(np.ones_like(base), (), order, plain, start, wide, growth)
-        levels = tuple(map(Halves, sets[:-1], masses[1:], strengths[:-1]))
-        return cls(masses[0], levels, order, plain, start, wide, growth)
+    def along(cls, tree: Tree, base: Floats, *, firmer: int) -> list[Prior]:
+        """Return the priors of a tree of nodes, those with one child left out."""
+        order = tree.in_order()
+        sets, leaves = [], np.arange(len(order))
+        for node, _ in sets_of(tree, order, set()):
+            if int(node[-1]) + 1 < len(leaves):
+                sets.append(node[leaves])
+                leaves = np.searchsorted(node, np.arange(int(node[-1]) + 1))
+        return cls.learned(base[order], sets, order, firmer=firmer)
 
     def log_rates(self, guess: Floats, spread: float) -> list[Floats]:
-        """Return a power of each cell's count, and of each set's, level by level, that changes no draw.
+        """Return a power of each part's count, layer by layer, that changes no draw.
 
         With ``(a)_c / c!`` times ``e`` to this power times ``c``, the parts of a set add up to about the count that is
-        guessed. The next level takes the power of their sum off again. Guesses are rounded, so that few laws differ.
+        guessed. The next layer takes the power of their sum off again. Guesses are rounded, so that few laws differ.
 
         ``guess``, shape (k,): in the tree's order. ``spread``: how much larger than guessed a count may well be: a
         power that is too steep for it would leave nothing of its weight.
         """
         if self.base is None:
             return [np.zeros(len(guess))]
-        rates: list[Floats] = []
-        sums = guess
-        root = np.zeros(len(self.levels[-1].masses) if self.levels else len(guess), dtype=np.int64)
-        for of, strength in [*((level.of, level.strength) for level in self.levels), (root, self.wide)]:
-            sums = np.asarray(np.bincount(of, weights=sums), dtype=np.float64)
-            rates.append(-np.log1p(strength / 2.0 ** np.rint(np.log2(np.maximum(sums + spread, 0.5))))[of])
+        rates, sums = [], guess
+        for layer in self.layers:
+            sums = np.asarray(np.bincount(layer.parent, weights=sums), dtype=np.float64)
+            rounded = 2.0 ** np.rint(np.log2(np.maximum(sums + spread, 0.5)))
+            rates.append(-np.log1p(layer.strength / rounded)[layer.parent])
         return rates
 
     def log_weights(self, tables: Integers) -> Floats:
         """Return the logarithms of the weights of whole tables' counts, a row each, up to one number for all tables."""
-        sums = tables[:, np.arange(tables.shape[1]) if self.order is None else self.order].astype(np.float64)
-        weights = log_prior(self.alpha, sums).sum(axis=1)
-        for level in self.levels:
-            sums = np.add.reduceat(sums, np.searchsorted(level.of, np.arange(len(level.masses))), axis=1)
-            weights += (log_prior(level.masses, sums) - log_prior(level.strength, sums)).sum(axis=1)
-        return np.asarray(weights)
+        sums, weights = tables[:, self.order].astype(np.float64), np.zeros(len(tables))
+        for layer in self.layers:
+            weights += log_prior(layer.masses, sums).sum(axis=1)
+            sums = layer.sums(sums)
+            weights -= log_prior(layer.strength, sums).sum(axis=1)
+        return weights
 
     def masses(self, counts: Floats, rng: np.random.Generator) -> Floats:
         """Draw the cells' masses given counts, a row each."""
-        order = np.arange(counts.shape[1]) if self.order is None else self.order
-        sums, alphas = [counts[:, order]], [self.alpha]
-        for level in self.levels:
-            starts = np.searchsorted(level.of, np.arange(len(level.masses)))
-            sums.append(np.add.reduceat(sums[-1], starts, axis=1))
-            alphas.append(level.masses)
-        above = np.ones((len(counts), 1))
-        sets = [*(level.of for level in self.levels), np.zeros(len(alphas[-1]), dtype=np.int64)]
-        for of, alpha, counts_of_sets in zip(reversed(sets), reversed(alphas), reversed(sums), strict=True):
-            gammas = np.maximum(rng.standard_gamma(alpha + counts_of_sets), 1e-300)
-            starts = np.searchsorted(of, np.arange(above.shape[1]))
-            above = above[:, of] * gammas / np.add.reduceat(gammas, starts, axis=1)[:, of]
-        masses = np.empty_like(above)
-        masses[:, order] = above
-        return masses
+        sums = [counts[:, self.order]]
+        for layer in self.layers[:-1]:
+            sums.append(layer.sums(sums[-1]))
+        masses = np.ones((len(counts), 1))
+        for layer, parts in zip(reversed(self.layers), reversed(sums), strict=True):
+            gammas = np.maximum(rng.standard_gamma(layer.masses + parts), 1e-300)
+            masses = masses[:, layer.parent] * gammas / layer.sums(gammas)[:, layer.parent]
+        return masses[:, np.argsort(self.order)]
 
 
 def _halves(size: int) -> list[Integers]:
+    sets = [np.arange(size) // 2]
+    while sets[-1][-1] > 0:
+        sets.append(np.arange(int(sets[-1][-1]) + 1) // 2)
+    return sets
+
+
+def sets_of(tree: Tree, order: Integers, measured: set[int]) -> list[tuple[Integers, bool]]:
+    """Return the node of each leaf in order, numbered in order, level by level from the leaves up to the root.
+
+    Beside each level, whether it is measured.
+    """
     sets = []
-    while size > 1:
-        sets.append(np.arange(size) // 2)
-        size = int(sets[-1][-1]) + 1
+    for level in reversed(range(tree.depth)):
+        node = np.arange(tree.nodes(level)).reshape(tree.shape(level)).astype(np.float64)
+        for below in range(level + 1, tree.depth + 1):
+            node = tree.down(below, node)
+        node = node.ravel()[order]
+        sets.append((np.cumsum(np.diff(node, prepend=node[0]) != 0), level in measured))
     return sets
 
 
@@ -252,12 +275,12 @@ class Noise:
     @property
     def reach(self) -> float:
         """Beyond this distance from where it is likeliest, the noise has a share below 1e-17 of the posterior."""
-        return self.scale * (9.0 if self.law == "gaussian" else 40.0) + 1.0
+        return self.scale * {"gaussian": 9.0}.get(str(self.law), 40.0) + 1.0
 
     @property
     def spread(self) -> float:
         """About its standard deviation."""
-        return self.scale * (math.sqrt(2.0) if self.law == "laplace" else 1.0)
+        return self.scale * {"laplace": math.sqrt(2.0)}.get(str(self.law), 1.0)
 
     def log_pmf(self, values: Floats) -> Floats:
         """Return the log-probability of noise values, up to a constant."""
@@ -279,6 +302,143 @@ class Noise:
 
     def below(self, numbers: Integers) -> Floats:
         """Return the probability of noise below whole numbers."""
-        far = math.ceil(self.reach)
-        cumulated = np.cumsum(np.exp(self.log_pmf(np.arange(-far, far + 1.0)) - self.log_whole))
-        return np.append(0.0, cumulated)[np.clip(numbers + far, 0, 2 * far + 1)]
+        reach = math.ceil(self.reach)
+        cumulated = np.cumsum(np.exp(self.log_pmf(np.arange(-reach, reach + 1.0)) - self.log_whole))
+        return np.append(0.0, cumulated)[np.clip(numbers + reach, 0, 2 * reach + 1)]
+
+
+# Counts on a lattice: whole numbers, or multiples of a step where they are known to far less than one record.
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Counts as multiples of a step, which is 1 where they are exact, with the prior of each.
+
+    ``guess``, shape (k,): of the counts, in the prior's order; it changes no draw, only precision.
+    ``spread``: about the standard deviation of a count given the release.
+    """
+
+    records: int
+    step: int
+    prior: Prior
+    guess: Floats
+    spread: float
+
+    @classmethod
+    def fine(cls, records: int, spread: float, prior: Prior, guess: Floats) -> Lattice:
+        """Return the lattice on which a standard deviation has enough steps."""
+        return cls(records, max(1, int(spread / _FINE)), prior, guess, spread)
+
+    @cached_property
+    def _rates(self) -> list[Floats]:
+        return self.prior.log_rates(self.guess, self.spread)
+
+    @property
+    def cells(self) -> list[tuple[float, float]]:
+        """The mass of each cell in the law of its split, and what its law is multiplied with, per record."""
+        return [*zip(self.prior.layers[0].masses.tolist(), self._rates[0].tolist(), strict=True)]
+
+    @property
+    def total(self) -> int:
+        """The number of all records."""
+        return round(self.records / self.step)
+
+    def numbers(self, low: float, high: float) -> Integers:
+        """Return the lattice numbers of counts from ``low`` to ``high``, at least one of them."""
+        lowest = min(self.total, max(0, math.floor(low / self.step)))
+        return np.arange(lowest, max(lowest, min(self.total, math.ceil(high / self.step))) + 1)
+
+    def counts(self, numbers: Integers) -> Floats:
+        """Return the counts that lattice numbers stand for."""
+        return np.asarray(numbers, dtype=np.float64) * self.step
+
+    def sums(
+        self,
+        kinds: Sequence[Kind],
+        factor: Callable[[Kind], tuple[Integers, Floats]],
+        levels: Sequence[Level] | None = None,
+        *,
+        tilt: float | None = None,
+    ) -> Sums:
+        """Return the counts of all cells, given what a release tells of each.
+
+        ``factor``: from the kind of a cell to the numbers that its count may have, and the log-likelihood of each.
+        ``levels``: sets whose sums have weights; those of the prior by default.
+        """
+        factors = {kind: factor(kind) for kind in dict.fromkeys(kinds)}
+        keys = [*zip(self.cells, kinds, strict=True)]
+        pairs = [*dict.fromkeys(keys)]
+        numbers, logs = zip(*(factors[kind] for _, kind in pairs), strict=True)
+        lengths, joined, weights = list(map(len, numbers)), np.concatenate(numbers), np.concatenate(logs)
+        cells = {cell: index for index, cell in enumerate(dict.fromkeys(cell for cell, _ in pairs))}
+        indices = np.repeat([cells[cell] for cell, _ in pairs], lengths)
+        for (alpha, rate), index in cells.items():
+            rows = indices == index
+            weights[rows] += each_once(partial(self._log_prior, alpha, rate), joined[rows])
+        parts = np.split(weights, np.cumsum(lengths)[:-1])
+        laws = {pair: Law.of(int(own[0]), part) for pair, own, part in zip(pairs, numbers, parts, strict=True)}
+        return Sums([laws[key] for key in keys], self.total, self.levels if levels is None else levels, tilt=tilt)
+
+    def _log_prior(self, alpha: float, rate: float, numbers: Integers) -> Floats:
+        return log_prior(alpha, self.counts(numbers), self.step, rate)
+
+    @cached_property
+    def levels(self) -> list[Level]:
+        """The sets of the prior's tree, with the weights of their sums; equal sets share a function."""
+        levels = []
+        for (layer, above), (rates, rates_above) in zip(
+            pairwise(self.prior.layers), pairwise(self._rates), strict=True
+        ):
+            starts = np.searchsorted(layer.parent, np.arange(len(above.masses)))
+            parts = [tuple(part.tolist()) for part in np.split(layer.masses, starts[1:])]
+            own = rates[starts].tolist()  # the parts of a set have one rate
+            keys = [*zip(above.masses.tolist(), rates_above.tolist(), own, parts, strict=True)]
+            weights = {key: self._weight(*key, layer.strength) for key in {*keys}}
+            levels.append(Level(layer.parent, [weights[key] for key in keys]))
+        return levels
+
+    def _weight(self, mass: float, above: float, own: float, parts: tuple[float, ...], strength: float) -> LogWeights:
+        """Return the weight of a set's sum as a part, less what its own parts have together: a split is a law."""
+        small = np.arange(_FEW)
+
+        @cache
+        def together() -> Floats:
+            total, *laws = (log_prior(part, self.counts(small), self.step, own) for part in parts)
+            for law in laws:
+                pairs = total[:, None] + np.where(small[:, None] <= small, law[small - small[:, None]], -math.inf)
+                total = np.logaddexp.reduce(pairs, axis=0)
+            return total
+
+        def weight(numbers: Integers) -> Floats:
+            counts = self.counts(numbers)
+            split = log_prior(strength, counts, self.step, own)
+            if self.step > 1 and len(numbers) and numbers.min() < _FEW:  # sums of what was rounded are not rounded sums
+                split = np.where(numbers < _FEW, together()[np.minimum(numbers, _FEW - 1)], split)
+            return log_prior(mass, counts, self.step, above) - split
+
+        return weight
+
+    def posterior(self, sums: Sums, approximation: str = "") -> CountPosterior:
+        """Return the posterior of counts that are independent but for their sum and those of sets."""
+
+        def draw(draws: int, rng: np.random.Generator) -> Floats:
+            return self.counts(sums.draw(draws, rng))
+
+        return CountPosterior(sums.log, draw, self.step, approximation)
+
+
+class CountPosterior(NamedTuple):
+    """The counts of cells given a release and one prior.
+
+    ``log``: the logarithm of the weight of all counts, up to a number that is the same for all priors.
+    ``draw``: from a number and a generator to so many independent draws of the counts, a row each.
+    ``proposed``: whether they are proposals under a simpler likelihood; beside them are then the logarithms of what
+    they weigh too little, up to such a number.
+    ``step``: in which counts are followed. ``approximation``: what is not exact, in words.
+    """
+
+    log: float
+    draw: Callable[[int, np.random.Generator], Any]
+    step: int = 1
+    approximation: str = ""
+    proposed: bool = False

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from discreet._core.arrays import Floats
 from discreet._core.boundary import quietly
 from discreet._core.errors import DataError, ParameterError
+from discreet._core.lazy import pl
 from discreet.domain import Column, Domain, Records
 from discreet.mechanisms import MODELS, ContinuedUrn, Mechanism
 from discreet.releases import (
@@ -24,8 +25,7 @@ from discreet.releases import (
     unreadable,
 )
 
-if TYPE_CHECKING:
-    import polars as pl
+_COUNT = "\0count"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,8 +64,12 @@ def read_release(release: Any, facts: Any = None, *, weights: str | None = None)
         domain, n_held = Domain.from_dict(certificate.facts.domain), certificate.facts.records
         urn = analysed_mechanism(certificate).likelihood().urn
     table = _distinct(release, domain, weights)
-    codes = [_encoded(table[name], name, column) for name, column in domain.columns.items()]
-    records, counts = _merged(codes, table["\0count"].to_numpy().astype(np.float64))
+    # Values of one cell are one record, and records have one order, whatever that of the rows.
+    codes = {name: _encoded(table[name], name, column) for name, column in domain.columns.items()}
+    series = [pl.Series(name, part, dtype=pl.String if part.dtype == object else None) for name, part in codes.items()]
+    merged = pl.DataFrame([*series, table[_COUNT]]).group_by(domain.names).agg(pl.col(_COUNT).sum()).sort(domain.names)
+    records = Records(columns=tuple(merged[name].to_numpy().astype(part.dtype) for name, part in codes.items()))
+    counts = merged[_COUNT].to_numpy().astype(np.float64)
     return Released(domain=domain, records=records, counts=counts, urn=urn, n_held=n_held)
 
 
@@ -80,53 +84,37 @@ def analysed_mechanism(certificate: Certificate) -> Mechanism:
     return certified_mechanism(certificate.facts)
 
 
+def _source(release: Any) -> Any:
+    return release._source if isinstance(release, Release) else release
+
+
+def released_table(release: Any) -> pl.LazyFrame:
+    """Return the released rows, which are read when they are collected."""
+    source = _source(release)
+    return scanned(source) if isinstance(source, (str, os.PathLike)) else as_polars(source).lazy()
+
+
 def _distinct(release: Any, domain: Domain, weights: str | None) -> pl.DataFrame:
     """Return the distinct rows and how often each occurs (or their weight), counted where the table is."""
-    import polars as pl
-
-    lazy = _table(release)
-    have = quietly(lambda: lazy.collect_schema().names(), unreadable())
+    lazy = released_table(release)
     names, count = [*domain.names], pl.len()
     if weights is not None:
         names, count = [*names, weights], pl.col(weights).cast(pl.Float64).sum()
+    present = quietly(lambda: lazy.collect_schema().names(), unreadable())
     for name in names:
-        if name not in have:
-            hint = "this is a table of counts, not of records" if "standard_error" in have else "check the certificate"
+        if name not in present:
+            of_counts = "standard_error" in present
+            hint = "this is a table of counts, not of records" if of_counts else "check the certificate"
             raise DataError(name, "is not in the release", hint)
-    table = quietly(lambda: lazy.group_by(domain.names).agg(count.alias("\0count")).collect(), unreadable())
-    values = table["\0count"]
+    table = quietly(lambda: lazy.group_by(domain.names).agg(count.alias(_COUNT)).collect(), unreadable())
+    values = table[_COUNT]
     if not table.height or values.null_count() or not values.is_finite().all() or float(values.min()) <= 0:  # type: ignore[arg-type]
         raise DataError(weights, "the release has no rows, or weights that are not positive", "check the file")
     return table
 
 
-def _source(release: Any) -> Any:
-    return release._source if isinstance(release, Release) else release
-
-
-def _table(release: Any) -> pl.LazyFrame:
-    source = _source(release)
-    return scanned(source) if isinstance(source, (str, os.PathLike)) else as_polars(source).lazy()
-
-
 def _encoded(values: pl.Series, name: str, column: Column) -> Any:
-    import polars as pl
-
     if column.open:  # released labels may be of the reserved namespace, which encoding refuses
         return np.array(values.cast(pl.String).to_list(), dtype=object)
     texts = values.dtype == pl.String and not column._accepts(pl.String())
     return column.encode(column.parse(values) if texts else values, name=name)
-
-
-def _merged(codes: list[Any], counts: Floats) -> tuple[Records, Floats]:
-    """Return distinct encoded records, in order: values of one cell are one record, whatever the order of the rows."""
-    import polars as pl
-
-    names, texts = [str(i) for i in range(len(codes))], [part.dtype == object for part in codes]
-    columns = {
-        name: pl.Series(part, dtype=pl.String if text else None)
-        for name, part, text in zip(names, codes, texts, strict=True)
-    }
-    merged = pl.DataFrame({**columns, "count": counts}).group_by(names).agg(pl.col("count").sum()).sort(names)
-    parts = tuple(merged[name].to_numpy().astype(part.dtype) for name, part in zip(names, codes, strict=True))
-    return Records(columns=parts), merged["count"].to_numpy().astype(np.float64)

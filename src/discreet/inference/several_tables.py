@@ -25,12 +25,11 @@ from discreet.inference.functionals import (
     Functional,
     groups_of,
     known_functionals,
-    labels_of,
     restricted,
 )
-from discreet.inference.line import Draws, Line
+from discreet.inference.line import Draws
+from discreet.inference.models import FormulaDesign, regression
 from discreet.inference.population import Posterior
-from discreet.inference.regression import FormulaDesign, regression
 from discreet.inference.released import Released, analysed_mechanism, read_release
 from discreet.inference.summary import Estimate, Summary
 from discreet.releases import Certificate, Release, read, read_certificate
@@ -43,22 +42,11 @@ from discreet.releases import Certificate, Release, read, read_certificate
 class Combined:
     """An estimate and its interval.
 
-    Parameters
-    ----------
-    estimate : float
-        Mean of the estimates.
-    variance : float
-        Its estimated variance.
-    degrees : float
-        Degrees of freedom of the t distribution used; infinite for the normal one.
-    lower, upper : float
-        Confidence interval.
-    level : float
-        Its probability.
-    between, within : float
-        Variance between the estimates (NaN for one), and mean of their variances.
-    adjusted : bool
-        Whether the variance of the rule was too small, or not positive, and that of a sample was used.
+    ``estimate``, ``variance``: mean of the estimates, and its estimated variance.
+    ``degrees``: degrees of freedom of the t distribution used; infinite for the normal one.
+    ``lower``, ``upper``, ``level``: confidence interval, and its probability.
+    ``between``, ``within``: variance between the estimates (NaN for one), and mean of their variances.
+    ``adjusted``: whether the variance of the rule was too small, or not positive, and that of a sample was used.
     """
 
     estimate: float
@@ -100,7 +88,7 @@ def combine(
     Parameters
     ----------
     estimates, variances : sequence of float, shape (M,)
-        One a table.
+        One per table.
     kind : {"urn", "fully", "partially"}
         How the tables were made.
     size, n : int, optional
@@ -120,8 +108,8 @@ def combine(
 
     Examples
     --------
-    >>> made = combine([1.0, 2.0, 3.0], [0.3, 0.3, 0.3], kind="partially")
-    >>> made.estimate, round(made.variance, 6), round(made.degrees, 6)
+    >>> combined = combine([1.0, 2.0, 3.0], [0.3, 0.3, 0.3], kind="partially")
+    >>> combined.estimate, round(combined.variance, 6), round(combined.degrees, 6)
     (2.0, 0.633333, 7.22)
     """
     from scipy.special import ndtri, stdtrit
@@ -133,8 +121,8 @@ def combine(
         raise ParameterError("variances must be at least 0")
     real("level", level, above=0, below=1)
     choice("kind", kind, ("urn", "fully", "partially"))
-    count, within = len(q), float(u.mean())
-    between = float(q.var(ddof=1)) if count > 1 else math.nan
+    count, variance_within = len(q), float(u.mean())
+    variance_between = float(q.var(ddof=1)) if count > 1 else math.nan
     adjusted, degrees, share = False, math.inf, None
     if size is not None and n is not None and kind != "partially":
         share = positive_size("size", size) / positive_size("n", n)
@@ -143,21 +131,21 @@ def combine(
             raise ParameterError(
                 "the urn's rule needs the numbers of released and confidential records. Give them as size and n"
             )
-        variance = within * (share + (1.0 + share) / count)
+        variance = variance_within * (share + (1.0 + share) / count)
     elif count < 2:
         raise ParameterError("this rule needs several tables. For one urn release take kind='urn'")
     elif kind == "fully":
-        spread = (1.0 + 1.0 / count) * between
-        variance = spread - within
-        adjusted = variance <= (share or 0.0) * within
+        spread = (1.0 + 1.0 / count) * variance_between
+        variance = spread - variance_within
+        adjusted = variance <= (share or 0.0) * variance_within
         if adjusted:
-            variance = within * (share or 1.0)
+            variance = variance_within * (share or 1.0)
         else:
-            degrees = (count - 1) * (1.0 - within / spread) ** 2
+            degrees = (count - 1) * (1.0 - variance_within / spread) ** 2
     else:
-        variance = within + between / count
-        if between > 0.0:
-            degrees = (count - 1) * (1.0 + within / (between / count)) ** 2
+        variance = variance_within + variance_between / count
+        if variance_between > 0.0:
+            degrees = (count - 1) * (1.0 + variance_within / (variance_between / count)) ** 2
     upper, centre = (1.0 + level) / 2.0, float(q.mean())
     quantile = ndtri(upper) if math.isinf(degrees) else stdtrit(max(degrees, 1e-3), upper)
     reach = float(quantile) * math.sqrt(variance)
@@ -168,8 +156,8 @@ def combine(
         lower=centre - reach,
         upper=centre + reach,
         level=level,
-        between=between,
-        within=within,
+        between=variance_between,
+        within=variance_within,
         adjusted=adjusted,
     )
 
@@ -188,46 +176,67 @@ def estimate_tables(
     certificate: Any = None,
     level: float = 0.95,
 ) -> Summary:
-    """Estimate numbers of the population from several synthetic tables, with confidence intervals.
+    """Estimate numbers of the population from several synthetic tables: for parameters see ``Release.estimate``.
 
     Each table is analysed by itself, as if it were a sample of the population, and the estimates are combined by
     :func:`combine` with ``kind="fully"``. The variance within a table is a formula for means and shares of a column
-    without nulls, and that of 100 bootstrap samples for all else. For parameters see ``Release.estimate``.
-
-    Notes
-    -----
-    What depends on more than the measured tables of one and two columns rests on conditional independence, which was
-    not measured, and no interval covers that. The certificate says which tables of two columns were measured, and a
-    note of the summary what of it is missing.
+    without nulls, and that of 100 bootstrap samples for all else.
     """
     several = _Several.from_release(release, certificate, level)
-    known = known_functionals(functionals, several.domain, column)
+    parsed = known_functionals(functionals, several.domain, column)
+    used = list(several.domain.names)
     if by is not None:
         groups_of(several.domain, by)  # a misprint is told before tables are read
-    used = list(several.domain.names)
     if column is not None:
         used = list(dict.fromkeys([column, by or column]))
     domain, tables = several.read(used)
-    groups = [] if by is None else groups_of(domain, by)
+    groups, notes = [], []
+    if by is not None:
+        groups, notes = groups_of(domain, by), several.unmeasured(used)
+    rng, closed = seeded(0), not groups and len(used) == 1 and not domain.columns[used[0]].nullable
 
     def evaluated(table: Released, weights: Floats) -> Floats:
+        """Return the numbers, group after group, of tables with these weights, a row each."""
         posterior = Posterior.of_arrays(domain, table.records, weights)
         parts = [posterior._of_block(group, posterior.block(0))[0] for group in groups] or [posterior]
-        return np.concatenate([part._evaluate(functionals, column)[0][:, :, 0] for part in parts], axis=1)
+        return np.concatenate([part._evaluate(parsed, column)[:, :, 0] for part in parts], axis=1)
 
-    rng = seeded(0)
-    numbers = np.stack([_estimated(table, known, evaluated, rng) for table in tables])  # table, number, 2
-    labels = labels_of(functionals, known)
-    if by is not None:
-        blocks = [(table.records, Draws((table.counts / table.counts.sum())[None])) for table in tables]
-        shares = [np.mean([restricted(group, *block)[1][0] for block in blocks]) for group in groups]
-        about = [(label, {"group": group.label, "share": float(share)})
-                 for group, share in zip(groups, shares, strict=True) for label in labels]  # fmt: skip
-    else:
-        about = [(label, {}) for label in labels]
-    kind = "" if column is None and len(domain.columns) > 1 else domain.columns[column or domain.names[0]].kind
-    notes = [] if by is None else several.unmeasured(used)
-    return several.summary(numbers, about, kind=kind, by=by or "", notes=notes)
+    numbers = np.stack([_estimated(table, parsed * closed, evaluated, rng) for table in tables])  # table, number, 2
+    labels: list[tuple[Functional, dict[str, Any]]] = []
+    for group in groups:
+        masses = [restricted(group, t.records, Draws((t.counts / t.counts.sum())[None]))[1][0] for t in tables]
+        labels += [(functional, {"group": group.label, "share": float(np.mean(masses))}) for functional in parsed]
+    labels = labels or [(functional, {}) for functional in parsed]
+    kind = domain.columns[column or used[0]].kind
+    return several.summary(numbers, labels, kind=kind, by=by or "", notes=notes)
+
+
+def _estimated(
+    table: Released,
+    closed: Sequence[Functional],
+    evaluated: Callable[[Released, Floats], Floats],
+    rng: np.random.Generator,
+) -> Floats:
+    """Return each number of a table, and the variance that it has in samples of its size.
+
+    ``closed``: the numbers of which that is known in closed form where they are means or shares; else it is resampled.
+    """
+    shares, size = table.counts / table.counts.sum(), int(table.size)
+    estimates = evaluated(table, shares[None])[0]
+    variances = np.full(len(estimates), np.nan)
+    for place, functional in enumerate(closed):
+        if functional.is_share:
+            variances[place] = max(0.0, estimates[place] * (1.0 - estimates[place])) / size
+        elif functional.name == "mean" and functional.function is None:
+            variances[place] = (
+                Posterior.of_arrays(table.domain, table.records, shares[None]).evaluate("variance")[0] / size
+            )
+    if np.isnan(variances).any():
+        rows = max(1, _BLOCK // len(shares))
+        blocks = [min(rows, _RESAMPLES - start) for start in range(0, _RESAMPLES, rows)]
+        samples = [evaluated(table, rng.multinomial(size, shares, size=block) / size) for block in blocks]
+        variances = np.where(np.isnan(variances), _variances(np.concatenate(samples)), variances)
+    return np.stack([estimates, variances], axis=1)
 
 
 def regress_tables(
@@ -238,30 +247,26 @@ def regress_tables(
     certificate: Any = None,
     level: float = 0.95,
 ) -> Summary:
-    """Return the coefficients of a regression in the population from several synthetic tables, with intervals.
+    """Return the coefficients of a regression in the population: for parameters see ``Posterior.regress``.
 
     Each table has its coefficients, with the variance of 25 bootstrap samples of it, and they are combined as by
-    :func:`estimate_tables`. For parameters and errors see ``Posterior.regress``. A note names the pairs of columns that
-    were not measured: a coefficient that depends on one of them rests on conditional independence, and no interval
-    covers that.
+    :func:`estimate_tables`.
     """
     several = _Several.from_release(release, certificate, level)
     used = FormulaDesign(several.domain, formula).used
     domain, tables = several.read(used)
-    every = [
-        np.stack([np.asarray(codes, dtype=np.int64) for codes in table.records.columns], axis=1) for table in tables
-    ]
-    rows = row_numbers(np.concatenate(every))
-    first = np.unique(rows, return_index=True)[1]
-    support = Records(columns=tuple(np.concatenate(every)[first].T))
-    parts = np.split(rows, np.cumsum(list(map(len, every)))[:-1])
+    records = [np.stack([np.asarray(codes, dtype=np.int64) for codes in t.records.columns], axis=1) for t in tables]
+    rows = row_numbers(np.concatenate(records))
+    distinct = np.unique(rows, return_index=True)[1]
+    support = Records(columns=tuple(np.concatenate(records)[distinct].T))
+    parts = np.split(rows, np.cumsum(list(map(len, records)))[:-1])
     rng = seeded(0)
 
     def blocks() -> Iterator[Draws]:
-        for table, own in zip(tables, parts, strict=True):
+        for table, part in zip(tables, parts, strict=True):
             shares, size = table.counts / table.counts.sum(), int(table.size)
-            weights = np.zeros((1 + _REFITS, len(first)))
-            weights[:, own] = np.concatenate((shares[None], rng.multinomial(size, shares, size=_REFITS) / size))
+            weights = np.zeros((1 + _REFITS, len(distinct)))
+            weights[:, part] = np.concatenate((shares[None], rng.multinomial(size, shares, size=_REFITS) / size))
             yield Draws(weights)
 
     coefficients = regression(domain, support, blocks(), formula, kind)
@@ -269,8 +274,16 @@ def regress_tables(
     if np.isnan(draws[:, 0]).any() or (np.isnan(draws).mean(axis=1) > 0.5).any():
         raise ParameterError("not all tables determine all coefficients. Leave rare categories or columns out")
     numbers = np.stack([draws[:, 0], _variances(np.swapaxes(draws[:, 1:], 0, 1))], axis=2)
-    about: list[tuple[Functional, dict[str, Any]]] = [(Functional(name, Line.mean), {}) for name in coefficients.names]
-    return several.summary(numbers, about, notes=[*coefficients.notes, *several.unmeasured(used)])
+    labels: list[tuple[Functional, dict[str, Any]]] = [(Functional(name), {}) for name in coefficients.names]
+    return several.summary(numbers, labels, notes=[*coefficients.notes, *several.unmeasured(used)])
+
+
+def _variances(samples: Floats) -> Floats:
+    """Return variances over the samples that have a number; NaN where fewer than two have it."""
+    count = (~np.isnan(samples)).sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        differences = samples - np.nansum(samples, axis=0) / count
+        return np.asarray(np.where(count > 1, np.nansum(differences**2, axis=0) / (count - 1), np.nan))
 
 
 @dataclass(frozen=True)
@@ -286,29 +299,24 @@ class _Several:
     def from_release(cls, release: Any, certificate: Any, level: float) -> _Several:
         if isinstance(release, (str, os.PathLike)):
             release = read(release, certificate)  # of files that are not the release's, nothing is read
-        known = read_certificate(release, certificate)
-        if analysed_mechanism(known).contents(known.facts.records).tables is None:
+        certificate = read_certificate(release, certificate)
+        if analysed_mechanism(certificate).contents(certificate.facts.records).tables is None:
             raise ParameterError(
                 "this is for releases of several tables. For one table take discreet.inference.posterior"
             )
-        return cls(release, known, Domain.from_dict(known.facts.domain), level)
+        return cls(release, certificate, Domain.from_dict(certificate.facts.domain), level)
 
     def read(self, used: Sequence[str]) -> tuple[Domain, list[Released]]:
-        """Return some columns of all tables, and their domain."""
-        domain = Domain(columns={name: column for name, column in self.domain.columns.items() if name in used})
-        return domain, [read_release(table, domain) for table in self.tables()]
-
-    def tables(self) -> Iterator[Any]:
-        """Yield the tables, those in files once they are what the certificate was written for."""
+        """Return some columns of all tables, those of files once they are what the certificate was written for."""
         tables, source = self.certificate.tables, self.release
         if isinstance(source, Release):
             source = source.path if source.records is None else source.records
         if isinstance(source, (str, os.PathLike)):
-            yield from (Path(source) / Path(str(table.file)).name for table in tables)
-        elif isinstance(source, (list, tuple)) and len(source) == len(tables):
-            yield from source
-        else:
+            source = [Path(source) / Path(str(table.file)).name for table in tables]
+        if not isinstance(source, (list, tuple)) or len(source) != len(tables):
             raise ParameterError(f"give the list of all {counted(len(tables), 'table')} of the release")
+        domain = Domain(columns={name: column for name, column in self.domain.columns.items() if name in used})
+        return domain, [read_release(table, domain) for table in source]
 
     def unmeasured(self, used: Sequence[str]) -> list[str]:
         """Say what of some columns together was not measured."""
@@ -331,7 +339,7 @@ class _Several:
     def summary(
         self,
         numbers: Floats,
-        about: Sequence[tuple[Functional, dict[str, Any]]],
+        labels: Sequence[tuple[Functional, dict[str, Any]]],
         *,
         kind: str = "",
         by: str = "",
@@ -339,27 +347,26 @@ class _Several:
     ) -> Summary:
         """Combine estimates and variances, shape (tables, numbers, 2)."""
         records, size, count = self.certificate.facts.records, self.certificate.tables[0].rows, len(numbers)
-        rows, adjusted, absent = [], [], []
-        for (functional, more), values in zip(about, np.swapaxes(numbers, 0, 1), strict=True):
+        rows, adjusted, absent = [], {}, {}
+        for (functional, group), values in zip(labels, np.swapaxes(numbers, 0, 1), strict=True):
             if by and not np.isfinite(values).all():
-                absent.append(more["group"])
+                absent[group["group"]] = True
                 continue
             combined = combine(*values.T, kind="fully", size=size, n=records, level=self.level)
-            least, most = (0.0, 1.0) if _is_share(functional) else (-math.inf, math.inf)
+            least, most = (0.0, 1.0) if functional.is_share else (-math.inf, math.inf)
             if combined.adjusted:
-                adjusted.append(functional.name)
-            rows.append(
-                Estimate(
-                    name=functional.name,
-                    mean=combined.estimate,
-                    sd=math.sqrt(combined.variance),
-                    lower=max(least, combined.lower),
-                    upper=min(most, combined.upper),
-                    effective_draws=float(count),
-                    unit=functional.unit,
-                    **more,
-                )
+                adjusted[functional.name] = True
+            estimate = Estimate(
+                name=functional.name,
+                mean=combined.estimate,
+                sd=math.sqrt(combined.variance),
+                lower=max(least, combined.lower),
+                upper=min(most, combined.upper),
+                effective_draws=float(count),
+                unit=functional.unit,
+                **group,
             )
+            rows.append(estimate)
         messages = [
             f"{counted(count, 'table')} of {counted(size, 'record')}, each analysed by itself, and combined by "
             "the rule for fully synthetic tables (Raghunathan, Reiter and Rubin, 2003); intervals are for the "
@@ -369,52 +376,8 @@ class _Several:
         if adjusted:
             messages.append(
                 f"the rule's variance was below that of a sample of {counted(records, 'record')}, which was taken, for "
-                + ", ".join(dict.fromkeys(adjusted))
+                + ", ".join(adjusted)
             )
         if absent:
-            messages.append(f"groups of {by} that not every table has, left out: {', '.join(dict.fromkeys(absent))}")
+            messages.append(f"groups of {by} that not every table has, left out: {', '.join(absent)}")
         return Summary(rows=tuple(rows), level=self.level, kind=kind, notes=tuple(messages), by=by)
-
-
-def _estimated(
-    table: Released,
-    known: Sequence[Functional | None],
-    evaluated: Callable[[Released, Floats], Floats],
-    rng: np.random.Generator,
-) -> Floats:
-    """Return each number of a table, and the variance that it has in samples of its size."""
-    shares, size = table.counts / table.counts.sum(), int(table.size)
-    own = evaluated(table, shares[None])[0]
-    closed = _closed(table, shares, known, own)
-    if np.isnan(closed).any():
-        rows = max(1, _BLOCK // len(shares))
-        blocks = [min(rows, _RESAMPLES - start) for start in range(0, _RESAMPLES, rows)]
-        samples = [evaluated(table, rng.multinomial(size, shares, size=block) / size) for block in blocks]
-        closed = np.where(np.isnan(closed), _variances(np.concatenate(samples)), closed)
-    return np.stack([own, closed], axis=1)
-
-
-def _variances(samples: Floats) -> Floats:
-    """Return variances over the samples that have a number; NaN where fewer than two have it."""
-    count = (~np.isnan(samples)).sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        differences = samples - np.nansum(samples, axis=0) / count
-        return np.asarray(np.where(count > 1, np.nansum(differences**2, axis=0) / (count - 1), np.nan))
-
-
-def _closed(table: Released, shares: Floats, known: Sequence[Functional | None], own: Floats) -> Floats:
-    """Return the variances of means and shares of the only column; NaN of all else."""
-    closed = np.full(len(own), np.nan)
-    if len(table.domain.columns) > 1 or next(iter(table.domain.columns.values())).nullable:
-        return closed
-    for place, named in enumerate(known):
-        if _is_share(named):
-            closed[place] = own[place] * (1.0 - own[place]) / table.size
-        elif named is not None and named.name == "mean":
-            variance = Posterior.of_arrays(table.domain, table.records, shares[None]).evaluate("variance")
-            closed[place] = variance[0] / table.size
-    return np.asarray(np.maximum(closed, 0.0))
-
-
-def _is_share(named: Functional | None) -> bool:
-    return named is not None and named.name.startswith("P(")

@@ -28,22 +28,14 @@ if TYPE_CHECKING:
 # Split chains, rank-normalised. With within-chain variance :math:`W` and between-chain variance :math:`B` of ``M`` half
 # chains of ``N`` draws, :math:`\widehat{var}^+ = (N-1)W/N + B/N`, :math:`\hat R = \sqrt{\widehat{var}^+/W}`, and with
 # the combined autocorrelations :math:`\hat\rho_t` summed over Geyer's initial monotone positive pairs, the first of the
-# next pair once, :math:`ESS = MN / (2\sum_t \hat\rho_t - 1)`. The numbers are those of Stan and ArviZ.
+# next pair once, :math:`ESS = MN / (2\sum_t \hat\rho_t - 1)`. The numbers are those of Stan and ArviZ: Vehtari, Gelman,
+# Simpson, Carpenter and Bürkner (2021), sections 3 and 4; Geyer (1992).
 
 
 def effective_sample_size(chains: npt.ArrayLike, *, ranked: bool = True) -> float:
     """Return the effective sample size of draws, shape (chains, draws), at most ``draws log10(draws)``, for their mean.
 
     ``ranked``: replace draws by the normal scores of their ranks first ("bulk"), which heavy tails need.
-
-    References
-    ----------
-    Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), sections 3 and 4; Geyer (1992).
-
-    Examples
-    --------
-    >>> effective_sample_size([[0.0, 1.0] * 50])  # antithetic draws are worth more than independent ones
-    200.0
     """
     x = _split(np.asarray(chains, dtype=np.float64))
     total = x.size
@@ -56,30 +48,20 @@ def effective_sample_size(chains: npt.ArrayLike, *, ranked: bool = True) -> floa
     size = 1 << (2 * length - 1).bit_length()
     spectrum = np.fft.rfft(centred, n=size, axis=1)
     covariances = np.fft.irfft(np.abs(spectrum) ** 2, n=size, axis=1)[:, :length] / length
-    within = float((covariances[:, 0] * length / (length - 1)).mean())
-    plus = within * (length - 1) / length + (float(x.mean(axis=1).var(ddof=1)) if count > 1 else 0.0)
-    correlations = 1.0 - (within - covariances.mean(axis=0)) / plus
+    variance = float((covariances[:, 0] * length / (length - 1)).mean())
+    plus = variance * (length - 1) / length + (float(x.mean(axis=1).var(ddof=1)) if count > 1 else 0.0)
+    correlations = 1.0 - (variance - covariances.mean(axis=0)) / plus
     correlations[0] = 1.0
     pairs = correlations[: (length - 1) // 2 * 2].reshape(-1, 2).sum(axis=1)
     end = int(np.append(np.flatnonzero(pairs <= 0.0), len(pairs) - 1)[0])  # of this pair, the first counts once
-    first = float(correlations[2 * end])
-    kept = np.minimum.accumulate(pairs[:end])
-    time = 2.0 * float(kept.sum()) - 1.0 + (first if pairs[end] >= 0.0 else max(first, 0.0))
+    odd = float(correlations[2 * end])
+    monotone = np.minimum.accumulate(pairs[:end])
+    time = 2.0 * float(monotone.sum()) - 1.0 + (odd if pairs[end] >= 0.0 else max(odd, 0.0))
     return float(total / max(time, 1.0 / math.log10(total)))
 
 
 def r_hat(chains: npt.ArrayLike) -> float:
-    """Return the rank-normalised split R-hat, the larger of location and scale: 1 where the chains agree.
-
-    References
-    ----------
-    Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), section 4.
-
-    Examples
-    --------
-    >>> r_hat([[0.0, 1.0] * 50, [10.0, 11.0] * 50]) > 1.1
-    True
-    """
+    """Return the rank-normalised split R-hat, the larger of location and scale: 1 where the chains agree."""
     x = _split(np.asarray(chains, dtype=np.float64))
     if np.ptp(x) == 0.0:
         return 1.0
@@ -87,12 +69,11 @@ def r_hat(chains: npt.ArrayLike) -> float:
 
 
 def _r_hat(x: Floats) -> float:
-    length = x.shape[1]
-    within = float(x.var(axis=1, ddof=1).mean())
-    if within == 0.0:
-        return 1.0 if np.ptp(x.mean(axis=1)) == 0.0 else math.inf
-    between = float(x.mean(axis=1).var(ddof=1))
-    return math.sqrt((within * (length - 1) / length + between) / within)
+    length, means = x.shape[1], x.mean(axis=1)
+    variance, variance_of_means = float(x.var(axis=1, ddof=1).mean()), float(means.var(ddof=1))
+    if variance == 0.0:
+        return 1.0 if np.ptp(means) == 0.0 else math.inf
+    return math.sqrt((variance * (length - 1) / length + variance_of_means) / variance)
 
 
 def _split(x: Floats) -> Floats:
@@ -115,14 +96,10 @@ def _normal_scores(x: Floats) -> Floats:
 class Band(NamedTuple):
     """The posterior of a distribution function.
 
-    Parameters
-    ----------
-    at, mean : ndarray of float64, shape (points,)
-        Values, and the posterior mean of the distribution function there.
-    lower, upper : ndarray of float64, shape (points,)
-        Equal-tailed credible intervals, one per point.
-    simultaneous_lower, simultaneous_upper : ndarray of float64, shape (points,)
-        A band that holds the whole function at these points with the same probability.
+    ``at``, ``mean``, shape (points,): values, and the posterior mean of the distribution function there.
+    ``lower``, ``upper``: equal-tailed credible intervals, one per point.
+    ``simultaneous_lower``, ``simultaneous_upper``: a band that holds the whole function at these points with the same
+    probability.
     """
 
     at: Floats
@@ -178,24 +155,22 @@ class Estimate:
     bounds: bool = False
 
 
-def estimated(name: str, numbers: Floats, *, level: float, chains: int, **of: Any) -> Estimate:
+def estimated(name: str, numbers: Floats, *, level: float, chains: int, **facts: Any) -> Estimate:
     """Return the posterior of one number from its draws, chain after chain; those that are NaN do not have it.
 
-    ``numbers``, shape (draws, 1) or (draws, 3): the number, and the least and the greatest that it may be.
+    ``numbers``, shape (draws, 3): the number, and the least and the greatest that it may be.
     """
-    draws = numbers[:, 0]
-    present = ~np.isnan(draws)
-    values, least, most = numbers[present, 0], numbers[present, -2 % numbers.shape[1]], numbers[present, -1]
+    present = ~np.isnan(numbers[:, 0])
+    values, least, most = numbers[present].T
     if not len(values):
-        return Estimate(
-            name=name, mean=math.nan, sd=math.nan, lower=math.nan, upper=math.nan, effective_draws=0.0, **of
-        )
+        nan = math.nan
+        return Estimate(name=name, mean=nan, sd=nan, lower=nan, upper=nan, effective_draws=0.0, **facts)
     bounds = not np.allclose(least, most, rtol=_SAME, atol=_SAME)
     ends = (least, most) if bounds else (values, values)
     lower, upper = map(np.quantile, ends, ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
     effective, agreement = float(len(values)), None
     if chains:
-        chained = np.where(present, draws, values.mean()).reshape(chains, -1)
+        chained = np.where(present, numbers[:, 0], values.mean()).reshape(chains, -1)
         effective, agreement = effective_sample_size(chained), r_hat(chained)
     return Estimate(
         name=name,
@@ -206,7 +181,7 @@ def estimated(name: str, numbers: Floats, *, level: float, chains: int, **of: An
         effective_draws=effective,
         r_hat=agreement,
         bounds=bounds,
-        **of,
+        **facts,
     )
 
 
@@ -214,7 +189,7 @@ def bounded(rows: Iterable[Estimate]) -> list[str]:
     """Return a note of the numbers that have bounds, if any."""
     names = ", ".join(dict.fromkeys(row.name for row in rows if row.bounds))
     note = "bounds: the interval allows for what the release does not tell, such as where in its cell each value lies: "
-    return [note + names] if names else []
+    return [note + names] * bool(names)
 
 
 @sealed
@@ -222,18 +197,11 @@ def bounded(rows: Iterable[Estimate]) -> list[str]:
 class Summary:
     """Posteriors of some numbers, a row each; also its own text.
 
-    Parameters
-    ----------
-    rows : tuple of Estimate
-        In the order asked for, group by group.
-    level : float
-        Probability of the intervals.
-    kind : str
-        Kind of the column ("date" and "datetime" are written as such), or "" where there is none.
-    notes : tuple of str
-        What the posterior assumes.
-    by : str
-        The column of groups, or "" where there is none.
+    ``rows``: in the order asked for, group by group.
+    ``level``: probability of the intervals.
+    ``kind``: that of the column ("date" and "datetime" are written as such), or "" where there is none.
+    ``notes``: what the posterior assumes.
+    ``by``: the column of groups, or "" where there is none.
     """
 
     rows: tuple[Estimate, ...]
@@ -243,31 +211,20 @@ class Summary:
     by: str = ""
 
     def __getitem__(self, name: str | tuple[str, str]) -> Estimate:
-        wanted = (name, None) if isinstance(name, str) else name
-        for row in self.rows:
-            if (row.name, row.group) == wanted:
-                return row
-        raise KeyError(name)
+        key = (name, None) if isinstance(name, str) else name
+        return {(row.name, row.group): row for row in reversed(self.rows)}[key]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table as JSON values; a number that no draw has is None."""
-        rows = [{key: _plain(value) for key, value in asdict(row).items()} for row in self.rows]
+        rows = [asdict(row) for row in self.rows]
+        for row in rows:
+            row |= {key: None for key, value in row.items() if isinstance(value, float) and not math.isfinite(value)}
         return {"level": self.level, "by": self.by or None, "estimates": rows, "notes": list(self.notes)}
 
     def plot(self) -> list[Any]:
         """Draw each number as a point and its interval as a line: a panel per unit, or per functional of groups.
 
-        Needs the extra ``report``.
-
-        Returns
-        -------
-        list of matplotlib.axes.Axes
-            One per panel, in one figure.
-
-        Raises
-        ------
-        MissingExtra
-            When matplotlib is not installed.
+        Needs the extra ``report``, and raises MissingExtra without it. Returns the axes of the panels, in one figure.
         """
         return forest(self)
 
@@ -295,10 +252,6 @@ class Summary:
         return moment_text(self.kind, value, sep=" ")
 
 
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 # Pictures of a posterior: a distribution with its band, and a forest of estimates.
 
 _POINTS = 200
@@ -309,13 +262,14 @@ _PER_SECOND = {"date": 86_400.0, "datetime": 1.0}
 def distribution(posterior: Posterior, column: str | None, level: float, axes: Any = None) -> Any:
     """Draw the posterior of a column's distribution. For parameters and errors see ``Posterior.plot``."""
     name = require_single(posterior.domain, column)
-    values = posterior.domain.columns[name]
-    if values.open:
+    if posterior.domain.columns[name].open:
         raise ParameterError(f"column {name!r} holds open labels, of which no picture is known. Name another column")
     if axes is None:
         axes = _pyplot().figure(figsize=(7.0, 4.0), layout="constrained").subplots()
-    draw = _draw_function if values.labels is None else _draw_shares
-    draw(axes, posterior, name, level)
+    if posterior.domain.columns[name].labels is None:
+        _draw_function(axes, posterior, name, level)
+    else:
+        _draw_shares(axes, posterior, name, level)
     axes.set_xlabel(name)
     axes.legend(frameon=False)
     return axes
@@ -324,35 +278,36 @@ def distribution(posterior: Posterior, column: str | None, level: float, axes: A
 def _draw_function(axes: Any, posterior: Posterior, name: str, level: float) -> None:
     """Draw the distribution function, its pointwise intervals and its simultaneous band."""
     column = posterior.domain.columns[name]
-    band = posterior.cdf(points(posterior, name), column=name, level=level)
-    at, step, style = _as_values(band.at, column.kind), None, "default"
-    if jumps(posterior, name):
+    places, jumps = points(posterior, name)
+    band = posterior.cdf(places, column=name, level=level)
+    at, step, style = _as_values(places, column.kind), None, "default"
+    if jumps:
         step, style = "post", "steps-post"
     probability = percent_as_written(level)
-    axes.fill_between(at, band.simultaneous_lower, band.simultaneous_upper, step=step, color=_COLOUR, alpha=0.18,
-                      linewidth=0, label=f"{probability} for the whole curve")  # fmt: skip
-    axes.fill_between(at, band.lower, band.upper, step=step, color=_COLOUR, alpha=0.4, linewidth=0,
-                      label=f"{probability} at each value")  # fmt: skip
+    for low, high, opacity, label in (
+        (band.simultaneous_lower, band.simultaneous_upper, 0.18, f"{probability} for the whole curve"),
+        (band.lower, band.upper, 0.4, f"{probability} at each value"),
+    ):
+        axes.fill_between(at, low, high, step=step, color=_COLOUR, alpha=opacity, linewidth=0, label=label)
     axes.plot(at, band.mean, color=_COLOUR, drawstyle=style, label="posterior mean")
     axes.set(ylabel="share at or below", ylim=(0.0, 1.0))
-    if column.logarithmic and band.at[0] > 0.0:
+    if column.logarithmic and places[0] > 0.0:
         axes.set_xscale("log")
 
 
 def _draw_shares(axes: Any, posterior: Posterior, name: str, level: float) -> None:
     """Draw the share of each category among the values that are not null."""
-    column = posterior.domain.columns[name]
-    labels = column.words
+    labels = posterior.domain.columns[name].words
     rows = posterior.summary([f"P(={label})" for label in labels], column=name, level=level).rows
-    at = np.arange(len(labels))
-    axes.bar(at, [row.mean for row in rows], color=_COLOUR, alpha=0.4, width=0.7, label="posterior mean")
-    axes.vlines(at, [row.lower for row in rows], [row.upper for row in rows], color=_COLOUR, linewidth=2,
+    places = np.arange(len(labels))
+    axes.bar(places, [row.mean for row in rows], color=_COLOUR, alpha=0.4, width=0.7, label="posterior mean")
+    axes.vlines(places, [row.lower for row in rows], [row.upper for row in rows], color=_COLOUR, linewidth=2,
                 label=f"{percent_as_written(level)} for each")  # fmt: skip
-    upright = sum(len(str(label)) for label in labels) > 60
-    rotation, anchor = (60, "right") if upright else (0, "center")
-    axes.set_xticks(at, [_literal(label) for label in labels], rotation=rotation, ha=anchor)
-    axes.set(ylabel="share")
-    axes.set_ylim(0.0, 1.3 * max(row.upper for row in rows))  # with room for the legend
+    rotation, anchor = 0, "center"
+    if sum(map(len, labels)) > 60:
+        rotation, anchor = 60, "right"
+    axes.set_xticks(places, map(_literal, labels), rotation=rotation, ha=anchor)
+    axes.set(ylabel="share", ylim=(0.0, 1.3 * max(row.upper for row in rows)))  # with room for the legend
 
 
 def forest(summary: Summary) -> list[Any]:
@@ -362,22 +317,23 @@ def forest(summary: Summary) -> list[Any]:
         panels.setdefault(row.name if summary.by else row.unit, []).append(row)
     tallest = max(map(len, panels.values()), default=1)
     figure = _pyplot().figure(figsize=(1.5 + 4.2 * len(panels), 1.3 + 0.32 * tallest), layout="constrained")
-    drawn = figure.subplots(1, len(panels), squeeze=False)[0]
-    for axes, (title, rows) in zip(drawn, panels.items(), strict=True):
-        at = np.arange(len(rows))
-        dated = summary.kind if rows[0].unit == "value" else ""
-        low, middle, high = (_as_values(np.array([getattr(row, end) for row in rows]), dated)
-                             for end in ("lower", "mean", "upper"))  # fmt: skip
-        axes.hlines(at, low, high, color=_COLOUR, linewidth=2)
-        axes.plot(middle, at, "o", color=_COLOUR)
-        axes.set_yticks(at, [_literal(row.group if summary.by else row.name) for row in rows])
+    subplots = [*figure.subplots(1, len(panels), squeeze=False)[0]]
+    for axes, (title, rows) in zip(subplots, panels.items(), strict=True):
+        places, labels = np.arange(len(rows)), [row.name for row in rows]
+        if summary.by:
+            labels = [str(row.group) for row in rows]
+            axes.set_title(_literal(title), fontsize=11)
+        numbers = np.array([(row.lower, row.mean, row.upper) for row in rows]).T
+        low, middle, high = _as_values(numbers, summary.kind) if rows[0].unit == "value" else numbers
+        axes.hlines(places, low, high, color=_COLOUR, linewidth=2)
+        axes.plot(middle, places, "o", color=_COLOUR)
+        axes.set_yticks(places, map(_literal, labels))
         axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.set_title(_literal(title) if summary.by else "", fontsize=11)
         axes.set_xlabel(f"posterior mean and {percent_as_written(summary.level)} interval")
         axes.grid(axis="x", color=_GREY, alpha=0.25)
     if summary.by:
-        drawn[0].set_ylabel(_literal(summary.by))
-    return list(drawn)
+        subplots[0].set_ylabel(_literal(summary.by))
+    return subplots
 
 
 def _pyplot() -> Any:
@@ -388,40 +344,35 @@ def _pyplot() -> Any:
     return pyplot
 
 
-def points(posterior: Posterior, name: str) -> Floats:
-    """Return where the distribution function is drawn: all ends of pieces, or some that stand for them."""
-    low, high = _ends(posterior, name)
+def points(posterior: Posterior, name: str) -> tuple[Floats, bool]:
+    """Return where the distribution function is drawn, and whether with jumps: where the mass lies on few values.
+
+    These are all ends of pieces, or some that stand for them.
+    """
+    place, column = posterior.domain.names.index(name), posterior.domain.columns[name]
+    own = posterior.block(0).own
+    low, high = piece_ends(column, posterior.support.columns[place])[:2]
+    if own is not None:
+        low, high = map(np.append, (low, high), piece_ends(column, own.columns[place])[:2])
     ends = np.unique(np.concatenate((low, high)))
     ends = ends[~np.isnan(ends)]
     if not len(ends):
         raise ParameterError(f"column {name!r} has no values that are not null. Name another column")
-    if len(ends) <= _POINTS:
-        before = ends[0] - (ends[-1] - ends[0] or 1.0) * 0.02 if jumps(posterior, name) else ends[0]
-        return np.unique(np.append(ends, before))
-    return np.unique(ends[np.linspace(0, len(ends) - 1, _POINTS).astype(np.intp)])
+    jumps = len(ends) <= _POINTS and np.array_equal(low, high, equal_nan=True)
+    if jumps:
+        ends = np.append(ends[0] - (ends[-1] - ends[0] or 1.0) * 0.02, ends)
+    if len(ends) > _POINTS + jumps:
+        ends = np.unique(ends[np.linspace(0, len(ends) - 1, _POINTS).astype(np.intp)])
+    return ends, jumps
 
 
-def _ends(posterior: Posterior, name: str) -> tuple[Floats, Floats]:
-    at, column = posterior.domain.names.index(name), posterior.domain.columns[name]
-    own = posterior.block(0).own
-    parts = [posterior.support.columns[at], *([] if own is None else [own.columns[at]])]
-    found = [piece_ends(column, codes)[:2] for codes in parts]
-    return np.concatenate([low for low, _ in found]), np.concatenate([high for _, high in found])
-
-
-def jumps(posterior: Posterior, name: str) -> bool:
-    """Whether the mass lies on few values, so that the function is drawn with its jumps."""
-    low, high = _ends(posterior, name)
-    return bool(np.array_equal(low, high, equal_nan=True)) and len(np.unique(low)) <= _POINTS
-
-
-def _as_values(at: Floats, kind: str) -> Any:
+def _as_values(places: Floats, kind: str) -> Any:
     """Return positions as they are drawn: dates as dates."""
     if kind not in _PER_SECOND:
-        return at
-    return (at * _PER_SECOND[kind] * 1e6).astype("datetime64[us]")
+        return places
+    return (places * _PER_SECOND[kind] * 1e6).astype("datetime64[us]")
 
 
-def _literal(label: Any) -> str:
+def _literal(label: str) -> str:
     """Return a label that matplotlib shows as it is: it reads a dollar sign as the beginning of a formula."""
-    return str(label).replace("$", r"\$")
+    return label.replace("$", r"\$")

@@ -6,7 +6,6 @@ Theory: docs/theory/posterior-from-a-release.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -36,15 +35,25 @@ _STRENGTHS, _DISCOUNTS = 600, 120
 _SPAN = (-12.0, 18.0)  # of log(strength + discount)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prior:
+class ProcessParameters(NamedTuple):
     """Strength and discount of each draw, shape (draws,): ``strength > -discount``, ``0 <= discount < 1``."""
 
     strength: Floats
     discount: Floats
 
 
-def _check(z: Released, discount: float) -> None:
+def parameter_of(z: Released, name: str, value: float | str | None) -> float | str:
+    """Return a parameter with the value that it was given, or the mechanism's own."""
+    if value is not None:
+        return value
+    if z.urn is not None:
+        return float(getattr(z.urn, name))
+    if name == "discount" and z.n_held is not None:
+        return 0.0
+    raise ParameterError(f"the {name} of the prior is not known. Give a number, or 'learned'")
+
+
+def _require_discount(z: Released, discount: float) -> None:
     if real("discount", discount, least=0, below=1) > 0.0 and z.domain.finite:
         raise ParameterError(
             "with a finite domain a discount above 0 has no closed form, since equal records need not share a table. "
@@ -53,31 +62,21 @@ def _check(z: Released, discount: float) -> None:
 
 
 def log_partition(counts: npt.ArrayLike, strength: Floats, discount: Floats) -> Floats:
-    """Return the log-probability (nats) of a partition under Pitman-Yor parameters, up to nothing: the exact EPPF.
-
-    Examples
-    --------
-    >>> round(float(np.exp(log_partition([1, 1], np.array([1.0]), np.array([0.5]))[0])), 12)
-    0.75
-    """
+    """Return the log-probability (nats) of a partition under Pitman-Yor parameters: the exact EPPF."""
     sizes, times = np.unique(np.asarray(counts, dtype=np.float64), return_counts=True)
     k, m = float(times.sum()), float((sizes * times).sum())
-    theta, sigma = np.asarray(strength, dtype=np.float64), np.asarray(discount, dtype=np.float64)
-    safe = np.where(sigma > 0.0, sigma, 1.0)
-    opened = np.where(
-        sigma > 0.0,
-        (k - 1.0) * np.log(safe) + log_rising(np.where(sigma > 0.0, theta / safe + 1.0, 1.0), k - 1.0),
-        (k - 1.0) * np.log(np.where(theta > 0.0, theta, 1.0)),
-    )
-    total = opened - log_rising(theta + 1.0, m - 1.0)
-    levels, place = np.unique(sigma, return_inverse=True)
-    within = np.zeros(len(levels))
+    positive = discount > 0.0
+    safe = np.where(positive, discount, 1.0)
+    several = log_rising(np.where(positive, strength / safe + 1.0, 1.0), k - 1.0)
+    opened = (k - 1.0) * np.log(np.where(positive, safe, np.where(strength > 0.0, strength, 1.0))) + several * positive
+    levels, place = np.unique(discount, return_inverse=True)
+    joined = np.zeros(len(levels))
     for size, number in zip(sizes, times, strict=True):
-        within += number * log_rising(1.0 - levels, size - 1.0)
-    return np.asarray(total + within[place].reshape(sigma.shape), dtype=np.float64)
+        joined += number * log_rising(1.0 - levels, size - 1.0)
+    return np.asarray(opened - log_rising(strength + 1.0, m - 1.0) + joined[place].reshape(discount.shape))
 
 
-def learned_prior(
+def learned_parameters(
     z: Released,
     strength: float | str,
     discount: float | str,
@@ -85,32 +84,32 @@ def learned_prior(
     draws: int,
     hyperprior: Hyperprior | None,
     rng: np.random.Generator,
-) -> Prior:
+) -> ProcessParameters:
     """Draw parameters from their posterior given the release, on a grid, spread evenly within its cells."""
     if not np.array_equal(z.counts, np.rint(z.counts)):
         raise ParameterError("strength and discount are learned from whole records, not from weights")
-    width = (_SPAN[1] - _SPAN[0]) / _STRENGTHS
     if discount == "learned" and not z.domain.finite:
         sigmas, step = (np.arange(_DISCOUNTS) + 0.5) / _DISCOUNTS, 1.0 / _DISCOUNTS
     else:
         only = 0.0 if discount == "learned" else float(discount)
-        _check(z, only)
+        _require_discount(z, only)
         sigmas, step = np.array([only]), 0.0
     if strength == "learned":
-        logs = _SPAN[0] + (np.arange(_STRENGTHS) + 0.5) * width
+        stretch = (_SPAN[1] - _SPAN[0]) / _STRENGTHS
+        logs = _SPAN[0] + (np.arange(_STRENGTHS) + 0.5) * stretch
         sums, sigma = (part.ravel() for part in np.meshgrid(np.exp(logs), sigmas, indexing="ij"))
-        theta, stretch = sums - sigma, width
+        theta = sums - sigma
     else:
         sigma, stretch = sigmas[float(strength) > -sigmas], 0.0
         theta = np.full(len(sigma), float(strength))
         if not len(sigma) or sigma.max() == 0.0:
             real("strength", float(strength), above=0.0 - sigmas[-1])
-    log = log_partition(z.counts, theta, sigma)
     if z.domain.finite:
-        base = np.exp(z.domain.log_base(z.records))
         log = -log_rising(theta, z.size)
-        for share, count in zip(base, z.counts, strict=True):
+        for share, count in zip(np.exp(z.domain.log_base(z.records)), z.counts, strict=True):
             log = log + log_rising(theta * share, count)
+    else:
+        log = log_partition(z.counts, theta, sigma)
     if hyperprior is None:
         log = log - 2.0 * np.log1p(theta + sigma)
     else:
@@ -118,10 +117,10 @@ def learned_prior(
     if stretch:  # the grid is even in the logarithm of strength + discount
         log = log + np.log(theta + sigma)
     mass = np.exp(log - log.max())
-    picked = rng.choice(len(mass), size=draws, p=mass / mass.sum())
-    discounts = np.clip(sigma[picked] + step * (rng.random(draws) - 0.5), 0.0, 1.0 - 1e-9)
-    totals = (theta + sigma)[picked] * np.exp(stretch * (rng.random(draws) - 0.5))
-    return Prior(strength=totals - discounts if stretch else theta[picked], discount=discounts)
+    cells = rng.choice(len(mass), size=draws, p=mass / mass.sum())
+    discounts = np.clip(sigma[cells] + step * (rng.random(draws) - 0.5), 0.0, 1.0 - 1e-9)
+    totals = (theta + sigma)[cells] * np.exp(stretch * (rng.random(draws) - 0.5))
+    return ProcessParameters(totals - discounts if stretch else theta[cells], discounts)
 
 
 # The part of a Pitman-Yor process that no released value shows, as finitely many values drawn from the base measure.
@@ -153,14 +152,14 @@ def tail_plan(strength: float, discount: float, *, mass: float, tolerance: float
     ``strength``, ``discount``: of the tail's own process, the largest ones. ``mass``: its expected share of the whole.
     """
     steps = np.arange(1, _MOST_STICKS + 1)
-    left = mass * np.cumprod((strength + steps * discount) / (strength + 1.0 + (steps - 1) * discount))
-    enough = np.flatnonzero(left <= tolerance)
+    masses_left = mass * np.cumprod((strength + steps * discount) / (strength + 1.0 + (steps - 1) * discount))
+    enough = np.flatnonzero(masses_left <= tolerance)
     if mass <= tolerance:
         return TailPlan(0, 1, mass)
     if len(enough):
-        return TailPlan(int(enough[0]) + 1, 1, float(left[enough[0]]))
+        return TailPlan(int(enough[0]) + 1, 1, float(masses_left[enough[0]]))
     spread = (1.0 - discount) / (strength + _MOST_STICKS * discount + 1.0)
-    return TailPlan(_MOST_STICKS, int(min(_MOST_REST, np.ceil(2.0 / spread))), float(left[-1]))
+    return TailPlan(_MOST_STICKS, int(min(_MOST_REST, np.ceil(2.0 / spread))), float(masses_left[-1]))
 
 
 def tail_weights(strength: Floats, discount: Floats, plan: TailPlan, rng: np.random.Generator) -> Floats:
@@ -171,14 +170,14 @@ def tail_weights(strength: Floats, discount: Floats, plan: TailPlan, rng: np.ran
     b = rng.standard_gamma(theta + steps * sigma)
     broken = a / np.maximum(a + b, np.finfo(float).tiny)
     remaining = np.cumprod(1.0 - broken, axis=1)
-    before = np.concatenate((np.ones_like(theta), remaining), axis=1)
+    unbroken = np.concatenate((np.ones_like(theta), remaining), axis=1)
     spread = (1.0 - sigma) / (theta + plan.sticks * sigma + 1.0)
     room = plan.rest * spread - 1.0  # with too few values for the variance, equal weights come nearest
     parameter = np.where(room > 1e-6, (1.0 - spread) / np.maximum(room, 1e-6), 1e6)
     rest = rng.standard_gamma(np.broadcast_to(parameter, (len(theta), plan.rest)))
     total = rest.sum(axis=1, keepdims=True)
     rest = np.where(total > 0.0, rest / np.where(total > 0.0, total, 1.0), 1.0 / plan.rest)
-    return np.concatenate((before[:, :-1] * broken, before[:, -1:] * rest), axis=1)
+    return np.concatenate((unbroken[:, :-1] * broken, unbroken[:, -1:] * rest), axis=1)
 
 
 _BLOCK = 2_000_000
@@ -261,68 +260,56 @@ def process_posterior(
     True
     """
     z = read_release(release, facts, weights=weights)
-    held = z.n_held if n is None else n
-    if held is not None:
-        positive_size("n", held)
+    records = z.n_held if n is None else positive_size("n", n)
     integer("draws", draws, least=1)
-    theta, sigma = given_parameter(z, "strength", strength), given_parameter(z, "discount", discount)
-    children = seeded(seed)
+    theta, sigma = parameter_of(z, "strength", strength), parameter_of(z, "discount", discount)
+    rng = seeded(seed)
     if "learned" in (theta, sigma):
-        prior = learned_prior(z, theta, sigma, draws=draws, hyperprior=hyperprior, rng=children)
+        parameters = learned_parameters(z, theta, sigma, draws=draws, hyperprior=hyperprior, rng=rng)
     else:
-        _check(z, float(sigma))
+        _require_discount(z, float(sigma))
         real("strength", float(theta), above=0.0 - float(sigma))
         if float(sigma) > 0.0 and float(z.counts.min()) <= float(sigma):
             raise ParameterError("with a discount above 0 every distinct record must weigh more than the discount")
-        prior = Prior(strength=np.full(draws, float(theta)), discount=np.full(draws, float(sigma)))
-    notes = _notes(z, prior, held, theta, sigma)
+        parameters = ProcessParameters(np.full(draws, float(theta)), np.full(draws, float(sigma)))
     sampler: _Cells | _Values
     if z.domain.finite and (z.domain.size or 0) <= _MOST_CELLS:
-        sampler = _Cells(z, prior, held)
+        sampler = _Cells(z, records)
     else:
-        sampler = _Values(z, prior, held, tolerance)
+        sampler = _Values(z, parameters, records, tolerance)
     block = max(1, min(draws, _BLOCK // sampler.width))
     starts = range(0, draws, block)
-    seeds = children.integers(2**62, size=len(starts)).tolist()
+    seeds = rng.integers(2**62, size=len(starts)).tolist()
 
-    def make(index: int) -> Draws:
-        rows = slice(starts[index], min(draws, starts[index] + block))
-        return sampler.draw(prior.strength[rows], prior.discount[rows], seeded(seeds[index]))
+    def draw(index: int) -> Draws:
+        rows = slice(starts[index], starts[index] + block)
+        return sampler.draw(parameters.strength[rows], parameters.discount[rows], seeded(seeds[index]))
 
     return Posterior(
         domain=z.domain,
         support=sampler.support,
         draws=draws,
-        block=make,
+        block=draw,
         blocks=len(starts),
-        notes=notes,
+        notes=_notes(z, parameters, records, theta, sigma),
         facts={
-            "strength": float(prior.strength.mean()),
-            "discount": float(prior.discount.mean()),
+            "strength": float(parameters.strength.mean()),
+            "discount": float(parameters.discount.mean()),
             "released": z.size,
-            "records": "unknown" if held is None else held,
+            "records": "unknown" if records is None else records,
             "truncated": sampler.left,
         },
     )
 
 
-def given_parameter(z: Released, name: str, value: float | str | None) -> float | str:
-    """Return a parameter as given, or the mechanism's own."""
-    if value is not None:
-        return value
-    if z.urn is not None:
-        return float(getattr(z.urn, name))
-    if name == "discount" and z.n_held is not None:
-        return 0.0
-    raise ParameterError(f"the {name} of the prior is not known. Give a number, or 'learned'")
-
-
-def _notes(z: Released, prior: Prior, records: int | None, theta: Any, sigma: Any) -> tuple[str, ...]:
-    law, numbers, origin = "Pitman-Yor", f" of strength {float(prior.strength[0]):g}", "a sample of"
-    if float(prior.discount.max()) == 0.0:
+def _notes(
+    z: Released, parameters: ProcessParameters, records: int | None, theta: float | str, sigma: float | str
+) -> tuple[str, ...]:
+    law, numbers, origin = "Pitman-Yor", f" of strength {parameters.strength[0]:g}", "a sample of"
+    if parameters.discount.max() == 0.0:
         law = "Dirichlet"
     else:
-        numbers += f" and discount {float(prior.discount[0]):g}"
+        numbers += f" and discount {parameters.discount[0]:g}"
     if "learned" in (theta, sigma):
         numbers = ", its parameters learned from the release"
     if records is not None:
@@ -344,61 +331,58 @@ def _notes(z: Released, prior: Prior, records: int | None, theta: Any, sigma: An
 class _Cells:
     """A finite domain: Dirichlet masses of all its cells."""
 
-    def __init__(self, z: Released, prior: Prior, held: int | None) -> None:
-        self.width, self.left, self._held = z.domain.size or 1, 0.0, held
+    def __init__(self, z: Released, records: int | None) -> None:
+        self.width, self.left, self._records = z.domain.size or 1, 0.0, records
         self.support = z.domain.unflat(np.arange(self.width))
         self._base = np.exp(z.domain.log_base(self.support))
         self._counts = np.zeros(self.width)
         self._counts[z.domain.flat(z.records)] = z.counts
 
-    def draw(self, theta: Floats, sigma: Floats, rng: np.random.Generator) -> Draws:
+    def draw(self, theta: Floats, _sigma: Floats, rng: np.random.Generator) -> Draws:
         alpha = theta[:, None] * self._base
         masses = _normalised(rng.standard_gamma(alpha + self._counts))
-        if self._held is not None:
-            masses = _normalised(rng.standard_gamma(alpha + rng.multinomial(self._held, masses)))
+        if self._records is not None:
+            masses = _normalised(rng.standard_gamma(alpha + rng.multinomial(self._records, masses)))
         return Draws(masses)
 
 
 class _Values:
-    """A base measure without atoms (or too many cells): the released values and a tail drawn from the base measure."""
+    """A base measure without atoms (or too many cells): the released values and a tail drawn from the base measure.
 
-    def __init__(self, z: Released, prior: Prior, held: int | None, tolerance: float) -> None:
-        self.support, self._counts, self._domain, self._held = z.records, z.counts, z.domain, held
-        k, total = len(z.counts), z.size
-        mass = float(((prior.strength + k * prior.discount) / (prior.strength + total)).max())
-        most = float((prior.strength + k * prior.discount).max()), float(prior.discount.max())
-        self._shown = tail_plan(*most, mass=mass, tolerance=tolerance)
-        self.left = self._shown.left
-        self._hidden: TailPlan | None = None
-        if held is not None:
-            # At most every confidential record has a value of its own.
-            new = float((prior.strength + min(held, k + self._shown.sticks + self._shown.rest) * prior.discount).max())
-            share = float((new / (prior.strength + held)).max())
-            self._hidden = tail_plan(new, most[1], mass=min(1.0, share), tolerance=tolerance)
-            self.left = max(self.left, self._hidden.left)
-        self.width = k + sum(plan.sticks + plan.rest for plan in (self._shown, self._hidden) if plan)
+    ``left``: expected mass of which only the first two moments are exact.
+    """
+
+    def __init__(self, z: Released, parameters: ProcessParameters, records: int | None, tolerance: float) -> None:
+        self.support, self._counts, self._domain, self._records = z.records, z.counts, z.domain, records
+        k, (strength, discount) = len(z.counts), parameters
+        most = float((strength + k * discount).max()), float(discount.max())
+        share = float(((strength + k * discount) / (strength + z.size)).max())
+        self._plans = [tail_plan(*most, mass=share, tolerance=tolerance)]
+        if records is not None:  # at most every confidential record has a value of its own
+            values = min(records, k + self._plans[0].sticks + self._plans[0].rest)
+            new = float((strength + values * discount).max())
+            share = min(1.0, float((new / (strength + records)).max()))
+            self._plans.append(tail_plan(new, most[1], mass=share, tolerance=tolerance))
+        self.left = max(plan.left for plan in self._plans)
+        self.width = k + sum(plan.sticks + plan.rest for plan in self._plans)
 
     def draw(self, theta: Floats, sigma: Floats, rng: np.random.Generator) -> Draws:
-        k = len(self._counts)
-        strength = theta + k * sigma
-        shown = _normalised(rng.standard_gamma(np.column_stack((self._counts - sigma[:, None], strength))))
-        tail = tail_weights(strength, sigma, self._shown, rng)
-        masses = np.concatenate((shown[:, :k], shown[:, k:] * tail), axis=1)
-        own = [self._domain.draw_base(tail.size, rng, first=_NEW)]
-        if self._held is not None and self._hidden is not None:
-            counts = rng.multinomial(self._held, _normalised(masses))
-            strength = theta + (counts > 0).sum(axis=1) * sigma
+        counts, masses, label = self._counts, np.empty(0), _NEW
+        parts: list[Records] = []
+        for plan in self._plans:  # given the release, and then given the confidential records
+            if parts:
+                counts = rng.multinomial(self._records or 0, _normalised(masses)).astype(np.float64)
+            strength = theta + (counts > 0).sum(axis=-1) * sigma
             shapes = np.where(counts > 0, counts - sigma[:, None], 0.0)
-            known = _normalised(rng.standard_gamma(np.column_stack((shapes, strength))))
-            new = tail_weights(strength, sigma, self._hidden, rng)
-            masses = np.concatenate((known[:, :-1], known[:, -1:] * new), axis=1)
-            own.append(self._domain.draw_base(new.size, rng, first=_NEW + tail.size))
-        rows = len(theta)
-        columns = [
-            np.concatenate([part.columns[at].reshape(rows, -1) for part in own], axis=1).ravel()
-            for at in range(len(own[0].columns))
-        ]
-        return Draws(masses[:, :k], Records(columns=tuple(columns)), masses[:, k:])
+            shown = _normalised(rng.standard_gamma(np.column_stack((shapes, strength))))
+            tail = tail_weights(strength, sigma, plan, rng)
+            masses = np.concatenate((shown[:, :-1], shown[:, -1:] * tail), axis=1)
+            parts.append(self._domain.draw_base(tail.size, rng, first=label))
+            label += tail.size
+        rows, k = len(theta), len(self._counts)
+        columns = zip(*(part.columns for part in parts), strict=True)
+        own = [np.concatenate([codes.reshape(rows, -1) for codes in column], axis=1).ravel() for column in columns]
+        return Draws(masses[:, :k], Records(columns=tuple(own)), masses[:, k:])
 
 
 def _normalised(gammas: Floats) -> Floats:

@@ -16,10 +16,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Indices
+from discreet._core.arrays import Floats, Indices, locate
 from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError
-from discreet._core.random import locate
 from discreet._core.text import counted
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.base import (

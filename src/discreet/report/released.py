@@ -18,7 +18,7 @@ from discreet._core.page import Chart, band_chart, column_chart, forest_chart, r
 from discreet._core.text import about, as_written, counted, full_sentence, percent_as_written, rounded_up
 from discreet.confidential import Source, open_source
 from discreet.domain import Domain, moment_text
-from discreet.inference import Estimate, Posterior, bounded, jumps, points, posterior
+from discreet.inference import Estimate, Posterior, bounded, points, posterior
 from discreet.mechanisms import no_posterior
 from discreet.privacy import TradeOff
 from discreet.releases import Certificate, guarantee_of
@@ -229,7 +229,7 @@ def population(promise: Promise, release: Path) -> PopulationPictures:
 def _estimate(draws: Posterior, name: str) -> tuple[Picture, list[str]]:
     """Return the distribution function of an ordered column, some numbers, its mean by group, and notes on them."""
     columns = draws.domain.columns
-    column, values = columns[name], points(draws, name)
+    column, (values, jumps) = columns[name], points(draws, name)
     curves = np.array(draws.cdf(values, column=name, level=LEVEL)[1:])
     logarithmic = column.logarithmic and values[0] > 0.0
     level = percent_as_written(LEVEL)
@@ -241,7 +241,7 @@ def _estimate(draws: Posterior, name: str) -> tuple[Picture, list[str]]:
         return [text(value) if np.isfinite(value) else "-" for value in _ends(row)]
 
     places = np.log10(values) if logarithmic else values
-    if jumps(draws, name):  # flat up to the next value
+    if jumps:  # flat up to the next value
         places, curves = np.repeat(places, 2)[1:], np.repeat(curves, 2, axis=1)[:, :-1]
     summary = draws.summary(_NUMBERS, column=name, level=LEVEL)
     groups, notes = [], list(summary.notes)

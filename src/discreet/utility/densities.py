@@ -150,10 +150,10 @@ def _binned(points: Floats, signed: Floats, h: float) -> float:
     bins = int(min(np.ceil(span / h * _FINEST), _MOST_BINS)) + 1
     step = span / (bins - 1)
     place = (points - points[0]) / step
-    left = np.minimum(place.astype(np.int64), bins - 2)
-    share = place - left
-    masses = np.bincount(left, weights=signed * (1.0 - share), minlength=bins)
-    masses += np.bincount(left + 1, weights=signed * share, minlength=bins)
+    lower = np.minimum(place.astype(np.int64), bins - 2)
+    share = place - lower
+    masses = np.bincount(lower, weights=signed * (1.0 - share), minlength=bins)
+    masses += np.bincount(lower + 1, weights=signed * share, minlength=bins)
     length = next_fast_len(2 * bins, real=True)
     transform = rfft(masses, length)
     products = irfft(transform.real**2 + transform.imag**2, length)[:bins]  # sum_k d_k d_{k+lag}

@@ -150,8 +150,8 @@ def total_variation(
     signed, top = signed_masses(x_weight, len(x_labels), y_weight, len(y_labels))
     labels = np.concatenate((x_labels, y_labels))
     if labels.dtype == object:  # of several kinds, which have no order
-        first: dict[object, int] = {}
-        labels = np.array([first.setdefault(label, len(first)) for label in labels.tolist()])
+        numbers: dict[object, int] = {}
+        labels = np.array([numbers.setdefault(label, len(numbers)) for label in labels.tolist()])
     _, places = np.unique(labels, return_inverse=True)
     difference = np.zeros(places.max() + 1, dtype=signed.dtype)
     np.add.at(difference, places, signed)

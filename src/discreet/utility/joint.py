@@ -113,8 +113,8 @@ def _design(table: DistinctRows, reference: DistinctRows, nulls: list[bool]) -> 
         missing = np.isnan(values)
         if with_nulls:
             indicators.append(missing.astype(np.float64))
-        known = ~np.isnan(model.points)
-        points, masses = model.points[known], model.masses(reference.frequencies)[known]
+        labelled = ~np.isnan(model.points)
+        points, masses = model.points[labelled], model.masses(reference.frequencies)[labelled]
         if column.ordered:
             mean = float(points @ masses / (masses.sum() or 1))
             coordinates.append(np.where(missing, 0.0, values - mean) / column.scale)

@@ -106,12 +106,12 @@ def _mean_and_range(values: list[float]) -> tuple[float, float, float] | None:
 def _transport(data: DistinctRows, release: DistinctRows, holdout: DistinctRows | None) -> tuple[str, Measure]:
     """Return exact transport where every pair of tables is small enough, else sliced: one measure for all pairs."""
     rows = len(data.present)
-    others = [len(release.present), min(rows, release.size)]
+    sizes = [len(release.present), min(rows, release.size)]
     if holdout is not None:
-        others.append(len(holdout.present))
+        sizes.append(len(holdout.present))
     if not transport_available():
         reason = "POT is not installed"
-    elif rows * max(others) > _PAIRS:
+    elif rows * max(sizes) > _PAIRS:
         reason = "the tables are too large for exact transport"
     else:
         return MEASURES["transport"]
@@ -128,11 +128,11 @@ def _on_the_line(distance: Callable[..., float]) -> Measure:
         distances = {}
         for a, b in zip(x.columns, y.columns, strict=True):
             p, q = a.masses(x.frequencies), b.masses(y.frequencies)
-            left, right = ~np.isnan(a.points), ~np.isnan(b.points)
-            if not (a.ordered and p[left].any() and q[right].any()):
+            x_present, y_present = ~np.isnan(a.points), ~np.isnan(b.points)
+            if not (a.ordered and p[x_present].any() and q[y_present].any()):
                 continue
-            points = a.points[left] / a.scale, b.points[right] / a.scale
-            value = distance(*points, x_weights=p[left], y_weights=q[right])
+            points = a.points[x_present] / a.scale, b.points[y_present] / a.scale
+            value = distance(*points, x_weights=p[x_present], y_weights=q[y_present])
             if np.isfinite(value):  # a constant table has no density estimate
                 distances[a.name] = value
         return distances

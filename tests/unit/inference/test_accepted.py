@@ -13,9 +13,8 @@ from scipy.special import gammaln
 from discreet._core.random import seeded
 from discreet.domain import Category, Counts, Domain, Integer
 from discreet.errors import ParameterError
-from discreet.inference.lattice import CountDraws
-from discreet.inference.prior import Prior
-from discreet.inference.samplers import ReleasedCounts, ReleasedRecords, accepted, draw_counts
+from discreet.inference.prior import CountPosterior, Prior
+from discreet.inference.samplers import CountDraws, ReleasedCounts, ReleasedRecords, draw_counts
 from discreet.mechanisms import (
     DataSpecificRevealOrObscure,
     ExponentialHistogram,
@@ -30,7 +29,7 @@ from discreet.mechanisms.likelihood import known_likelihood, no_posterior
 
 CELLS = Domain(columns={"x": Integer(lower=1, upper=3)})
 N, DRAWS = 6, 40_000
-PRIORS = {"process": Prior(np.array([0.5, 0.3, 0.7])), "tree": Prior.nested(np.full(3, 1 / 3))}
+PRIORS = {"process": Prior.process(np.array([0.5, 0.3, 0.7])), "tree": Prior.nested(np.full(3, 1 / 3))}
 TABLES = [c for c in itertools.product(range(N + 1), repeat=3) if sum(c) == N]
 
 
@@ -40,12 +39,11 @@ def log_prior(prior: Prior, c: tuple[int, ...]) -> float:
     def weight(a: float, x: int) -> float:
         return float(gammaln(a + x) - gammaln(a) - gammaln(x + 1))
 
-    total = sum(weight(a, x) for a, x in zip(prior.alpha, c, strict=True))
-    sums = np.array(c)
-    for level in prior.levels:
-        sums = np.bincount(level.of, weights=sums)
-        pairs = zip(level.masses, sums, strict=True)
-        total += sum(weight(a, int(x)) - weight(level.strength, int(x)) for a, x in pairs)
+    total, sums = 0.0, np.array(c)
+    for layer in prior.layers:
+        total += sum(weight(a, int(x)) for a, x in zip(layer.masses, sums, strict=True))
+        sums = np.bincount(layer.parent, weights=sums)
+        total -= sum(weight(layer.strength, int(x)) for x in sums)
     return total
 
 
@@ -195,7 +193,7 @@ def test_the_stabilised_urn_of_few_released_records(kept: int) -> None:
     exact = np.exp([log_posterior(c) for c in range(n + 1)])
     exact /= exact.sum()
     release = ReleasedRecords(n, z, kept)
-    found = draw_counts(known_likelihood(mechanism, n), [Prior(np.full(2, 0.5))], release, 4000, seeded(3))
+    found = draw_counts(known_likelihood(mechanism, n), [Prior.process(np.full(2, 0.5))], release, 4000, seeded(3))
     assert found.step == 1
     at = np.bincount(found.counts[:, 0].astype(np.int64), minlength=n + 1) / 4000
     # of 4,000 draws, five standard errors; a lattice of three records misses the first by twice as much
@@ -247,7 +245,7 @@ def test_larger_tables(mechanism: Any) -> None:
     kept = None if outcome is None or outcome.share_from_data is None else round(outcome.share_from_data * n)
     priors = Prior.learned(np.full(12, 1 / 12), firmer=2)
     found = draw_counts(known_likelihood(mechanism, n), priors, ReleasedRecords(n, drawn, kept), 400, seeded(9))
-    assert len(found.counts) == sum(found.drawn) == 400
+    assert len(found.counts) == sum(found.numbers) == 400
     assert np.abs(found.counts.sum(axis=1) - n).max() <= found.step
     fours = found.counts.reshape(400, 3, 4).sum(axis=2), truth.reshape(3, 4).sum(axis=1)
     for draws, true in ((found.counts, truth), fours):
@@ -267,7 +265,7 @@ def test_all_tables_under_several_trees(softer: bool) -> None:
     rows = [tuple(row) for row in found.counts.astype(int).tolist()]
     shares = np.array([rows.count(c) for c in TABLES]) / DRAWS
     assert 0.5 * np.abs(shares - exact).sum() < 0.02
-    assert np.abs(np.array(found.drawn) / DRAWS - weights.sum(axis=1) / weights.sum()).max() < 0.02
+    assert np.abs(np.array(found.numbers) / DRAWS - weights.sum(axis=1) / weights.sum()).max() < 0.02
 
 
 @pytest.mark.parametrize(
@@ -310,15 +308,7 @@ def test_cells_without_records_may_hold_as_many_as_one_record_stands_for() -> No
     assert 0.25 < pair.max() < 0.9
 
 
-class Hopeless:
-    """Proposals none of which can be."""
-
-    log, step, approximation = 0.0, 1, ""
-
-    def propose(self, number: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        return np.zeros((number, 3)), np.full(number, -np.inf)
-
-
 def test_proposals_that_cannot_be_are_given_up() -> None:
+    hopeless = CountPosterior(0.0, lambda number, _: (np.zeros((number, 3)), np.full(number, -np.inf)), proposed=True)
     with pytest.raises(ParameterError, match="the posterior cannot be computed"):
-        accepted([Hopeless()], 5, seeded(1))
+        CountDraws.draw([hopeless], 5, seeded(1))

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -271,48 +270,6 @@ def test_noisy_counts_of_other_tools(law):
     check(posterior, cells, 4, lambda c: float(log(noisy - np.array(c)).sum()))
 
 
-def test_a_sampler_with_latent_records_agrees():
-    """PY26's own sampler: the confidential records are updated one by one, the noisy counts cell by cell."""
-    cells, n, scale = domain(4), 30, 1.5
-    alpha, rng = prior(cells), seeded(5)
-    z = np.array([9, 0, 3, 8])
-    mechanism = PerturbedHistogram(domain=cells, records=n, scale=scale)
-    x = rng.integers(0, 4, size=n)
-    noisy = np.maximum(np.bincount(x, minlength=4), 1)
-
-    def log_release(d):
-        p = np.maximum(d, 0) / np.maximum(d, 0).sum()
-        return -math.inf if (p[z > 0] == 0).any() else float((z[z > 0] * np.log(p[z > 0])).sum())
-
-    kept = []
-    for sweep in range(1500):
-        for i in range(n):
-            others = np.bincount(np.delete(x, i), minlength=4)
-            log = np.log(alpha + others)
-            for j in range(4):
-                log[j] -= np.abs(noisy - others - (np.arange(4) == j)).sum() / scale
-            weights = np.exp(log - log.max())
-            x[i] = np.searchsorted(np.cumsum(weights) / weights.sum(), rng.random())
-        counts = np.bincount(x, minlength=4)
-        for j in np.tile(np.arange(4), 3):
-            proposed = noisy.copy()
-            proposed[j] += rng.integers(-3, 4)
-            gain = (np.abs(noisy - counts).sum() - np.abs(proposed - counts).sum()) / scale
-            if math.log(rng.random()) < gain + log_release(proposed) - log_release(noisy):
-                noisy = proposed
-        if sweep >= 100:
-            kept.append(counts)
-    brute = (alpha + np.array(kept)) / (STRENGTH + n)
-    rows = np.repeat(np.arange(1, 5), z)
-    release = released(mechanism, cells, [1] * n, size=20)
-    posterior = mechanism_posterior(pl.DataFrame({"x": rows}), release.certificate, strength=STRENGTH, draws=DRAWS)
-    batches = brute[: len(brute) // 40 * 40].reshape(40, -1, 4).mean(axis=1)  # their means: independent, nearly
-    for j in range(4):
-        ours = posterior.evaluate(f"P(={j + 1})")
-        error = math.hypot(ours.std() / math.sqrt(DRAWS), batches[:, j].std(ddof=1) / math.sqrt(40))
-        assert abs(ours.mean() - brute[:, j].mean()) < 6 * error
-
-
 def test_any_number_of_records():
     for n in (10**4, 10**8):
         noisy = np.array([0.1, 0.2, 0.3, 0.15, 0.25]) * n
@@ -371,10 +328,6 @@ def test_what_cannot_be_conditioned_on_is_refused():
     around = SignedMeasure(domain=cells, records=3, scale=1.0, points=pl.DataFrame({"x": [1, 4]}))
     with pytest.raises(ParameterError, match="for signed-measure around public points"):
         mechanism_posterior(released(around, cells, [1, 2, 3], size=2))
-    line = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})  # its cells are not the release's: told first
-    around = SignedMeasure(domain=line, records=3, scale=1.0, points=pl.DataFrame({"x": [0.1, 0.9]}))
-    with pytest.raises(ParameterError, match="no mechanism-aware posterior for signed-measure"):
-        mechanism_posterior(released(around, line, [0.2, 0.3, 0.4], size=2))
     perturbed = PerturbedHistogram(domain=cells, records=5, scale=1.1)
     counts = released(perturbed, cells, [1, 3, 3, 4, 4], counts=True)
     with pytest.raises(ParameterError, match="lacks cells"):
@@ -398,17 +351,6 @@ def test_cells_within_a_leaf_keep_their_prior(recwarn):
     assert abs(share.var() - 0.25 * 0.75 / 5) < 0.01
     assert low.mean() > 0.7
     assert not recwarn.list
-
-
-def test_intervals_of_a_column_of_cells_are_read_from_a_file(tmp_path):
-    cells = Domain(columns={"x": Numeric(lower=0, upper=1, cells=5)})
-    held = confidential(pl.DataFrame({"x": np.linspace(0, 1, 200) ** 2}), cells)
-    mechanism = PerturbedHistogram(domain=cells, records=200, scale=2.0)
-    release(held, mechanism=mechanism, out=tmp_path / "r.csv", counts=True, seed=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        posterior = mechanism_posterior(tmp_path / "r.csv", draws=300)
-    assert abs(posterior.evaluate("mean").mean() - 1 / 3) < 0.06
 
 
 def test_shapes_within_cells_are_draws_of_the_prior():

@@ -76,7 +76,7 @@ def test_what_a_run_holds_is_hidden_as_a_sum(strength: float | None) -> None:
     n, scale, drawn = 10, 1.5, np.array([3, 0, 0, 0, 0, 2])
     likelihood = NoisyCellCounts(law=LAPLACE, scale=scale, surplus="moved", sampling="stratified")
     base = np.full(6, 1 / 6)
-    prior = Prior.nested(base) if strength is None else Prior(strength * base)
+    prior = Prior.nested(base) if strength is None else Prior.process(strength * base)
     made = Moved(likelihood, prior, n, drawn)
     tables = np.array([c for c in itertools.product(range(n + 1), repeat=6) if sum(c) == n])
 
@@ -114,7 +114,7 @@ def test_no_table_is_too_lopsided(cells: int, n: int, scale: float, size: int, s
     domain, rng = Domain(columns={"x": Integer(lower=1, upper=cells)}), seeded(4)
     mechanism = PerturbedHistogram(domain=domain, records=n, scale=scale, projection="w1", sampling="stratified")
     base = np.full(cells, 1.0 / cells)
-    prior = Prior.nested(base) if strength is None else Prior(strength * base)
+    prior = Prior.nested(base) if strength is None else Prior.process(strength * base)
     for concentration in (0.02, 1.0):
         held = rng.multinomial(n, rng.dirichlet(np.full(cells, concentration)))
         drawn = released(mechanism, held, size, rng)

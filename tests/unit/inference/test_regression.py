@@ -12,7 +12,7 @@ from discreet._core.random import seeded
 from discreet.domain import Boolean, Category, Date, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import MissingExtra, ParameterError
 from discreet.inference import Posterior
-from discreet.inference.regression import regression
+from discreet.inference.models import regression
 
 pytest.importorskip("formulaic")
 
@@ -117,33 +117,24 @@ def test_records_with_a_null_are_left_out() -> None:
     assert coefficients(posterior, "wage ~ age + sex") == pytest.approx(expected, abs=1e-9)
 
 
-def test_draws_with_values_of_their_own_and_blocks() -> None:
+@pytest.mark.parametrize("shared", [6, 0])
+def test_draws_with_values_of_their_own_and_blocks(shared: int) -> None:
     domain = Domain(columns={"y": Numeric(lower=0, upper=1), "x": Numeric(lower=0, upper=1), "flag": Boolean()})
     rng = seeded(5)
-    support = Records(columns=(rng.random(6), rng.random(6), np.array([0, 1, 0, 1, 0, 0])))
-    own = [Records(columns=(rng.random(12), rng.random(12), rng.integers(0, 2, 12))) for _ in range(2)]
-    masses = rng.dirichlet(np.ones(10), size=6)
-    blocks = [Posterior.of_arrays(domain, support, part[:, :6], own=one, own_weights=part[:, 6:]).block(0)
+
+    def records(size: int) -> Records:
+        return Records(columns=(rng.random(size), rng.random(size), rng.integers(0, 2, size)))
+
+    support, own, masses = records(shared), [records(3 * 6) for _ in range(2)], rng.dirichlet(np.ones(shared + 6), 6)
+    blocks = [Posterior.of_arrays(domain, support, part[:, :shared], own=one, own_weights=part[:, shared:]).block(0)
               for part, one in zip(np.split(masses, 2), own, strict=True)]  # fmt: skip
     posterior = Posterior(domain=domain, support=support, draws=6, block=lambda i: blocks[i], blocks=2)
     found = coefficients(posterior, "y ~ x + C(flag)")
     for draw in range(6):
-        part = [codes.reshape(3, 4)[draw % 3] for codes in own[draw // 3].columns]
+        part = [codes.reshape(3, 6)[draw % 3] for codes in own[draw // 3].columns]
         y, x, flag = (np.concatenate((a, b)) for a, b in zip(support.columns, part, strict=True))
-        expected = least_squares(np.stack([np.ones(10), x, flag], axis=1), y, masses[draw : draw + 1])
+        expected = least_squares(np.stack([np.ones(len(y)), x, flag], axis=1), y, masses[draw : draw + 1])
         assert found[draw] == pytest.approx(expected[0], abs=1e-9)
-
-
-def test_draws_that_share_no_value() -> None:
-    domain = Domain(columns={"y": Numeric(lower=0, upper=1), "x": Numeric(lower=0, upper=1)})
-    rng = seeded(8)
-    own = Records(columns=(rng.random(12), rng.random(12)))
-    masses = rng.dirichlet(np.ones(6), size=2)
-    posterior = Posterior.of_arrays(domain, Records(columns=(np.empty(0), np.empty(0))), np.empty((2, 0)), own=own,
-                                    own_weights=masses)  # fmt: skip
-    y, x = (codes.reshape(2, 6) for codes in own.columns)
-    expected = [least_squares(np.stack([np.ones(6), x[i]], axis=1), y[i], masses[i : i + 1])[0] for i in range(2)]
-    assert coefficients(posterior, "y ~ x") == pytest.approx(np.array(expected), abs=1e-9)
 
 
 def test_cells_enter_by_their_middles_and_a_note_says_which() -> None:

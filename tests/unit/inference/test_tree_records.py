@@ -1,18 +1,12 @@
 """Posteriors given records along a tree: tables are enumerated, noise is simulated through an independent oracle."""
 
 import itertools
-import json
 import math
 
 import numpy as np
-import polars as pl
 import pytest
-from click.testing import CliRunner
 
-from discreet import release
 from discreet._core.random import seeded
-from discreet.cli.released import estimate
-from discreet.confidential import confidential
 from discreet.domain import Domain, Integer
 from discreet.inference.trees import Splits, TreeRecords
 from discreet.mechanisms import HierarchicalHistogram
@@ -132,22 +126,6 @@ def test_errors_of_splits_are_those_of_the_mechanism():
     splits = model((1, 1, 1, 1))._splits
     assert np.allclose(np.diag(covariance), splits.variance, rtol=0.05)
     assert np.abs(covariance - np.diag(np.diag(covariance))).max() < 5.5 * 0.5 / math.sqrt(20_000)
-
-
-@pytest.mark.parametrize("sampling", ["iid", "stratified"])
-def test_a_release_of_many_leaves_is_estimated(sampling, tmp_path):
-    domain = Domain(columns={"x": Integer(lower=0, upper=99)})
-    values = np.minimum(seeded(4).geometric(0.1, size=3000), 99)
-    facts = {"noise": "laplace", "levels": 5, "sampling": sampling}
-    mechanism = HierarchicalHistogram(domain=domain, records=3000, scale=4.0, **facts)
-    held = confidential(pl.DataFrame({"x": values}), domain)
-    release(held, mechanism=mechanism, size=3000, out=tmp_path / "r.csv", seed=2)
-    found = CliRunner().invoke(estimate, [str(tmp_path / "r.csv"), "--functional", "mean", "--draws", "800", "--json"])
-    assert found.exit_code == 0
-    shown = json.loads(found.stdout)
-    assert shown["estimates"][0]["lower"] < 10.0 < shown["estimates"][0]["upper"]
-    assert shown["estimates"][0]["sd"] < 0.6
-    assert any("laplace noise on a tree is taken as normal" in note for note in shown["notes"])
 
 
 def test_draws_do_not_depend_on_the_number_of_records():

@@ -166,19 +166,6 @@ def test_the_recursion(sigma, gamma) -> None:
     assert error.max() < (1e-9 if sigma <= 0.5 else 1e-7 if sigma <= 0.95 else 1e-5)
 
 
-@pytest.mark.parametrize(("theta", "sigma"), [(1.0, 0.5), (10.0, 0.0), (1.0, 0.2)])
-def test_the_law_of_a_million_draws_sums_to_one(theta, sigma) -> None:
-    n = 10**6
-    j = np.arange(1, 12_000 if sigma == 0.5 else 1200)
-    opened = (j - 1) * math.log(sigma) + log_rising(theta / sigma + 1, j - 1.0) if sigma else (j - 1) * math.log(theta)
-    law = np.exp(log_factorial_coefficient(n, j, sigma) + opened - log_rising(theta + 1.0, n - 1.0))
-    assert law.sum() == pytest.approx(1.0, abs=1e-6)
-    mean = theta / sigma * math.expm1(log_rising(theta + sigma, n) - log_rising(theta, n)) if sigma else (
-        theta * float(mp.digamma(theta + n) - mp.digamma(theta))
-    )  # fmt: skip
-    assert law @ j == pytest.approx(mean, rel=1e-6)
-
-
 def test_outside_the_range_there_is_nothing() -> None:
     assert log_factorial_coefficient(3, [0, 4], 0.5).tolist() == [-math.inf, -math.inf]
     assert log_factorial_coefficient(0, [0], 0.5, -2.0).tolist() == [0.0]

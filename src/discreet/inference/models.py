@@ -1,26 +1,32 @@
-r"""Regressions in a population: the coefficients of each draw, in closed form or by Newton's method.
+r"""Models: regressions in a population, draw by draw, and models of released records in NumPyro.
 
 Of a draw that gives mass :math:`w_l` to record ``l``, with the formula's row :math:`x_l` and outcome :math:`y_l`, the
 linear coefficients minimise :math:`\sum_l w_l (y_l - x_l^\top\beta)^2` and the logistic ones
 :math:`\sum_l w_l(\log(1+e^{x_l^\top\beta}) - y_l x_l^\top\beta)`: what a regression of the whole population would give,
-whether or not its model is true.
+whether or not its model is true. They are computed in closed form or by Newton's method.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from discreet._core.arrays import Floats
-from discreet._core.checks import choice
-from discreet._core.errors import MissingExtra, ParameterError
+from discreet._core.boundary import sealed
+from discreet._core.checks import choice, integer
+from discreet._core.errors import DiscreetWarning, MissingExtra, ParameterError, ReleaseTakenForSample
 from discreet._core.text import counted, harmless
-from discreet.domain import Column, Domain, Records
+from discreet.domain import Domain, Records
 from discreet.inference.functionals import require_column
 from discreet.inference.line import Draws
+from discreet.inference.released import read_release
+from discreet.inference.summary import effective_sample_size, r_hat
 
 _STEPS = 50
 _CLOSE = 1e-9
@@ -48,22 +54,17 @@ def regression(
             records = support if len(support) or draws.own is None else draws.own
             shared = design.rows(records, levels=_levels(domain, support, draws))
             shared = _Rows(shared.x[: len(support)], shared.y[: len(support)])
-        own = None if draws.own is None else design.rows(draws.own)
+        own = _Rows(shared.x[:0], shared.y[:0]) if draws.own is None else design.rows(draws.own)
         if basis is None:
-            basis = _basis(shared, own, draws, design.names)
+            basis = _basis(shared.joined(own), draws, design.names)
             shared = shared.within(basis)
-            outcomes = shared.y if own is None else np.append(shared.y, own.y)
-            if law == "logistic" and not np.isin(outcomes, (0.0, 1.0)).all():
+            if law == "logistic" and not np.isin(np.append(shared.y, own.y), (0.0, 1.0)).all():
                 raise ParameterError(
                     f"the outcome of {formula!r} must be 0 or 1 in a logistic regression. Leave the kind out"
                 )
-        parts = None if own is None else own.within(basis).split(len(draws.own_weights))
-        for row, weights in enumerate(draws.weights):
-            rows = shared
-            mass = weights
-            if parts is not None:
-                rows, mass = shared.joined(parts[row]), np.concatenate((weights, draws.own_weights[row]))
-            solutions.append(_coefficients(rows, mass, basis, law))
+        parts = own.within(basis).split(len(draws.own_weights))
+        for part, masses in zip(parts, np.concatenate((draws.weights, draws.own_weights), axis=1), strict=True):
+            solutions.append(_coefficients(shared.joined(part), masses, basis, law))
     coefficients = np.array(solutions)
     return Regression(design.names, coefficients, design.notes(law, coefficients))
 
@@ -74,8 +75,8 @@ class _Rows(NamedTuple):
     x: Floats
     y: Floats
 
-    def joined(self, other: _Rows) -> _Rows:
-        return _Rows(*map(np.concatenate, zip(self, other, strict=True)))
+    def joined(self, rows: _Rows) -> _Rows:
+        return _Rows(*map(np.concatenate, zip(self, rows, strict=True))) if len(rows.y) else self
 
     def within(self, basis: Floats) -> _Rows:
         from scipy.linalg import solve_triangular
@@ -153,7 +154,7 @@ class FormulaDesign:
             if name == self.outcome and self.binary:
                 values[name] = np.where(np.asarray(codes) == 2, np.nan, np.asarray(codes, dtype=np.float64))
             elif name in levels:
-                labels = np.append(_labels(column), [None])
+                labels = np.array([*(column.labels or ()), None], dtype=object)
                 values[name] = pd.Categorical(labels[np.asarray(codes, dtype=np.int64)], categories=levels[name])
             elif column.open:
                 raise ParameterError(f"column {name!r} holds open labels, which a formula cannot use. Leave it out")
@@ -176,27 +177,22 @@ def _levels(domain: Domain, support: Records, draws: Draws) -> dict[str, Any]:
     levels = {}
     for (name, column), codes in zip(domain.columns.items(), support.columns, strict=True):
         if column.labels is not None:
-            levels[name] = labels = _labels(column)
+            levels[name] = np.array(column.labels, dtype=object)
             if draws.own is None:
-                levels[name] = labels[np.isin(np.arange(len(labels)), np.asarray(codes, dtype=np.int64))]
+                present = np.isin(np.arange(len(column.labels)), np.asarray(codes, dtype=np.int64))
+                levels[name] = levels[name][present]
     return levels
 
 
-def _labels(column: Column) -> Any:
-    return np.array(column.labels, dtype=object)
-
-
-def _basis(shared: _Rows, own: _Rows | None, draws: Draws, names: list[str]) -> Floats:
+def _basis(rows: _Rows, draws: Draws, names: list[str]) -> Floats:
     """Return ``R`` of the QR decomposition of the rows at mean weights: in it, sums of products stay small."""
-    mass, rows = np.nan_to_num(draws.weights).mean(axis=0), shared
-    if own is not None:
-        rows = shared.joined(own)
-        mass = np.concatenate((mass, np.nan_to_num(draws.own_weights).ravel() / len(draws.own_weights)))
-    weighted = rows.x * np.sqrt(mass)[:, None]
+    own = np.nan_to_num(draws.own_weights).ravel() / len(draws.own_weights)
+    masses = np.append(np.nan_to_num(draws.weights).mean(axis=0), own)
+    weighted = rows.x * np.sqrt(masses)[:, None]
     r = np.asarray(np.linalg.qr(weighted, mode="r"), dtype=np.float64)
-    left = np.zeros(len(names))
-    left[: len(r)] = np.abs(np.diagonal(r))
-    undetermined = np.flatnonzero(left <= _DEPENDENT * np.linalg.norm(weighted, axis=0))
+    remainders = np.zeros(len(names))
+    remainders[: len(r)] = np.abs(np.diagonal(r))
+    undetermined = np.flatnonzero(remainders <= _DEPENDENT * np.linalg.norm(weighted, axis=0))
     if len(undetermined):
         raise ParameterError(
             f"the coefficient of {names[int(undetermined[0])]!r} is not determined, given those before it. Leave it out"
@@ -242,3 +238,150 @@ def _logistic(z: Floats, y: Floats, weight: Floats) -> Floats:
 
 def _loss(eta: Floats, y: Floats, weight: Floats) -> float:
     return float(weight @ (np.logaddexp(0.0, eta) - y * eta))
+
+
+# The one place that speaks to ArviZ, whose container changed its type in version 1.
+
+
+def inference_data(posterior: dict[str, Floats], facts: dict[str, Any]) -> Any:
+    """Return draws of shape ``(chains, draws, ...)`` as ``InferenceData`` (ArviZ 0) or ``xarray.DataTree`` (1)."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # version 0 announces version 1 once a day
+            import arviz
+            import xarray
+    except ImportError:
+        raise MissingExtra("this needs ArviZ", "bayes") from None
+    variables = {
+        name: (("chain", "draw", *(f"{name}_{i}" for i in range(values.ndim - 2))), values)
+        for name, values in posterior.items()
+    }
+    texts = {key: json.dumps(value) for key, value in facts.items() if not isinstance(value, (str, int, float))}
+    dataset = xarray.Dataset(variables, attrs={"inference_library": "discreet", **facts, **texts})
+    if int(arviz.__version__.partition(".")[0]) == 0:
+        return arviz.InferenceData(posterior=dataset)
+    return xarray.DataTree.from_dict({"posterior": dataset})
+
+
+# Warnings of an analysis: it goes on, but its numbers should not be read as they stand.
+
+
+@sealed
+class NotConverged(DiscreetWarning):
+    """Markov chains gave up: their draws are worth less than was asked for, or they do not agree."""
+
+
+_LARGE_SHARE = 0.05  # 2 m / n from which the width of an interval changes visibly
+
+
+@sealed
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fit:
+    """What NUTS drew, and whether to rely on it.
+
+    ``data``, an InferenceData or DataTree: draws by parameter, for ArviZ.
+    ``draws``: by parameter too, as arrays of shape (chains, draws, ...).
+    ``effective_draws``, ``r_hat``: the least effective sample size and the largest R-hat over all scalars.
+    ``divergences``: divergent transitions; any makes the draws doubtful.
+    """
+
+    data: Any
+    draws: dict[str, Any]
+    effective_draws: float
+    r_hat: float
+    divergences: int
+
+
+@sealed
+def fit(
+    model: Callable[..., None],
+    release: Any,
+    facts: Any = None,
+    *,
+    draws: int = 1000,
+    warm_up: int = 1000,
+    chains: int = 4,
+    seed: int = 0,
+    **options: Any,
+) -> Fit:
+    """Draw from the posterior of a NumPyro model with the released records as its data.
+
+    Parameters
+    ----------
+    model : callable
+        A NumPyro model ``model(data)``. ``data`` is a dict: for each column an array, one entry a released record (the
+        value, or the middle of its cell; the code of a category or boolean; days or seconds for dates and times).
+    release, facts
+        As for :func:`process_posterior`.
+    draws, warm_up : int
+        Draws kept and spent on adaptation, a chain.
+    chains : int
+        Number of chains, at least 2: one cannot disagree with itself.
+    seed : int
+        Everything here is public.
+    **options
+        Passed on to ``numpyro.infer.NUTS``.
+
+    Raises
+    ------
+    ParameterError
+        When NumPyro is missing, or there are too few chains or draws.
+
+    Warns
+    -----
+    ReleaseTakenForSample
+        When the certificate says that so many records were released from so few that the model's intervals, which take
+        them for observations, are visibly too short.
+    NotConverged
+        When R-hat is above 1.01, fewer than 100 effective draws per chain, or transitions diverged; with the numbers.
+
+    References
+    ----------
+    BNP24, section 6.2; docs/theory/posterior-from-a-release.md for what it leaves out.
+    """
+    integer("chains", chains, least=2)
+    integer("draws", draws, least=10)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what JAX says of the machine
+            import jax
+            from numpyro.infer import MCMC, NUTS
+    except ImportError:
+        raise MissingExtra("this needs NumPyro", "bayes") from None
+    z = read_release(release, facts)
+    if z.n_held is not None and 2.0 * z.size / z.n_held > _LARGE_SHARE:
+        remedy = "take the posterior from process_posterior, or the urn's rule in combine"
+        warnings.warn(ReleaseTakenForSample(int(z.size), z.n_held, remedy), stacklevel=2)
+    rows = np.repeat(np.arange(len(z.counts)), z.counts.astype(np.int64))
+    data = {}
+    for (name, column), codes in zip(z.domain.columns.items(), z.records.columns, strict=True):
+        if column.open:
+            raise ParameterError(
+                f"column {name!r} holds open labels, which are not numbers. Leave it out of the domain"
+            )
+        data[name] = (column.positions(codes) if column.labels is None else np.asarray(codes))[rows]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sampler = MCMC(NUTS(model, **options), num_warmup=warm_up, num_samples=draws, num_chains=chains,
+                       chain_method="vectorized", progress_bar=False)  # fmt: skip
+        sampler.run(jax.random.PRNGKey(seed), data)
+    parameters = {name: np.asarray(part) for name, part in sampler.get_samples(group_by_chain=True).items()}
+    divergences = int(np.asarray(sampler.get_extra_fields()["diverging"]).sum())
+    scalars = [part.reshape(chains, draws, -1)[:, :, i] for part in parameters.values()
+               for i in range(math.prod(part.shape[2:]))]  # fmt: skip
+    effective, agreement = min(map(effective_sample_size, scalars)), max(map(r_hat, scalars))
+    if agreement > 1.01 or effective < 100 * chains or divergences:
+        warnings.warn(
+            f"do not rely on these draws yet: R-hat {agreement:.3f} (at most 1.01), effective draws {effective:,.0f} "
+            f"(at least {100 * chains}), divergent transitions {divergences:,} (none). Run longer or rewrite the model",
+            NotConverged,
+            stacklevel=2,
+        )
+    numbers = {"released": z.size, "r_hat": agreement, "effective_draws": effective, "divergences": divergences}
+    return Fit(
+        data=inference_data(parameters, numbers),
+        draws=parameters,
+        effective_draws=effective,
+        r_hat=agreement,
+        divergences=divergences,
+    )

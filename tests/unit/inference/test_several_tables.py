@@ -1,7 +1,9 @@
-"""Estimates from several synthetic tables: by hand, against formulas, and from files."""
+"""Several tables: combining rules by hand and in worlds whose truth is known, estimates, and ranks of the truth."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,19 +11,113 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
+from scipy.stats import binomtest
 
 from discreet import Budget, release
+from discreet._core.random import seeded
 from discreet.cli.entry import run
-from discreet.domain import Category, Domain, Integer
+from discreet.domain import Category, Counts, Domain, Integer
 from discreet.errors import FileProblem, ParameterError
 from discreet.inference import combine, posterior
 from discreet.inference.several_tables import estimate_tables
+from discreet.mechanisms import Marginals, marginals
+from discreet.mechanisms.measured_tables import MeasuredTables
 from discreet.releases.release import Release
 
-DOMAIN = Domain(
+
+def test_fully_synthetic_by_hand() -> None:
+    # M = 3, q = 1, 2, 3: b = 1, (1 + 1/3) b = 4/3; u = 0.3: T = 4/3 - 0.3, nu = 2 (1 - 0.3 / (4/3))^2.
+    made = combine([1.0, 2.0, 3.0], [0.2, 0.3, 0.4], kind="fully", level=0.9)
+    assert (made.estimate, made.between) == (2.0, 1.0)
+    assert made.variance == pytest.approx(4 / 3 - 0.3)
+    assert made.degrees == pytest.approx(2 * (1 - 0.225) ** 2)
+    reach = stats.t.ppf(0.95, made.degrees) * math.sqrt(made.variance)
+    assert (made.lower, made.upper) == (pytest.approx(2 - reach), pytest.approx(2 + reach))
+
+
+def test_fully_synthetic_where_the_variance_would_be_negative() -> None:
+    made = combine([1.0, 1.1], [0.5, 0.5], kind="fully", size=200, n=100)
+    assert made.adjusted
+    assert made.variance == pytest.approx(1.0)
+    assert made.upper - made.estimate == pytest.approx(stats.norm.ppf(0.975))
+    less = combine([1.0, 1.1, 1.2], [0.0099] * 3, kind="fully", size=100, n=100)  # T = 0.0133 - 0.0099
+    assert less.adjusted
+    assert (less.variance, less.degrees) == (pytest.approx(0.0099), math.inf)
+
+
+def test_partially_synthetic_by_hand() -> None:
+    made = combine([1.0, 2.0, 3.0], [0.3, 0.3, 0.3], kind="partially")
+    assert made.variance == pytest.approx(0.3 + 1 / 3)
+    assert made.degrees == pytest.approx(2 * (1 + 0.3 * 3) ** 2)
+    same = combine([2.0, 2.0], [0.25, 0.25], kind="partially")
+    assert (same.degrees, same.upper - 2.0) == (math.inf, pytest.approx(0.5 * stats.norm.ppf(0.975)))
+
+
+def test_the_urns_rule_by_hand() -> None:
+    made = combine([0.5], [0.01], kind="urn", size=100, n=50)
+    assert made.variance == pytest.approx(0.01 * (1 + 2 * 100 / 50))
+    many = combine([0.5, 0.5], [0.01, 0.01], kind="urn", size=100, n=50)
+    assert many.variance == pytest.approx(0.01 * (2 + 3 / 2))
+
+
+def _worlds(tables: int, n: int, m: int, worlds: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return estimates and naive variances, (worlds, tables): Dirichlet-multinomial releases of a share of 0.3."""
+    rng = seeded(seed)
+    held = rng.binomial(n, 0.3, size=worlds)[:, None]
+    p = rng.beta(0.5 + held, 0.5 + n - held, size=(worlds, tables))
+    shares = rng.binomial(m, p) / m
+    return shares, shares * (1 - shares) / m
+
+
+# The share of 1,000 worlds that a 95 % interval covers has a standard deviation of 0.0069: the bounds are six of them.
+@pytest.mark.parametrize("tables", [1, 5])
+def test_the_urns_rule_covers(tables) -> None:
+    q, u = _worlds(tables, 500, 500, 1000, 1)
+    made = [combine(a, b, kind="urn", size=500, n=500) for a, b in zip(q, u, strict=True)]
+    covered = np.mean([c.lower <= 0.3 <= c.upper for c in made])
+    assert 0.95 - 0.042 < covered < 0.95 + 0.042
+    naive = [combine(a[:1], b[:1], kind="urn", size=1, n=10**9) for a, b in zip(q, u, strict=True)]
+    assert np.mean([c.lower <= 0.3 <= c.upper for c in naive]) < 0.80  # taken for a sample: 74 %
+
+
+def test_the_fully_synthetic_rule_covers() -> None:
+    q, u = _worlds(20, 500, 500, 1000, 2)
+    made = [combine(a, b, kind="fully", size=500, n=500) for a, b in zip(q, u, strict=True)]
+    covered = np.mean([c.lower <= 0.3 <= c.upper for c in made])
+    assert covered > 0.95 - 0.042  # conservative with few tables
+
+
+def test_the_partially_synthetic_rule_covers() -> None:
+    # Half of each table is confidential records as they are, half is drawn anew from the posterior given all of them.
+    rng, n, tables = seeded(3), 1000, 5
+    x = rng.binomial(1, 0.3, size=(1000, n))
+    held = x.sum(axis=1)[:, None]
+    p = rng.beta(0.5 + held, 0.5 + n - held, size=(1000, tables))
+    shares = (x[:, : n // 2].sum(axis=1)[:, None] + rng.binomial(n // 2, p)) / n
+    made = [combine(a, b, kind="partially") for a, b in zip(shares, shares * (1 - shares) / n, strict=True)]
+    assert np.mean([c.lower <= 0.3 <= c.upper for c in made]) > 0.95 - 0.042
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"estimates": [1.0], "variances": [0.1], "kind": "fully"},
+        {"estimates": [1.0], "variances": [0.1], "kind": "urn"},
+        {"estimates": [1.0, 2.0], "variances": [0.1], "kind": "fully"},
+        {"estimates": [1.0, 2.0], "variances": [0.1, -0.1], "kind": "fully"},
+        {"estimates": [1.0, 2.0], "variances": [0.1, 0.1], "kind": "other"},
+    ],
+)
+def test_what_cannot_be_combined_is_refused(wrong) -> None:
+    with pytest.raises(ParameterError):
+        combine(wrong["estimates"], wrong["variances"], kind=wrong["kind"])
+
+
+COLUMNS = Domain(
     columns={"x": Integer(lower=0, upper=9), "y": Category(categories=["a", "b"]), "z": Integer(lower=0, upper=9)}
 )
-SIZE, TABLES = 800, 4
+ROWS, SEVERAL = 800, 4
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +132,7 @@ def data() -> pl.DataFrame:
 @pytest.fixture(scope="module")
 def released(data: pl.DataFrame) -> Release:
     return release(
-        data, DOMAIN, Budget(epsilon=3.0, delta=1e-6), size=SIZE, mechanism="marginals", tables=TABLES, seed=1
+        data, COLUMNS, Budget(epsilon=3.0, delta=1e-6), size=ROWS, mechanism="marginals", tables=SEVERAL, seed=1
     )
 
 
@@ -45,14 +141,14 @@ def test_means_and_shares_are_those_of_each_table_combined(released: Release) ->
     found = estimate_tables(released, ["mean", "P(>4)"], column="x")
     assert released.estimate(["mean", "P(>4)"], column="x") == found
     means = [float(table["x"].mean()) for table in tables]
-    wanted = combine(means, [float(t["x"].var(ddof=0)) / SIZE for t in tables], kind="fully", size=SIZE, n=3000)
+    wanted = combine(means, [float(t["x"].var(ddof=0)) / ROWS for t in tables], kind="fully", size=ROWS, n=3000)
     assert found["mean"].mean == pytest.approx(wanted.estimate)
     assert (found["mean"].lower, found["mean"].upper) == (pytest.approx(wanted.lower), pytest.approx(wanted.upper))
     above = np.array([float((table["x"] > 4).mean()) for table in tables])
-    wanted = combine(above, above * (1 - above) / SIZE, kind="fully", size=SIZE, n=3000)
+    wanted = combine(above, above * (1 - above) / ROWS, kind="fully", size=ROWS, n=3000)
     assert found["P(>4)"].lower == pytest.approx(max(0.0, wanted.lower))
     assert "Raghunathan, Reiter and Rubin" in found.notes[0]
-    assert found["mean"].effective_draws == TABLES
+    assert found["mean"].effective_draws == SEVERAL
     label = estimate_tables(tables, ["P(=a)"], column="y", certificate=released.certificate)["P(=a)"]
     assert label.mean == pytest.approx(float(np.mean([(table["y"] == "a").mean() for table in tables])))
 
@@ -65,7 +161,7 @@ def test_a_bootstrap_gives_the_variance_that_the_formula_does(released: Release)
     resampled = estimate_tables(released, [mean_of_x], column="x")["mean_of_x"]
     assert resampled.mean == pytest.approx(by_formula.mean)
     # The mean variance of 400 resamples is within 25 % of its formula; how much of the whole it is, follows from sd.
-    within = float(np.mean([float(table["x"].var()) / SIZE for table in released.records]))
+    within = float(np.mean([float(table["x"].var()) / ROWS for table in released.records]))
     assert abs(resampled.sd**2 - by_formula.sd**2) < 0.25 * within
 
 
@@ -90,9 +186,9 @@ def test_groups_are_those_of_each_table_combined(released: Release) -> None:
         parts = [table.filter(pl.col("y") == row.group)["x"] for table in released.records]
         values = [part if row.name == "mean" else (part > 4) for part in parts]
         assert row.mean == pytest.approx(float(np.mean([value.mean() for value in values])))
-        assert row.share == pytest.approx(float(np.mean([len(part) / SIZE for part in parts])))
+        assert row.share == pytest.approx(float(np.mean([len(part) / ROWS for part in parts])))
         within = [float(value.cast(pl.Float64).var(ddof=0)) / len(value) for value in values]
-        wanted = combine([float(v.mean()) for v in values], within, kind="fully", size=SIZE, n=3000)
+        wanted = combine([float(v.mean()) for v in values], within, kind="fully", size=ROWS, n=3000)
         assert row.sd**2 == pytest.approx(wanted.variance, abs=0.4 * wanted.within)  # of 100 resamples in each table
 
 
@@ -106,14 +202,14 @@ def test_a_regression_is_that_of_each_table_combined(released: Release) -> None:
     found = released.regress("z ~ x + C(y)")
     each, within = [], []
     for table in released.records:
-        design = np.column_stack([np.ones(SIZE), table["x"], table["y"] == "b"])
+        design = np.column_stack([np.ones(ROWS), table["x"], table["y"] == "b"])
         bread = np.linalg.inv(design.T @ design)
         each.append(bread @ design.T @ table["z"].to_numpy())
         pulls = design * (table["z"].to_numpy() - design @ each[-1])[:, None]
         within.append(np.diag(bread @ (pulls.T @ pulls) @ bread))
     assert [row.name for row in found.rows] == ["Intercept", "x", "C(y)[T.b]"]
     for row, estimates, variances in zip(found.rows, np.transpose(each), np.transpose(within), strict=True):
-        wanted = combine(estimates, variances, kind="fully", size=SIZE, n=3000)
+        wanted = combine(estimates, variances, kind="fully", size=ROWS, n=3000)
         assert row.mean == pytest.approx(wanted.estimate)
         assert row.sd**2 == pytest.approx(wanted.variance, abs=0.6 * wanted.within)  # of 25 resamples in each table
     assert released.regress("y ~ x").rows[1].name == "x"  # logistic
@@ -127,8 +223,8 @@ def stating(made: Release, **released: Any) -> Release:
 
 def test_what_was_not_measured_is_said(data: pl.DataFrame) -> None:
     pytest.importorskip("formulaic")
-    asked = {"budget": Budget(epsilon=3.0, delta=1e-6), "size": SIZE, "mechanism": "marginals", "tables": 2, "seed": 1}
-    made = release(data, DOMAIN, workload=["x*z"], **asked)
+    asked = {"budget": Budget(epsilon=3.0, delta=1e-6), "size": ROWS, "mechanism": "marginals", "tables": 2, "seed": 1}
+    made = release(data, COLUMNS, workload=["x*z"], **asked)
     assert made.certificate.to_dict()["released"]["pairs_measured"] == [["x", "z"]]
     independent = "conditional independence, which was not measured: no interval covers that"
     assert not any(independent in note for note in made.estimate(["mean"], column="x").notes)
@@ -148,7 +244,7 @@ def test_what_was_not_measured_is_said(data: pl.DataFrame) -> None:
 
 def test_a_folder_and_the_command(data: pl.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data.write_parquet(tmp_path / "data.parquet")
-    (tmp_path / "d.toml").write_text(DOMAIN.to_toml())
+    (tmp_path / "d.toml").write_text(COLUMNS.to_toml())
     out = str(tmp_path / "tables")
     asked = [str(tmp_path / "data.parquet"), "--domain", str(tmp_path / "d.toml"), "--epsilon", "3", "--delta", "1e-6"]
     asked = ["release", *asked, "--size", "800", "--mechanism", "marginals", "--tables", "3", "--seed", "1"]
@@ -171,7 +267,7 @@ def test_a_folder_and_the_command(data: pl.DataFrame, tmp_path: Path, capsys: py
 
 
 def test_one_table_has_no_intervals(data: pl.DataFrame, released: Release) -> None:
-    one = release(data, DOMAIN, Budget(epsilon=3.0, delta=1e-6), size=100, mechanism="marginals", seed=1)
+    one = release(data, COLUMNS, Budget(epsilon=3.0, delta=1e-6), size=100, mechanism="marginals", seed=1)
     with pytest.raises(ParameterError, match="several tables"):
         estimate_tables(one, ["mean"], column="x")
     with pytest.raises(ParameterError, match="Release several"):
@@ -180,3 +276,56 @@ def test_one_table_has_no_intervals(data: pl.DataFrame, released: Release) -> No
         estimate_tables(released.records[:2], ["mean"], column="x", certificate=released.certificate)
     with pytest.raises(ParameterError, match="no column"):
         estimate_tables(released, ["mean"], column="w")
+
+
+SHAPE = (3, 3)
+DOMAIN = Domain(columns={name: Integer(lower=1, upper=size) for name, size in zip("ab", SHAPE, strict=True)})
+TABLES, WORLDS = 4, 54
+NOISE_RULES, SAMPLING_RULES = (30_000, 0.03), (500, 20.0)
+"""Numbers of records held and epsilons: what of the two the posterior's width is nearly all of."""
+FALSE_ALARM = 1e-4
+"""Of a test of three statistics, together."""
+
+
+def statistics(counts: np.ndarray) -> list[float]:
+    """Return a mean, the share of a pair and a slope: what the measured tables identify."""
+    p = counts / counts.sum()
+    a, b = np.arange(3), np.arange(3)
+    centred = a - p.sum(axis=1) @ a
+    return [float(p.sum(axis=1) @ a), float(p[0, 2]), float(centred @ p @ b / (p.sum(axis=1) @ centred**2))]
+
+
+def cells_of(chunks: Iterator[Any]) -> np.ndarray:
+    cells = np.concatenate([DOMAIN.flat(part) for part in chunks])
+    return np.bincount(cells, minlength=DOMAIN.size or 0).reshape(SHAPE)
+
+
+def least_p(records: int, epsilon: float) -> float:
+    """Return three times the least p-value of the truth being first or last as often as each of five tables is."""
+    rng, size, ends = seeded(15), max(5000, records), []
+    made = Marginals.calibrated(Budget(epsilon=epsilon, delta=1e-6), domain=DOMAIN, n=records, tables=TABLES)
+    for _ in range(WORLDS):
+        shares = rng.dirichlet(np.full(DOMAIN.size or 0, 2.0))
+        held = rng.multinomial(records, shares)
+        some = np.flatnonzero(held)
+        y = made.kernel(Counts(records=DOMAIN.unflat(some), frequencies=held[some]), rng=rng)
+        tables = np.array([statistics(cells_of(made.reading(y, n=records).draw(size, rng=rng))) for _ in range(TABLES)])
+        truth = statistics(rng.multinomial(size, shares).reshape(SHAPE))
+        ends.append(np.isin((tables < truth).sum(axis=0), (0, TABLES)))
+    share = 2.0 / (TABLES + 1)
+    return min(3.0 * float(binomtest(int(each), WORLDS, share).pvalue) for each in np.sum(ends, axis=0))
+
+
+@pytest.mark.parametrize(("records", "epsilon"), [NOISE_RULES, SAMPLING_RULES])
+def test_ranks_are_uniform(records: int, epsilon: float) -> None:
+    assert least_p(records, epsilon) > FALSE_ALARM
+
+
+def test_ranks_are_not_where_noise_is_taken_for_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MeasuredTables, "posterior_draw", lambda self, _rng: self)
+    assert least_p(*NOISE_RULES) < FALSE_ALARM
+
+
+def test_ranks_are_not_where_the_table_is_taken_for_the_population(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(marginals, "copies", lambda _n, size, _rng: iter([np.ones(size, dtype=np.int64)]))
+    assert least_p(*SAMPLING_RULES) < FALSE_ALARM
