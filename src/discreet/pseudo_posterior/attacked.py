@@ -12,8 +12,8 @@ import numpy.typing as npt
 from discreet._core.lazy import pl
 from discreet.confidential import open_confidential, row_values
 from discreet.domain import Domain, Records
+from discreet.pseudo_posterior.from_domain import codes_of, numbers_of
 from discreet.pseudo_posterior.likelihood import Columns
-from discreet.pseudo_posterior.mechanism import codes_of, numbers_of
 from discreet.pseudo_posterior.synthesiser import Synthesiser
 from discreet.utility import Disclosure, DistinctRows, disclosures, mean_attacks, tables
 

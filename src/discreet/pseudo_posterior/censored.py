@@ -22,9 +22,9 @@ from discreet.domain import Domain
 from discreet.privacy import Code, Guarantee, Relation
 from discreet.pseudo_posterior.grid import LARGEST_BOUND, LEAST_BOUND, drawn_on_grid
 from discreet.pseudo_posterior.likelihood import Columns, quiet, records_of, rows
-from discreet.pseudo_posterior.mechanism import ModelMechanism, synthetic_tables
-from discreet.pseudo_posterior.posterior import ModelPosterior, least_product
-from discreet.pseudo_posterior.sampler import Convergence, PosteriorDraws, Progress, Sampler
+from discreet.pseudo_posterior.mechanism import ModelMechanism, ModelPosterior, least_product, synthetic_tables
+from discreet.pseudo_posterior.sampler import Convergence, PosteriorDraws, Progress
+from discreet.utility import ks_distance
 
 
 @sealed
@@ -54,24 +54,17 @@ class ChainDistance:
 
 
 def chain_distance(draws: PosteriorDraws) -> ChainDistance:
-    """Measure how far chains are from one another, as a sign of how far they are from the exact posterior.
-
-    Independent exact draws are at distance 0. The number can show that chains are wrong; no number computed from
-    chains can show that they are right.
-    """
+    """Measure how far chains are from one another: that can show that they are wrong, and never that they are right."""
     if draws.exact:
         return ChainDistance(between_chains=0.0, expected=0.0, r_hat=1.0, effective=draws.effective)
-    distances = []
-    for watched in draws.watched.values():
-        for i in range(len(watched)):
-            chain, others = np.sort(watched[i]), np.sort(np.delete(watched, i, axis=0).ravel())
-            grid = np.concatenate((chain, others))
-            shares, other_shares = (np.searchsorted(x, grid, side="right") / len(x) for x in (chain, others))
-            distances.append(float(np.abs(shares - other_shares).max()))
-    chains = len(distances) // len(draws.watched)
-    each = draws.effective / chains
+    chains = len(next(iter(draws.watched.values())))
+    distances = [
+        ks_distance(watched[i], np.delete(watched, i, axis=0).ravel())
+        for watched in draws.watched.values()
+        for i in range(chains)
+    ]
     # Bonferroni over the comparisons of Smirnov's two-sample limit, 2 exp(-2 s t^2) with s the harmonic size.
-    size = each * (draws.effective - each) / draws.effective
+    size = draws.effective * (chains - 1) / chains**2
     expected = math.sqrt(math.log(2.0 * len(distances) / 0.05) / (2.0 * size))
     return ChainDistance(
         between_chains=max(distances), expected=min(1.0, expected), r_hat=draws.r_hat, effective=draws.effective
@@ -191,10 +184,13 @@ class CensoredPosterior(ModelPosterior):
             each record a log-density by itself, its prior depends on the number of records although a size was given,
             or there is no record and no size.
         """
-        blanks = self._blanks(columns)
-        data = self.synthesiser.encoded_alike(columns) if blanks else self.synthesiser.encoded(columns)
-        weights = self._weights(data, records_of(data))
-        survey, units = self._survey_weights(columns), self._units(columns)
+        blanks: tuple[dict[str, npt.NDArray[Any]], ...] = ()
+        if self.size is None:
+            data = self.synthesiser.encoded(columns)
+        else:  # the number held is confidential: tables of one record, of two, and of what is to be drawn
+            blanks = tuple(self.synthesiser.blank(columns, count) for count in (1, 2, self.size))
+            data = self.synthesiser.encoded_alike(columns)
+        weights, (survey, units) = self._weights(data, records_of(data)), self._beside(columns)
         if units is not None and len(units):
             # Each of the k records of a unit is clipped to M/k, the product with k to M and then divided by k.
             sizes = np.bincount(units)[units].astype(np.float64)
@@ -218,18 +214,7 @@ class CensoredPosterior(ModelPosterior):
                     survey=survey,
                 )
             return PosteriorDraws(values=values, watched={}, divergent=0.0, exact=True)
-        sampler = Sampler(
-            self.synthesiser,
-            data,
-            draws=self.draws,
-            warm_up=self.warm_up,
-            chains=self.chains,
-            bound=self.bound,
-            chain_method=self.chain_method,
-            progress=progress,
-            blanks=blanks,
-            survey=survey,
-        )
+        sampler = self._sampler(data, bound=self.bound, progress=progress, blanks=blanks, survey=survey)
         return self._draw(sampler, weights, rng=rng, check=check)
 
     def synthesise(
@@ -266,37 +251,33 @@ class CensoredPosterior(ModelPosterior):
             For add/remove under partial synthesis, which publishes one row per record, and without a ``size``.
         """
         relation = relation or Relation()
-        if relation.name == "add-remove" and self.synthesiser.given:
+        added = relation.name == "add-remove"
+        if added and self.synthesiser.given:
             raise RelationNotSupported(
                 "censored-posterior", relation.name, "a partially synthetic table shows how many records there are"
             )
-        if relation.name == "add-remove" and self.size is None:
+        if added and self.size is None:
             raise RelationNotSupported(
                 "censored-posterior",
                 relation.name,
                 "without a size the tables have as many records as the confidential one. Write size=..., a public "
                 "number",
             )
-        chains, no_codes = self.grid is None, ()
+        on_grid = self.grid is not None
+        assumptions, caveats = [Code("model-chosen-without-data", {"grid": on_grid})], [Code("delta-is-bound")]
+        if added:
+            assumptions.append(Code("public-size"))
+        if not on_grid:
+            caveats.append(Code("chains-approximate"))
         return self._promise(
             relation,
             n,
-            kind="empirical" if chains else "unconditional",
+            kind="unconditional" if on_grid else "empirical",
             theorem="T18",
-            assumptions=(
-                Code("model-chosen-without-data", {"grid": not chains}),
-                *((Code("public-size"),) if relation.name == "add-remove" else no_codes),
-                Code("model-reads-argument-alone"),
-                *((Code("public-survey-mean"),) if self.survey_weight is not None else no_codes),
-                Code("exact-sampling" if chains else "density-row-by-row"),
-            ),
-            caveats=(Code("delta-is-bound"), Code("chains-approximate"))[: 1 + chains],
-            units=("unit-sizes",) * (self.size is None),
+            assumptions=assumptions,
+            sampling=Code("density-row-by-row" if on_grid else "exact-sampling"),
+            caveats=caveats,
         )
-
-    def _blanks(self, columns: Columns) -> tuple[dict[str, npt.NDArray[Any]], ...]:
-        """Return tables of one record, two and what is to be drawn if the number held is confidential; else none."""
-        return () if self.size is None else tuple(self.synthesiser.blank(columns, count) for count in (1, 2, self.size))
 
     def _weights(self, data: Mapping[str, Any], count: int) -> Floats:
         """Return one weight per record, from that record alone; the whole table is used only to check this."""
@@ -310,8 +291,8 @@ class CensoredPosterior(ModelPosterior):
                     "record_weights must give one weight in [0, 1] per record, also for one record by itself"
                 )
             weights[i] = weight[0]
-        of_table = np.asarray(self.record_weights(rows(data, np.arange(count))), dtype=np.float64)
-        if of_table.shape != (count,) or not np.allclose(of_table, weights, rtol=1e-6, atol=1e-9):
+        together = np.asarray(self.record_weights(rows(data, np.arange(count))), dtype=np.float64)
+        if together.shape != (count,) or not np.allclose(together, weights, rtol=1e-6, atol=1e-9):
             raise ParameterError(
                 "record_weights must give one weight per record, each from its own record alone, or the bound does "
                 "not hold. PseudoPosterior takes other weights, with an asymptotic guarantee"
@@ -332,15 +313,13 @@ class CensoredPosteriorMechanism(ModelMechanism):
 
     def own_parameters(self) -> dict[str, Any]:
         """Return the bound, the public size, and whether there is a grid."""
-        return {
-            "bound": self.posterior.bound,
-            "size": self.posterior.size,
-            "on_a_grid": self.posterior.grid is not None,
-        }
+        posterior = self.posterior
+        return {"bound": posterior.bound, "size": posterior.size, "on_a_grid": posterior.grid is not None}
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
         """Return a mechanism with the same bound and size, on a stand-in of its grid."""
-        grid = {"parameter": [0.0]} if parameters["on_a_grid"] else None
-        own = {"bound": parameters["bound"], "size": parameters["size"], "grid": grid}
-        return cls.certified_by(parameters, domain=domain, posterior=CensoredPosterior, **own)
+        options = {"bound": parameters["bound"], "size": parameters["size"]}
+        if parameters["on_a_grid"]:
+            options["grid"] = {"parameter": [0.0]}
+        return cls.certified_by(parameters, domain=domain, posterior=CensoredPosterior, **options)

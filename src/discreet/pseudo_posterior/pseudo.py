@@ -23,8 +23,7 @@ from discreet._core.text import rounded_up
 from discreet.domain import Domain
 from discreet.privacy import Code, Guarantee, Relation
 from discreet.pseudo_posterior.likelihood import Columns
-from discreet.pseudo_posterior.mechanism import ModelMechanism, synthetic_tables
-from discreet.pseudo_posterior.posterior import ModelPosterior
+from discreet.pseudo_posterior.mechanism import ModelMechanism, ModelPosterior, synthetic_tables
 from discreet.pseudo_posterior.sampler import Convergence, PosteriorDraws, Progress, Sampler
 from discreet.pseudo_posterior.weights import ExponentialWeights, LinearWeights, Risks, Unweighted, Weighting
 
@@ -240,8 +239,19 @@ class PseudoPosterior(ModelPosterior):
         if risks.epsilon <= target:
             return self.refit(sampler, unweighted, risks, Unweighted(), rng=rng, check=check)
         aim = 0.95 * target
+
+        def excess(tightening: float) -> float:
+            weighting = self.weighting.tightened(1.0 / tightening)
+            return risks.times(weighting.weights(risks.by_record, self._data(sampler))).epsilon - aim
+
         for _ in range(_REFITS):
-            weighting = self._loosest_weighting(aim, risks, sampler)
+            # The loosest weighting whose local epsilon is at most the aim under the unweighted posterior.
+            solution = least_real(excess, 1.0, 1e9, relative=1e-3)
+            if solution is None:
+                raise Refused(
+                    "no weights of this kind meet the target local epsilon. Raise it, or take another weighting"
+                )
+            weighting = self.weighting.tightened(1.0 / solution)
             fit = self.refit(sampler, unweighted, risks, weighting, rng=rng, check=check)
             if fit.epsilon <= target:
                 return fit
@@ -251,21 +261,9 @@ class PseudoPosterior(ModelPosterior):
             "it, or take another weighting"
         )
 
-    def _loosest_weighting(self, aim: float, risks: Risks, sampler: Sampler) -> Weighting:
-        """Return the loosest weighting whose local epsilon is at most ``aim`` under the unweighted posterior."""
-
-        def excess(tightening: float) -> float:
-            weighting = self.weighting.tightened(1.0 / tightening)
-            return risks.times(weighting.weights(risks.by_record, self._data(sampler))).epsilon - aim
-
-        solution = least_real(excess, 1.0, 1e9, relative=1e-3)
-        if solution is None:
-            raise Refused("no weights of this kind meet the target local epsilon. Raise it, or take another weighting")
-        return self.weighting.tightened(1.0 / solution)
-
     def _factor(self, n: int) -> float:
         """Return the factor of safety; that of few records where there are units, whose number is not stated."""
-        return safety_factor(n if self.unit is None else 0)
+        return safety_factor(n * (self.unit is None))
 
     def _data(self, sampler: Sampler) -> dict[str, Any]:
         """Return what weightings read beside risks: arrays of records, and nothing of units."""
@@ -343,7 +341,9 @@ class PseudoPosterior(ModelPosterior):
         if relation.name != "replacement" or relation.group != 1:
             what = f"{relation.name} of {relation.group}"
             raise RelationNotSupported("pseudo-posterior", what, "its local bound is that of one record replaced")
-        bounded = self.synthesiser.log_density_at_most_zero
+        caveats = [Code("local-and-asymptotic"), Code("weights-from-data"), Code("unit-of-measurement")]
+        if not self.synthesiser.log_density_at_most_zero:
+            caveats.append(Code("densities-above-one"))
         return self._promise(
             relation,
             n,
@@ -352,33 +352,17 @@ class PseudoPosterior(ModelPosterior):
             assumptions=(
                 Code("bound-for-every-table", {"factor": self._factor(n), "records": n}),
                 Code("weights-hardly-depend"),
-                Code("model-reads-argument-alone"),
-                *((Code("public-survey-mean"),) if self.survey_weight is not None else ()),
-                Code("chains-converged"),
             ),
-            caveats=(
-                Code("local-and-asymptotic"),
-                Code("weights-from-data"),
-                Code("unit-of-measurement"),
-                *(() if bounded else (Code("densities-above-one"),)),
-            ),
+            sampling=Code("chains-converged"),
+            caveats=caveats,
         )
 
     # -- parts --------------------------------------------------------------------------------------------------
 
     def sampler(self, columns: Columns, *, progress: Progress | None = None) -> Sampler:
         """Return the sampler of a table, for several fits of it."""
-        return Sampler(
-            self.synthesiser,
-            self.synthesiser.encoded(columns),
-            draws=self.draws,
-            warm_up=self.warm_up,
-            chains=self.chains,
-            chain_method=self.chain_method,
-            progress=progress,
-            survey=self._survey_weights(columns),
-            units=self._units(columns),
-        )
+        data, (survey, units) = self.synthesiser.encoded(columns), self._beside(columns)
+        return self._sampler(data, progress=progress, survey=survey, units=units)
 
     def _unweighted(
         self, sampler: Sampler, draws: PosteriorDraws | None, *, rng: np.random.Generator, check: bool
@@ -453,5 +437,5 @@ class PseudoPosteriorMechanism(ModelMechanism):
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
         """Return a mechanism with the same target."""
-        own = {"target_epsilon": parameters["target_epsilon"]}
-        return cls.certified_by(parameters, domain=domain, posterior=PseudoPosterior, **own)
+        options = {"target_epsilon": parameters["target_epsilon"]}
+        return cls.certified_by(parameters, domain=domain, posterior=PseudoPosterior, **options)

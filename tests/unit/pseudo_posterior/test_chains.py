@@ -62,7 +62,9 @@ def drawn(synthesiser, draws, *, until=AS_LONG_AS_ASKED, told=None, method="sequ
     return made, made.values["mean"].reshape(3, -1)
 
 
-@pytest.mark.parametrize("synthesiser", [Slow(), FromModel(function=normal_model, columns=("y",))], ids=["own", "nuts"])
+@pytest.mark.parametrize(
+    "synthesiser", [Slow(), FromModel(function=normal_model, sensitive=("y",))], ids=["own", "nuts"]
+)
 def test_a_chain_that_goes_on_is_the_longer_chain_of_which_some_draws_are_kept(synthesiser) -> None:
     _, whole = drawn(synthesiser, 240)
     made, kept = drawn(synthesiser, 60, until=NEVER)

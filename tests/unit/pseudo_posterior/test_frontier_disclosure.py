@@ -36,7 +36,7 @@ def people(rows: int, seed: int) -> pl.DataFrame:
 
 
 def attacked(**options: Any) -> Intruder:
-    model = FromModel(function=lambda _: None, columns=("ward",), others=("age", "income"))
+    model = FromModel(function=lambda _: None, sensitive=("ward",), given=("age", "income"))
     facts: dict[str, Any] = {"column": "ward", "known": None, "holdout": people(150, 2), "rng": seeded(5), **options}
     return Intruder.from_tables(model, held_columns(people(200, 1), DOMAIN), DOMAIN, **facts)
 

@@ -16,8 +16,7 @@ from discreet.pseudo_posterior import Design, MixtureRegression, Predictor, Resp
 from discreet.pseudo_posterior import mixture_chain as chain_module
 from discreet.pseudo_posterior.likelihood import SHARED, quiet
 from discreet.pseudo_posterior.mixture_chain import _POWERS as POWERS
-from discreet.pseudo_posterior.mixture_chain import _exchanged
-from discreet.pseudo_posterior.mixture_steps import DirichletShares, StickShares
+from discreet.pseudo_posterior.mixture_chain import DirichletShares, StickShares, _exchanged
 from discreet.pseudo_posterior.sampler import Sampler
 
 pytestmark = pytest.mark.chains

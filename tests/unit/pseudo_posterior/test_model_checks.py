@@ -151,9 +151,9 @@ REFUSED = {
 }
 
 
-def checked(model, sensitive=("y",), others=(), columns=COLUMNS):
+def checked(model, sensitive=("y",), given=(), columns=COLUMNS):
     """Run every check that a sampler runs."""
-    synthesiser = FromModel(function=model, columns=sensitive, others=others)
+    synthesiser = FromModel(function=model, sensitive=sensitive, given=given)
     data = synthesiser.encoded(columns)
     with quiet():
         check_model(synthesiser, data, typical_values(synthesiser, data, latent_sites(synthesiser, data)))
@@ -177,7 +177,7 @@ def test_it_is_refused_whatever_the_table_holds(model) -> None:
 
 def test_models_that_keep_to_the_rules_pass() -> None:
     checked(plain)
-    checked(given_prior, others=("z",))
+    checked(given_prior, given=("z",))
     checked(feeding, ("x", "y"))
 
 
@@ -244,10 +244,10 @@ def test_a_prior_of_the_number_of_records_is_refused_where_that_is_confidential(
 def test_no_number_of_records_enters_the_prior_whatever_the_model_does(model, monkeypatch) -> None:
     """Without the checks: log-weights on a grid of tables of 0, 1, 10 and 11 records that say nothing are the same."""
     import jax
+    from numpyro import handlers
     from numpyro.infer.util import log_density
 
     from discreet.pseudo_posterior import grid
-    from discreet.pseudo_posterior.likelihood import seeded_model
 
     laws = []
     monkeypatch.setattr(grid, "check_model", lambda *_args, **_named: None)
@@ -260,7 +260,7 @@ def test_no_number_of_records_enters_the_prior_whatever_the_model_does(model, mo
         np.testing.assert_array_equal(laws[-1], laws[0])
 
     with quiet():
-        target = seeded_model(weighted(model, sensitive=("y",), bound=1.0, blank={"y": np.zeros(1)}))
+        target = handlers.seed(weighted(model, sensitive=("y",), bound=1.0, blank={"y": np.zeros(1)}), rng_seed=0)
         at = jax.jit(lambda data, w, mean: log_density(target, (data, w), {}, {"mean": mean})[0])
         found = [float(at({"y": np.zeros(n)}, np.zeros(n), np.float32(0.7))) for n in (1, 10, 11)]
     assert found[0] == found[1] == found[2]
@@ -282,7 +282,7 @@ class Counting(FromModel):
 
 @pytest.mark.parametrize("kind", [Positioned, Counting])
 def test_no_number_of_records_enters_public_arrays_where_it_is_confidential(kind) -> None:
-    synthesiser = kind(function=plain, columns=("y",))
+    synthesiser = kind(function=plain, sensitive=("y",))
     with pytest.raises(ParameterError, match=r"array '.*' of Synthesiser\.public changes with the number of records"):
         CensoredPosterior(synthesiser, bound=1.0, grid=GRID, size=4).fit(COLUMNS, rng=seeded(0))
     name = next(iter(synthesiser.public({}, 1)))
@@ -314,7 +314,7 @@ def test_a_site_that_would_draw_one_value_for_all_records_is_refused(count) -> N
     columns = {"y": COLUMNS["y"][:count]}
     with pytest.raises(ParameterError, match=r"'y' draws values of shape \(\).*numpyro\.plate"):
         checked(one_value_for_all, columns=columns)
-    synthesiser = FromModel(function=one_value_for_all, columns=("y",))
+    synthesiser = FromModel(function=one_value_for_all, sensitive=("y",))
     draws = PosteriorDraws(values={"mean": np.zeros(2)}, watched={}, divergent=0.0, exact=True)
     with pytest.raises(ParameterError, match="does not draw one value per record"):
         synthetic_tables(synthesiser, draws, columns, tables=1, rng=seeded(0))
@@ -388,12 +388,11 @@ def test_no_record_enters_the_likelihood_of_another_whatever_the_model_does(mode
 def test_the_posterior_is_that_of_the_records_one_by_one_and_a_fixed_prior(model, bound) -> None:
     """Log densities of the sampled target, at two parameters, against the sum by hand."""
     import jax
+    from numpyro import handlers
     from numpyro.infer.util import log_density
 
-    from discreet.pseudo_posterior.likelihood import seeded_model
-
     y, w = COLUMNS["y"], np.array([1.0, 0.5, 1.0, 0.2], dtype=np.float32)
-    target = seeded_model(weighted(model, sensitive=("y",), bound=bound))
+    target = handlers.seed(weighted(model, sensitive=("y",), bound=bound), rng_seed=0)
 
     def ours(mean):
         with quiet():
@@ -424,10 +423,10 @@ class Doubling(FromModel):
 
 
 def test_no_record_enters_the_encoding_of_another() -> None:
-    made = Standardising(function=plain, columns=("y",)).encoded(COLUMNS)
+    made = Standardising(function=plain, sensitive=("y",)).encoded(COLUMNS)
     np.testing.assert_array_equal(made["y"], np.zeros(4))
     with pytest.raises(ParameterError, match="'y': each value must be coded as one value"):
-        Doubling(function=plain, columns=("y",)).encoded(COLUMNS)
+        Doubling(function=plain, sensitive=("y",)).encoded(COLUMNS)
     seen = []
 
     class Looking(FromModel):
@@ -435,7 +434,7 @@ def test_no_record_enters_the_encoding_of_another() -> None:
             seen.append(set(columns))
             return super().public(columns, count)
 
-    Looking(function=plain, columns=("y",), others=("z",)).encoded(COLUMNS)
+    Looking(function=plain, sensitive=("y",), given=("z",)).encoded(COLUMNS)
     assert seen == [{"z"}]
 
 
@@ -447,7 +446,7 @@ class Reaching(FromModel):
 
 
 def test_a_record_by_itself_leads_to_no_other_record() -> None:
-    made = Reaching(function=plain, columns=("y",)).encoded(COLUMNS)
+    made = Reaching(function=plain, sensitive=("y",)).encoded(COLUMNS)
     np.testing.assert_array_equal(made["y"], COLUMNS["y"])
 
     def reaching(data):
@@ -484,7 +483,7 @@ def test_what_draws_records_is_handed_no_sensitive_value() -> None:
         seen.append({name: np.asarray(value) for name, value in data.items()})
         numpyro.sample("y", dist.Delta(jnp.asarray(data["y"])), obs=data["y"])
 
-    synthesiser = FromModel(function=leaking, columns=("y",), others=("z",))
+    synthesiser = FromModel(function=leaking, sensitive=("y",), given=("z",))
     draws = PosteriorDraws(values={"mean": np.zeros(2)}, watched={}, divergent=0.0, exact=True)
     (table,) = synthetic_tables(synthesiser, draws, COLUMNS, tables=1, rng=seeded(0))
     np.testing.assert_array_equal(table["y"], np.zeros(4))

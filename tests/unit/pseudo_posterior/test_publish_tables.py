@@ -401,7 +401,7 @@ def test_every_kind_of_column_is_written_in_its_declared_type(tmp_path, sensitiv
     centre = {name: float(np.nanmean(MIXED.columns[name].positions(np.arange(MIXED.columns[name].values))))
               for name in ("income", "seen", "stay", "visits")}  # fmt: skip
     others = tuple(name for name in MIXED.names if name != sensitive)
-    synthesiser = Reading(function=model, columns=(sensitive,), others=others)
+    synthesiser = Reading(function=model, sensitive=(sensitive,), given=others)
     found = written(MIXED, table, synthesiser, tmp_path / "out")
     assert found.schema == table.schema
     assert found.drop(sensitive).sort(others).equals(table.drop(sensitive).sort(others))
@@ -417,7 +417,7 @@ def test_every_kind_of_column_is_written_in_its_declared_type(tmp_path, sensitiv
 
 @given(st.data())
 def test_numbers_go_to_the_nearest_point_of_every_kind_of_column(data) -> None:
-    from discreet.pseudo_posterior.mechanism import codes_of
+    from discreet.pseudo_posterior.from_domain import codes_of
 
     column = data.draw(st.sampled_from([
         Decimal(lower="-1.50", upper="7.00", digits=2),
