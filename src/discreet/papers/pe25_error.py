@@ -57,8 +57,8 @@ def gaussian_complexity(
     real("diameter", diameter, above=0)
     if published:
         return diameter * _corollary(points, dimensions(dimension))
-    rest = _dyadic(points, dimension, norm, lambda share: min(1.0, math.sqrt(share)))
-    return math.sqrt(2 / math.pi) * diameter * min(1.0, 1 / math.sqrt(points) + rest)
+    levels = _dyadic(points, dimension, norm, lambda share: min(1.0, math.sqrt(share)))
+    return math.sqrt(2 / math.pi) * diameter * min(1.0, 1 / math.sqrt(points) + levels)
 
 
 @sealed
@@ -75,8 +75,8 @@ def laplace_complexity(points: int, *, dimension: int, diameter: float = 1.0, no
     0.0852
     """
     integer("points", points, least=1, most=10**18)
-    rest = _dyadic(points, dimension, norm, lambda share: min(1.0, math.sqrt(2 * share)))
-    return real("diameter", diameter, above=0) * min(1.0, math.sqrt(2 / points) + rest)
+    levels = _dyadic(points, dimension, norm, lambda share: min(1.0, math.sqrt(2 * share)))
+    return real("diameter", diameter, above=0) * min(1.0, math.sqrt(2 / points) + levels)
 
 
 @sealed
@@ -95,8 +95,8 @@ def sampling_error(population: int, *, dimension: int, diameter: float = 1.0, no
     0.0605
     """
     integer("population", population, least=1, most=10**18)
-    rest = _dyadic(population, dimension, norm, lambda share: min(2.0, math.sqrt(share)))
-    return real("diameter", diameter, above=0) * min(1.0, rest)
+    levels = _dyadic(population, dimension, norm, lambda share: min(2.0, math.sqrt(share)))
+    return real("diameter", diameter, above=0) * min(1.0, levels)
 
 
 @sealed
@@ -124,10 +124,10 @@ def predicted_error(
     steps, 0 for the random records as they are, of :math:`n_s` synthetic records (``population``) and ``v`` candidates
     per record, itself included (``variations``). The noise sigma usually grows with the number of steps.
     :math:`\Gamma_0` (``start``) is the distance of the random records, the diameter by default; **where it is measured
-    on confidential data, the result is confidential.** It holds for every API with the (gamma, v, alpha) property, in
-    any of the norms; for :class:`Box` and :class:`Ball` in the Euclidean norm gamma is :func:`theorem_gamma`. It is a
-    worst case over data sets, and for small tables larger than the diameter, where it says nothing: the diameter is
-    then returned. It does not cover thresholding instead of the projection.
+    on confidential data, the result is confidential.** It holds for every API with the (gamma, v, alpha) property,
+    gamma in (0, 1) and alpha at least 0, in any of the norms; for :class:`Box` and :class:`Ball` in the Euclidean norm
+    gamma is :func:`theorem_gamma`. It is a worst case over data sets, and for small tables larger than the diameter,
+    where it says nothing: the diameter is then returned. It does not cover thresholding instead of the projection.
 
     Source: PE25 equation (2) in the proof of theorem 4.1, and theorem G.1.
 
@@ -145,8 +145,9 @@ def predicted_error(
     added = alpha + sampling_error(population, dimension=dimension, diameter=diameter, norm=norm)
     noise = gaussian_complexity(candidates, dimension=dimension, diameter=diameter, norm=norm)
     added += 2 * candidates * sigma * noise
-    kept = (1 - gamma) ** steps
-    return min(diameter, kept * (diameter if start is None else start) + (1 - kept) / gamma * added)
+    contraction = (1 - gamma) ** steps
+    distance = diameter if start is None else start
+    return min(diameter, contraction * distance + (1 - contraction) / gamma * added)
 
 
 @sealed
@@ -209,9 +210,9 @@ def thresholded_laplace_error(
 def _expected_loss(share: npt.NDArray[np.float64], scale: float, threshold: float) -> npt.NDArray[np.float64]:
     """Return the expected size of what is dropped of a share to which Laplace noise was added."""
     size = share + scale * np.exp(-share / scale)
-    beyond = np.exp(-np.abs(threshold - share) / scale) / 2
-    kept = np.where(threshold >= share, beyond * (threshold + scale), share - beyond * (threshold - scale))
-    return np.asarray(np.maximum(size - kept, 0.0))
+    tail = np.exp(-np.abs(threshold - share) / scale) / 2
+    retained = np.where(threshold >= share, tail * (threshold + scale), share - tail * (threshold - scale))
+    return np.asarray(np.maximum(size - retained, 0.0))
 
 
 def _dyadic(points: int, dimension: int, norm: float, spread: Callable[[float], float]) -> float:

@@ -209,7 +209,7 @@ def vanishing_delta_rate(n: float, d: int, *, published: bool = False) -> float:
 
     PY26 prints :math:`n^{-1/2} \log n` for ``d = 1`` (``published``), which is loose by a root of the logarithm:
     theorem 4 gives :math:`m^{-1/2} = n^{-1/2} (\log n)^{1/2}` directly. The other two cases follow from theorem 4 as
-    printed.
+    printed. n is above 1.
 
     Source: PY26 corollary 4.
 
