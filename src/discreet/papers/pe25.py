@@ -114,9 +114,10 @@ def theorem_population(sigma: float, *, dimension: int, variations: int | None =
     >>> theorem_population(0.01, dimension=2)
     33
     """
-    v = theorem_variations(sigma, dimension=dimension) if variations is None else variations
-    power = 1 / max(dimensions(dimension), 2) - 1
-    return max(1, round(math.pow(integer("variations", v, least=1, most=10**9), power) / real("sigma", sigma, above=0)))
+    if variations is None:
+        variations = theorem_variations(sigma, dimension=dimension)
+    v, power = integer("variations", variations, least=1, most=10**9), 1 / max(dimensions(dimension), 2) - 1
+    return max(1, round(math.pow(v, power) / real("sigma", sigma, above=0)))
 
 
 @sealed
@@ -196,7 +197,7 @@ def ball_packing(radius: float, dimension: int, *, distance: float, norm: float 
     """
     settled_norm(norm)
     ratio = real("radius", radius, above=0) / real("distance", distance, above=0)
-    pair = math.log(2) if ratio >= 0.5 else 0.0
+    pair = math.log(2) * (ratio >= 0.5)
     return max(pair, dimensions(dimension) * math.log(ratio)), dimension * math.log1p(2 * ratio)
 
 

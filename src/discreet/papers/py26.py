@@ -150,8 +150,7 @@ def empirical_rate(n: float, d: int, *, moment: float = math.inf) -> float:
     """
     sizes(n=n, d=d)
     real("moment", moment, above=1, infinite=True)
-    left_out = 2.0 if d <= 2 else d / (d - 1)
-    if moment == left_out:
+    if moment == max(d, 2) / (max(d, 2) - 1):
         raise ParameterError(f"the theorem leaves out moment {as_written(moment)} in dimension {d}. Take a smaller one")
     tail = 0.0 if math.isinf(moment) else math.pow(n, -(moment - 1) / moment)
     rate = math.pow(n, -1 / max(d, 2))

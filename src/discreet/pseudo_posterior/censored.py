@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,9 +33,7 @@ class ChainDistance:
     """How far Markov chains may be from the posterior that the theorem speaks of. Confidential.
 
     ``between_chains``: the largest Kolmogorov-Smirnov distance between one chain and the others, over everything
-    watched: chains that had forgotten where they began would differ by sampling error alone.
-    ``expected``: That sampling error for chains of the same effective sizes that do agree (its 95 % point).
-    ``r_hat``, ``effective``: as of the draws.
+    watched. ``expected``: the sampling error of chains of the same effective sizes that do agree (its 95 % point).
     """
 
     between_chains: float
@@ -157,23 +155,12 @@ class CensoredPosterior(ModelPosterior):
     def fit(
         self, columns: Columns, *, rng: np.random.Generator, check: bool = True, progress: Progress | None = None
     ) -> PosteriorDraws:
-        """Draw from the censored posterior.
+        """Draw from the censored posterior. Each draw that is used is covered by the guarantee.
 
         Parameters
         ----------
-        columns : mapping of str to ndarray
-            Confidential.
-        rng : numpy.random.Generator
-            Source of everything.
-        check : bool
-            Refuse chains that did not converge.
-        progress : callable, optional
-            Called with how many draws each chain has made, and how many it is to make.
-
-        Returns
-        -------
-        PosteriorDraws
-            Each draw that is used is covered by the guarantee; the diagnostics are confidential.
+        columns, rng, check, progress
+            As for :meth:`PseudoPosterior.fit`.
 
         Raises
         ------
@@ -230,6 +217,11 @@ class CensoredPosterior(ModelPosterior):
         """Return the mechanism on a domain, as :meth:`PseudoPosterior.on`."""
         return CensoredPosteriorMechanism(domain=domain, posterior=self, progress=progress)
 
+    @property
+    def on_a_grid(self) -> bool:
+        """Whether draws are exact, on a public grid of parameters."""
+        return self.grid is not None
+
     def epsilon_each(self, relation: Relation) -> float:
         """Return the pure epsilon of one table: 2gM under replacement, gM under add/remove."""
         return least_product((2 if relation.name == "replacement" else 1) * relation.group, self.bound)
@@ -263,19 +255,20 @@ class CensoredPosterior(ModelPosterior):
                 "without a size the tables have as many records as the confidential one. Write size=..., a public "
                 "number",
             )
-        on_grid = self.grid is not None
-        assumptions, caveats = [Code("model-chosen-without-data", {"grid": on_grid})], [Code("delta-is-bound")]
+        kind, sampling, caveats = "unconditional", "density-row-by-row", [Code("delta-is-bound")]
+        if not self.on_a_grid:
+            kind, sampling = "empirical", "exact-sampling"
+            caveats.append(Code("chains-approximate"))
+        assumptions = [Code("model-chosen-without-data", {"grid": self.on_a_grid})]
         if added:
             assumptions.append(Code("public-size"))
-        if not on_grid:
-            caveats.append(Code("chains-approximate"))
         return self._promise(
             relation,
             n,
-            kind="unconditional" if on_grid else "empirical",
+            kind=kind,
             theorem="T18",
             assumptions=assumptions,
-            sampling=Code("density-row-by-row" if on_grid else "exact-sampling"),
+            sampling=Code(sampling),
             caveats=caveats,
         )
 
@@ -305,21 +298,9 @@ class CensoredPosteriorMechanism(ModelMechanism):
     """The censored posterior on a domain."""
 
     name = "censored-posterior"
+    posterior_type, facts = CensoredPosterior, ("bound", "size", "on_a_grid")
     posterior: CensoredPosterior
 
     def posterior_draws(self, columns: Columns, *, rng: np.random.Generator) -> PosteriorDraws:
         """Draw from the censored posterior."""
         return self.posterior.fit(columns, rng=rng, progress=self.progress)
-
-    def own_parameters(self) -> dict[str, Any]:
-        """Return the bound, the public size, and whether there is a grid."""
-        posterior = self.posterior
-        return {"bound": posterior.bound, "size": posterior.size, "on_a_grid": posterior.grid is not None}
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
-        """Return a mechanism with the same bound and size, on a stand-in of its grid."""
-        options = {"bound": parameters["bound"], "size": parameters["size"]}
-        if parameters["on_a_grid"]:
-            options["grid"] = {"parameter": [0.0]}
-        return cls.certified_by(parameters, domain=domain, posterior=CensoredPosterior, **options)

@@ -215,13 +215,8 @@ def _densities(
     model: Any, values: Mapping[str, Any], data: Mapping[str, Any], records: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the log-densities of priors and factors, and those of the records that observed sites return, by site."""
-
-    class Return(numpyro.primitives.Messenger):  # type: ignore[misc]
-        def process_message(self, msg: dict[str, Any]) -> None:
-            if is_likelihood(msg) and msg["name"] in records:
-                msg["value"] = records[msg["name"]]
-
-    with handlers.trace() as sites, Return(), handlers.seed(rng_seed=0), handlers.substitute(data=values):
+    observed = handlers.condition(data=records)
+    with handlers.trace() as sites, observed, handlers.seed(rng_seed=0), handlers.substitute(data=values):
         model(data)
     prior: dict[str, Any] = {}
     likelihood: dict[str, Any] = {}

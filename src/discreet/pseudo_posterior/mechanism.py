@@ -324,6 +324,9 @@ class ModelMechanism(Mechanism):
     """
 
     traits: ClassVar[Traits] = Traits(free=(), needs_cells=False, randomness="operating-system-and-jax")
+    posterior_type: ClassVar[Callable[..., Any]]
+    facts: ClassVar[tuple[str, ...]]
+    """What the guarantee of this posterior depends on, and that of the other does not."""
 
     posterior: ModelPosterior
     certified: Mapping[str, Any] = field(default_factory=dict)
@@ -378,9 +381,10 @@ class ModelMechanism(Mechanism):
 
         They lack what is read and not released: survey weights under full synthesis, and units.
         """
-        posterior = self.posterior
+        posterior, domain = self.posterior, self.domain
         released = {*posterior.synthesiser.sensitive, *posterior.published_exactly}
-        domain = Domain(columns={name: column for name, column in self.domain.columns.items() if name in released})
+        if released != set(domain.names):
+            domain = Domain(columns={name: column for name, column in domain.columns.items() if name in released})
         contents = super().contents(n, counts=counts)
         return replace(contents, domain=domain, size=posterior.size or n, tables=posterior.tables)
 
@@ -413,7 +417,7 @@ class ModelMechanism(Mechanism):
                 # Limits alone, null where they are infinite: what was measured of the chains is confidential.
                 "refused_beyond": {name: value if math.isfinite(value) else None for name, value in limits.items()},
             },
-            **self.own_parameters(),
+            **{name: getattr(posterior, name) for name in self.facts},
         }
         if posterior.survey_weight is not None:
             parameters["survey"] = {"weight": posterior.survey_weight, "mean": posterior.survey_mean}
@@ -421,14 +425,8 @@ class ModelMechanism(Mechanism):
             parameters["unit"] = posterior.unit
         return {**parameters, **self.certified}
 
-    @abstractmethod
-    def own_parameters(self) -> dict[str, Any]:
-        """Return what the guarantee of this posterior depends on, and that of the other does not."""
-
     @classmethod
-    def certified_by(
-        cls, parameters: Mapping[str, Any], *, domain: Domain, posterior: Callable[..., Any], **options: Any
-    ) -> Self:
+    def from_parameters(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
         """Return a mechanism with the promise and reading of a certificate: the model and its chains are a stand-in."""
         stand_in = FromModel(
             function=lambda _: None,
@@ -437,9 +435,13 @@ class ModelMechanism(Mechanism):
             log_density_at_most_zero=parameters["densities_at_most_one"] is True,
         )
         survey, tables = parameters.get("survey", {}), parameters["tables"]
-        options |= {"survey_weight": survey.get("weight"), "survey_mean": survey.get("mean")}
-        model = posterior(stand_in, **options, tables=tables, draws=tables, unit=parameters.get("unit"))
-        return cls(domain=domain, posterior=model, certified={name: parameters[name] for name in ("model", "chains")})
+        options = {"survey_weight": survey.get("weight"), "survey_mean": survey.get("mean")}
+        options |= {name: parameters[name] for name in cls.facts}
+        if options.pop("on_a_grid", False):
+            options["grid"] = {"parameter": [0.0]}
+        posterior = cls.posterior_type(stand_in, **options, tables=tables, draws=tables, unit=parameters.get("unit"))
+        certified = {name: parameters[name] for name in ("model", "chains")}
+        return cls(domain=domain, posterior=posterior, certified=certified)
 
     @classmethod
     def _solution(cls, search: Any) -> Any:

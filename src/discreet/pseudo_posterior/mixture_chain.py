@@ -41,9 +41,6 @@ _HALF_LOG_TAU = 0.5 * math.log(2.0 * math.pi)
 _FAR = 1e15  # scales
 
 
-# Steps that know nothing of the model.
-
-
 def gamma(key: Any, twice_shape: int, dtype: Any) -> Any:
     """Draw a gamma variable of a shape that is a multiple of one half: half a sum of squares."""
     return 0.5 * (jax.random.normal(key, (twice_shape,), dtype=dtype) ** 2).sum()
@@ -85,9 +82,6 @@ def metropolis(key: Any, value: Any, density: Callable[[Any], Any], *, steps: in
         return (jnp.where(accepted, value + move, value), jnp.where(accepted, new_log, log)), None
 
     return jax.lax.scan(step, (value, density(value)), (moves, log_uniforms))[0][0]
-
-
-# The covariance of a mixture's coefficients given the coefficients, one row at a time.
 
 
 def redrawn_covariance(key: Any, covariance: Any, coefficients: Any) -> Any:
@@ -231,9 +225,6 @@ class StickShares:
 
     def values(self, state: Any) -> dict[str, Any]:
         return {"sticks": jax.nn.sigmoid(state)}
-
-
-# The chain.
 
 
 class _State(NamedTuple):

@@ -7,9 +7,8 @@ Everything computed on the way is as confidential as the table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,20 +34,9 @@ _REFITS = 6
 class PseudoFit:
     """A fitted pseudo-posterior. Confidential, but for tables drawn from it once and published.
 
-    Parameters
-    ----------
-    risks : Risks
-        Under the unweighted posterior.
-    weights : ndarray of float64, shape (n,)
-        In [0, 1].
-    draws : PosteriorDraws
-        Of the weighted posterior.
-    bounds : Risks
-        Under the weighted posterior, weights included.
-    unweighted : PosteriorDraws
-        Of the unweighted posterior.
-    weighting : Weighting
-        What made the weights: the one asked for, or what calibration found.
+    ``weights``, shape (n,), in [0, 1]: from a ``weighting``, the one asked for or what calibration found, of ``risks``
+    under the ``unweighted`` posterior. ``draws``, ``bounds``: of the weighted posterior, and the risks under it,
+    weights included.
     """
 
     risks: Risks
@@ -182,11 +170,6 @@ class PseudoPosterior(ModelPosterior):
         progress : callable, optional
             Called with how many draws each chain of the current fit has made, and how many it is to make.
 
-        Returns
-        -------
-        PseudoFit
-            Confidential.
-
         Raises
         ------
         Refused
@@ -213,17 +196,13 @@ class PseudoPosterior(ModelPosterior):
         One number is solved for: (c, g) along their ratio for linear weights, the bound M for truncated ones, a factor
         of all weights for others (:meth:`Weighting.tightened`). The posterior is refitted and measured up to six times,
         until the local epsilon times :func:`safety_factor` is at most the target. Where the unweighted posterior meets
-        the target, nothing is weighted.
+        the target, nothing is weighted. The weighting is as confidential as the fit: it was chosen by looking at the
+        data.
 
         Parameters
         ----------
         columns, rng, unweighted, check, progress
             As for :meth:`fit`.
-
-        Returns
-        -------
-        PseudoFit
-            Confidential: so is its weighting, which was chosen by looking at the data.
 
         Raises
         ------
@@ -278,7 +257,7 @@ class PseudoPosterior(ModelPosterior):
     def synthesise(
         self, fitted: PseudoFit, columns: Columns, *, rng: np.random.Generator, size: int | None = None
     ) -> list[dict[str, npt.NDArray[Any]]]:
-        """Draw the synthetic tables, each from its own posterior draw.
+        """Draw the synthetic tables, each from its own posterior draw: given columns as they are, sensitive ones anew.
 
         Parameters
         ----------
@@ -290,36 +269,20 @@ class PseudoPosterior(ModelPosterior):
             Source of the choice of draws and of the records.
         size : int, optional
             Records a table; as many as held by default, and always so for partial synthesis.
-
-        Returns
-        -------
-        list of dict of str to ndarray
-            ``tables`` tables of the given columns as they are and the sensitive ones drawn anew.
         """
         return synthetic_tables(self.synthesiser, fitted.draws, columns, tables=self.tables, size=size, rng=rng)
 
     def on(self, domain: Domain, *, progress: Progress | None = None) -> PseudoPosteriorMechanism:
         """Return the mechanism on a domain, which :func:`~discreet.release` runs on a table of it.
 
-        Parameters
-        ----------
-        domain : Domain
-            Public. It names the synthesiser's columns, those of survey weights and units, and no others.
-        progress : callable, optional
-            As for :meth:`fit`.
+        The domain names the synthesiser's columns, those of survey weights and units, and no others.
         """
         return PseudoPosteriorMechanism(domain=domain, posterior=self, progress=progress)
 
     # -- promise ------------------------------------------------------------------------------------------------
 
     def epsilon_each(self, relation: Relation) -> float:
-        """Return the target, the local epsilon of one table.
-
-        Raises
-        ------
-        ParameterError
-            When there is none.
-        """
+        """Return the target, the local epsilon of one table. Raises ParameterError where there is none."""
         if self.target_epsilon is None:
             raise ParameterError(
                 "a local epsilon that was computed from the data is as confidential as they are. Write "
@@ -384,18 +347,7 @@ class PseudoPosterior(ModelPosterior):
         rng: np.random.Generator,
         check: bool = True,
     ) -> PseudoFit:
-        """Fit with another weighting, given the unweighted posterior and its risks.
-
-        Parameters
-        ----------
-        sampler : Sampler
-            Of the table.
-        unweighted, risks
-            Draws of the unweighted posterior, and the risks under it.
-        weighting : Weighting
-            What makes the weights.
-        rng, check
-            As for :meth:`fit`.
+        """Fit with another weighting, given the table's sampler, draws of its unweighted posterior and their risks.
 
         Raises
         ------
@@ -424,18 +376,9 @@ class PseudoPosteriorMechanism(ModelMechanism):
     """The pseudo-posterior on a domain."""
 
     name = "pseudo-posterior"
+    posterior_type, facts = PseudoPosterior, ("target_epsilon",)
     posterior: PseudoPosterior
 
     def posterior_draws(self, columns: Columns, *, rng: np.random.Generator) -> PosteriorDraws:
         """Fit with weights that meet the target."""
         return self.posterior.calibrated_fit(columns, rng=rng, progress=self.progress).draws
-
-    def own_parameters(self) -> dict[str, Any]:
-        """Return the target."""
-        return {"target_epsilon": self.posterior.target_epsilon}
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
-        """Return a mechanism with the same target."""
-        options = {"target_epsilon": parameters["target_epsilon"]}
-        return cls.certified_by(parameters, domain=domain, posterior=PseudoPosterior, **options)

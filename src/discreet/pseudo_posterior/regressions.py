@@ -321,14 +321,7 @@ class CategoricalShares(_OneColumn):
     The weighted posterior is :math:`\mathrm{Dirichlet}(a+\sum_i\alpha_i1\{x_i=k\})`, drawn from exactly. For a pure and
     exact guarantee take the Dirichlet-multinomial mechanism instead (T4).
 
-    Parameters
-    ----------
-    column : str
-        The column, as codes ``0 .. categories-1``.
-    categories : int
-        Their public number.
-    prior : float
-        ``a``, above 0.
+    ``column``: as codes ``0 .. categories-1``. ``prior``: ``a``, above 0.
     """
 
     categories: int
@@ -365,12 +358,10 @@ class LinearRegression(ResponseRegression):
     groups is named, each of them has an intercept :math:`u_g\sim N(0,\tau^2)`, :math:`\tau\sim|t_3|`: groups of few
     records borrow from the others. Else :math:`u=0`.
 
-    ``response``: the column, its public transformation and unit.
-    ``design``: the columns it depends on, and their public coding; an intercept alone by default.
-    ``degrees``: Degrees of freedom of Student errors, for robustness; normal errors by default.
+    ``response``, ``design``: the column, its public transformation and unit, and the columns it depends on.
+    ``degrees``: degrees of freedom of Student errors, for robustness; normal errors by default.
     ``coefficient_scale``: ``s``, above 0, in units of the response.
-    ``group``, ``groups``: the column of groups, as codes ``0 .. groups-1``, such as regions or strata, and their public
-    number.
+    ``group``, ``groups``: the column of groups, as codes ``0 .. groups-1``, and their public number.
     """
 
     degrees: float | None = None
@@ -414,10 +405,8 @@ class LinearRegression(ResponseRegression):
 class Step:
     """One column of a sequential regression.
 
-    ``column``: the column.
-    ``kind``, {"numeric", "count", "category"}: Normal, Poisson (log link) or multinomial logistic regression.
-    ``categories``: number of categories, for a category.
-    ``response``: Transformation and unit, for a numeric column.
+    ``kind``, {"numeric", "count", "category"}: normal, Poisson (log link) or multinomial logistic regression.
+    ``categories``: their number, for a category. ``response``: transformation and unit, for a numeric column.
     """
 
     column: str
@@ -438,9 +427,8 @@ class Step:
 class SequentialRegression(OnDesign):
     """Several columns of mixed type, each by a regression on the ones before it and on the given columns.
 
-    ``steps``: the sensitive columns, in the order of synthesis.
-    ``design``: the given columns; an intercept alone for full synthesis.
-    ``coefficient_scale``: standard deviation of the normal prior on coefficients.
+    ``steps``: the sensitive columns, in the order of synthesis. ``design``: the given columns; an intercept alone for
+    full synthesis. ``coefficient_scale``: standard deviation of the normal prior on coefficients.
     """
 
     steps: Sequence[Step]

@@ -76,16 +76,10 @@ AS_LONG_AS_ASKED = Convergence(doublings=0)
 class PosteriorDraws:
     """Draws from a weighted posterior. Confidential: a draw is covered by the guarantee, the diagnostics are not.
 
-    Parameters
-    ----------
-    values : dict of str to ndarray, each of shape (chains * draws, ...)
-        Values of the latent sites, chain after chain.
-    watched : dict of str to ndarray, each of shape (chains, draws)
-        What convergence is judged by.
-    divergent : float
-        Share of divergent transitions.
-    exact : bool
-        Whether the draws are independent and from the exact posterior.
+    ``values``, each of shape (chains * draws, ...): of the latent sites, chain after chain.
+    ``watched``, each of shape (chains, draws): what convergence is judged by.
+    ``divergent``: share of divergent transitions.
+    ``exact``: whether the draws are independent and from the exact posterior.
     """
 
     values: dict[str, npt.NDArray[Any]] = field(repr=False)
@@ -145,29 +139,13 @@ class Sampler:
     the table. Raises ParameterError when NumPyro is missing, there are too few chains or draws, or the model does more
     with the table than to give each record a log-density: see :mod:`discreet.pseudo_posterior.checks`.
 
-    Parameters
-    ----------
-    synthesiser : Synthesiser
-        The model, public.
-    data : mapping
-        Confidential: its encoded data.
-    draws, warm_up : int
-        Draws kept and spent on adaptation, a chain.
-    chains : int
-        At least 2.
-    bound : float, optional
-        Clip each record's log-likelihood, its survey weight included, to ``[-bound, 0]`` first: the censored form.
-    chain_method : {"sequential", "parallel", "vectorized"}
-        As in ``numpyro.infer.MCMC``.
-    progress : callable, optional
-        Called with how many draws each chain of a fit has made, and how many it is to make.
-    blanks : sequence of mapping
-        Where the number of records is confidential: public tables of one record, of two, and of other numbers. The
-        prior is that of the first.
-    survey : ndarray of float64, shape (n,), optional
-        Confidential: survey weights v, at least 0, that log-likelihoods are multiplied by; 1 by default.
-    units : ndarray of int64, shape (n,), optional
-        Confidential: the number of each record's unit, from 0 on. Weights and extremes are then of units.
+    ``synthesiser``, ``data``: the model, public, and its encoded data, confidential. ``draws``, ``warm_up``: draws kept
+    and spent on adaptation per chain, of at least 2 ``chains``. ``bound``: each record's log-likelihood, its survey
+    weight included, is clipped to ``[-bound, 0]``: the censored form. ``chain_method``: as in ``numpyro.infer.MCMC``.
+    ``progress``: called with how many draws each chain of a fit has made, and how many it is to make. ``blanks``: where
+    the number of records is confidential, public tables of one record, of two, and of other numbers. The prior is that
+    of the first. ``survey``, shape (n,): confidential survey weights v, at least 0; 1 by default. ``units``, shape
+    (n,): confidential, the number of each record's unit, from 0 on. Weights and extremes are then of units.
     """
 
     def __init__(
@@ -207,24 +185,11 @@ class Sampler:
         start: PosteriorDraws | None = None,
         until: Convergence = AS_LONG_AS_ASKED,
     ) -> PosteriorDraws:
-        """Draw from the posterior with these weights.
+        """Draw from the posterior with these weights in [0, 1], of records or of units. Confidential.
 
-        Parameters
-        ----------
-        weights : ndarray of float64, shape (count,)
-            In [0, 1], of records or of units.
-        rng : numpy.random.Generator
-            Source of everything.
-        start : PosteriorDraws, optional
-            Of another posterior, to start from; the synthesiser's own starts by default.
-        until : Convergence
-            Go on while the chains are beyond these limits, for as many doublings as it allows: none by default. They
-            may still be beyond them in the end.
-
-        Returns
-        -------
-        PosteriorDraws
-            Confidential.
+        ``start``: draws of another posterior, to start from; the synthesiser's own starts by default.
+        ``until``: the chains go on while they are beyond these limits, for as many doublings as they allow, none by
+        default. They may still be beyond them in the end.
         """
         if self._units is not None:
             weights = weights[self._units]

@@ -9,10 +9,10 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from exact_laws import censored_law
-from scipy.special import gammaln
+from exact_laws import censored_law, log_poisson
 
 from discreet import release
+from discreet._core.lazy import dist, jnp, numpyro
 from discreet._core.random import seeded
 from discreet.cli.entry import run
 from discreet.confidential import confidential
@@ -39,10 +39,6 @@ TABLE = {"y": COUNTS, "w": DESIGN}
 MEAN = 8.0
 THETAS = np.linspace(0.5, 6.0, 12)
 RECORDS = [(y, w) for y in (0.0, 1.0, 4.0) for w in (0.0, 4.0, 24.0)]  # over the mean: 0, 1/2 and 3
-
-
-def log_poisson(y, mean):
-    return y * np.log(mean) - mean - gammaln(np.asarray(y) + 1.0)
 
 
 def columns(records):
@@ -175,9 +171,6 @@ def test_the_bound_of_a_weighted_posterior_needs_the_survey_weights() -> None:
 
 
 def test_nuts_draws_from_the_posterior_with_weights_that_the_model_does_not_see() -> None:
-    import numpyro
-    import numpyro.distributions as dist
-
     seen: set[str] = set()
 
     def model(data):
@@ -208,7 +201,6 @@ def test_nuts_draws_from_the_posterior_with_weights_that_the_model_does_not_see(
 @pytest.mark.parametrize("bound", [None, 2.0])
 def test_the_target_of_the_mixtures_chain_has_the_weights(bound) -> None:
     """At some state, by hand: a product that is clipped, or, without a bound, weights in place of the posterior's."""
-    import jax.numpy as jnp
 
     rng = seeded(6)
     design, y, v = np.ones((5, 1)), rng.normal(size=5), np.array([0.0, 0.5, 1.0, 2.0, 7.0])

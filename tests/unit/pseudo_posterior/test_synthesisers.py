@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from discreet._core.lazy import handlers, jax
 from discreet._core.random import seeded
 from discreet.domain import Boolean, Category, Domain, Integer, Numeric
 from discreet.errors import DomainError, ParameterError
@@ -26,9 +27,6 @@ ASINH = Response(column="income", transform="asinh", scale=1000.0, centre=4.0, u
 
 
 def logs_at(synthesiser, one, columns):
-    import jax
-    from numpyro import handlers
-
     def run(one, data):
         return by_record(handlers.substitute(synthesiser.model, data=one), data, len(columns["sex"]))
 
@@ -37,8 +35,6 @@ def logs_at(synthesiser, one, columns):
 
 
 def new_columns(synthesiser, one, columns, seed):
-    import jax
-
     with quiet():
         return redrawn(synthesiser.model, one, synthesiser.encoded(columns), jax.random.PRNGKey(seed))
 
@@ -113,8 +109,6 @@ def test_a_mixture_has_the_likelihood_of_scipy(weights: str) -> None:
 
 
 def test_the_mixtures_prior_does_not_depend_on_the_coordinates() -> None:
-    import jax
-    from numpyro import handlers
     from numpyro.infer.util import log_density
 
     model = MixtureRegression(response=ASINH, design=DESIGN, clusters=2)
