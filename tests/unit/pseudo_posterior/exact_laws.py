@@ -32,3 +32,9 @@ def log_poisson(counts: npt.ArrayLike, mean: npt.ArrayLike) -> Floats:
 def hoeffding(draws: float, points: int) -> float:
     """Return how far a right distribution function of draws is from its law at some points but once in a million."""
     return float(np.sqrt(np.log(2 * points / 1e-6) / (2 * draws)))
+
+
+def errors_from(law: Floats, points: Floats, drawn: Floats) -> float:
+    """Return how many standard errors a frequency of draws is from its probability, at most."""
+    seen = np.array([np.isclose(drawn, point).mean() for point in points])
+    return float((np.abs(seen - law) / np.sqrt(law * (1 - law) / len(drawn))).max())
