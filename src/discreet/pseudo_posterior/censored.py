@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from discreet.privacy import Code, Guarantee, Relation
 from discreet.pseudo_posterior.grid import LARGEST_BOUND, LEAST_BOUND, drawn_on_grid
 from discreet.pseudo_posterior.likelihood import Columns, quiet, records_of, rows
 from discreet.pseudo_posterior.mechanism import ModelMechanism, ModelPosterior, least_product, synthetic_tables
-from discreet.pseudo_posterior.sampler import Convergence, PosteriorDraws, Progress
+from discreet.pseudo_posterior.sampler import PosteriorDraws, Progress
 from discreet.utility import ks_distance
 
 
@@ -122,25 +122,15 @@ class CensoredPosterior(ModelPosterior):
     'unconditional'
     """
 
-    synthesiser: Any
     bound: float
     sensitive: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
     record_weights: Callable[[Mapping[str, Any]], npt.ArrayLike] | None = None
-    survey_weight: str | None = None
-    survey_mean: float | None = None
-    unit: str | None = None
     grid: Mapping[str, npt.ArrayLike] | None = None
-    tables: int = 1
     size: int | None = None
-    draws: int = 1000
-    warm_up: int = 1000
-    chains: int = 4
-    convergence: Convergence = field(default_factory=Convergence)
-    chain_method: str = "sequential"
 
     def __post_init__(self) -> None:
-        self._settle()
+        self._settle(self.sensitive, self.given)
         object.__setattr__(self, "bound", real("bound", self.bound, above=0))
         if self.size is not None:
             object.__setattr__(self, "size", positive_size("size", self.size))

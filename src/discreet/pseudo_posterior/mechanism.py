@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -45,25 +45,31 @@ def least_product(count: int, value: float) -> float:
     return product if exact else math.nextafter(product, math.inf)
 
 
+@dataclass(frozen=True, slots=True)
 class ModelPosterior(MechanismFamily):
     """A posterior over a synthesiser: each of its draws gives a table."""
 
-    __slots__ = ()
-
     synthesiser: Any
-    sensitive: tuple[str, ...]
-    given: tuple[str, ...]
-    survey_weight: str | None
-    survey_mean: float | None
-    unit: str | None
-    tables: int
-    size: int | None = None
-    grid: Mapping[str, npt.ArrayLike] | None = None
-    draws: int
-    warm_up: int
-    chains: int
-    convergence: Convergence
-    chain_method: str
+    _: KW_ONLY
+    survey_weight: str | None = None
+    survey_mean: float | None = None
+    unit: str | None = None
+    tables: int = 1
+    draws: int = 1000
+    warm_up: int = 1000
+    chains: int = 4
+    convergence: Convergence = field(default_factory=Convergence)
+    chain_method: str = "sequential"
+
+    @property
+    def size(self) -> int | None:
+        """The public number of records of a table, where it is not that of those held."""
+        return None
+
+    @property
+    def grid(self) -> Mapping[str, npt.ArrayLike] | None:
+        """A public list of parameters that posterior draws are taken from, where they are exact."""
+        return None
 
     @abstractmethod
     def guarantee(self, relation: Relation | None = None, *, n: int) -> Guarantee:
@@ -114,13 +120,13 @@ class ModelPosterior(MechanismFamily):
                 "row its unit beforehand"
             )
 
-    def _settle(self) -> None:
+    def _settle(self, sensitive: Sequence[str], given: Sequence[str]) -> None:
         """Make the fields plain values, and refuse columns that cannot have two roles."""
         model = self.synthesiser
         if not isinstance(model, Synthesiser):
-            if not callable(model) or not self.sensitive:
+            if not callable(model) or not sensitive:
                 raise ParameterError("give a synthesiser, or a NumPyro model and the names of its sensitive columns")
-            model = FromModel(function=model, sensitive=tuple(self.sensitive), given=tuple(self.given))
+            model = FromModel(function=model, sensitive=tuple(sensitive), given=tuple(given))
         object.__setattr__(self, "synthesiser", model)
         object.__setattr__(self, "tables", integer("tables", self.tables, least=1))
         for name in ("draws", "warm_up", "chains"):

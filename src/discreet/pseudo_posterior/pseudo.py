@@ -23,7 +23,7 @@ from discreet.domain import Domain
 from discreet.privacy import Code, Guarantee, Relation
 from discreet.pseudo_posterior.likelihood import Columns
 from discreet.pseudo_posterior.mechanism import ModelMechanism, ModelPosterior, synthetic_tables
-from discreet.pseudo_posterior.sampler import Convergence, PosteriorDraws, Progress, Sampler
+from discreet.pseudo_posterior.sampler import PosteriorDraws, Progress, Sampler
 from discreet.pseudo_posterior.weights import ExponentialWeights, LinearWeights, Risks, Unweighted, Weighting
 
 _REFITS = 6
@@ -122,23 +122,13 @@ class PseudoPosterior(ModelPosterior):
     24.0
     """
 
-    synthesiser: Any
     sensitive: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
     weighting: Weighting = field(default_factory=LinearWeights)
     target_epsilon: float | None = None
-    survey_weight: str | None = None
-    survey_mean: float | None = None
-    unit: str | None = None
-    tables: int = 1
-    draws: int = 1000
-    warm_up: int = 1000
-    chains: int = 4
-    convergence: Convergence = field(default_factory=Convergence)
-    chain_method: str = "sequential"
 
     def __post_init__(self) -> None:
-        self._settle()
+        self._settle(self.sensitive, self.given)
         if self.target_epsilon is not None:
             remedy = "It is the local epsilon of one table."
             target = real("target_epsilon", self.target_epsilon, above=0, down=True, remedy=remedy)
