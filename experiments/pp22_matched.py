@@ -72,9 +72,8 @@ class Replication:
 
         One in ``thin`` draws is kept.
         """
-        self.sampler._settle()
         with quiet():
-            chain = self.sampler._prepared()
+            chain = self.sampler._chain
             used = np.where(weights > 0, np.arange(self.sampler.count), int(np.argmax(weights)))
             facts = (
                 {name: jnp.asarray(value) for name, value in rows(self.sampler.data, used).items()},
@@ -90,15 +89,14 @@ class Replication:
             bad: list[float] = []
             while True:
                 values, diverging = run.take(50, every=thin)
-                seen = self.sampler._monitor(values, facts)
-                parts.append(values | {name: np.asarray(value) for name, value in seen.items()})
+                parts.append(values)
                 bad.append(float(diverging.mean()))
                 length = 50 * len(parts)
                 if length >= DRAWS:
                     picked = np.linspace(0, length - 1, DRAWS).round().astype(int)
                     whole = {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
                     evenly = {name: value[:, picked] for name, value in whole.items()}
-                    made = self.sampler._drawn(evenly, np.asarray(bad))
+                    made = self.sampler._posterior_draws(evenly, np.asarray(bad), facts)
                     if made.effective >= EFFECTIVE and made.r_hat <= R_HAT:
                         return made, time.process_time() - began
 

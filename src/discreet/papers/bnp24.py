@@ -1,6 +1,9 @@
 """BNP24: Lazzarini's thesis of the same title as PY26. A rate, its criterion, and parameters taken from the data.
 
-All raise :class:`~discreet.errors.ParameterError` when a number is out of range, or shapes do not belong together.
+``epsilon`` is positive, as is ``size``, the number of released records. ``strength``, positive, and ``discount``, from
+0 to below 1, are those of the Pitman-Yor process. ``frequencies``, shape (j,), says how often each value is held, at
+least 2. All raise :class:`~discreet.errors.ParameterError` when a number is out of range, or shapes do not belong
+together.
 """
 
 from __future__ import annotations
@@ -29,27 +32,14 @@ def empirical_bayes_strength(n: int, distinct: int) -> float:
 
     .. math:: \hat\theta=\arg\max_\theta\frac{\theta^{k-1}}{(\theta+1)_{n-1}}
 
-    Parameters
-    ----------
-    n : int
-        Number of records.
-    distinct : int
-        Number of distinct values ``k``: confidential, and so is the result.
+    for ``n`` records of ``k`` distinct values: confidential, and so is the result. It is 0 where there is one distinct
+    value, and infinity where all are distinct.
 
-    Returns
-    -------
-    float
-        0 where there is one distinct value, infinity where all are distinct.
-
-    Notes
-    -----
     It solves ``1 + theta (psi(theta+n) - psi(theta+1)) = k``: the expected number of distinct values is the one found.
     The guarantees of this library assume a strength chosen without looking at the data, so that no mechanism offers
     this. The command ``discreet privacy --data`` gives it as a confidential diagnostic.
 
-    References
-    ----------
-    BNP24, section 7.1.
+    Source: BNP24, section 7.1.
 
     Examples
     --------
@@ -79,23 +69,14 @@ def dirichlet_multinomial_thesis(counts: Integers, epsilon: float, *, size: int)
 
     .. math:: \alpha_j=\max\left\{10^{-4},\ \frac m{e^\varepsilon-1}-C_j\right\}
 
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (k,)
-        Confidential, and so is the result.
-    epsilon, size
-        Positive; number of released records.
+    for confidential counts, shape (k,); so is the result.
 
-    Notes
-    -----
     The masses depend on the data, so the condition ``alpha_j + C_j >= m/(e^eps - 1)`` that they meet (printed with
     ``e^eps + 1`` on one page) is not a guarantee of differential privacy: a neighbour would have been given other
     masses. No mechanism offers them. The command ``discreet privacy --data`` gives their range as a confidential
     diagnostic.
 
-    References
-    ----------
-    BNP24, section 7.1.
+    Source: BNP24, section 7.1.
 
     Examples
     --------
@@ -113,21 +94,13 @@ def kolmogorov_smirnov_rate(n: float, m: float) -> float:
 
     .. math:: \mathbb{E} \, \sup_t |F_m(t) - F_0(t)| = O\big(\sqrt{\log m / m}\big) + O(n^{-1/2})
 
-    without its constants: it tells how a measured distance should fall as the sizes grow.
+    without its constants: it tells how a measured distance should fall as the numbers of confidential and of released
+    records grow, at least 1 each.
 
-    Parameters
-    ----------
-    n, m : float
-        Numbers of confidential and of released records, at least 1.
-
-    Notes
-    -----
     The root of the logarithm is not needed: by the inequality of Dvoretzky, Kiefer and Wolfowitz the distance of ``m``
     independent draws from their law has an expectation of at most :math:`\sqrt{\pi / (2 m)}`.
 
-    References
-    ----------
-    BNP24, Proposition 5.3: records on a line, at least 2 cells, each with a prior mass of at least 2.
+    Source: BNP24, Proposition 5.3: records on a line, at least 2 cells, each with a prior mass of at least 2.
 
     Examples
     --------
@@ -151,8 +124,10 @@ def theorem_4_1(
 ) -> Booleans:
     r"""Return for which releases the thesis' criterion holds: a density ratio in bounds for all its neighbours at once.
 
-    With :math:`j` confidential values held :math:`n_i` times, of which a release has :math:`S_i`, and
-    :math:`K` new values that it has :math:`S_{j+h}` times, :math:`r_i=\frac{n_i-1-\sigma}{n_i+S_i-1-\sigma}`:
+    With :math:`j` confidential values held :math:`n_i` times, of which a release has :math:`S_i` (a row of ``drawn``),
+    and :math:`K` new values that it has :math:`S_{j+h}` times (a row of ``new``, 0 where it has fewer of them),
+    :math:`r_i=\frac{n_i-1-\sigma}{n_i+S_i-1-\sigma}`, and the least and the largest ``density``
+    :math:`C_1, C_2` of the base measure, 1 where it is uniform on a unit cube:
 
     .. math::
         S_i\le(e^\varepsilon-1)(n_i-1-\sigma),\quad
@@ -160,39 +135,15 @@ def theorem_4_1(
         \tfrac{S_{j+h}-\sigma}{(\theta+j\sigma)C_1}\max_ir_i\le e^\varepsilon,\quad
         \tfrac{S_{j+h}-\sigma}{(\theta+j\sigma)C_2}\min_ir_i\ge e^{-\varepsilon}
 
-    The thesis takes the share of releases for which it does not hold as :math:`\delta`.
+    The thesis takes the share of releases for which it does not hold as :math:`\delta`. The result, shape (releases,),
+    and any share of it are confidential. With a discount of 0 it is the thesis' Corollary 4.1.
 
-    Parameters
-    ----------
-    frequencies : ndarray of int64, shape (j,)
-        How often each value is held, at least 2. Confidential.
-    drawn : ndarray of int64, shape (releases, j)
-        How often each of these values is released.
-    new : ndarray of int64, shape (releases, r)
-        How often each new value is released; 0 where a release has fewer of them.
-    epsilon : float
-        Positive.
-    strength, discount : float
-        Of the Pitman-Yor process; the thesis proves it for a discount from 0 to below 1. With a discount of 0 it is its
-        Corollary 4.1.
-    density : (float, float)
-        The least and the largest value of the base measure's density. Uniform on a unit cube: (1, 1).
-
-    Returns
-    -------
-    ndarray of bool, shape (releases,)
-        Confidential, as is any share of it.
-
-    Notes
-    -----
     **It guarantees nothing.** It compares the probability of a repeated value with the density of a new one. So it
     never tells apart a neighbour with a value that nobody else holds, though any release of this value gives it away.
     And the neighbours of which it asks most depend on the release. For the exact :math:`\delta` see
     :class:`discreet.mechanisms.PitmanYor`. The thesis prints the interval with its ends exchanged.
 
-    References
-    ----------
-    BNP24, Theorem 4.1 and Corollary 4.1, equation (16).
+    Source: BNP24, Theorem 4.1 and Corollary 4.1, equation (16).
 
     Examples
     --------
@@ -232,25 +183,13 @@ def proposition_4_2(
 
     .. math:: 1-\Pr\Big[\bigcap_i\{S_i\le(e^\varepsilon-1)(n_i-1-\sigma)\}\Big]
 
-    The thesis estimates it from 10,000 releases. Here it is a coefficient of a product of truncated power series.
+    The thesis estimates it from 10,000 releases. Here it is a coefficient of a product of truncated power series; it is
+    confidential, as the frequencies are.
 
-    Parameters
-    ----------
-    frequencies : ndarray of int64, shape (j,)
-        How often each value is held, at least 2. Confidential, and so is the result.
-    epsilon, size
-        Positive; number of released records.
-    strength, discount : float
-        Of the Pitman-Yor process.
-
-    Notes
-    -----
     The criterion is one-sided: it asks nothing of values that are released too seldom. For the exact :math:`\delta` see
     :class:`discreet.mechanisms.UrnHistogram`.
 
-    References
-    ----------
-    BNP24, Proposition 4.2.
+    Source: BNP24, Proposition 4.2.
 
     Examples
     --------

@@ -1,9 +1,10 @@
 """PE25: Gonzalez, Fanti and Ramdas, "Private Evolution Converges". Parameters, bounds on the error, lower bounds.
 
-``D`` is the diameter of the space in the unit of the distance, ``d`` its dimension, and ``sigma`` the standard
-deviation of the noise on a histogram that sums to one (that on the counts, divided by n). Parameters are given as
-printed or corrected; each docstring says which. Each raises :class:`~discreet.errors.ParameterError` when a number is
-out of range.
+``D`` is the diameter of the space in the unit of the distance, ``d`` its dimension, ``n`` the number of confidential
+records, and ``sigma`` the standard deviation of the noise on a histogram that sums to one (that on the counts, divided
+by n). The norm of a distance is 1, 2 or infinity. ``epsilon`` and ``delta`` are the budget, above 0, delta below 1.
+Formulas are as printed or corrected; each docstring says which. Each raises
+:class:`~discreet.errors.ParameterError` when a number is out of range.
 """
 
 from __future__ import annotations
@@ -53,21 +54,10 @@ def theorem_gamma(dimension: int) -> float:
 
     for any two points of a closed convex set, the nearest of the variations (1) of the first is expected to be at most
     :math:`(1 - \gamma) \rho + \alpha` from the second, in the Euclidean distance. PE25 takes the bracket from a maximal
-    inequality, which has :math:`(\sqrt d + \sqrt{\log 2})^2 + \log 2` instead; it holds as printed too.
+    inequality, which has :math:`(\sqrt d + \sqrt{\log 2})^2 + \log 2` instead; it holds as printed too. What
+    :func:`measured_property` finds is usually ten times as much.
 
-    Parameters
-    ----------
-    dimension : int
-        ``d``.
-
-    Returns
-    -------
-    float
-        A lower bound; what :func:`measured_property` finds is usually ten times as much.
-
-    References
-    ----------
-    PE25 theorem 4.1 and lemma E.1.
+    Source: PE25 theorem 4.1 and lemma E.1.
 
     Examples
     --------
@@ -81,14 +71,7 @@ def theorem_gamma(dimension: int) -> float:
 def theorem_alpha(sigma: float, *, dimension: int, diameter: float = 1.0) -> float:
     r"""Return the finest scale of the variations, :math:`\alpha = D \sigma^{1/\max(d, 2)}`.
 
-    Parameters
-    ----------
-    sigma, dimension, diameter
-        Noise on the histogram, ``d`` and ``D``.
-
-    References
-    ----------
-    PE25 theorem 4.1.
+    Source: PE25 theorem 4.1.
 
     Examples
     --------
@@ -106,11 +89,6 @@ def theorem_variations(sigma: float, *, dimension: int) -> int:
 
     With :func:`theorem_alpha`, :math:`\log_2 (D/\alpha) = \log_2(1/\sigma) / \max(d, 2)`: the diameter cancels.
 
-    Parameters
-    ----------
-    sigma, dimension
-        Noise on the histogram, and ``d``.
-
     Examples
     --------
     >>> theorem_variations(0.01, dimension=2)
@@ -126,27 +104,20 @@ def theorem_population(sigma: float, *, dimension: int, variations: int | None =
 
     .. math:: n_s = \sigma^{-1} v^{1/\max(d, 2) - 1},
 
-    rounded, at least 1. PE25 remarks that :math:`n_s \ge 1` for every sigma below 1; it is not so near 1.
+    rounded, at least 1, with :math:`v` candidates per record, itself included: :func:`theorem_variations` by default.
+    PE25 remarks that :math:`n_s \ge 1` for every sigma below 1; it is not so near 1.
 
-    Parameters
-    ----------
-    sigma, dimension
-        Noise on the histogram, and ``d``.
-    variations : int, optional
-        ``v``, candidates per record, itself included; :func:`theorem_variations` by default.
-
-    References
-    ----------
-    PE25 theorem 4.1.
+    Source: PE25 theorem 4.1.
 
     Examples
     --------
     >>> theorem_population(0.01, dimension=2)
     33
     """
-    v = theorem_variations(sigma, dimension=dimension) if variations is None else variations
-    power = 1 / max(dimensions(dimension), 2) - 1
-    return max(1, round(math.pow(integer("variations", v, least=1, most=10**9), power) / real("sigma", sigma, above=0)))
+    if variations is None:
+        variations = theorem_variations(sigma, dimension=dimension)
+    v, power = integer("variations", variations, least=1, most=10**9), 1 / max(dimensions(dimension), 2) - 1
+    return max(1, round(math.pow(v, power) / real("sigma", sigma, above=0)))
 
 
 @sealed
@@ -159,14 +130,7 @@ def theorem_steps(sigma: float, *, dimension: int, diameter: float = 1.0) -> int
     is worse than doing nothing; and it changes with the unit of length, because the ``D`` is there by mistake (leave
     the diameter at 1 for the formula without). Use :func:`usable_steps`.
 
-    Parameters
-    ----------
-    sigma, dimension, diameter
-        Noise on the histogram, ``d``, and ``D`` as printed.
-
-    References
-    ----------
-    PE25 theorem 4.1, first half.
+    Source: PE25 theorem 4.1, first half.
 
     Examples
     --------
@@ -188,14 +152,7 @@ def theorem_steps_of_budget(n: float, epsilon: float, delta: float, *, dimension
 
     Kept for comparison; like :func:`theorem_steps` it is negative unless n is very large. Use :func:`usable_steps`.
 
-    Parameters
-    ----------
-    n, epsilon, delta, dimension
-        Number of confidential records; the budget, each above 0, delta below 1; ``d``.
-
-    References
-    ----------
-    PE25 theorem 4.1, second half. The end of its proof leaves the inner gamma out.
+    Source: PE25 theorem 4.1, second half. The end of its proof leaves the inner gamma out.
 
     Examples
     --------
@@ -211,15 +168,8 @@ def theorem_steps_of_budget(n: float, epsilon: float, delta: float, *, dimension
 def usable_steps(n: float, epsilon: float) -> int:
     r"""Return a number of steps that works: :math:`T = \max(1, \lceil 2 \log(n \varepsilon) \rceil)`.
 
-    Parameters
-    ----------
-    n, epsilon : float
-        Number of confidential records, and the budget.
-
-    References
-    ----------
-    PE25 section 6 takes :math:`2 \log(n \varepsilon)` in its simulations (13.8 for n = 1000 and epsilon = 1, where
-    figure 5 prints 12).
+    Source: PE25 section 6 takes :math:`2 \log(n \varepsilon)` in its simulations (13.8 for n = 1000 and epsilon = 1,
+    where figure 5 prints 12).
 
     Examples
     --------
@@ -234,23 +184,11 @@ def usable_steps(n: float, epsilon: float) -> int:
 
 @sealed
 def ball_packing(radius: float, dimension: int, *, distance: float, norm: float = 2.0) -> tuple[float, float]:
-    r"""Bound the packing number of a ball: how many of its points can be at least that far apart.
+    r"""Bound the logarithm of the packing number of a ball: how many of its points can be at least that far apart.
 
     .. math:: d \log \frac{R}{t} \le \log \mathcal{M} \le d \log \Big( 1 + \frac{2R}{t} \Big),
 
-    in every norm whose ball it is.
-
-    Parameters
-    ----------
-    radius, dimension, distance
-        ``R``, ``d`` and ``t``.
-    norm : {1, 2, inf}
-        Norm of the ball and of the distance; any gives the same numbers.
-
-    Returns
-    -------
-    tuple of float
-        Lower and upper bounds on the natural logarithm.
+    for a ball of radius R and a distance t, in every norm whose ball it is.
 
     Examples
     --------
@@ -259,29 +197,17 @@ def ball_packing(radius: float, dimension: int, *, distance: float, norm: float 
     """
     settled_norm(norm)
     ratio = real("radius", radius, above=0) / real("distance", distance, above=0)
-    pair = math.log(2) if ratio >= 0.5 else 0.0
+    pair = math.log(2) * (ratio >= 0.5)
     return max(pair, dimensions(dimension) * math.log(ratio)), dimension * math.log1p(2 * ratio)
 
 
 @sealed
 def box_packing(sides: Sequence[float], *, distance: float, norm: float = 2.0) -> tuple[float, float]:
-    r"""Bound the packing number of a box: how many of its points can be at least that far apart.
+    r"""Bound the logarithm of the packing number of a box: how many of its points can be at least that far apart.
 
-    In the maximum norm it is :math:`\prod_i (\lfloor s_i / t \rfloor + 1)` exactly. Else that is a lower bound, as is
-    :math:`\prod_i s_i / (t^d \, \mathrm{vol} B)`, and :math:`\prod_i (s_i + t) / ((t/2)^d \, \mathrm{vol} B)` an upper
-    one, with B the unit ball of the norm.
-
-    Parameters
-    ----------
-    sides, distance
-        ``s_i`` and ``t``.
-    norm : {1, 2, inf}
-        Norm of the distance.
-
-    Returns
-    -------
-    tuple of float
-        Lower and upper bounds on the natural logarithm.
+    For sides :math:`s_i` and a distance t it is :math:`\prod_i (\lfloor s_i / t \rfloor + 1)` exactly in the maximum
+    norm. Else that is a lower bound, as is :math:`\prod_i s_i / (t^d \, \mathrm{vol} B)`, and
+    :math:`\prod_i (s_i + t) / ((t/2)^d \, \mathrm{vol} B)` an upper one, with B the unit ball of the norm.
 
     Examples
     --------
@@ -311,21 +237,11 @@ def closeness_epsilon(log_packing: float, *, tau: float | None = None, delta: fl
     .. math:: \varepsilon \ge \log \mathcal{M}(2 \eta),
 
     the logarithm of the packing number, for :math:`\tau < 1/4` and :math:`\delta < 1 - 3 \tau`. The proof gives more:
-    :math:`\varepsilon \ge \log((\mathcal{M} - 1)(1 - \tau - \delta)/\tau)`, which this returns where tau is given.
+    :math:`\varepsilon \ge \log((\mathcal{M} - 1)(1 - \tau - \delta)/\tau)`, which this returns where tau is given. The
+    packing number is that at a distance above :math:`2 \eta`, or a lower bound on it, as of :func:`box_packing` or
+    :func:`ball_packing`. (At :math:`2 \eta` itself two balls of the proof may touch.)
 
-    Parameters
-    ----------
-    log_packing : float
-        Logarithm of the packing number at a distance above :math:`2 \eta`, or a lower bound on it:
-        :func:`box_packing`, :func:`ball_packing`. (At :math:`2 \eta` itself two balls of the proof may touch.)
-    tau : float, optional
-        Probability of failure, above 0 and below 1/4.
-    delta : float
-        Of the mechanism, at least 0 and below ``1 - 3 tau``.
-
-    References
-    ----------
-    PE25 lemma 3.1 and its proof in appendix H.
+    Source: PE25 lemma 3.1 and its proof in appendix H.
 
     Examples
     --------
@@ -339,8 +255,8 @@ def closeness_epsilon(log_packing: float, *, tau: float | None = None, delta: fl
     real("delta", delta, least=0, below=1 - 3 * real("tau", tau, above=0, below=0.25))
     if log_packing == 0:
         return 0.0
-    others = log_packing + math.log(-math.expm1(-log_packing))  # log(M - 1)
-    return max(0.0, others + math.log((1 - tau - delta) / tau))
+    log_others = log_packing + math.log(-math.expm1(-log_packing))  # log(M - 1)
+    return max(0.0, log_others + math.log((1 - tau - delta) / tau))
 
 
 # Its noise and threshold on a histogram, and its rate.
@@ -352,19 +268,10 @@ def stability_histogram_proposition_4_1(epsilon: float, delta: float) -> tuple[f
 
     .. math:: \frac2\varepsilon,\qquad \frac{2\log(1/\delta)}\varepsilon+1
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        The budget, each above 0, delta below 1.
-
-    Notes
-    -----
     Theorem T8 gives the discrete mechanism with the next integer as its threshold a delta of at most
     ``delta / (1 + e^(-eps/2))``.
 
-    References
-    ----------
-    PE25, section 4.2 (scale and threshold there are shares: divide by n); Vadhan (2017), Theorem 3.5.
+    Source: PE25, section 4.2 (scale and threshold there are shares: divide by n); Vadhan (2017), Theorem 3.5.
 
     Examples
     --------
@@ -383,21 +290,12 @@ def signed_measure_algorithm_5(epsilon: float, delta: float) -> float:
 
     .. math:: \frac{\sqrt{\log(1/\delta)}}\varepsilon
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        The budget, each above 0, delta below 1.
-
-    Notes
-    -----
     **Not private as stated.** A replaced record moves two counts, an L2 distance of ``sqrt(2)``, so that the Gaussian
     mechanism needs two to four times this variance: the real delta is 43 times the ``1e-4`` of the example, and
     ``Phi(s/2 - epsilon/s) - e^epsilon Phi(-s/2 - epsilon/s)`` with ``s = sqrt(2) epsilon / sqrt(log(1/delta))``.
     ``SignedMeasure.calibrated`` solves for the least scale that is private.
 
-    References
-    ----------
-    PE25, Algorithm 5.
+    Source: PE25, Algorithm 5.
 
     Examples
     --------
@@ -420,25 +318,11 @@ def private_evolution_rate(
     .. math:: \mathbb{E} \, W_1(\mu_S, \mu_{S_T}) = \tilde O\bigg( d D \Big( \frac{\sqrt{\log(n \varepsilon /
         \sqrt{\log(1/\delta)}) \, \log(1/\delta)}}{n \varepsilon} \Big)^{1/\max(d, 2)} \bigg).
 
-    PE25 prints the exponent :math:`1/d`. Its proof arrives at :math:`1/\max(d, 2)`, and the last line of it, which
+    for :math:`n \varepsilon > e \sqrt{\log(1/\delta)}` and an epsilon below 1, as in the theorem. PE25 prints the
+    exponent :math:`1/d` (``published``). Its proof arrives at :math:`1/\max(d, 2)`, and the last line of it, which
     replaces that, does not follow for ``d = 1``.
 
-    Parameters
-    ----------
-    n : float
-        Number of confidential records, with :math:`n \varepsilon > e \sqrt{\log(1/\delta)}`.
-    d : int
-        Dimension, at least 1.
-    epsilon, delta : float
-        The budget, each above 0 and below 1, as in the theorem.
-    diameter : float
-        ``D``, of the sample space.
-    published : bool
-        Give the formula as printed.
-
-    References
-    ----------
-    PE25 theorem 4.1 and its proof (appendix E).
+    Source: PE25 theorem 4.1 and its proof (appendix E).
 
     Examples
     --------

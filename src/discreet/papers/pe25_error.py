@@ -4,8 +4,8 @@ PE25's own bounds leave absolute constants open (lemmas E.4 and E.5), and set on
 E.1). These are upper bounds, for the worst data set. All but :func:`thresholded_laplace_error` read public numbers
 alone.
 
-``D`` is the diameter of the space, ``d`` its dimension, and ``sigma`` the standard deviation of the noise on a
-histogram that sums to one.
+``D`` is the diameter of the space, ``d`` its dimension, ``sigma`` the standard deviation of the noise on a histogram
+that sums to one, and the norm that of the distance: 1, 2 or infinity.
 """
 
 from __future__ import annotations
@@ -40,23 +40,11 @@ def gaussian_complexity(
     .. math:: G_V \le \sqrt{\tfrac2\pi} \, D \min\Big(1, \; V^{-1/2} + \kappa \sum_{j=1}^{m} 2^{-(j+1)}
         \sqrt{2^{jd}/V} + \kappa 2^{-(m+1)} \Big).
 
-    Parameters
-    ----------
-    points : int
-        ``V``.
-    dimension, diameter
-        ``d`` and ``D``.
-    norm : {1, 2, inf}
-        Norm of the distance.
-    published : bool
-        Return the formula of PE25 corollary E.1 instead (Euclidean norm). Its proof sets the absolute constant of
-        lemma E.4 to 1, and leaves :math:`1/\sqrt n` out of that lemma's statement; it is larger than the bound above
-        wherever both were compared.
+    PE25's corollary E.1 (``published``; Euclidean norm) has a proof that sets the absolute constant of lemma E.4 to 1,
+    and leaves :math:`1/\sqrt n` out of that lemma's statement; it is larger wherever both were compared.
 
-    References
-    ----------
-    PE25 definition D.2, lemma E.3, corollary E.1. The bound is ours, in the manner of the partitions of He, Vershynin
-    and Zhu (2023).
+    Source: PE25 definition D.2, lemma E.3, corollary E.1. The bound is ours, in the manner of the partitions of He,
+    Vershynin and Zhu (2023).
 
     Examples
     --------
@@ -69,8 +57,8 @@ def gaussian_complexity(
     real("diameter", diameter, above=0)
     if published:
         return diameter * _corollary(points, dimensions(dimension))
-    rest = _dyadic(points, dimension, norm, lambda share: min(1.0, math.sqrt(share)))
-    return math.sqrt(2 / math.pi) * diameter * min(1.0, 1 / math.sqrt(points) + rest)
+    levels = _dyadic(points, dimension, norm, lambda share: min(1.0, math.sqrt(share)))
+    return math.sqrt(2 / math.pi) * diameter * min(1.0, 1 / math.sqrt(points) + levels)
 
 
 @sealed
@@ -79,16 +67,7 @@ def laplace_complexity(points: int, *, dimension: int, diameter: float = 1.0, no
 
     .. math:: L_V \le D \min\Big(1, \; \sqrt{2/V} + \kappa \sum_{j \ge 1} 2^{-(j+1)} \min(1, \sqrt{2^{1 + jd}/V}) \Big).
 
-    Parameters
-    ----------
-    points : int
-        ``V``.
-    dimension, diameter, norm
-        As for :func:`gaussian_complexity`.
-
-    References
-    ----------
-    PE25 definition D.2, for the quantity.
+    Source: PE25 definition D.2, for the quantity.
 
     Examples
     --------
@@ -96,8 +75,8 @@ def laplace_complexity(points: int, *, dimension: int, diameter: float = 1.0, no
     0.0852
     """
     integer("points", points, least=1, most=10**18)
-    rest = _dyadic(points, dimension, norm, lambda share: min(1.0, math.sqrt(2 * share)))
-    return real("diameter", diameter, above=0) * min(1.0, math.sqrt(2 / points) + rest)
+    levels = _dyadic(points, dimension, norm, lambda share: min(1.0, math.sqrt(2 * share)))
+    return real("diameter", diameter, above=0) * min(1.0, math.sqrt(2 / points) + levels)
 
 
 @sealed
@@ -107,16 +86,8 @@ def sampling_error(population: int, *, dimension: int, diameter: float = 1.0, no
     .. math:: \mathbb{E} \, W_1(\mu, \mu_N) \le D \min\Big(1, \; \kappa \sum_{j \ge 1} 2^{-(j+1)}
         \min(2, \sqrt{2^{jd}/N}) \Big).
 
-    Parameters
-    ----------
-    population : int
-        ``N``.
-    dimension, diameter, norm
-        As for :func:`gaussian_complexity`.
-
-    References
-    ----------
-    PE25 lemma E.5 states the same rates (but for a logarithm when d = 2) with an absolute constant that it leaves open.
+    Source: PE25 lemma E.5 states the same rates (but for a logarithm when d = 2) with an absolute constant that it
+    leaves open.
 
     Examples
     --------
@@ -124,8 +95,8 @@ def sampling_error(population: int, *, dimension: int, diameter: float = 1.0, no
     0.0605
     """
     integer("population", population, least=1, most=10**18)
-    rest = _dyadic(population, dimension, norm, lambda share: min(2.0, math.sqrt(share)))
-    return real("diameter", diameter, above=0) * min(1.0, rest)
+    levels = _dyadic(population, dimension, norm, lambda share: min(2.0, math.sqrt(share)))
+    return real("diameter", diameter, above=0) * min(1.0, levels)
 
 
 @sealed
@@ -149,36 +120,16 @@ def predicted_error(
         \Gamma_T \le (1 - \gamma)^T \Gamma_0 + \frac{1 - (1 - \gamma)^T}{\gamma} \,
         \big( \alpha + 2 V \sigma \hat G_V + \hat W_1(n_s) \big), \qquad V = n_s v,
 
-    with :math:`\hat G_V` from :func:`gaussian_complexity` and :math:`\hat W_1` from :func:`sampling_error`. It holds
-    for every API with the (gamma, v, alpha) property, in any of the norms; for :class:`Box` and :class:`Ball` in the
-    Euclidean norm gamma is :func:`theorem_gamma`. It is a worst case over data sets, and for small tables larger than
-    the diameter, where it says nothing: the diameter is then returned. It does not cover thresholding instead of the
-    projection.
+    with :math:`\hat G_V` from :func:`gaussian_complexity` and :math:`\hat W_1` from :func:`sampling_error`: after ``T``
+    steps, 0 for the random records as they are, of :math:`n_s` synthetic records (``population``) and ``v`` candidates
+    per record, itself included (``variations``). The noise sigma usually grows with the number of steps.
+    :math:`\Gamma_0` (``start``) is the distance of the random records, the diameter by default; **where it is measured
+    on confidential data, the result is confidential.** It holds for every API with the (gamma, v, alpha) property,
+    gamma in (0, 1) and alpha at least 0, in any of the norms; for :class:`Box` and :class:`Ball` in the Euclidean norm
+    gamma is :func:`theorem_gamma`. It is a worst case over data sets, and for small tables larger than the diameter,
+    where it says nothing: the diameter is then returned. It does not cover thresholding instead of the projection.
 
-    Parameters
-    ----------
-    steps : int
-        ``T``, 0 for the random records as they are.
-    gamma, alpha : float
-        The property: gamma in (0, 1), alpha at least 0.
-    variations, population : int
-        ``v``, candidates per record, itself included; ``n_s``, synthetic records.
-    sigma : float
-        Noise on the histogram; at least 0. It usually grows with the number of steps.
-    dimension, diameter, norm
-        As for :func:`gaussian_complexity`, of the embedding.
-    start : float, optional
-        :math:`\Gamma_0`, the distance of the random records; the diameter by default. **Where it is measured on
-        confidential data, the result is confidential.**
-
-    Returns
-    -------
-    float
-        An upper bound, at most the diameter.
-
-    References
-    ----------
-    PE25 equation (2) in the proof of theorem 4.1, and theorem G.1.
+    Source: PE25 equation (2) in the proof of theorem 4.1, and theorem G.1.
 
     Examples
     --------
@@ -194,8 +145,9 @@ def predicted_error(
     added = alpha + sampling_error(population, dimension=dimension, diameter=diameter, norm=norm)
     noise = gaussian_complexity(candidates, dimension=dimension, diameter=diameter, norm=norm)
     added += 2 * candidates * sigma * noise
-    kept = (1 - gamma) ** steps
-    return min(diameter, kept * (diameter if start is None else start) + (1 - kept) / gamma * added)
+    contraction = (1 - gamma) ** steps
+    distance = diameter if start is None else start
+    return min(diameter, contraction * distance + (1 - contraction) / gamma * added)
 
 
 @sealed
@@ -220,29 +172,12 @@ def thresholded_laplace_error(
         \hat\mu_i + L_i < H \big] + D b \sqrt{2k},
 
     with the expectations in closed form and :math:`L_k` from :func:`laplace_complexity`. PE25 bounds them by counting
-    the shares up to :math:`H + b \log(k/\beta)`, at most ``H`` each; a share that the noise made more negative than
-    ``-H`` is overlooked there, which is of the order :math:`k \delta / (n \varepsilon)`.
+    the shares up to :math:`H + b \log(k/\beta)`, at most ``H`` each, which this returns where beta is given, above 0
+    and below 1; a share that the noise made more negative than ``-H`` is overlooked there, which is of the order
+    :math:`k \delta / (n \varepsilon)`. The bound is small where few candidates have many votes each; above the
+    diameter, hence void, where votes are spread. ``epsilon`` and ``delta`` are those of one step.
 
-    Parameters
-    ----------
-    votes : ndarray of int, shape (V,)
-        Confidential: votes of every candidate.
-    epsilon, delta : float
-        Of one step.
-    dimension, diameter, norm
-        As for :func:`gaussian_complexity`.
-    beta : float, optional
-        Return the published bound with this beta, above 0 and below 1, instead.
-
-    Returns
-    -------
-    float
-        An upper bound. Small where few candidates have many votes each; above the diameter, hence void, where votes
-        are spread.
-
-    References
-    ----------
-    PE25 proposition 4.1.
+    Source: PE25 proposition 4.1.
 
     Examples
     --------
@@ -275,9 +210,9 @@ def thresholded_laplace_error(
 def _expected_loss(share: npt.NDArray[np.float64], scale: float, threshold: float) -> npt.NDArray[np.float64]:
     """Return the expected size of what is dropped of a share to which Laplace noise was added."""
     size = share + scale * np.exp(-share / scale)
-    beyond = np.exp(-np.abs(threshold - share) / scale) / 2
-    kept = np.where(threshold >= share, beyond * (threshold + scale), share - beyond * (threshold - scale))
-    return np.asarray(np.maximum(size - kept, 0.0))
+    tail = np.exp(-np.abs(threshold - share) / scale) / 2
+    retained = np.where(threshold >= share, tail * (threshold + scale), share - tail * (threshold - scale))
+    return np.asarray(np.maximum(size - retained, 0.0))
 
 
 def _dyadic(points: int, dimension: int, norm: float, spread: Callable[[float], float]) -> float:

@@ -2,9 +2,9 @@ r"""PY26: Menicucci, Beraha and others, "Bayesian Nonparametric Privacy-Preservi
 
 Bounds of its releases, and rates of approach in Wasserstein-1 distance. A rate is the expression inside the
 :math:`O(\cdot)` of a theorem, without its constant: it tells how a measured distance should fall as the sizes grow, not
-how large it is. ``n`` is the number of confidential records, ``m`` of released ones,
-``d`` the dimension of the records, at least 1 each. All raise :class:`~discreet.errors.ParameterError` when a number is
-out of range.
+how large it is. ``n`` is the number of confidential records, ``m`` or ``size`` of released ones, ``d`` the dimension of
+the records, at least 1 each; ``epsilon``, ``delta`` and ``strength``, :math:`\theta`, are positive. All raise
+:class:`~discreet.errors.ParameterError` when a number is out of range.
 """
 
 from __future__ import annotations
@@ -36,26 +36,12 @@ def pitman_yor_theorem_2(epsilon: float, *, n: int, size: int, strength: float) 
 
     .. math:: \max\left\{\frac{m}{\theta+n+m-1},\ \frac{2m}{(\theta+n)(e^\varepsilon-1)}\right\}
 
-    Parameters
-    ----------
-    epsilon, strength : float
-        Positive; ``theta``, positive.
-    n, size : int
-        Number of confidential and of released records.
+    It may exceed 1.
 
-    Returns
-    -------
-    float
-        May exceed 1.
-
-    Notes
-    -----
     The library uses theorem T1 instead: the first term alone is exact at every epsilon, so the second, up to
     ``2/(e^eps - 1)`` times larger, is never needed.
 
-    References
-    ----------
-    PY26, Theorem 2.
+    Source: PY26, Theorem 2.
 
     Examples
     --------
@@ -71,18 +57,9 @@ def pitman_yor_theorem_2(epsilon: float, *, n: int, size: int, strength: float) 
 def largest_size_theorem_2(epsilon: float, delta: float, *, n: int, strength: float) -> int:
     """Return the largest size that Theorem 2 of the paper allows; 0 when it allows none.
 
-    Parameters
-    ----------
-    epsilon, delta, n, strength
-        The budget, both positive; number of confidential records; ``theta``, positive.
-
-    Notes
-    -----
     ``PitmanYor.calibrated`` uses theorem T1, which allows the same at large epsilon and more at small.
 
-    References
-    ----------
-    PY26, Theorem 2 and section 4.3.
+    Source: PY26, Theorem 2 and section 4.3.
 
     Examples
     --------
@@ -98,19 +75,12 @@ def largest_size_theorem_2(epsilon: float, delta: float, *, n: int, strength: fl
 def smoothed_histogram_a1(*, n: int, size: int, cells: int, mixing: float) -> float:
     r"""Return the paper's pure epsilon of a smoothed histogram, :math:`m\log\bigl((1-q)k/(nq)+1\bigr)`.
 
-    Parameters
-    ----------
-    n, size, cells, mixing
-        Number of confidential and of released records, and of cells ``k``; ``q``, in ``(0, 1]``.
+    ``k`` is the number of cells, and ``q``, the mixing, is in (0, 1].
 
-    Notes
-    -----
     Right, and attained, as a pure epsilon. The library's theorem T5 gives the whole profile: at ``n = 11,918,162``,
     ``m = 12,000,000``, ``k = 300`` and ``q = 0.01`` delta is 8.85e-15 at epsilon 0.5, where this bound is 29,867.
 
-    References
-    ----------
-    PY26, equation (A.1); ROO25, Theorem 1; Wasserman and Zhou (2010).
+    Source: PY26, equation (A.1); ROO25, Theorem 1; Wasserman and Zhou (2010).
 
     Examples
     --------
@@ -126,19 +96,10 @@ def smoothed_histogram_a1(*, n: int, size: int, cells: int, mixing: float) -> fl
 def dirichlet_multinomial_a2(epsilon: float, *, size: int) -> float:
     r"""Return the paper's least prior mass of a cell, :math:`\alpha\ge m/(e^\varepsilon-1)`.
 
-    Parameters
-    ----------
-    epsilon, size
-        Positive; number of released records.
-
-    Notes
-    -----
     Right, and necessary, for delta = 0. The library's theorem T4 gives the whole profile, and ``calibrated`` far
     smaller priors for any positive delta. BNP24 prints ``e^eps + 1`` on one page; it is ``e^eps - 1``.
 
-    References
-    ----------
-    PY26, equation (A.2); Machanavajjhala et al. (2008).
+    Source: PY26, equation (A.2); Machanavajjhala et al. (2008).
 
     Examples
     --------
@@ -153,18 +114,9 @@ def dirichlet_multinomial_a2(epsilon: float, *, size: int) -> float:
 def laplace_histogram_scale(epsilon: float) -> float:
     r"""Return the paper's scale of the Laplace noise on each count, :math:`2/\varepsilon`.
 
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
-
-    Notes
-    -----
     The library's discrete noise of this scale has the same pure epsilon, and theorem T6 its whole profile.
 
-    References
-    ----------
-    PY26, Appendix A.2 (2); Wasserman and Zhou (2010).
+    Source: PY26, Appendix A.2 (2); Wasserman and Zhou (2010).
 
     Examples
     --------
@@ -184,21 +136,10 @@ def empirical_rate(n: float, d: int, *, moment: float = math.inf) -> float:
         \mathbb{E} \, W_1(e_n, p_0) = O\Big( n^{-(q-1)/q} +
         \begin{cases} n^{-1/2} & d = 1 \\ n^{-1/2} \log(1 + n) & d = 2 \\ n^{-1/d} & d > 2 \end{cases} \Big)
 
-    for a law with a finite moment of order ``q`` (the first term is absent for bounded records).
+    for a law with a finite moment of order ``q``, above 1: infinite for bounded records, whose first term is absent.
+    The theorem leaves out 2 where d is 1 or 2, and d / (d - 1) above.
 
-    Parameters
-    ----------
-    n : float
-        Number of records, at least 1.
-    d : int
-        Dimension, at least 1.
-    moment : float
-        ``q``, above 1; infinite for bounded records. Not 2 where d is 1 or 2, and not d / (d - 1) above: the theorem
-        leaves these out.
-
-    References
-    ----------
-    Fournier and Guillin (2015), theorem 1 with p = 1; PY26 theorem A.1.
+    Source: Fournier and Guillin (2015), theorem 1 with p = 1; PY26 theorem A.1.
 
     Examples
     --------
@@ -209,8 +150,7 @@ def empirical_rate(n: float, d: int, *, moment: float = math.inf) -> float:
     """
     sizes(n=n, d=d)
     real("moment", moment, above=1, infinite=True)
-    left_out = 2.0 if d <= 2 else d / (d - 1)
-    if moment == left_out:
+    if moment == max(d, 2) / (max(d, 2) - 1):
         raise ParameterError(f"the theorem leaves out moment {as_written(moment)} in dimension {d}. Take a smaller one")
     tail = 0.0 if math.isinf(moment) else math.pow(n, -(moment - 1) / moment)
     rate = math.pow(n, -1 / max(d, 2))
@@ -223,17 +163,10 @@ def dirichlet_multinomial_rate(n: float, m: float, d: int) -> float:
 
     .. math:: \mathbb{E} \, W_1(e_m, p_0) = O(n^{-1/2}) + O(r_d(m)),
 
-    with :math:`r_d` the :func:`empirical_rate` in dimension ``d``. On a fixed finite set of cells the posterior mean
+    with :math:`r_d` the :func:`empirical_rate`. On a fixed finite set of cells the posterior mean
     converges at the parametric rate whatever the dimension, so the first term has no ``d``.
 
-    Parameters
-    ----------
-    n, m, d
-        Numbers of confidential and of released records, and dimension; at least 1 each.
-
-    References
-    ----------
-    PY26 theorem 3: at least 2 categories, each with a prior mass of at least 2.
+    Source: PY26 theorem 3: at least 2 categories, each with a prior mass of at least 2.
 
     Examples
     --------
@@ -250,17 +183,10 @@ def dirichlet_process_rate(n: float, m: float, d: int) -> float:
 
     .. math:: \mathbb{E} \, W_1(e_m, p_0) = O(r_d(m)) + O(r_d(n)),
 
-    with :math:`r_d` the :func:`empirical_rate` in dimension ``d``. With ``m`` proportional to ``n``, as for a fixed
+    with :math:`r_d` the :func:`empirical_rate`. With ``m`` proportional to ``n``, as for a fixed
     delta, it is :math:`O(r_d(n))`, the minimax rate (Corollary 3): nothing is lost but a constant.
 
-    Parameters
-    ----------
-    n, m, d
-        Numbers of confidential and of released records, and dimension; at least 1 each.
-
-    References
-    ----------
-    PY26 theorem 4 and corollary 3.
+    Source: PY26 theorem 4 and corollary 3.
 
     Examples
     --------
@@ -280,19 +206,11 @@ def vanishing_delta_rate(n: float, d: int, *, published: bool = False) -> float:
         \mathbb{E} \, W_1(e_m, p_0) = \begin{cases} O(n^{-1/2} (\log n)^{1/2}) & d = 1 \\
         O(n^{-1/2} (\log n)^{3/2}) & d = 2 \\ O(n^{-1/d} (\log n)^{1/d}) & d > 2 \end{cases}
 
-    PY26 prints :math:`n^{-1/2} \log n` for ``d = 1``, which is loose by a root of the logarithm: theorem 4 gives
-    :math:`m^{-1/2} = n^{-1/2} (\log n)^{1/2}` directly. The other two cases follow from theorem 4 as printed.
+    PY26 prints :math:`n^{-1/2} \log n` for ``d = 1`` (``published``), which is loose by a root of the logarithm:
+    theorem 4 gives :math:`m^{-1/2} = n^{-1/2} (\log n)^{1/2}` directly. The other two cases follow from theorem 4 as
+    printed. n is above 1.
 
-    Parameters
-    ----------
-    n, d
-        Number of confidential records, above 1, and dimension, at least 1.
-    published : bool
-        Give the formula as printed.
-
-    References
-    ----------
-    PY26 corollary 4.
+    Source: PY26 corollary 4.
 
     Examples
     --------

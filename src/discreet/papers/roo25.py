@@ -12,23 +12,13 @@ __all__ = ["laplace_projection_5"]
 def laplace_projection_5(epsilon: float, *, accuracy: float, cells: int) -> float:
     r"""Return the paper's number of records for a Laplace projection sampler, :math:`n'=2k/(\alpha\varepsilon)`.
 
-    Parameters
-    ----------
-    epsilon : float
-        Pure, positive.
-    accuracy : float
-        ``alpha``: how far in total variation a released record's law may be from that of the confidential records.
-    cells : int
-        ``k``.
+    The pure epsilon is positive; :math:`\alpha`, the accuracy, says how far in total variation a released record's law
+    may be from that of the confidential records; :math:`k` is the number of cells.
 
-    Notes
-    -----
     Enough, and up to twice what is needed: :meth:`LaplaceProjectionSampler.sample_complexity
     <discreet.mechanisms.LaplaceProjectionSampler.sample_complexity>`.
 
-    References
-    ----------
-    ROO25, equation (5); Raskhodnikova et al. (2021).
+    Source: ROO25, equation (5); Raskhodnikova et al. (2021).
 
     Examples
     --------

@@ -7,15 +7,17 @@ from discreet._core.lazy import door
 if TYPE_CHECKING:
     from discreet._core.page import violins, weight_picture
     from discreet.pseudo_posterior.censored import CensoredPosterior, CensoredPosteriorMechanism, ChainDistance
-    from discreet.pseudo_posterior.design import Design, Predictor, Response
     from discreet.pseudo_posterior.from_domain import synthesiser_for
     from discreet.pseudo_posterior.ladder_page import LADDER, PAGE, frontier_page, ladder, ladder_text
     from discreet.pseudo_posterior.mixture import MixtureRegression
     from discreet.pseudo_posterior.pseudo import PseudoFit, PseudoPosterior, PseudoPosteriorMechanism
     from discreet.pseudo_posterior.regressions import (
         CategoricalShares,
+        Design,
         LinearRegression,
         PoissonMean,
+        Predictor,
+        Response,
         SequentialRegression,
         Step,
     )

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from discreet._core.lazy import pl
 from discreet.confidential import open_confidential, row_values
 from discreet.domain import Domain, Records
+from discreet.pseudo_posterior.from_domain import codes_of, numbers_of
 from discreet.pseudo_posterior.likelihood import Columns
-from discreet.pseudo_posterior.mechanism import codes_of, numbers_of
 from discreet.pseudo_posterior.synthesiser import Synthesiser
 from discreet.utility import Disclosure, DistinctRows, disclosures, mean_attacks, tables
 
@@ -31,14 +31,11 @@ def held_columns(frame: pl.DataFrame, domain: Domain) -> dict[str, npt.NDArray[A
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intruder:
-    """Who knows columns of a record, and looks for another one of it in tables from fits to a table.
-
-    ``column``: the sensitive column that is looked for. ``known``: None for all others.
-    """
+    """Who knows columns of a record, all others by default, and looks for a sensitive one in tables from fits."""
 
     domain: Domain
     column: str
-    known: tuple[str, ...] | None
+    known: str | Sequence[str] | None
     data: DistinctRows
     control: DistinctRows | None
 
@@ -54,16 +51,13 @@ class Intruder:
         holdout: Any,
         rng: np.random.Generator,
     ) -> Intruder:
-        """Read the tables, and refuse columns that cannot be attacked.
-
-        Raises ParameterError when a column is not declared, or nothing would be known of a record.
-        """
+        """Read the tables; refuse a column that is not declared, or by which nothing would be known of a record."""
         names = {*synthesiser.sensitive, *synthesiser.given}
         released = Domain(columns={name: column for name, column in domain.columns.items() if name in names})
         data = _model_rows(columns, released, rng)
-        control = None if holdout is None else _rows(held_rows(holdout, released), released, "in the holdout: ")
-        if known is not None:
-            known = (known,) if isinstance(known, str) else tuple(known)
+        control: DistinctRows | None = None
+        if holdout is not None:
+            control = _rows(held_rows(holdout, released), released, "in the holdout: ")
         intruder = cls(domain=released, column=column, known=known, data=data, control=control)
         intruder.disclosure(data.cut(1, rng), rng)  # a wrong name is refused before anything is fitted
         return intruder

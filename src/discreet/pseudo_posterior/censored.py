@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +22,9 @@ from discreet.domain import Domain
 from discreet.privacy import Code, Guarantee, Relation
 from discreet.pseudo_posterior.grid import LARGEST_BOUND, LEAST_BOUND, drawn_on_grid
 from discreet.pseudo_posterior.likelihood import Columns, quiet, records_of, rows
-from discreet.pseudo_posterior.mechanism import ModelMechanism, synthetic_tables
-from discreet.pseudo_posterior.posterior import ModelPosterior, least_product
-from discreet.pseudo_posterior.sampler import Convergence, PosteriorDraws, Progress, Sampler
+from discreet.pseudo_posterior.mechanism import ModelMechanism, ModelPosterior, least_product, synthetic_tables
+from discreet.pseudo_posterior.sampler import PosteriorDraws, Progress
+from discreet.utility import ks_distance
 
 
 @sealed
@@ -33,9 +33,7 @@ class ChainDistance:
     """How far Markov chains may be from the posterior that the theorem speaks of. Confidential.
 
     ``between_chains``: the largest Kolmogorov-Smirnov distance between one chain and the others, over everything
-    watched: chains that had forgotten where they began would differ by sampling error alone.
-    ``expected``: That sampling error for chains of the same effective sizes that do agree (its 95 % point).
-    ``r_hat``, ``effective``: as of the draws.
+    watched. ``expected``: the sampling error of chains of the same effective sizes that do agree (its 95 % point).
     """
 
     between_chains: float
@@ -54,24 +52,17 @@ class ChainDistance:
 
 
 def chain_distance(draws: PosteriorDraws) -> ChainDistance:
-    """Measure how far chains are from one another, as a sign of how far they are from the exact posterior.
-
-    Independent exact draws are at distance 0. The number can show that chains are wrong; no number computed from
-    chains can show that they are right.
-    """
+    """Measure how far chains are from one another: that can show that they are wrong, and never that they are right."""
     if draws.exact:
         return ChainDistance(between_chains=0.0, expected=0.0, r_hat=1.0, effective=draws.effective)
-    distances = []
-    for watched in draws.watched.values():
-        for i in range(len(watched)):
-            chain, others = np.sort(watched[i]), np.sort(np.delete(watched, i, axis=0).ravel())
-            grid = np.concatenate((chain, others))
-            shares, other_shares = (np.searchsorted(x, grid, side="right") / len(x) for x in (chain, others))
-            distances.append(float(np.abs(shares - other_shares).max()))
-    chains = len(distances) // len(draws.watched)
-    each = draws.effective / chains
+    chains = len(next(iter(draws.watched.values())))
+    distances = [
+        ks_distance(watched[i], np.delete(watched, i, axis=0).ravel())
+        for watched in draws.watched.values()
+        for i in range(chains)
+    ]
     # Bonferroni over the comparisons of Smirnov's two-sample limit, 2 exp(-2 s t^2) with s the harmonic size.
-    size = each * (draws.effective - each) / draws.effective
+    size = draws.effective * (chains - 1) / chains**2
     expected = math.sqrt(math.log(2.0 * len(distances) / 0.05) / (2.0 * size))
     return ChainDistance(
         between_chains=max(distances), expected=min(1.0, expected), r_hat=draws.r_hat, effective=draws.effective
@@ -131,25 +122,15 @@ class CensoredPosterior(ModelPosterior):
     'unconditional'
     """
 
-    synthesiser: Any
     bound: float
     sensitive: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
     record_weights: Callable[[Mapping[str, Any]], npt.ArrayLike] | None = None
-    survey_weight: str | None = None
-    survey_mean: float | None = None
-    unit: str | None = None
     grid: Mapping[str, npt.ArrayLike] | None = None
-    tables: int = 1
     size: int | None = None
-    draws: int = 1000
-    warm_up: int = 1000
-    chains: int = 4
-    convergence: Convergence = field(default_factory=Convergence)
-    chain_method: str = "sequential"
 
     def __post_init__(self) -> None:
-        self._settle()
+        self._settle(self.sensitive, self.given)
         object.__setattr__(self, "bound", real("bound", self.bound, above=0))
         if self.size is not None:
             object.__setattr__(self, "size", positive_size("size", self.size))
@@ -164,23 +145,12 @@ class CensoredPosterior(ModelPosterior):
     def fit(
         self, columns: Columns, *, rng: np.random.Generator, check: bool = True, progress: Progress | None = None
     ) -> PosteriorDraws:
-        """Draw from the censored posterior.
+        """Draw from the censored posterior. Each draw that is used is covered by the guarantee.
 
         Parameters
         ----------
-        columns : mapping of str to ndarray
-            Confidential.
-        rng : numpy.random.Generator
-            Source of everything.
-        check : bool
-            Refuse chains that did not converge.
-        progress : callable, optional
-            Called with how many draws each chain has made, and how many it is to make.
-
-        Returns
-        -------
-        PosteriorDraws
-            Each draw that is used is covered by the guarantee; the diagnostics are confidential.
+        columns, rng, check, progress
+            As for :meth:`PseudoPosterior.fit`.
 
         Raises
         ------
@@ -191,10 +161,13 @@ class CensoredPosterior(ModelPosterior):
             each record a log-density by itself, its prior depends on the number of records although a size was given,
             or there is no record and no size.
         """
-        blanks = self._blanks(columns)
-        data = self.synthesiser.encoded_alike(columns) if blanks else self.synthesiser.encoded(columns)
-        weights = self._weights(data, records_of(data))
-        survey, units = self._survey_weights(columns), self._units(columns)
+        blanks: tuple[dict[str, npt.NDArray[Any]], ...] = ()
+        if self.size is None:
+            data = self.synthesiser.encoded(columns)
+        else:  # the number held is confidential: tables of one record, of two, and of what is to be drawn
+            blanks = tuple(self.synthesiser.blank(columns, count) for count in (1, 2, self.size))
+            data = self.synthesiser.encoded_alike(columns)
+        weights, (survey, units) = self._weights(data, records_of(data)), self._beside(columns)
         if units is not None and len(units):
             # Each of the k records of a unit is clipped to M/k, the product with k to M and then divided by k.
             sizes = np.bincount(units)[units].astype(np.float64)
@@ -218,18 +191,7 @@ class CensoredPosterior(ModelPosterior):
                     survey=survey,
                 )
             return PosteriorDraws(values=values, watched={}, divergent=0.0, exact=True)
-        sampler = Sampler(
-            self.synthesiser,
-            data,
-            draws=self.draws,
-            warm_up=self.warm_up,
-            chains=self.chains,
-            bound=self.bound,
-            chain_method=self.chain_method,
-            progress=progress,
-            blanks=blanks,
-            survey=survey,
-        )
+        sampler = self._sampler(data, bound=self.bound, progress=progress, blanks=blanks, survey=survey)
         return self._draw(sampler, weights, rng=rng, check=check)
 
     def synthesise(
@@ -244,6 +206,11 @@ class CensoredPosterior(ModelPosterior):
     def on(self, domain: Domain, *, progress: Progress | None = None) -> CensoredPosteriorMechanism:
         """Return the mechanism on a domain, as :meth:`PseudoPosterior.on`."""
         return CensoredPosteriorMechanism(domain=domain, posterior=self, progress=progress)
+
+    @property
+    def on_a_grid(self) -> bool:
+        """Whether draws are exact, on a public grid of parameters."""
+        return self.grid is not None
 
     def epsilon_each(self, relation: Relation) -> float:
         """Return the pure epsilon of one table: 2gM under replacement, gM under add/remove."""
@@ -266,37 +233,34 @@ class CensoredPosterior(ModelPosterior):
             For add/remove under partial synthesis, which publishes one row per record, and without a ``size``.
         """
         relation = relation or Relation()
-        if relation.name == "add-remove" and self.synthesiser.given:
+        added = relation.name == "add-remove"
+        if added and self.synthesiser.given:
             raise RelationNotSupported(
                 "censored-posterior", relation.name, "a partially synthetic table shows how many records there are"
             )
-        if relation.name == "add-remove" and self.size is None:
+        if added and self.size is None:
             raise RelationNotSupported(
                 "censored-posterior",
                 relation.name,
                 "without a size the tables have as many records as the confidential one. Write size=..., a public "
                 "number",
             )
-        chains, no_codes = self.grid is None, ()
+        kind, sampling, caveats = "unconditional", "density-row-by-row", [Code("delta-is-bound")]
+        if not self.on_a_grid:
+            kind, sampling = "empirical", "exact-sampling"
+            caveats.append(Code("chains-approximate"))
+        assumptions = [Code("model-chosen-without-data", {"grid": self.on_a_grid})]
+        if added:
+            assumptions.append(Code("public-size"))
         return self._promise(
             relation,
             n,
-            kind="empirical" if chains else "unconditional",
+            kind=kind,
             theorem="T18",
-            assumptions=(
-                Code("model-chosen-without-data", {"grid": not chains}),
-                *((Code("public-size"),) if relation.name == "add-remove" else no_codes),
-                Code("model-reads-argument-alone"),
-                *((Code("public-survey-mean"),) if self.survey_weight is not None else no_codes),
-                Code("exact-sampling" if chains else "density-row-by-row"),
-            ),
-            caveats=(Code("delta-is-bound"), Code("chains-approximate"))[: 1 + chains],
-            units=("unit-sizes",) * (self.size is None),
+            assumptions=assumptions,
+            sampling=Code(sampling),
+            caveats=caveats,
         )
-
-    def _blanks(self, columns: Columns) -> tuple[dict[str, npt.NDArray[Any]], ...]:
-        """Return tables of one record, two and what is to be drawn if the number held is confidential; else none."""
-        return () if self.size is None else tuple(self.synthesiser.blank(columns, count) for count in (1, 2, self.size))
 
     def _weights(self, data: Mapping[str, Any], count: int) -> Floats:
         """Return one weight per record, from that record alone; the whole table is used only to check this."""
@@ -310,8 +274,8 @@ class CensoredPosterior(ModelPosterior):
                     "record_weights must give one weight in [0, 1] per record, also for one record by itself"
                 )
             weights[i] = weight[0]
-        of_table = np.asarray(self.record_weights(rows(data, np.arange(count))), dtype=np.float64)
-        if of_table.shape != (count,) or not np.allclose(of_table, weights, rtol=1e-6, atol=1e-9):
+        together = np.asarray(self.record_weights(rows(data, np.arange(count))), dtype=np.float64)
+        if together.shape != (count,) or not np.allclose(together, weights, rtol=1e-6, atol=1e-9):
             raise ParameterError(
                 "record_weights must give one weight per record, each from its own record alone, or the bound does "
                 "not hold. PseudoPosterior takes other weights, with an asymptotic guarantee"
@@ -324,23 +288,9 @@ class CensoredPosteriorMechanism(ModelMechanism):
     """The censored posterior on a domain."""
 
     name = "censored-posterior"
+    posterior_type, facts = CensoredPosterior, ("bound", "size", "on_a_grid")
     posterior: CensoredPosterior
 
     def posterior_draws(self, columns: Columns, *, rng: np.random.Generator) -> PosteriorDraws:
         """Draw from the censored posterior."""
         return self.posterior.fit(columns, rng=rng, progress=self.progress)
-
-    def own_parameters(self) -> dict[str, Any]:
-        """Return the bound, the public size, and whether there is a grid."""
-        return {
-            "bound": self.posterior.bound,
-            "size": self.posterior.size,
-            "on_a_grid": self.posterior.grid is not None,
-        }
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
-        """Return a mechanism with the same bound and size, on a stand-in of its grid."""
-        grid = {"parameter": [0.0]} if parameters["on_a_grid"] else None
-        own = {"bound": parameters["bound"], "size": parameters["size"], "grid": grid}
-        return cls.certified_by(parameters, domain=domain, posterior=CensoredPosterior, **own)

@@ -1,6 +1,6 @@
 """What a model may do with its data, checked before anything is drawn from it.
 
-The posterior is made of runs on one record each and the records of runs on none (see :mod:`_likelihood`): a model that
+The posterior is made of runs on one record each (:func:`~discreet.pseudo_posterior.likelihood.alone`): a model that
 looks at more would there be another one than was written. It is refused instead, by running it on altered tables: its
 prior and the law of the records that it draws may not move with the sensitive columns, and the log-density of a record
 not with other records. Where the number of records is confidential, its prior may not move with that either.
@@ -22,13 +22,12 @@ from discreet.pseudo_posterior.likelihood import (
     alone,
     by_record,
     is_likelihood,
+    latent,
     log_density,
     redrawn,
-    repeated,
     rows,
-    seeded_model,
     unwrapped,
-    without,
+    visible,
 )
 from discreet.pseudo_posterior.synthesiser import Synthesiser
 
@@ -44,20 +43,20 @@ def latent_sites(
     synthesiser: Synthesiser,
     data: Mapping[str, Any],
     *,
-    at: Mapping[str, Any] | None = None,
+    values: Mapping[str, Any] | None = None,
     blanks: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, tuple[int, ...]]:
     """Return a model's latent sites and the shapes of their values, and check its sites; nothing is computed.
 
-    ``at``: values of the sites. Without them, sites must be continuous with a proper prior, and the shapes are of
-    unconstrained coordinates. ``blanks``: public tables where the number of records is confidential.
+    Without ``values`` of the sites, these must be continuous with a proper prior, and the shapes are of unconstrained
+    coordinates. ``blanks``: public tables where the number of records is confidential.
     """
     if blanks:
-        shapes = _small_table_shapes(synthesiser, blanks[1], at, "two records")
+        shapes = _small_table_shapes(synthesiser, blanks[1], values, "two records")
     else:
-        shapes = _site_shapes(synthesiser, data, at)
-    record = rows(blanks[0] if blanks else data, slice(0, 1))
-    single = _small_table_shapes(synthesiser, record, at, "one record by itself")
+        shapes = _site_shapes(synthesiser, data, values)
+    record = rows([*blanks, data][0], slice(0, 1))
+    single = _small_table_shapes(synthesiser, record, values, "one record by itself")
     for name, shape in shapes.items():
         if single.get(name) != shape:
             raise ParameterError(
@@ -67,11 +66,11 @@ def latent_sites(
 
 
 def _small_table_shapes(
-    synthesiser: Synthesiser, data: Mapping[str, Any], at: Mapping[str, Any] | None, table: str
+    synthesiser: Synthesiser, data: Mapping[str, Any], values: Mapping[str, Any] | None, table: str
 ) -> dict[str, tuple[int, ...]]:
     """Return the shapes on a table that is not the one that the model was written for."""
     try:
-        return _site_shapes(synthesiser, data, at)
+        return _site_shapes(synthesiser, data, values)
     except DiscreetError as error:
         raise ParameterError(f"on {table}: {error}") from None
     except Exception as error:
@@ -82,25 +81,27 @@ def _small_table_shapes(
 
 
 def _site_shapes(
-    synthesiser: Synthesiser, data: Mapping[str, Any], at: Mapping[str, Any] | None
+    synthesiser: Synthesiser, data: Mapping[str, Any], values: Mapping[str, Any] | None
 ) -> dict[str, tuple[int, ...]]:
     shapes: dict[str, tuple[int, ...]] = {}
-    values = {"substitute_fn": numpyro.infer.init_to_uniform} if at is None else {"data": at}
+    model, sensitive = synthesiser.model, synthesiser.sensitive
+    start = {"substitute_fn": numpyro.infer.init_to_uniform} if values is None else {"data": values}
 
     def trace(traced: Mapping[str, Any]) -> None:
-        with handlers.trace() as sites, handlers.substitute(**values), handlers.seed(rng_seed=0):
-            synthesiser.model(traced)
-        with handlers.block(), handlers.substitute(data=_latent(sites)), handlers.seed(rng_seed=0):
-            by_record(synthesiser.model, traced, len(traced[synthesiser.sensitive[0]]))
-        for name in synthesiser.sensitive:
+        with handlers.trace() as sites, handlers.substitute(**start), handlers.seed(rng_seed=0):
+            model(traced)
+        parameters = latent(sites)
+        with handlers.block(), handlers.substitute(data=parameters), handlers.seed(rng_seed=0):
+            by_record(model, traced, len(traced[sensitive[0]]))
+        for name in sensitive:
             if name not in sites or not is_likelihood(sites[name]):
                 raise ParameterError(
                     f"the model has no observed site {name!r}: name it as the column, with obs=data[...]"
                 )
-        for name in _latent(sites):
-            shapes[name] = _continuous(name, sites[name]) if at is None else sites[name]["value"].shape
-        records = redrawn(synthesiser.model, _latent(sites), traced, jax.random.PRNGKey(0))
-        for name in synthesiser.sensitive:
+        for name, value in parameters.items():
+            shapes[name] = _continuous(name, sites[name]) if values is None else value.shape
+        records = redrawn(model, parameters, traced, jax.random.PRNGKey(0))
+        for name in sensitive:
             shape, expected = records[name].shape, traced[name].shape
             if shape != expected:
                 raise ParameterError(
@@ -125,10 +126,6 @@ def _continuous(name: str, site: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(dist.biject_to(site["fn"].support).inverse_shape(site["value"].shape))
 
 
-def _latent(sites: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: site["value"] for name, site in sites.items() if site["type"] == "sample" and not site["is_observed"]}
-
-
 def typical_values(
     synthesiser: Synthesiser, data: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]
 ) -> dict[str, Any]:
@@ -141,8 +138,8 @@ def typical_values(
             return dist.biject_to(site["fn"].support)(point[site["name"]]) if site["name"] in point else None
 
         with handlers.trace() as sites, handlers.substitute(substitute_fn=value), handlers.seed(rng_seed=0):
-            synthesiser.model(without(data, synthesiser.sensitive))
-        return _latent(sites)
+            synthesiser.model(visible(data, synthesiser.sensitive))
+        return latent(sites)
 
     values: dict[str, Any] = jax.jit(jax.vmap(constrained))(points)
     return values
@@ -158,8 +155,7 @@ def check_model(
     """Refuse a model that does more with the sensitive columns than to give each record a log-density.
 
     It is run on its table, on one with zeros in the sensitive columns, and on one with zeros and ones in turn, always
-    with the same parameters. ``values``: public parameters to try, one row each. ``blanks``: public tables of one
-    record, of two, and of other numbers, where the number of records is confidential.
+    with the same public parameters, one row of ``values`` each. ``blanks``: see :class:`Sampler`.
     """
     if blanks:
         _check_any_number(synthesiser, blanks, values)
@@ -175,11 +171,8 @@ def check_model(
         return jax.tree.map(np.asarray, run(values, data, {name: source[name] for name in sensitive}))
 
     table = {name: jnp.asarray(value) for name, value in data.items()}
-    blank = without(table, sensitive)
-    turns = dict(blank)  # with zeros and ones in turn
-    for name in sensitive:
-        bits = (jnp.arange(len(blank[name])) % 2).reshape(-1, *(1,) * (blank[name].ndim - 1))
-        turns[name] = jnp.broadcast_to(bits, blank[name].shape).astype(blank[name].dtype)
+    blank = visible(table, sensitive)
+    turns = blank | {name: blank[name].at[1::2].set(1) for name in sensitive}  # with zeros and ones in turn
     for source in (turns, table):  # the former shows what is wrong without the confidential table
         (prior, likelihood), _ = run_on(blank, source)
         for read in (turns, table):
@@ -201,16 +194,16 @@ def check_model(
 def _check_any_number(synthesiser: Synthesiser, blanks: Sequence[Mapping[str, Any]], values: Mapping[str, Any]) -> None:
     """Refuse a model whose prior, factors or public arrays depend on how many records there are."""
     priors = jax.jit(jax.vmap(lambda point, data: _densities(synthesiser.model, point, data, {})[0], in_axes=(0, None)))
-    single, *others = blanks
-    prior = priors(values, single)
-    for blank in others:
+    prior = priors(values, blanks[0])
+    for blank in blanks[1:]:
         count = len(blank[synthesiser.sensitive[0]])
         for name, array in blank.items():
-            if not _close(array, single[name] if name.startswith(SHARED) else repeated(single[name], count)):
+            row = blanks[0][name]
+            if not _close(array, row if name.startswith(SHARED) else np.repeat(row, count, axis=0)):
                 raise ParameterError(f"array {name!r} of Synthesiser.public {_CONFIDENTIAL_NUMBER}")
-        other = priors(values, blank)
-        for name in sorted({*other, *prior}):
-            if name not in other or name not in prior or not _close(other[name], prior[name]):
+        densities = priors(values, blank)
+        for name in sorted({*densities, *prior}):
+            if name not in densities or name not in prior or not _close(densities[name], prior[name]):
                 raise ParameterError(f"site {name!r} {_CONFIDENTIAL_NUMBER}")
 
 
@@ -222,14 +215,9 @@ def _densities(
     model: Any, values: Mapping[str, Any], data: Mapping[str, Any], records: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the log-densities of priors and factors, and those of the records that observed sites return, by site."""
-
-    class Return(numpyro.primitives.Messenger):  # type: ignore[misc]
-        def process_message(self, msg: dict[str, Any]) -> None:
-            if is_likelihood(msg) and msg["name"] in records:
-                msg["value"] = records[msg["name"]]
-
-    with handlers.trace() as sites, Return():
-        handlers.substitute(seeded_model(model), data=values)(data)
+    observed = handlers.condition(data=records)
+    with handlers.trace() as sites, observed, handlers.seed(rng_seed=0), handlers.substitute(data=values):
+        model(data)
     prior: dict[str, Any] = {}
     likelihood: dict[str, Any] = {}
     for name, site in sites.items():
@@ -244,10 +232,9 @@ def _changed_site(logs: Mapping[str, Any], expected: Mapping[str, Any]) -> str |
 
 
 def _check_alone(total: npt.NDArray[Any], single: npt.NDArray[Any]) -> None:
-    finite = np.isfinite(total) & np.isfinite(single)
-    a, b = np.where(finite, total, 0.0), np.where(finite, single, 0.0)
-    near = np.abs(a - b) <= _TOLERANCE * (1.0 + np.abs(a))
-    if not (near & (np.isfinite(total) == np.isfinite(single))).all():
+    finite = np.isfinite(total)
+    close = np.isclose(single[finite], total[finite], rtol=_TOLERANCE, atol=_TOLERANCE)
+    if not close.all() or not np.array_equal(finite, np.isfinite(single)):
         raise ParameterError(
             "the log-density of the table is not the sum of those of its records by themselves. A record's density "
             "may use that record, public numbers and parameters, but nothing computed from all records (a mean, a "

@@ -1,22 +1,28 @@
-"""Synthesisers from declared facts alone: what the command line builds."""
+"""What a domain declares of its columns, for models: synthesisers, bounds, numbers of codes and codes of numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet._core.boundary import sealed
 from discreet._core.checks import choice
 from discreet._core.errors import DomainError, ParameterError
+from discreet._core.lazy import pl
 from discreet._core.text import with_article
-from discreet.domain import Column, Date, Datetime, Domain, Integer, Numeric
-from discreet.pseudo_posterior.design import Design, Predictor, Response
+from discreet.domain import Column, Date, Datetime, Domain, Integer, Numeric, nearest_codes
 from discreet.pseudo_posterior.mixture import MixtureRegression
 from discreet.pseudo_posterior.regressions import (
     CategoricalShares,
+    Design,
     LinearRegression,
     PoissonMean,
+    Predictor,
+    Response,
     SequentialRegression,
     Step,
 )
@@ -69,37 +75,44 @@ def synthesiser_for(
     --------
     >>> from discreet.domain import Category, Domain, Numeric
     >>> domain = Domain(columns={"income": Numeric(lower=0, upper=1e6), "sex": Category(categories=["f", "m"])})
-    >>> made = synthesiser_for(domain, ("income",))
-    >>> made.sensitive, made.given
+    >>> synthesiser = synthesiser_for(domain, ("income",))
+    >>> synthesiser.sensitive, synthesiser.given
     (('income',), ('sex',))
     """
-    _check_model(model, sensitive, clusters, group)
-    _check_columns(domain, sensitive, (group, survey_weight, unit))
-    others = {name: column for name, column in domain.columns.items() if name not in {*sensitive, survey_weight, unit}}
+    _check_request(domain, sensitive, model, clusters=clusters, group=group, beside=(survey_weight, unit))
+    given = {name: column for name, column in domain.columns.items() if name not in {*sensitive, survey_weight, unit}}
+    first = domain.columns[sensitive[0]]
     if model in ("poisson", "categorical"):
-        return _without_predictors(others, domain.columns[sensitive[0]], sensitive[0], model)
-    design = Design(predictors=tuple(_predictor(name, column) for name, column in others.items() if name != group))
+        return _without_predictors(given, first, sensitive[0], model)
+    design = Design(predictors=tuple(_predictor(name, column) for name, column in given.items() if name != group))
     if model == "sequential":
         steps = tuple(_step(name, domain.columns[name], transform) for name in sensitive)
         return SequentialRegression(steps=steps, design=design)
-    response = _response_of(sensitive[0], domain.columns[sensitive[0]], transform)
+    response = _response(sensitive[0], first, transform)
     if group is not None:
-        if group not in others:
+        if group not in given:
             raise ParameterError(
                 f"column {group!r} cannot be the group and be sensitive, the survey weight or the unit. Name another "
                 "column as the group"
             )
-        groups = _categories(group, others[group]) + others[group].nullable  # a null is a group of its own
+        groups = _categories(group, given[group]) + given[group].nullable  # a null is a group of its own
         return LinearRegression(response=response, design=design, group=group, groups=groups)
     if model in ("linear", "robust"):
-        return LinearRegression(response=response, design=design, degrees=4.0 if model == "robust" else None)
-    weights = "dirichlet" if model == "mixture" else "sticks"
-    return MixtureRegression(
-        response=response, design=design, clusters=10 if clusters is None else clusters, weights=weights
-    )
+        return LinearRegression(response=response, design=design, degrees={"robust": 4.0}.get(model))
+    weights = {"mixture": "dirichlet", "dirichlet-process": "sticks"}[model]
+    options = {} if clusters is None else {"clusters": clusters}
+    return MixtureRegression(response=response, design=design, weights=weights, **options)
 
 
-def _check_model(model: str, sensitive: tuple[str, ...], clusters: int | None, group: str | None) -> None:
+def _check_request(
+    domain: Domain,
+    sensitive: tuple[str, ...],
+    model: str,
+    *,
+    clusters: int | None,
+    group: str | None,
+    beside: tuple[str | None, ...],
+) -> None:
     """Refuse a model that does not exist, or that does not take these columns, clusters or groups."""
     choice("model", model, MODELS)
     if clusters is not None and model not in ("mixture", "dirichlet-process"):
@@ -110,11 +123,7 @@ def _check_model(model: str, sensitive: tuple[str, ...], clusters: int | None, g
         raise ParameterError("a sensitive column is named twice")
     if not sensitive or (len(sensitive) > 1 and model != "sequential"):
         raise ParameterError("name one sensitive column, or several with the sequential model")
-
-
-def _check_columns(domain: Domain, sensitive: tuple[str, ...], others: tuple[str | None, ...]) -> None:
-    """Refuse columns that are not of the domain, and sensitive ones with nulls."""
-    for name in (*sensitive, *others):
+    for name in (*sensitive, group, *beside):
         if name is not None and name not in domain.columns:
             raise ParameterError(f"{name!r} is not a column of the domain")
     for name in sensitive:
@@ -122,9 +131,9 @@ def _check_columns(domain: Domain, sensitive: tuple[str, ...], others: tuple[str
             raise sensitive_nulls(name)
 
 
-def _without_predictors(others: Collection[str], column: Column, name: str, model: str) -> Synthesiser:
+def _without_predictors(given: Collection[str], column: Column, name: str, model: str) -> Synthesiser:
     """Return a model of one column alone."""
-    if others:
+    if given:
         raise ParameterError(
             f"the {model} model has no predictors: the domain declares the sensitive column alone, and the table's "
             "others are left out (accept={'other-columns'})"
@@ -136,42 +145,16 @@ def _without_predictors(others: Collection[str], column: Column, name: str, mode
     return PoissonMean(column=name)
 
 
-def sensitive_nulls(name: str) -> DomainError:
-    """Return the error of a sensitive column that may hold nulls."""
-    return DomainError(
-        f"column {name!r}: a sensitive column cannot have nulls, which no model draws. Fill them in or leave their "
-        "records out beforehand, and declare the column without nulls"
-    )
-
-
-def _bounds(name: str, column: Column) -> tuple[float, float]:
-    """Return a column's bounds in the unit of its positions, or refuse one that has none."""
-    if column.labels is not None or column.open:
-        raise DomainError(
-            f"column {name!r}: {with_article(column.kind)} cannot be a number here. Leave it out or recode it"
-        )
-    return bounds_of(column)
-
-
-def bounds_of(column: Column) -> tuple[float, float]:
-    """Return the bounds of a column of numbers, dates or times in the unit of its positions."""
-    if isinstance(column, Numeric):
-        return column.lower, column.upper
-    (lower, _), (_, upper) = column.ends(np.array([0, (column.values or 1) - 1]))
-    return float(lower), float(upper)
-
-
 def _categories(name: str, column: Column) -> int:
     if column.labels is None:
         raise DomainError(f"column {name!r} must be a category or a boolean, got {with_article(column.kind)}")
     return len(column.labels)
 
 
-def _response_of(name: str, column: Column, transform: str | None) -> Response:
-    lower, upper = _bounds(name, column)
+def _response(name: str, column: Column, transform: str | None) -> Response:
     if isinstance(column, (Date, Datetime)) and transform is None:
         transform = "identity"  # 1970 is not a zero that anything is relative to
-    return Response.between(name, lower, upper, transform=transform)
+    return Response.between(name, *_bounds(name, column), transform=transform)
 
 
 def _predictor(name: str, column: Column) -> Predictor:
@@ -183,5 +166,52 @@ def _predictor(name: str, column: Column) -> Predictor:
 
 def _step(name: str, column: Column, transform: str | None) -> Step:
     if column.labels is not None:
-        return Step(column=name, kind="category", categories=_categories(name, column))
-    return Step(column=name, kind="numeric", response=_response_of(name, column, transform))
+        return Step(column=name, kind="category", categories=len(column.labels))
+    return Step(column=name, kind="numeric", response=_response(name, column, transform))
+
+
+def _bounds(name: str, column: Column) -> tuple[float, float]:
+    """Return a column's bounds in the unit of its positions, or refuse one that has none."""
+    if column.labels is not None or column.open:
+        raise DomainError(
+            f"column {name!r}: {with_article(column.kind)} cannot be a number here. Leave it out or recode it"
+        )
+    return bounds_of(column)
+
+
+def sensitive_nulls(name: str) -> DomainError:
+    """Return the error of a sensitive column that may hold nulls."""
+    return DomainError(
+        f"column {name!r}: a sensitive column cannot have nulls, which no model draws. Fill them in or leave their "
+        "records out beforehand, and declare the column without nulls"
+    )
+
+
+def bounds_of(column: Column) -> tuple[float, float]:
+    """Return the bounds of a column of numbers, dates or times in the unit of its positions."""
+    if isinstance(column, Numeric):
+        return column.lower, column.upper
+    (lower, _), (_, upper) = column.ends(np.array([0, (column.values or 1) - 1]))
+    return float(lower), float(upper)
+
+
+def numbers_of(column: Column, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return what a model reads: codes of categories; values (or the middles of cells) of all others, null as NaN."""
+    if column.labels is not None:
+        return np.asarray(codes)
+    return np.asarray(column.positions(codes), dtype=np.float64)
+
+
+def codes_of(column: Column, values: npt.NDArray[Any], name: str, *, rng: np.random.Generator) -> npt.NDArray[Any]:
+    """Return the codes of synthetic values: those outside the bounds go to them, and all to the nearest point."""
+    if column.labels is not None:
+        return np.asarray(values, dtype=np.int64)
+    numbers = np.nan_to_num(np.asarray(values, dtype=np.float64))
+    if isinstance(column, Numeric):
+        return column.encode(pl.Series(np.clip(numbers, column.lower, column.upper)), name=name)
+    # Every point as a cell of its own, to find the nearest; then the cell that holds it.
+    finest: dict[str, Any] = {"base": None, "cells": None}
+    if isinstance(column, Integer):
+        finest["spacing"] = "linear"
+    points = replace(column, **finest)
+    return column.encode(points.decode(nearest_codes(points, numbers), rng=rng), name=name)

@@ -20,7 +20,7 @@ from discreet._core.lazy import handlers, jax, jnp
 from discreet._core.random import draw_weighted
 from discreet._core.text import as_written
 from discreet.pseudo_posterior.checks import check_model, latent_sites
-from discreet.pseudo_posterior.likelihood import SURVEY, alone, is_likelihood, log_density, records_of, rows, without
+from discreet.pseudo_posterior.likelihood import SURVEY, alone, is_likelihood, log_density, records_of, rows, visible
 from discreet.pseudo_posterior.synthesiser import Synthesiser
 
 _UNITS = 2**36
@@ -42,10 +42,7 @@ def margin(bound: float) -> float:
 
 
 def said(log_likelihoods: npt.ArrayLike, weights: npt.ArrayLike, bound: float) -> Integers:
-    """Return what records say to parameters: weighted, clipped log-likelihoods in units of ``bound / 2^36``.
-
-    Of shape (parameters, n), between ``-2^36`` and 0; what is not finite counts as ``-bound``.
-    """
+    """Return what records say to parameters, (parameters, n): weighted, clipped, in ``-2^36 .. 0`` units."""
     logs = np.asarray(log_likelihoods, dtype=np.float64)
     clipped = np.where(np.isfinite(logs), np.clip(logs, -bound, 0.0), -bound)
     units = np.rint(clipped * np.asarray(weights, dtype=np.float64) * (_UNITS / bound))
@@ -53,10 +50,7 @@ def said(log_likelihoods: npt.ArrayLike, weights: npt.ArrayLike, bound: float) -
 
 
 def grid_log_weights(totals: Integers, log_prior: Floats, bound: float) -> Floats:
-    """Return the log-weights that parameters are drawn with.
-
-    ``totals``: sums of :func:`said` over records. ``log_prior``: public, the largest 0, none below -2^14.
-    """
+    """Return the log-weights that parameters are drawn with, from sums of :func:`said` over records."""
     return log_prior + totals.astype(np.float64) * ((bound - margin(bound)) / _UNITS)
 
 
@@ -74,21 +68,20 @@ def drawn_on_grid(
 ) -> dict[str, npt.NDArray[Any]]:
     """Return independent draws from the censored posterior on a public grid of the latent sites, one row per parameter.
 
-    ``weights`` in [0, 1] and ``survey``, at least 0: each entry of its own record. ``blanks``: public tables where the
-    number of records is confidential; the prior is that of the first.
+    ``weights``, ``survey``: as each record has by itself. ``blanks``: see :class:`Sampler`.
     """
     points = {name: np.asarray(value) for name, value in grid.items()}
     if records_of(points) > _POINTS or len(weights) > _RECORDS:
         raise ParameterError("a grid must have at most 2^23 parameters, and is for at most 2^26 records")
-    latent = set(latent_sites(synthesiser, data, at={name: v[0] for name, v in points.items()}, blanks=blanks))
-    if missing := latent - set(points):
+    sites = latent_sites(synthesiser, data, values={name: v[0] for name, v in points.items()}, blanks=blanks)
+    if missing := sites.keys() - points.keys():
         raise ParameterError(f"the grid gives no values of site {min(missing)!r}")
-    if unknown := set(points) - latent:
+    if unknown := points.keys() - sites.keys():
         raise ParameterError(f"the model has no latent site {min(unknown)!r}")
     sample = rows(points, np.linspace(0, records_of(points) - 1, 3).astype(np.int64))
     check_model(synthesiser, data, sample, blanks=blanks)
-    blank = blanks[0] if blanks else without(data, synthesiser.sensitive)
-    points, log_prior = _possible(points, _log_prior_densities(synthesiser, points, blank))
+    blank = blanks[0] if blanks else visible(data, synthesiser.sensitive)
+    points, log_prior = _possible(synthesiser, points, blank)
     totals = np.zeros(len(log_prior), dtype=np.int64)
     surveyed = data if survey is None else {**data, SURVEY: survey}
     for start, logs in _by_blocks(synthesiser, points, surveyed, len(weights)):
@@ -97,8 +90,13 @@ def drawn_on_grid(
     return rows(points, np.array([draw_weighted(law, rng=rng) for _ in range(draws)]))
 
 
-def _log_prior_densities(synthesiser: Synthesiser, points: Mapping[str, Any], blank: Mapping[str, Any]) -> Floats:
-    """Return the log-densities of priors and factors, from the model on a table without a confidential value."""
+def _possible(
+    synthesiser: Synthesiser, points: Mapping[str, Any], blank: Mapping[str, Any]
+) -> tuple[dict[str, Any], Floats]:
+    """Return the parameters of positive prior density on a table without a confidential value, and its logarithms.
+
+    Of these the largest is 0.
+    """
 
     def density(point: Mapping[str, Any]) -> Any:
         with handlers.trace() as sites, handlers.substitute(data=point), handlers.seed(rng_seed=0):
@@ -108,11 +106,7 @@ def _log_prior_densities(synthesiser: Synthesiser, points: Mapping[str, Any], bl
         )
 
     compiled = jax.jit(lambda points: jax.lax.map(density, points))
-    return np.asarray(compiled({name: jnp.asarray(value) for name, value in points.items()}), dtype=np.float64)
-
-
-def _possible(points: Mapping[str, Any], log_prior: Floats) -> tuple[dict[str, Any], Floats]:
-    """Return the parameters of positive prior, and their log-densities, the largest of which is 0."""
+    log_prior = np.asarray(compiled({name: jnp.asarray(value) for name, value in points.items()}), dtype=np.float64)
     possible = np.isfinite(log_prior)
     if np.isposinf(log_prior).any() or not possible.any():
         raise ParameterError("the prior's densities on the grid must be finite, and some of them above 0")

@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError, Refused
 from discreet._core.page import NOTICE, OWN, write_own
 from discreet._core.text import about, aligned, rounded_up
-from discreet.domain import Column, Domain
+from discreet.domain import Domain
 from discreet.pseudo_posterior.attacked import held_columns, held_rows
 from discreet.pseudo_posterior.pseudo import PseudoPosterior
 from discreet.pseudo_posterior.risk_frontier import FrontierPoint, Statistic, frontier
@@ -58,7 +58,7 @@ def frontier_page(points: Sequence[FrontierPoint], out: str | os.PathLike[str]) 
             "statistics": point.statistics,
             "data": point.data,
             "error": {name: point.error(name) for name in point.statistics},
-            "attacks": {one.attack: disclosure_cells(one)[2:] for one in point.disclosure},
+            "attacks": {attack.attack: disclosure_cells(attack)[2:] for attack in point.disclosure},
         }
         for point in shown
     ]
@@ -73,15 +73,16 @@ def frontier_page(points: Sequence[FrontierPoint], out: str | os.PathLike[str]) 
 
 
 def _attacks(point: FrontierPoint) -> str:
-    """Return the part of the page about attacks; nothing where none were tried."""
+    """Return the part of the page about attacks, empty where none were tried."""
     if not point.disclosure:
         return ""
-    options = "".join(f"<option>{html.escape(one.attack)}</option>" for one in point.disclosure)
-    how = "".join(f"<li>{html.escape(one.attack)}: {html.escape(one.how)}</li>" for one in point.disclosure)
-    after = html.escape(point.disclosure[0].of)
+    attacks = [(html.escape(attack.attack), html.escape(attack.how)) for attack in point.disclosure]
+    options = "".join(f"<option>{name}</option>" for name, _ in attacks)
+    how = "".join(f"<li>{name}: {method}</li>" for name, method in attacks)
+    column = html.escape(point.disclosure[0].of)
     control = " No holdout was given, so there is nothing to compare with." * (point.disclosure[0].control is None)
     return f"""<h2>What the tables tell of single records</h2>
-<p>Attacks on {after}, on each table by itself; the rates are means over the tables. The control is records that are
+<p>Attacks on {column}, on each table by itself; the rates are means over the tables. The control is records that are
 not in the table, so what is right there is learned from the population. Only the excess concerns single
 records.{control}
 These attacks were tried. None of them bounds what another may reach.</p>
@@ -106,11 +107,17 @@ def ladder(
     """Fit each weighting of the ladder to a confidential table, and write points and page into a folder."""
     column = mechanism.synthesiser.sensitive[0]
     attacked = known is not None or holdout is not None or len(mechanism.synthesiser.given) > 0
+    statistics: dict[str, Statistic] = {
+        f"share of {word}": partial(_share, code)
+        for code, word in enumerate(domain.columns[column].words[:_MOST_SHARES])
+    }
+    if not statistics:
+        statistics = {"mean": np.mean, "median": np.median, "90 % quantile": partial(np.quantile, q=0.9)}
     points = frontier(
         mechanism,
         held_columns(held_rows(data, domain), domain),
         LADDER,
-        _statistics(domain.columns[column]),
+        statistics,
         column=column,
         folder=folder,
         seed=seed,
@@ -139,33 +146,16 @@ def ladder_text(points: Sequence[FrontierPoint]) -> str:
     tried = fitted[0].disclosure
     if tried:
         head = ("attack", "weighting", "table", "95 % interval", "control", "95 % interval", "excess", "95 % interval")
-        told = [
-            (attack.attack, point.label, *disclosure_cells(point.disclosure[place])[2:])
-            for place, attack in enumerate(tried)
+        body = [
+            (attack.attack, point.label, *disclosure_cells(point.disclosure[i])[2:])
+            for i, attack in enumerate(tried)
             for point in fitted
         ]
         lines += ["", f"Attacks on single records of each table, after {tried[0].of}: means over the tables"]
-        lines += [*aligned([head, *told]), *(f"  {one.attack}: {one.how}" for one in tried)]
+        lines += [*aligned([head, *body]), *(f"  {attack.attack}: {attack.how}" for attack in tried)]
         lines += ["  These attacks were tried. None of them bounds what another may reach."]
     return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
-class _Share:
-    """The share of one code: of a class, so that several processes can have it."""
-
-    code: int
-
-    def __call__(self, values: Floats) -> float:
-        return float(np.mean(values == self.code))
-
-
-def _ninetieth(values: Floats) -> float:
-    return float(np.quantile(values, 0.9))
-
-
-def _statistics(column: Column) -> dict[str, Statistic]:
-    """Return what the tables are judged by: shares of categories, or the mean and quantiles of numbers."""
-    if column.words:
-        return {f"share of {word}": _Share(code) for code, word in enumerate(column.words[:_MOST_SHARES])}
-    return {"mean": np.mean, "median": np.median, "90 % quantile": _ninetieth}
+def _share(code: int, values: Floats) -> float:
+    return float(np.mean(values == code))

@@ -1,9 +1,9 @@
 """A NumPyro model seen record by record: its log-likelihoods, the same with weights, and new records from it.
 
-The observed sites of a model are its likelihood; each gives one log-density per record. Nothing here changes a model:
-what its sites do is read and redirected by effect handlers. What a record contributes to a posterior is computed by
-running the model on that record alone, and the prior by running it without the sensitive columns: so neither can see
-anything else, whatever the model does with its data.
+The observed sites of a model are its likelihood; each gives one log-density per record. Effect handlers read and
+redirect what its sites do. What a record contributes to a posterior is computed by running the model on that record
+alone (:func:`alone`), and the prior by running it without the sensitive columns: so neither can see anything else,
+whatever the model does with its data.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,16 +20,17 @@ import numpy.typing as npt
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import dist, handlers, jax, jnp, numpyro
 
-# A model's data, record by record: arrays with one row per record, and arrays that belong to all records together.
-
 SHARED = "shared: "
-"""How the names of arrays begin that belong to all records together."""
+"""How the names of arrays begin that belong to all records together; all others have one row per record."""
 
 SURVEY = "survey: weight"
 """The array of survey weights, beside those that a model reads: it multiplies log-likelihoods, and no model sees it."""
 
 Columns = Mapping[str, npt.NDArray[Any]]
 """Columns of a table, one entry per record: numbers, and codes ``0, 1, ..`` of categories."""
+
+Model = Callable[[Mapping[str, Any]], None]
+"""A NumPyro model: a function of a mapping of arrays, one row per record."""
 
 
 def records_of(data: Mapping[str, Any]) -> int:
@@ -49,20 +51,9 @@ def rows(data: Mapping[str, Any], index: Any) -> dict[str, npt.NDArray[Any]]:
     return arrays
 
 
-def repeated(row: npt.ArrayLike, count: int) -> npt.NDArray[Any]:
-    """Repeat a row."""
-    return np.repeat(np.asarray(row), count, axis=0)
-
-
-def without(data: Mapping[str, Any], sensitive: Collection[str]) -> dict[str, Any]:
-    """Return the data with zeros for the sensitive columns, whose shapes and types alone are used."""
-    return {name: jnp.zeros_like(value) if name in sensitive else value for name, value in data.items()}
-
-
-Model = Callable[[Mapping[str, Any]], None]
-"""A NumPyro model: a function of a mapping of arrays, one row per record."""
-
-_BLOCK = 64
+def visible(data: Mapping[str, Any], hidden: Collection[str] = ()) -> dict[str, Any]:
+    """Return what a model may see of its data: no survey weights, and zeros in place of what is hidden."""
+    return {name: jnp.zeros_like(value) if name in hidden else value for name, value in data.items() if name != SURVEY}
 
 
 @contextlib.contextmanager
@@ -95,12 +86,17 @@ def log_density(site: Mapping[str, Any]) -> Any:
     return logs if site["scale"] is None else site["scale"] * logs
 
 
+def latent(sites: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a model's latent sites."""
+    return {name: site["value"] for name, site in sites.items() if site["type"] == "sample" and not site["is_observed"]}
+
+
 def by_record(model: Model, data: Mapping[str, Any], count: int) -> Any:
     """Run a model with its observed sites hidden, and return the sum of their log-densities of each record, in nats."""
     with handlers.block(hide_fn=is_likelihood), handlers.trace() as trace:
         model(data)
     total: Any = 0.0
-    sites = [site for site in trace.values() if is_likelihood(site)]
+    sites = list(filter(is_likelihood, trace.values()))
     if not sites:
         raise ParameterError("the model has no observed site. Pass the data as obs=data[...] to numpyro.sample")
     for site in sites:
@@ -135,21 +131,15 @@ def alone(model: Model, values: Mapping[str, Any], data: Mapping[str, Any]) -> A
     return jnp.where(weights > 0.0, weights * logs, 0.0)  # a record of weight 0 says nothing, whatever its density
 
 
-def shown(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the data that a model may see: all but survey weights."""
-    return {name: value for name, value in data.items() if name != SURVEY}
-
-
-def censored(logs: Any, bound: float) -> Any:
-    """Return log-likelihoods clipped to ``[-bound, 0]``; what is not finite says ``-bound``."""
-    return jnp.where(jnp.isfinite(logs), jnp.clip(logs, -bound, 0.0), -bound)
+def censored(logs: Any, bound: float | None) -> Any:
+    """Return log-likelihoods clipped to ``[-bound, 0]``, of which those that are not finite say ``-bound``."""
+    return logs if bound is None else jnp.where(jnp.isfinite(logs), jnp.clip(logs, -bound, 0.0), -bound)
 
 
 def _safely_censored(model: Model, values: Mapping[str, Any], data: Mapping[str, Any], bound: float) -> Any:
     """Return the clipped log-likelihoods of records, with a gradient that is finite wherever they are clipped."""
-    # Where a log-density or its derivative is not finite, a product with 0 is NaN. So the values come from every
-    # record alone, and the gradient from the same rows but for those that are clipped: an unclipped row stands for
-    # them, and what it would add is multiplied by 0.
+    # Where a log-density or its derivative is not finite, a product with 0 is NaN. So the values come from every record
+    # alone, and the gradient from the same rows but for those that are clipped: an unclipped row stands for them.
     logs = jax.lax.stop_gradient(alone(model, jax.lax.stop_gradient(values), data))
     inside = jnp.isfinite(logs) & (logs > -bound) & (logs < 0.0)
     index = jnp.where(inside, jnp.arange(len(logs)), jnp.argmax(inside))
@@ -181,7 +171,7 @@ def weighted(
 ) -> Callable[[Mapping[str, Any], Any], None]:
     r"""Return the model whose log-likelihood is :math:`\sum_i\alpha_i\ell_i`, each clipped to ``[-bound, 0]`` if given.
 
-    ``blank``: a public table to take latent sites and factors from, by default the data without the sensitive columns.
+    Latent sites and factors are those of a ``blank``, public table, by default of the data with zeros as sensitive.
     """
 
     def pseudo(data: Mapping[str, Any], weights: Any) -> None:
@@ -189,49 +179,11 @@ def weighted(
             return is_likelihood(site) or site["type"] == "deterministic"
 
         with handlers.block(hide_fn=hidden), handlers.trace() as sites:
-            model(without(shown(data), sensitive) if blank is None else blank)
-        values = {
-            name: site["value"] for name, site in sites.items() if site["type"] == "sample" and not site["is_observed"]
-        }
-        logs = alone(model, values, data) if bound is None else _safely_censored(model, values, data, bound)
-        numpyro.factor("pseudo_likelihood", jnp.dot(jnp.asarray(weights), logs))
+            model(visible(data, sensitive) if blank is None else blank)
+        likelihood = alone if bound is None else partial(_safely_censored, bound=bound)
+        numpyro.factor("pseudo_likelihood", jnp.dot(jnp.asarray(weights), likelihood(model, latent(sites), data)))
 
     return pseudo
-
-
-def seeded_model(model: Callable[..., None]) -> Callable[..., None]:
-    """Return a model that can be traced without a generator of its own."""
-    seeded: Callable[..., None] = handlers.seed(model, rng_seed=0)
-    return seeded
-
-
-def extremes(
-    model: Model, count: int, units: npt.NDArray[np.int64] | None = None
-) -> Callable[[Mapping[str, npt.NDArray[Any]], Mapping[str, Any]], Any]:
-    """Return a function from draws and data to the extreme log-likelihoods of each record, or unit, in nats."""
-
-    def logs(parameters: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
-        logs = alone(model, parameters, data)
-        if units is not None:
-            logs = jax.ops.segment_sum(logs, units, num_segments=count)
-        return jnp.where(jnp.isnan(logs), -jnp.inf, logs)
-
-    @jax.jit  # type: ignore[untyped-decorator]
-    def block(draws: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
-        by_draw = jax.vmap(logs, in_axes=(0, None))(draws, data)
-        return by_draw.min(axis=0), by_draw.max(axis=0)
-
-    def over(draws: Mapping[str, npt.NDArray[Any]], data: Mapping[str, Any]) -> Any:
-        minimum, maximum = np.full(count, np.inf), np.full(count, -np.inf)
-        total = len(next(iter(draws.values())))
-        for start in range(0, total, _BLOCK):
-            rows = np.arange(start, start + _BLOCK) % total  # blocks of one length; repeats change no extreme
-            low, high = block({name: jnp.asarray(value[rows]) for name, value in draws.items()}, data)
-            minimum = np.minimum(minimum, np.asarray(low, dtype=np.float64))
-            maximum = np.maximum(maximum, np.asarray(high, dtype=np.float64))
-        return minimum, maximum
-
-    return over
 
 
 def redrawn(model: Model, values: Mapping[str, Any], data: Mapping[str, Any], key: Any) -> dict[str, Any]:

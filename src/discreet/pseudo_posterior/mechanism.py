@@ -1,4 +1,4 @@
-"""A posterior as a mechanism: the confidential table as a model reads it, and its own tables as they are released.
+"""What both posteriors share: their columns and promise, tables from posterior draws, and the mechanism on a domain.
 
 The certificate is made from public facts alone: the target, never what was measured.
 """
@@ -8,26 +8,234 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.arrays import Floats
+from discreet._core.checks import integer, plain, real
 from discreet._core.errors import DomainError, LawNotAvailable, ParameterError
-from discreet._core.lazy import jnp, pl
-from discreet.domain import Column, Commonness, Counts, Domain, Integer, Numeric, Records, nearest_codes
+from discreet._core.lazy import jnp
+from discreet.domain import Commonness, Counts, Decimal, Domain, Integer, Numeric, Records
 from discreet.mechanisms import NEIGHBOURS, Contents, DrawnTable, Forecast, Mechanism, Outcome, Reading, Traits
-from discreet.privacy import Code, Guarantee, Relation
-from discreet.pseudo_posterior.from_domain import bounds_of, sensitive_nulls
+from discreet.privacy import BoundedRangeProfile, Code, Guarantee, Relation, power
+from discreet.pseudo_posterior.from_domain import bounds_of, codes_of, numbers_of, sensitive_nulls
 from discreet.pseudo_posterior.likelihood import Columns, quiet, redrawn
-from discreet.pseudo_posterior.posterior import ModelPosterior
-from discreet.pseudo_posterior.sampler import PosteriorDraws, Progress
+from discreet.pseudo_posterior.sampler import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Progress, Sampler
 from discreet.pseudo_posterior.synthesiser import FromModel, Synthesiser
+from discreet.releases import MechanismFamily
+
+_MOST_RECORDS = 2**14
+_REDRAWS = 30
+
+
+def least_product(count: int, value: float) -> float:
+    """Return the least float that is not below ``count * value``.
+
+    Examples
+    --------
+    >>> least_product(2, 0.5), least_product(3, 0.1) > 0.3
+    (1.0, True)
+    """
+    product = count * value
+    exact = math.isinf(product) or Fraction(product) >= count * Fraction(value)
+    return product if exact else math.nextafter(product, math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPosterior(MechanismFamily):
+    """A posterior over a synthesiser: each of its draws gives a table."""
+
+    synthesiser: Any
+    _: KW_ONLY
+    survey_weight: str | None = None
+    survey_mean: float | None = None
+    unit: str | None = None
+    tables: int = 1
+    draws: int = 1000
+    warm_up: int = 1000
+    chains: int = 4
+    convergence: Convergence = field(default_factory=Convergence)
+    chain_method: str = "sequential"
+
+    @property
+    def size(self) -> int | None:
+        """The public number of records of a table, where it is not that of those held."""
+        return None
+
+    @property
+    def grid(self) -> Mapping[str, npt.ArrayLike] | None:
+        """A public list of parameters that posterior draws are taken from, where they are exact."""
+        return None
+
+    @abstractmethod
+    def guarantee(self, relation: Relation | None = None, *, n: int) -> Guarantee:
+        """Return what is promised."""
+
+    @abstractmethod
+    def epsilon_each(self, relation: Relation) -> float:
+        """Return the epsilon of one table."""
+
+    @property
+    def published_exactly(self) -> tuple[str, ...]:
+        """The columns that are published as they are: those given, and with them the survey weights."""
+        given: tuple[str, ...] = self.synthesiser.given
+        if not given or self.survey_weight is None or self.survey_weight in given:
+            return given
+        return (*given, self.survey_weight)
+
+    def check_domain(self, domain: Domain) -> None:
+        """Refuse a domain of other columns, or one that declares them unfit: by public facts alone."""
+        sensitive = self.synthesiser.sensitive
+        names = {*sensitive, *self.synthesiser.given, self.survey_weight, self.unit} - {None}
+        if names != set(domain.names):
+            odd = min(names ^ set(domain.names))
+            raise ParameterError(f"column {odd!r}: the domain and the synthesiser must name the same columns")
+        for name, column in domain.columns.items():
+            if column.open:
+                raise DomainError(
+                    f"column {name!r}: a model cannot have open labels. Declare the column as a category, or leave it "
+                    "out"
+                )
+            if column.nullable and name in sensitive:
+                raise sensitive_nulls(name)
+        if self.survey_weight is not None:
+            declared = domain.columns[self.survey_weight]
+            if not isinstance(declared, (Numeric, Integer, Decimal)) or declared.nullable:
+                raise DomainError(
+                    f"column {self.survey_weight!r}: survey weights must be a numeric, integer or decimal column "
+                    "without nulls. Declare it so, or leave out survey_weight"
+                )
+            if float(declared.lower) < 0.0:
+                raise DomainError(
+                    f"column {self.survey_weight!r}: survey weights are at least 0. Declare lower = 0, and as upper "
+                    "the largest that the design can give"
+                )
+        if self.unit is not None and domain.columns[self.unit].nullable:
+            raise DomainError(
+                f"column {self.unit!r}: every record needs a unit. Declare the column without nulls, and give every "
+                "row its unit beforehand"
+            )
+
+    def _settle(self, sensitive: Sequence[str], given: Sequence[str]) -> None:
+        """Make the fields plain values, and refuse columns that cannot have two roles."""
+        model = self.synthesiser
+        if not isinstance(model, Synthesiser):
+            if not callable(model) or not sensitive:
+                raise ParameterError("give a synthesiser, or a NumPyro model and the names of its sensitive columns")
+            model = FromModel(function=model, sensitive=tuple(sensitive), given=tuple(given))
+        object.__setattr__(self, "synthesiser", model)
+        object.__setattr__(self, "tables", integer("tables", self.tables, least=1))
+        for name in ("draws", "warm_up", "chains"):
+            object.__setattr__(self, name, plain(getattr(self, name)))
+        if (self.survey_weight is None) != (self.survey_mean is None):
+            raise ParameterError(
+                "survey weights need their column and the public number that they are divided by. Write "
+                "survey_weight=... and survey_mean=... (the size of the population over that of the sample)"
+            )
+        if self.survey_mean is not None:
+            object.__setattr__(self, "survey_mean", real("survey_mean", self.survey_mean, above=0))
+        for column, role in ((self.survey_weight, "be the survey weight"), (self.unit, "name the unit")):
+            if column in model.sensitive:
+                raise ParameterError(
+                    f"column {column!r} cannot be synthesised and {role}. Leave it out of the sensitive columns"
+                )
+
+    def _beside(self, columns: Columns) -> tuple[Floats | None, npt.NDArray[np.int64] | None]:
+        """Return what is read beside the model: survey weights over the public mean, and units from 0 on. Confidential.
+
+        Weights are finite and at least 0, and a unit has at most 2^14 records.
+        """
+        for name, option in ((self.survey_weight, "survey_weight"), (self.unit, "unit")):
+            if name is not None and name not in columns:
+                raise ParameterError(f"the table has no column {name!r}. Name one of its columns: {option}=...")
+        weights: Floats | None = None
+        units: npt.NDArray[np.int64] | None = None
+        if self.survey_weight is not None and self.survey_mean is not None:
+            weights = np.asarray(columns[self.survey_weight], dtype=np.float64) / self.survey_mean
+            if not (np.isfinite(weights) & (weights >= 0.0)).all():
+                raise ParameterError(
+                    f"column {self.survey_weight!r}: survey weights must be finite and at least 0. Correct them, or "
+                    "leave out survey_weight"
+                )
+        if self.unit is not None:
+            units = np.unique(np.asarray(columns[self.unit]), return_inverse=True)[1].reshape(-1).astype(np.int64)
+            if np.bincount(units, minlength=1).max() > _MOST_RECORDS:
+                raise ParameterError(
+                    f"column {self.unit!r}: a unit may have at most {_MOST_RECORDS:,} records. Cut its records "
+                    "beforehand"
+                )
+        return weights, units
+
+    def _sampler(self, data: Mapping[str, Any], **options: Any) -> Sampler:
+        return Sampler(
+            self.synthesiser,
+            data,
+            draws=self.draws,
+            warm_up=self.warm_up,
+            chains=self.chains,
+            chain_method=self.chain_method,
+            **options,
+        )
+
+    def _draw(
+        self,
+        sampler: Sampler,
+        weights: Floats,
+        *,
+        rng: np.random.Generator,
+        check: bool,
+        start: PosteriorDraws | None = None,
+    ) -> PosteriorDraws:
+        """Draw from the posterior; with ``check``, refuse chains that did not converge."""
+        if not check:
+            return sampler.draw(weights, rng=rng, start=start, until=AS_LONG_AS_ASKED)
+        draws = sampler.draw(weights, rng=rng, start=start, until=self.convergence)
+        draws.require(self.convergence)
+        return draws
+
+    def _promise(
+        self,
+        relation: Relation,
+        n: int,
+        *,
+        kind: str,
+        theorem: str,
+        assumptions: Sequence[Code],
+        sampling: Code,
+        caveats: Sequence[Code],
+    ) -> Guarantee:
+        """Return the guarantee of all tables: of an interval of length epsilon for the loss of each."""
+        epsilon = self.epsilon_each(relation)
+        assumed, said = [*assumptions, Code("model-reads-argument-alone")], [*caveats]
+        if self.survey_weight is not None:
+            assumed.append(Code("public-survey-mean"))
+        if self.tables > 1:
+            said.insert(1, Code("epsilon-each", {"epsilon": epsilon, "tables": self.tables}))
+        if self.unit is not None:
+            said.append(Code("unit-together", {"column": self.unit}))
+            if self.size is None:
+                said.append(Code("unit-sizes"))
+        if exact := self.published_exactly:
+            protected = list(self.synthesiser.sensitive)
+            said.append(Code("protected-alone", {"protected": protected, "exact": list(exact)}))
+        return Guarantee(
+            relation=relation,
+            n=n,
+            profile=power(BoundedRangeProfile(spread=epsilon), self.tables),
+            kind=kind,  # type: ignore[arg-type]
+            theorem=theorem,
+            assumptions=(*assumed, sampling),
+            caveats=tuple(said),
+            stated=(least_product(self.tables, epsilon), epsilon),
+            protected=self.synthesiser.sensitive if self.synthesiser.given else (),
+        )
+
 
 # Tables of synthetic records from posterior draws.
-
-_REDRAWS = 30
 
 
 def synthetic_tables(
@@ -44,7 +252,7 @@ def synthetic_tables(
 
     A record with a value outside its bounds is drawn again, so that records follow the model's law within them. Values
     that are still outside after 30 times go to the bounds. The model is handed the given columns of the confidential
-    table, and types alone of the others. ``within``: public bounds in place of the synthesiser's own.
+    table, and types alone of the others. ``within``: public bounds beside the synthesiser's own, which they replace.
     """
     limits = {**synthesiser.bounds, **(within or {})}
     check_draws(tables, len(draws))
@@ -57,7 +265,7 @@ def synthetic_tables(
     with quiet():
         data = synthesiser.blank(columns, n_held if size is None else size)
         return [
-            {**exact, **_records_in_bounds(synthesiser, draws.one(index), data, limits, rng)}
+            exact | _records_in_bounds(synthesiser, draws.one(index), data, limits, rng)
             for index in range(start, start + step * tables, step)
         ]
 
@@ -77,9 +285,8 @@ def _records_in_bounds(
             inside &= (records[name] >= low) & (records[name] <= high)
         if inside.all():
             break
-        redraws = _drawn_records(synthesiser, parameters, data, rng)
-        for name, values in records.items():
-            records[name] = np.where(inside.reshape(-1, *(1,) * (values.ndim - 1)), values, redraws[name])
+        for name, values in _drawn_records(synthesiser, parameters, data, rng).items():
+            records[name] = np.where(inside.reshape(-1, *(1,) * (values.ndim - 1)), records[name], values)
     for name, (low, high) in limits.items():
         records[name] = np.clip(np.nan_to_num(records[name]), low, high)
     return records
@@ -104,7 +311,7 @@ def _drawn_records(
 
 
 def check_draws(tables: int, draws: int) -> None:
-    """Check that there is a posterior draw for each table. Raises ParameterError when there are fewer."""
+    """Refuse fewer posterior draws than tables."""
     if tables > draws:
         raise ParameterError(f"{tables} tables need {tables} posterior draws, got {draws}. Raise draws")
 
@@ -122,11 +329,10 @@ class ModelMechanism(Mechanism):
     on them.
     """
 
-    traits: ClassVar[Traits] = Traits(
-        free=(),
-        needs_cells=False,
-        randomness="operating-system-and-jax",
-    )
+    traits: ClassVar[Traits] = Traits(free=(), needs_cells=False, randomness="operating-system-and-jax")
+    posterior_type: ClassVar[Callable[..., Any]]
+    facts: ClassVar[tuple[str, ...]]
+    """What the guarantee of this posterior depends on, and that of the other does not."""
 
     posterior: ModelPosterior
     certified: Mapping[str, Any] = field(default_factory=dict)
@@ -135,7 +341,6 @@ class ModelMechanism(Mechanism):
     def __post_init__(self) -> None:
         if self.posterior.grid is None:  # else a draw is made for each table
             check_draws(self.posterior.tables, self.posterior.chains * self.posterior.draws)
-        _check_columns(self.domain, self.posterior)
         self.posterior.check_domain(self.domain)
 
     # -- the private step ---------------------------------------------------------------------------------------
@@ -143,8 +348,8 @@ class ModelMechanism(Mechanism):
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> list[DrawnTable]:
         """Fit the model, and draw the tables: numbers of what is synthesised, codes of what is published exactly."""
         order = rng.permutation(x.n)
-        rows = (np.repeat(column, x.frequencies)[order] for column in x.records.columns)
-        codes = dict(zip(self.domain.names, rows, strict=True))
+        codes = {name: np.repeat(column, x.frequencies)[order]
+                 for name, column in zip(self.domain.names, x.records.columns, strict=True)}  # fmt: skip
         columns = {name: numbers_of(self.domain.columns[name], column) for name, column in codes.items()}
         posterior, draws = self.posterior, self.posterior_draws(columns, rng=rng)
         bounds = {}
@@ -152,7 +357,7 @@ class ModelMechanism(Mechanism):
             column = self.domain.columns[name]
             if column.labels is None:
                 lower, upper = bounds_of(column)
-                half = 0.5 if isinstance(column, Integer) else 0.0  # an integer stands for all that are nearest to it
+                half = 0.5 * isinstance(column, Integer)  # an integer stands for all that are nearest to it
                 bounds[name] = (lower - half, upper + half)
         tables = synthetic_tables(
             posterior.synthesiser, draws, columns, tables=posterior.tables, size=posterior.size, rng=rng, within=bounds
@@ -170,6 +375,10 @@ class ModelMechanism(Mechanism):
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return the posterior's own guarantee."""
         return self.posterior.guarantee(relation, n=n)
+
+    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
+        """Return that no share is known, since a model gives its own values wherever it does not fit."""
+        return Forecast(lost=math.nan, lost_is="prediction", lost_to="model")
 
     # -- its reading --------------------------------------------------------------------------------------------
 
@@ -214,7 +423,7 @@ class ModelMechanism(Mechanism):
                 # Limits alone, null where they are infinite: what was measured of the chains is confidential.
                 "refused_beyond": {name: value if math.isfinite(value) else None for name, value in limits.items()},
             },
-            **self.own_parameters(),
+            **{name: getattr(posterior, name) for name in self.facts},
         }
         if posterior.survey_weight is not None:
             parameters["survey"] = {"weight": posterior.survey_weight, "mean": posterior.survey_mean}
@@ -222,36 +431,28 @@ class ModelMechanism(Mechanism):
             parameters["unit"] = posterior.unit
         return {**parameters, **self.certified}
 
-    @abstractmethod
-    def own_parameters(self) -> dict[str, Any]:
-        """Return what the guarantee of this posterior depends on, and that of the other does not."""
-
     @classmethod
-    def certified_by(
-        cls, parameters: Mapping[str, Any], *, domain: Domain, posterior: Callable[..., Any], **own: Any
-    ) -> Self:
+    def from_parameters(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
         """Return a mechanism with the promise and reading of a certificate: the model and its chains are a stand-in."""
         stand_in = FromModel(
-            function=_no_model,
-            columns=tuple(parameters["synthesised"]),
-            others=tuple(parameters["published_exactly"]),
-            densities_at_most_one=parameters["densities_at_most_one"] is True,
+            function=lambda _: None,
+            sensitive=tuple(parameters["synthesised"]),
+            given=tuple(parameters["published_exactly"]),
+            log_density_at_most_zero=parameters["densities_at_most_one"] is True,
         )
         survey, tables = parameters.get("survey", {}), parameters["tables"]
-        weights = {"survey_weight": survey.get("weight"), "survey_mean": survey.get("mean")}
-        model = posterior(stand_in, **own, **weights, tables=tables, draws=tables, unit=parameters.get("unit"))
-        return cls(domain=domain, posterior=model, certified={name: parameters[name] for name in ("model", "chains")})
+        options = {"survey_weight": survey.get("weight"), "survey_mean": survey.get("mean")}
+        options |= {name: parameters[name] for name in cls.facts}
+        if options.pop("on_a_grid", False):
+            options["grid"] = {"parameter": [0.0]}
+        posterior = cls.posterior_type(stand_in, **options, tables=tables, draws=tables, unit=parameters.get("unit"))
+        certified = {name: parameters[name] for name in ("model", "chains")}
+        return cls(domain=domain, posterior=posterior, certified=certified)
 
     @classmethod
     def _solution(cls, search: Any) -> Any:
         """Refuse: a budget says nothing of the model."""
         raise ParameterError(f"{cls.name} is not calibrated from a budget. Make a posterior, and call its on(domain)")
-
-    # -- what is known beforehand: nothing, since a model gives its own values wherever it does not fit ------------
-
-    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
-        """Return that no share is known."""
-        return Forecast(lost=math.nan, lost_is="prediction", lost_to="model")
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,52 +470,11 @@ class TablesOfModel(Reading):
     def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:
         """Yield the next table, whole."""
         table = next(self.tables)
-        columns = self.domain.columns.items()
-        drawn = {name: codes_of(c, table[name], name, rng=rng) for name, c in columns if name not in self.exact}
-        yield Records(columns=tuple({**table, **drawn}[name] for name in self.domain.names))
+        for name, column in self.domain.columns.items():
+            if name not in self.exact:
+                table = {**table, name: codes_of(column, table[name], name, rng=rng)}
+        yield Records(columns=tuple(table[name] for name in self.domain.names))
 
     def outcome(self) -> Outcome | None:
         """Return which limits of convergence the chains met."""
         return self.convergence
-
-
-def _no_model(_data: Mapping[str, Any]) -> None:
-    raise NotImplementedError  # stands for a model that a certificate names and does not hold
-
-
-def _check_columns(domain: Domain, posterior: ModelPosterior) -> None:
-    """Refuse a domain that does not fit the synthesiser, and what is read beside it: by public facts alone."""
-    synthesiser = posterior.synthesiser
-    names = {*synthesiser.sensitive, *synthesiser.given, posterior.survey_weight, posterior.unit} - {None}
-    if names != set(domain.names):
-        odd = min(names ^ set(domain.names))
-        raise ParameterError(f"column {odd!r}: the domain and the synthesiser must name the same columns")
-    for name, column in domain.columns.items():
-        if column.open:
-            raise DomainError(
-                f"column {name!r}: a model cannot have open labels. Declare the column as a category, or leave it out"
-            )
-        if column.nullable and name in synthesiser.sensitive:
-            raise sensitive_nulls(name)
-
-
-def numbers_of(column: Column, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return what a model reads: codes of categories; values (or the middles of cells) of all others, null as NaN."""
-    if column.labels is not None:
-        return np.asarray(codes)
-    return np.asarray(column.positions(codes), dtype=np.float64)
-
-
-def codes_of(column: Column, values: npt.NDArray[Any], name: str, *, rng: np.random.Generator) -> npt.NDArray[Any]:
-    """Return the codes of synthetic values: those outside the bounds go to them, and all to the nearest point."""
-    if column.labels is not None:
-        return np.asarray(values, dtype=np.int64)
-    numbers = np.nan_to_num(np.asarray(values, dtype=np.float64))
-    if isinstance(column, Numeric):
-        return column.encode(pl.Series(np.clip(numbers, column.lower, column.upper)), name=name)
-    # Every point as a cell of its own, to find the nearest; then the cell that holds it.
-    finest: dict[str, Any] = {"base": None, "cells": None}
-    if isinstance(column, Integer):
-        finest["spacing"] = "linear"
-    points = replace(column, **finest)
-    return column.encode(points.decode(nearest_codes(points, numbers), rng=rng), name=name)

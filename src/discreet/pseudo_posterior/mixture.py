@@ -22,10 +22,9 @@ from discreet._core.checks import choice, integer
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import dist, jax, jnp, numpyro
 from discreet._core.random import seeded
-from discreet.pseudo_posterior.design import ResponseRegression
 from discreet.pseudo_posterior.likelihood import SHARED, Columns, records_of
-from discreet.pseudo_posterior.mixture_chain import mixture_chain
-from discreet.pseudo_posterior.mixture_steps import DirichletShares, StickShares
+from discreet.pseudo_posterior.mixture_chain import DirichletShares, StickShares, mixture_chain
+from discreet.pseudo_posterior.regressions import ResponseRegression, half_t
 from discreet.pseudo_posterior.synthesiser import Chain
 
 _LEVELS = (0.1, 0.5, 0.9)
@@ -91,9 +90,8 @@ class MixtureRegression(ResponseRegression):
 
         design = jnp.asarray(data["design"], dtype=jnp.float32)
         width = design.shape[1]
-        half_t = dist.FoldedDistribution(dist.StudentT(3.0, 0.0, 1.0))
         shares = self._shares()
-        spreads = numpyro.sample("coefficient_spreads", half_t.expand([width]).to_event(1))
+        spreads = numpyro.sample("coefficient_spreads", half_t().expand([width]).to_event(1))
         correlations = numpyro.sample("correlations", dist.LKJCholesky(width, 1.0))
         normal = dist.MultivariateNormal(jnp.zeros(width), scale_tril=spreads[:, None] * correlations)
         to_orthonormal = dist.transforms.LowerCholeskyAffine(jnp.zeros(width), jnp.asarray(data[_MAP], jnp.float32))
@@ -101,7 +99,7 @@ class MixtureRegression(ResponseRegression):
             "coefficients",
             dist.TransformedDistribution(normal.expand([self.clusters]), [to_orthonormal]).to_event(1),
         )
-        excess = numpyro.sample("excess_scales", half_t.expand([self.clusters]).to_event(1))
+        excess = numpyro.sample("excess_scales", half_t().expand([self.clusters]).to_event(1))
         scales = self.response.least_scale + excess
         means = coefficients @ design.T
         centre = shares @ means.mean(axis=1)

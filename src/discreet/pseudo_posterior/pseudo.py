@@ -7,9 +7,8 @@ Everything computed on the way is as confidential as the table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +22,8 @@ from discreet._core.text import rounded_up
 from discreet.domain import Domain
 from discreet.privacy import Code, Guarantee, Relation
 from discreet.pseudo_posterior.likelihood import Columns
-from discreet.pseudo_posterior.mechanism import ModelMechanism, synthetic_tables
-from discreet.pseudo_posterior.posterior import ModelPosterior
-from discreet.pseudo_posterior.sampler import Convergence, PosteriorDraws, Progress, Sampler
+from discreet.pseudo_posterior.mechanism import ModelMechanism, ModelPosterior, synthetic_tables
+from discreet.pseudo_posterior.sampler import PosteriorDraws, Progress, Sampler
 from discreet.pseudo_posterior.weights import ExponentialWeights, LinearWeights, Risks, Unweighted, Weighting
 
 _REFITS = 6
@@ -36,20 +34,9 @@ _REFITS = 6
 class PseudoFit:
     """A fitted pseudo-posterior. Confidential, but for tables drawn from it once and published.
 
-    Parameters
-    ----------
-    risks : Risks
-        Under the unweighted posterior.
-    weights : ndarray of float64, shape (n,)
-        In [0, 1].
-    draws : PosteriorDraws
-        Of the weighted posterior.
-    bounds : Risks
-        Under the weighted posterior, weights included.
-    unweighted : PosteriorDraws
-        Of the unweighted posterior.
-    weighting : Weighting
-        What made the weights: the one asked for, or what calibration found.
+    ``weights``, shape (n,), in [0, 1]: from a ``weighting``, the one asked for or what calibration found, of ``risks``
+    under the ``unweighted`` posterior. ``draws``, ``bounds``: of the weighted posterior, and the risks under it,
+    weights included.
     """
 
     risks: Risks
@@ -135,23 +122,13 @@ class PseudoPosterior(ModelPosterior):
     24.0
     """
 
-    synthesiser: Any
     sensitive: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
     weighting: Weighting = field(default_factory=LinearWeights)
     target_epsilon: float | None = None
-    survey_weight: str | None = None
-    survey_mean: float | None = None
-    unit: str | None = None
-    tables: int = 1
-    draws: int = 1000
-    warm_up: int = 1000
-    chains: int = 4
-    convergence: Convergence = field(default_factory=Convergence)
-    chain_method: str = "sequential"
 
     def __post_init__(self) -> None:
-        self._settle()
+        self._settle(self.sensitive, self.given)
         if self.target_epsilon is not None:
             remedy = "It is the local epsilon of one table."
             target = real("target_epsilon", self.target_epsilon, above=0, down=True, remedy=remedy)
@@ -183,11 +160,6 @@ class PseudoPosterior(ModelPosterior):
         progress : callable, optional
             Called with how many draws each chain of the current fit has made, and how many it is to make.
 
-        Returns
-        -------
-        PseudoFit
-            Confidential.
-
         Raises
         ------
         Refused
@@ -214,17 +186,13 @@ class PseudoPosterior(ModelPosterior):
         One number is solved for: (c, g) along their ratio for linear weights, the bound M for truncated ones, a factor
         of all weights for others (:meth:`Weighting.tightened`). The posterior is refitted and measured up to six times,
         until the local epsilon times :func:`safety_factor` is at most the target. Where the unweighted posterior meets
-        the target, nothing is weighted.
+        the target, nothing is weighted. The weighting is as confidential as the fit: it was chosen by looking at the
+        data.
 
         Parameters
         ----------
         columns, rng, unweighted, check, progress
             As for :meth:`fit`.
-
-        Returns
-        -------
-        PseudoFit
-            Confidential: so is its weighting, which was chosen by looking at the data.
 
         Raises
         ------
@@ -240,8 +208,19 @@ class PseudoPosterior(ModelPosterior):
         if risks.epsilon <= target:
             return self.refit(sampler, unweighted, risks, Unweighted(), rng=rng, check=check)
         aim = 0.95 * target
+
+        def excess(tightening: float) -> float:
+            weighting = self.weighting.tightened(1.0 / tightening)
+            return risks.times(weighting.weights(risks.by_record, self._data(sampler))).epsilon - aim
+
         for _ in range(_REFITS):
-            weighting = self._loosest_weighting(aim, risks, sampler)
+            # The loosest weighting whose local epsilon is at most the aim under the unweighted posterior.
+            solution = least_real(excess, 1.0, 1e9, relative=1e-3)
+            if solution is None:
+                raise Refused(
+                    "no weights of this kind meet the target local epsilon. Raise it, or take another weighting"
+                )
+            weighting = self.weighting.tightened(1.0 / solution)
             fit = self.refit(sampler, unweighted, risks, weighting, rng=rng, check=check)
             if fit.epsilon <= target:
                 return fit
@@ -251,21 +230,9 @@ class PseudoPosterior(ModelPosterior):
             "it, or take another weighting"
         )
 
-    def _loosest_weighting(self, aim: float, risks: Risks, sampler: Sampler) -> Weighting:
-        """Return the loosest weighting whose local epsilon is at most ``aim`` under the unweighted posterior."""
-
-        def excess(tightening: float) -> float:
-            weighting = self.weighting.tightened(1.0 / tightening)
-            return risks.times(weighting.weights(risks.by_record, self._data(sampler))).epsilon - aim
-
-        solution = least_real(excess, 1.0, 1e9, relative=1e-3)
-        if solution is None:
-            raise Refused("no weights of this kind meet the target local epsilon. Raise it, or take another weighting")
-        return self.weighting.tightened(1.0 / solution)
-
     def _factor(self, n: int) -> float:
         """Return the factor of safety; that of few records where there are units, whose number is not stated."""
-        return safety_factor(n if self.unit is None else 0)
+        return safety_factor(n * (self.unit is None))
 
     def _data(self, sampler: Sampler) -> dict[str, Any]:
         """Return what weightings read beside risks: arrays of records, and nothing of units."""
@@ -280,7 +247,7 @@ class PseudoPosterior(ModelPosterior):
     def synthesise(
         self, fitted: PseudoFit, columns: Columns, *, rng: np.random.Generator, size: int | None = None
     ) -> list[dict[str, npt.NDArray[Any]]]:
-        """Draw the synthetic tables, each from its own posterior draw.
+        """Draw the synthetic tables, each from its own posterior draw: given columns as they are, sensitive ones anew.
 
         Parameters
         ----------
@@ -292,36 +259,20 @@ class PseudoPosterior(ModelPosterior):
             Source of the choice of draws and of the records.
         size : int, optional
             Records a table; as many as held by default, and always so for partial synthesis.
-
-        Returns
-        -------
-        list of dict of str to ndarray
-            ``tables`` tables of the given columns as they are and the sensitive ones drawn anew.
         """
         return synthetic_tables(self.synthesiser, fitted.draws, columns, tables=self.tables, size=size, rng=rng)
 
     def on(self, domain: Domain, *, progress: Progress | None = None) -> PseudoPosteriorMechanism:
         """Return the mechanism on a domain, which :func:`~discreet.release` runs on a table of it.
 
-        Parameters
-        ----------
-        domain : Domain
-            Public. It names the synthesiser's columns, those of survey weights and units, and no others.
-        progress : callable, optional
-            As for :meth:`fit`.
+        The domain names the synthesiser's columns, those of survey weights and units, and no others.
         """
         return PseudoPosteriorMechanism(domain=domain, posterior=self, progress=progress)
 
     # -- promise ------------------------------------------------------------------------------------------------
 
     def epsilon_each(self, relation: Relation) -> float:
-        """Return the target, the local epsilon of one table.
-
-        Raises
-        ------
-        ParameterError
-            When there is none.
-        """
+        """Return the target, the local epsilon of one table. Raises ParameterError where there is none."""
         if self.target_epsilon is None:
             raise ParameterError(
                 "a local epsilon that was computed from the data is as confidential as they are. Write "
@@ -343,7 +294,9 @@ class PseudoPosterior(ModelPosterior):
         if relation.name != "replacement" or relation.group != 1:
             what = f"{relation.name} of {relation.group}"
             raise RelationNotSupported("pseudo-posterior", what, "its local bound is that of one record replaced")
-        bounded = self.synthesiser.log_density_at_most_zero
+        caveats = [Code("local-and-asymptotic"), Code("weights-from-data"), Code("unit-of-measurement")]
+        if not self.synthesiser.log_density_at_most_zero:
+            caveats.append(Code("densities-above-one"))
         return self._promise(
             relation,
             n,
@@ -352,33 +305,17 @@ class PseudoPosterior(ModelPosterior):
             assumptions=(
                 Code("bound-for-every-table", {"factor": self._factor(n), "records": n}),
                 Code("weights-hardly-depend"),
-                Code("model-reads-argument-alone"),
-                *((Code("public-survey-mean"),) if self.survey_weight is not None else ()),
-                Code("chains-converged"),
             ),
-            caveats=(
-                Code("local-and-asymptotic"),
-                Code("weights-from-data"),
-                Code("unit-of-measurement"),
-                *(() if bounded else (Code("densities-above-one"),)),
-            ),
+            sampling=Code("chains-converged"),
+            caveats=caveats,
         )
 
     # -- parts --------------------------------------------------------------------------------------------------
 
     def sampler(self, columns: Columns, *, progress: Progress | None = None) -> Sampler:
         """Return the sampler of a table, for several fits of it."""
-        return Sampler(
-            self.synthesiser,
-            self.synthesiser.encoded(columns),
-            draws=self.draws,
-            warm_up=self.warm_up,
-            chains=self.chains,
-            chain_method=self.chain_method,
-            progress=progress,
-            survey=self._survey_weights(columns),
-            units=self._units(columns),
-        )
+        data, (survey, units) = self.synthesiser.encoded(columns), self._beside(columns)
+        return self._sampler(data, progress=progress, survey=survey, units=units)
 
     def _unweighted(
         self, sampler: Sampler, draws: PosteriorDraws | None, *, rng: np.random.Generator, check: bool
@@ -400,18 +337,7 @@ class PseudoPosterior(ModelPosterior):
         rng: np.random.Generator,
         check: bool = True,
     ) -> PseudoFit:
-        """Fit with another weighting, given the unweighted posterior and its risks.
-
-        Parameters
-        ----------
-        sampler : Sampler
-            Of the table.
-        unweighted, risks
-            Draws of the unweighted posterior, and the risks under it.
-        weighting : Weighting
-            What makes the weights.
-        rng, check
-            As for :meth:`fit`.
+        """Fit with another weighting, given the table's sampler, draws of its unweighted posterior and their risks.
 
         Raises
         ------
@@ -440,18 +366,9 @@ class PseudoPosteriorMechanism(ModelMechanism):
     """The pseudo-posterior on a domain."""
 
     name = "pseudo-posterior"
+    posterior_type, facts = PseudoPosterior, ("target_epsilon",)
     posterior: PseudoPosterior
 
     def posterior_draws(self, columns: Columns, *, rng: np.random.Generator) -> PosteriorDraws:
         """Fit with weights that meet the target."""
         return self.posterior.calibrated_fit(columns, rng=rng, progress=self.progress).draws
-
-    def own_parameters(self) -> dict[str, Any]:
-        """Return the target."""
-        return {"target_epsilon": self.posterior.target_epsilon}
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
-        """Return a mechanism with the same target."""
-        own = {"target_epsilon": parameters["target_epsilon"]}
-        return cls.certified_by(parameters, domain=domain, posterior=PseudoPosterior, **own)

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.reduction import ForkingPickler
@@ -29,12 +29,12 @@ from discreet._core.random import seeded
 from discreet.domain import Domain
 from discreet.pseudo_posterior.attacked import Intruder
 from discreet.pseudo_posterior.likelihood import Columns
-from discreet.pseudo_posterior.pseudo import PseudoFit, PseudoPosterior
+from discreet.pseudo_posterior.pseudo import PseudoPosterior
 from discreet.pseudo_posterior.sampler import PosteriorDraws, Sampler
 from discreet.pseudo_posterior.weights import Risks, Weighting
 from discreet.utility import Disclosure
 
-# Statistics across several synthetic tables: resampling distributions and their Wasserstein barycentre.
+Statistic = Callable[[Floats], float]
 
 
 def barycentre(samples: Sequence[npt.ArrayLike], *, size: int = 1000) -> Floats:
@@ -55,9 +55,7 @@ def barycentre(samples: Sequence[npt.ArrayLike], *, size: int = 1000) -> Floats:
     return np.asarray(np.mean(quantiles, axis=0))
 
 
-def resampled(
-    values: npt.ArrayLike, statistic: Callable[[Floats], float], *, rng: np.random.Generator, resamples: int = 500
-) -> Floats:
+def resampled(values: npt.ArrayLike, statistic: Statistic, *, rng: np.random.Generator, resamples: int = 500) -> Floats:
     """Return the resampling distribution of a statistic of one column: of samples drawn with replacement."""
     x = np.asarray(values, dtype=np.float64)
     return np.array([float(statistic(x[rng.integers(len(x), size=len(x))])) for _ in range(resamples)])
@@ -66,7 +64,7 @@ def resampled(
 @sealed
 def across_tables(
     tables: Sequence[npt.ArrayLike],
-    statistic: Callable[[Floats], float],
+    statistic: Statistic,
     *,
     rng: np.random.Generator,
     resamples: int = 500,
@@ -86,43 +84,28 @@ def across_tables(
     return barycentre([resampled(t, statistic, rng=rng, resamples=resamples) for t in tables], size=size)
 
 
-Statistic = Callable[[Floats], float]
-
-
 @sealed
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class FrontierPoint:
     """One weighting, its local bound, and what its tables keep. Confidential.
 
-    Parameters
-    ----------
-    label : str
-        Name of the weighting.
-    lipschitz, epsilon : float
-        PP22's local bound, and the local epsilon of one table.
-    mean_weight : float
-        Average weight of a record.
-    r_hat, effective, divergent : float
-        Of the chains.
-    statistics : dict of str to tuple
-        Quantiles (of levels 2.5, 25, 50, 75 and 97.5 %) of each statistic's resampling distribution across tables.
-    data : dict of str to tuple
-        The same of the confidential table.
-    failed : str or None
-        Why there is no fit, in words.
-    disclosure : tuple
-        What attacks on single records reach in its tables, each table by itself and then their mean, where a domain was
-        given. See :func:`~discreet.utility.compare`.
+    ``label``: name of the weighting. ``failed``: why there is no fit, in words.
+    ``lipschitz``, ``epsilon``: PP22's local bound, and the local epsilon of one table.
+    ``mean_weight``: average weight of a record. ``r_hat``, ``effective``, ``divergent``: of the chains.
+    ``statistics``, ``data``: quantiles (of levels 2.5, 25, 50, 75 and 97.5 %) of each statistic's resampling
+    distribution across tables, and in the confidential table.
+    ``disclosure``: what attacks on single records reach in its tables, the mean over tables by themselves, where a
+    domain was given. See :func:`~discreet.utility.compare`.
     """
 
     label: str
-    lipschitz: float
-    epsilon: float
-    mean_weight: float
-    r_hat: float
-    effective: float
-    divergent: float
-    statistics: dict[str, tuple[float, ...]]
+    lipschitz: float = 0.0
+    epsilon: float = 0.0
+    mean_weight: float = 0.0
+    r_hat: float = 1.0
+    effective: float = 0.0
+    divergent: float = 0.0
+    statistics: dict[str, tuple[float, ...]] = field(default_factory=dict)
     data: dict[str, tuple[float, ...]]
     failed: str | None = None
     disclosure: tuple[Disclosure, ...] = ()
@@ -152,8 +135,7 @@ def frontier(
     """Fit every weighting, and measure its bound and its tables.
 
     The unweighted posterior is fitted once per call. The points are kept in a file as they come: a call that is
-    interrupted leaves those that are done. A point depends on its label, its weighting and the seed, but not on the
-    other points.
+    interrupted leaves those that are done. A point depends on its label, its weighting and the seed, not on others.
 
     Parameters
     ----------
@@ -206,8 +188,14 @@ def frontier(
         raise ParameterError("known columns and a holdout are of use with a domain only. Write domain=...")
     choice("column", column, mechanism.synthesiser.sensitive)
     if integer("workers", workers, least=1) > 1:
-        _require_picklable((mechanism, dict(statistics), dict(weightings)))
-    intruder = None
+        try:
+            ForkingPickler.dumps((mechanism, dict(statistics), dict(weightings)))
+        except Exception:  # noqa: BLE001  # there is no common class of what pickling raises
+            raise ParameterError(
+                "what several processes share must be picklable. Define models, maps and statistics as functions of a "
+                "module, not as lambdas or nested functions, or take workers=1"
+            ) from None
+    intruder: Intruder | None = None
     if domain is not None:
         intruder = Intruder.from_tables(
             mechanism.synthesiser, columns, domain, column=column, known=known, holdout=holdout, rng=seeded(seed)
@@ -246,9 +234,9 @@ def frontier(
             results = pool.map(_point_of_worker, weightings, weightings.values())
         for point in results:
             points.append(point)
-            kept = [{"weighting": repr(weightings[point.label]), **asdict(point)} for point in points]
+            settings["points"] = [{"weighting": repr(weightings[point.label]), **asdict(point)} for point in points]
             with together(where / "points.json", private=True) as (file,):
-                file.write((json.dumps({**settings, "points": kept}, indent=2, allow_nan=False) + "\n").encode())
+                file.write((json.dumps(settings, indent=2, allow_nan=False) + "\n").encode())
             if progress is not None:
                 progress(len(points))
     return points
@@ -271,21 +259,23 @@ class _Task:
 
     def point(self, sampler: Sampler, label: str, weighting: Weighting) -> FrontierPoint:
         """Fit one weighting."""
+        point = partial(FrontierPoint, label=label, data=self.data)
         rng = seeded(self.seed + int.from_bytes(hashlib.sha256(label.encode()).digest()[:6], "big"))
         try:
             fit = self.mechanism.refit(sampler, self.unweighted, self.risks, weighting, rng=rng, check=False)
-            _require_finite(fit)
         except Refused as reason:
-            return FrontierPoint(label=label, lipschitz=0.0, epsilon=0.0, mean_weight=0.0, r_hat=1.0, effective=0.0,
-                                 divergent=0.0, statistics={}, data=self.data, failed=str(reason))  # fmt: skip
+            return point(failed=str(reason))
+        if not math.isfinite(fit.lipschitz):
+            return point(failed="the likelihood of a record that counts is 0 at some draw, so no bound is finite")
+        if not math.isfinite(fit.draws.r_hat):
+            return point(failed="the chains do not move. Take more warm-up draws (warm_up=...)")
         tables = self.mechanism.synthesise(fit, self.columns, rng=rng)
         values = [table[self.column] for table in tables]
         statistics = {
             name: _quantiles(across_tables(values, statistic, rng=rng, resamples=self.resamples))
             for name, statistic in self.statistics.items()
         }
-        return FrontierPoint(
-            label=label,
+        return point(
             lipschitz=fit.lipschitz,
             epsilon=fit.epsilon,
             mean_weight=float(fit.weights.mean()),
@@ -293,16 +283,8 @@ class _Task:
             effective=fit.draws.effective,
             divergent=fit.draws.divergent,
             statistics=statistics,
-            data=self.data,
             disclosure=() if self.intruder is None else self.intruder.rates(tables, rng=rng),
         )
-
-
-def _require_finite(fit: PseudoFit) -> None:
-    if not math.isfinite(fit.lipschitz):
-        raise Refused("the likelihood of a record that counts is 0 at some draw, so no bound is finite")
-    if not math.isfinite(fit.draws.r_hat):
-        raise Refused("the chains do not move. Take more warm-up draws (warm_up=...)")
 
 
 _worker: list[Callable[[str, Weighting], FrontierPoint]] = []
@@ -315,16 +297,6 @@ def _enter(task: _Task) -> None:
 
 def _point_of_worker(label: str, weighting: Weighting) -> FrontierPoint:
     return _worker[0](label, weighting)
-
-
-def _require_picklable(parts: object) -> None:
-    try:
-        ForkingPickler.dumps(parts)
-    except Exception:  # noqa: BLE001  # there is no common class of what pickling raises
-        raise ParameterError(
-            "what several processes share must be picklable. Define models, maps and statistics as functions of a "
-            "module, not as lambdas or nested functions, or take workers=1"
-        ) from None
 
 
 def _quantiles(values: Floats) -> tuple[float, ...]:

@@ -6,6 +6,7 @@ import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,22 +19,12 @@ from discreet._core.errors import ParameterError, Refused
 from discreet._core.lazy import handlers, jax, jnp
 from discreet.inference import effective_sample_size, r_hat
 from discreet.pseudo_posterior.checks import check_model, latent_sites, typical_values
-from discreet.pseudo_posterior.likelihood import (
-    SURVEY,
-    alone,
-    censored,
-    extremes,
-    quiet,
-    records_of,
-    rows,
-    seeded_model,
-    shown,
-    weighted,
-)
+from discreet.pseudo_posterior.likelihood import SURVEY, alone, censored, quiet, records_of, rows, visible, weighted
 from discreet.pseudo_posterior.synthesiser import Chain, Synthesiser, nuts_chain
 
 Progress = Callable[[int, int], None]
 _Draws = tuple[dict[str, npt.NDArray[Any]], Booleans]
+_BLOCK = 64
 
 
 @sealed
@@ -85,16 +76,10 @@ AS_LONG_AS_ASKED = Convergence(doublings=0)
 class PosteriorDraws:
     """Draws from a weighted posterior. Confidential: a draw is covered by the guarantee, the diagnostics are not.
 
-    Parameters
-    ----------
-    values : dict of str to ndarray, each of shape (chains * draws, ...)
-        Values of the latent sites, chain after chain.
-    watched : dict of str to ndarray, each of shape (chains, draws)
-        What convergence is judged by.
-    divergent : float
-        Share of divergent transitions.
-    exact : bool
-        Whether the draws are independent and from the exact posterior.
+    ``values``, each of shape (chains * draws, ...): of the latent sites, chain after chain.
+    ``watched``, each of shape (chains, draws): what convergence is judged by.
+    ``divergent``: share of divergent transitions.
+    ``exact``: whether the draws are independent and from the exact posterior.
     """
 
     values: dict[str, npt.NDArray[Any]] = field(repr=False)
@@ -117,8 +102,8 @@ class PosteriorDraws:
 
     def apart(self, chains: int) -> list[dict[str, npt.NDArray[Any]]]:
         """Return one draw from the middle of each chain, to start other chains from."""
-        each = len(self) // chains
-        return [self.one(chain * each + each // 2) for chain in range(chains)]
+        length = len(self) // chains
+        return [self.one(chain * length + length // 2) for chain in range(chains)]
 
     def one(self, index: int) -> dict[str, npt.NDArray[Any]]:
         """Return one draw of all latent sites."""
@@ -137,10 +122,7 @@ class PosteriorDraws:
         return [name for name, is_kept in limits.items() if not is_kept]
 
     def require(self, convergence: Convergence) -> None:
-        """Refuse chains that did not converge.
-
-        Raises Refused naming the check that failed and no number: R-hat and the others are computed from the data.
-        """
+        """Raise Refused where chains did not converge: it names the limit and no number, as these are of the data."""
         if failed := self.beyond(convergence):
             raise Refused(
                 f"the chains did not converge ({', '.join(failed)}): nothing was released. Take more warm-up and "
@@ -153,32 +135,17 @@ class PosteriorDraws:
 class Sampler:
     r"""Draws from :math:`\xi^\alpha(\theta\mid x)\propto\prod_ip(x_i\mid\theta)^{\alpha_iv_i}\,\xi(\theta)`.
 
-    One object serves all weights of one table, so that the model is compiled once. Confidential: it holds the table.
-    Raises ParameterError when NumPyro is missing, or there are too few chains or draws.
+    One object serves all weights of one table, so that the model is checked and compiled once. Confidential: it holds
+    the table. Raises ParameterError when NumPyro is missing, there are too few chains or draws, or the model does more
+    with the table than to give each record a log-density: see :mod:`discreet.pseudo_posterior.checks`.
 
-    Parameters
-    ----------
-    synthesiser : Synthesiser
-        The model, public.
-    data : mapping
-        Confidential: its encoded data.
-    draws, warm_up : int
-        Draws kept and spent on adaptation, a chain.
-    chains : int
-        At least 2.
-    bound : float, optional
-        Clip each record's log-likelihood, its survey weight included, to ``[-bound, 0]`` first: the censored form.
-    chain_method : {"sequential", "parallel", "vectorized"}
-        As in ``numpyro.infer.MCMC``.
-    progress : callable, optional
-        Called with how many draws each chain of a fit has made, and how many it is to make.
-    blanks : sequence of mapping
-        Where the number of records is confidential: public tables, as for :func:`~._checks.check_model`. The prior is
-        that of the first.
-    survey : ndarray of float64, shape (n,), optional
-        Confidential: survey weights v, at least 0, that log-likelihoods are multiplied by; 1 by default.
-    units : ndarray of int64, shape (n,), optional
-        Confidential: the number of each record's unit, from 0 on. Weights and extremes are then of units.
+    ``synthesiser``, ``data``: the model, public, and its encoded data, confidential. ``draws``, ``warm_up``: draws kept
+    and spent on adaptation per chain, of at least 2 ``chains``. ``bound``: each record's log-likelihood, its survey
+    weight included, is clipped to ``[-bound, 0]``: the censored form. ``chain_method``: as in ``numpyro.infer.MCMC``.
+    ``progress``: called with how many draws each chain of a fit has made, and how many it is to make. ``blanks``: where
+    the number of records is confidential, public tables of one record, of two, and of other numbers. The prior is that
+    of the first. ``survey``, shape (n,): confidential survey weights v, at least 0; 1 by default. ``units``, shape
+    (n,): confidential, the number of each record's unit, from 0 on. Weights and extremes are then of units.
     """
 
     def __init__(
@@ -203,14 +170,12 @@ class Sampler:
         self.records = records_of(data)
         self.count = self.records if units is None else int(units.max()) + 1
         self._draws, self._warm_up, self._chains, self._bound = draws, warm_up, chains, bound
-        self._chain_method, self._progress, self._blanks = chain_method, progress, tuple(blanks)
-        self._units = units
+        self._chain_method, self._progress, self._blanks, self._units = chain_method, progress, tuple(blanks), units
         self._surveyed = self.data if survey is None else {**self.data, SURVEY: survey}
-        self._chain: Chain | None = None
-        self._advance: Any = None
-        self._monitor: Any = None
-        self._extremes: Any = None
-        self._shapes: dict[str, tuple[int, ...]] = {}
+        with quiet():
+            self._shapes = latent_sites(synthesiser, self.data, blanks=self._blanks)
+            tried = typical_values(synthesiser, [*self._blanks, self.data][0], self._shapes)
+            check_model(synthesiser, self.data, tried, blanks=self._blanks)
 
     def draw(
         self,
@@ -220,29 +185,12 @@ class Sampler:
         start: PosteriorDraws | None = None,
         until: Convergence = AS_LONG_AS_ASKED,
     ) -> PosteriorDraws:
-        """Draw from the posterior with these weights.
+        """Draw from the posterior with these weights in [0, 1], of records or of units. Confidential.
 
-        Raises ParameterError when the model does more with the table than to give each record a log-density: see
-        :mod:`discreet.pseudo_posterior.checks`.
-
-        Parameters
-        ----------
-        weights : ndarray of float64, shape (count,)
-            In [0, 1], of records or of units.
-        rng : numpy.random.Generator
-            Source of everything.
-        start : PosteriorDraws, optional
-            Of another posterior, to start from; the synthesiser's own starts by default.
-        until : Convergence
-            Go on while the chains are beyond these limits, for as many doublings as it allows: none by default. They
-            may still be beyond them in the end.
-
-        Returns
-        -------
-        PosteriorDraws
-            Confidential.
+        ``start``: draws of another posterior, to start from; the synthesiser's own starts by default.
+        ``until``: the chains go on while they are beyond these limits, for as many doublings as they allow, none by
+        default. They may still be beyond them in the end.
         """
-        self._settle()
         if self._units is not None:
             weights = weights[self._units]
         if self._bound is None:
@@ -250,98 +198,119 @@ class Sampler:
             values = self.synthesiser.conjugate(self.data, weights, draws=self._chains * self._draws, rng=rng)
             if values is not None:
                 return PosteriorDraws(values=dict(values), watched={}, divergent=0.0, exact=True)
+        # A record of weight 0 is replaced by another one: what does not count need not have a finite likelihood.
+        index = np.where(weights > 0, np.arange(self.records), int(np.argmax(weights)))
+        # Without a bound, weights are already times those of the survey.
+        data = rows(self.data if self._bound is None else self._surveyed, index)
         with quiet():
-            return self._by_chains(weights, rng=rng, start=start, until=until)
+            facts = {name: jnp.asarray(value) for name, value in data.items()}, jnp.asarray(weights, dtype=jnp.float32)
+            return self._by_chains(facts, rng=rng, start=start, until=until)
 
     def extremes(self, draws: PosteriorDraws) -> tuple[Floats, Floats]:
         """Return the least and the largest log-likelihood of each record or unit over draws, nats. Confidential.
 
         Survey weights are included: what a record says is its log-density times its weight.
         """
-        self._settle()
+        minimum, maximum = np.full(self.count, np.inf), np.full(self.count, -np.inf)
         with quiet():
-            if self._extremes is None:
-                self._extremes = extremes(self.synthesiser.model, self.count, self._units)
-            least, largest = self._extremes(draws.values, self._surveyed)
-        return least, largest
+            for start in range(0, len(draws), _BLOCK):
+                index = np.arange(start, start + _BLOCK) % len(draws)  # blocks of one length; repeats change no extreme
+                block = {name: jnp.asarray(value[index]) for name, value in draws.values.items()}
+                low, high = self._extremes(block, self._surveyed)
+                minimum = np.minimum(minimum, np.asarray(low, dtype=np.float64))
+                maximum = np.maximum(maximum, np.asarray(high, dtype=np.float64))
+        return minimum, maximum
 
     def _by_chains(
-        self,
-        weights: Floats,
-        *,
-        rng: np.random.Generator,
-        start: PosteriorDraws | None,
-        until: Convergence,
+        self, facts: tuple[Any, Any], *, rng: np.random.Generator, start: PosteriorDraws | None, until: Convergence
     ) -> PosteriorDraws:
-        chain = self._prepared()
-        # A record of weight 0 is replaced by another one: what does not count need not have a finite likelihood.
-        index = np.where(weights > 0, np.arange(self.records), int(np.argmax(weights)))
-        # Without a bound, weights are already times those of the survey.
-        data = rows(self.data if self._bound is None else self._surveyed, index)
-        facts = ({name: jnp.asarray(value) for name, value in data.items()}, jnp.asarray(weights, dtype=jnp.float32))
-        starts = (
-            [self.synthesiser.start(self.data, chain=i) for i in range(self._chains)]
-            if start is None
-            else start.apart(self._chains)
-        )
+        if start is None:
+            starts = [self.synthesiser.start(self.data, chain=i) for i in range(self._chains)]
+        else:
+            starts = [*start.apart(self._chains)]
         keys = rng.integers(0, 2**32, size=(self._chains, 2), dtype=np.uint32)
-        run = _Run(chain, self._advance, keys, starts, facts, method=self._chain_method, progress=self._progress)
+        run = _Run(self._chain, self._advance, keys, starts, facts, method=self._chain_method, progress=self._progress)
         run.planned = self._warm_up + self._draws
         if self._warm_up:
             run.take(1, every=self._warm_up)
-
-        def more(count: int, every: int) -> _Draws:
-            values, diverging = run.take(count, every=every)
-            monitored = {name: np.asarray(value) for name, value in self._monitor(values, facts).items()}
-            return values | monitored, diverging
-
-        values, diverging = more(self._draws, 1)
-        draws = self._posterior_draws(values, diverging)
-        hopeless = until.divergent * self._chains * self._draws * 2**until.doublings
+        values, diverging = run.take(self._draws)
+        draws = self._posterior_draws(values, diverging, facts)
+        hopeless = until.divergent * diverging.size * 2**until.doublings
         for doubling in range(until.doublings):
             if not draws.beyond(until) or diverging.sum() > hopeless:
                 break
             count, every = self._draws - self._draws // 2, 2 ** (doubling + 1)
             run.planned += count * every
             half = {name: value[:, 1::2] for name, value in values.items()}
-            values, diverging = _joined([(half, diverging), more(count, every)])
-            draws = self._posterior_draws(values, diverging)
+            values, diverging = _joined([(half, diverging), run.take(count, every=every)])
+            draws = self._posterior_draws(values, diverging, facts)
         return draws
 
-    def _settle(self) -> None:
-        """Check the model, once."""
-        if not self._shapes:
-            with quiet():
-                self._shapes = latent_sites(self.synthesiser, self.data, blanks=self._blanks)
-                tried = typical_values(self.synthesiser, self._blanks[0] if self._blanks else self.data, self._shapes)
-                check_model(self.synthesiser, self.data, tried, blanks=self._blanks)
-
-    def _prepared(self) -> Chain:
-        """Return the chain: the synthesiser's own, or NUTS."""
-        if self._chain is None:
-            model, warm_up, bound = self.synthesiser.model, self._warm_up, self._bound
-            chain = self.synthesiser.chain(self.data, warm_up=warm_up, bound=bound)
-            if chain is None:
-                blank = self._blanks[0] if self._blanks else None
-                target = weighted(model, sensitive=self.synthesiser.sensitive, bound=bound, blank=blank)
-                chain = nuts_chain(target, self._shapes, warm_up=warm_up, depth=self.synthesiser.tree_depth)
-            self._chain, self._monitor = chain, _deterministic(model, bound=bound)
-            vectorized = self._chain_method == "vectorized"  # all chains in one vector
-            self._advance = jax.jit(jax.vmap(chain.advance, in_axes=(0, None)) if vectorized else chain.advance)
-        return self._chain
-
-    def _posterior_draws(self, sites: dict[str, npt.NDArray[Any]], diverging: Booleans) -> PosteriorDraws:
+    def _posterior_draws(
+        self, values: dict[str, npt.NDArray[Any]], diverging: Booleans, facts: tuple[Any, Any]
+    ) -> PosteriorDraws:
         """Return draws by chain as one array per latent site, and by chain what convergence is judged by."""
-        monitored = self.synthesiser.monitored or ("log_pseudo_likelihood", *self._shapes)
+        sites = values | self._monitor(values, facts)
         watched = {}
-        for name in monitored:
+        for name in self.synthesiser.monitored or ("log_pseudo_likelihood", *self._shapes):
             if name not in sites:
                 raise ParameterError(f"the model has no site {name!r}, by which convergence is to be judged")
             flat = np.asarray(sites[name], dtype=np.float64).reshape(self._chains, self._draws, -1)
             watched.update({f"{name}[{i}]": flat[:, :, i] for i in range(flat.shape[2])})
-        total = self._chains * self._draws
-        values = {name: sites[name].reshape(total, *sites[name].shape[2:]) for name in self._shapes}
-        return PosteriorDraws(values=values, watched=watched, divergent=float(diverging.mean()), exact=False)
+        joined = {name: values[name].reshape(-1, *values[name].shape[2:]) for name in self._shapes}
+        return PosteriorDraws(values=joined, watched=watched, divergent=float(diverging.mean()), exact=False)
+
+    @cached_property
+    def _chain(self) -> Chain:
+        """The synthesiser's own chain, or NUTS."""
+        synthesiser, warm_up, bound = self.synthesiser, self._warm_up, self._bound
+        chain = synthesiser.chain(self.data, warm_up=warm_up, bound=bound)
+        if chain is None:
+            blank = next(iter(self._blanks), None)
+            target = weighted(synthesiser.model, sensitive=synthesiser.sensitive, bound=bound, blank=blank)
+            chain = nuts_chain(target, self._shapes, warm_up=warm_up, depth=synthesiser.tree_depth)
+        return chain
+
+    @cached_property
+    def _advance(self) -> Any:
+        advance = self._chain.advance
+        if self._chain_method == "vectorized":  # all chains in one vector
+            advance = jax.vmap(advance, in_axes=(0, None))
+        return jax.jit(advance)
+
+    @cached_property
+    def _monitor(self) -> Any:
+        """A function from draws by chain, and data, to deterministic sites and the log pseudo-likelihood."""
+        model = self.synthesiser.model
+
+        def monitored(values: Any, facts: Any) -> dict[str, Any]:
+            data, weights = facts
+            with handlers.trace() as sites, handlers.substitute(data=values), handlers.seed(rng_seed=0):
+                model(visible(data))
+            logs = censored(alone(model, values, data), self._bound)
+            deterministic = {name: site["value"] for name, site in sites.items() if site["type"] == "deterministic"}
+            return deterministic | {"log_pseudo_likelihood": jnp.dot(weights, logs)}
+
+        def by_chain(values: Any, facts: Any) -> Any:
+            return jax.lax.map(lambda chain: jax.lax.map(lambda draw: monitored(draw, facts), chain), values)
+
+        return jax.jit(by_chain)
+
+    @cached_property
+    def _extremes(self) -> Any:
+        """A function from draws, and data, to the extreme log-likelihoods of each record, or unit, in nats."""
+
+        def logs(values: Any, data: Any) -> Any:
+            logs = alone(self.synthesiser.model, values, data)
+            if self._units is not None:
+                logs = jax.ops.segment_sum(logs, self._units, num_segments=self.count)
+            return jnp.where(jnp.isnan(logs), -jnp.inf, logs)
+
+        def extremes(draws: Any, data: Any) -> Any:
+            by_draw = jax.vmap(logs, in_axes=(0, None))(draws, data)
+            return by_draw.min(axis=0), by_draw.max(axis=0)
+
+        return jax.jit(extremes)
 
 
 class _Run:
@@ -358,27 +327,21 @@ class _Run:
         method: str,
         progress: Progress | None,
     ) -> None:
-        self.planned, self._made, self._progress = 0, 0, progress
+        self.planned, self._done, self._progress = 0, 0, progress
         self._chain, self._advance, self._facts, self._method = chain, advance, facts, method
+        self._waiting: _Draws | None = None
         with _precision(chain):
-            places = [
+            states = [
                 chain.begin(jnp.asarray(key), jax.tree.map(lambda v: jnp.asarray(v, jnp.float32), start), facts)
                 for key, start in zip(keys, starts, strict=True)
             ]
-            self._at = jax.tree.map(lambda *parts: jnp.stack(parts), *places)
-        self._waiting: Any = None
+            self._state = jax.tree.map(lambda *parts: jnp.stack(parts), *states)
 
     def take(self, count: int, *, every: int = 1) -> _Draws:
         """Return draws by chain, each the last of so many, and which of all of them are divergent."""
         parts, passed = [], 0
         while passed < count * every:
-            if self._waiting is None:
-                with _precision(self._chain):
-                    self._at, self._waiting = _advanced(self._advance, self._at, self._facts, method=self._method)
-                self._made += self._waiting[1].shape[1]
-                if self._progress is not None:
-                    self._progress(min(self._made, self.planned), self.planned)
-            values, diverging = self._waiting
+            values, diverging = self._waiting or self._block()
             length = min(count * every - passed, diverging.shape[1])
             thinned = slice(-(passed + 1) % every, length, every)
             parts.append(({name: value[:, thinned] for name, value in values.items()}, diverging[:, :length]))
@@ -387,6 +350,25 @@ class _Run:
                 self._waiting = {name: value[:, length:] for name, value in values.items()}, diverging[:, length:]
             passed += length
         return _joined(parts)
+
+    def _block(self) -> _Draws:
+        """Advance chains one after the other, side by side in one vector, or on as many devices as there are."""
+        with _precision(self._chain):
+            if self._method == "vectorized":
+                advanced = self._advance(self._state, self._facts)
+            else:
+                count = len(jax.tree.leaves(self._state)[0])
+                states = [(jax.tree.map(lambda part, i=i: part[i], self._state), self._facts) for i in range(count)]
+                if self._method == "parallel":  # devices work at the same time: each call returns before it is done
+                    devices = jax.local_devices()
+                    states = [jax.device_put(state, devices[i % len(devices)]) for i, state in enumerate(states)]
+                parts = [self._advance(*state) for state in states]
+                advanced = jax.tree.map(lambda *values: np.stack(values), *parts)
+            self._state, (values, diverging) = jax.tree.map(np.asarray, advanced)
+        self._done += diverging.shape[1]
+        if self._progress is not None:
+            self._progress(min(self._done, self.planned), self.planned)
+        return values, diverging
 
 
 def _joined(parts: list[_Draws]) -> _Draws:
@@ -398,35 +380,3 @@ def _joined(parts: list[_Draws]) -> _Draws:
 def _precision(chain: Chain) -> contextlib.AbstractContextManager[Any]:
     """Return the context in which a chain runs."""
     return jax.enable_x64(True) if chain.double else contextlib.nullcontext()
-
-
-def _advanced(advance: Any, at: Any, facts: Any, *, method: str) -> Any:
-    """Advance chains one after the other, side by side in one vector, or on as many devices as there are."""
-    if method == "vectorized":
-        return jax.tree.map(np.asarray, advance(at, facts))
-    states = [jax.tree.map(lambda part, i=i: part[i], at) for i in range(len(jax.tree.leaves(at)[0]))]
-    if method == "parallel":  # devices work at the same time: each call returns before its chain is there
-        devices = jax.local_devices()
-        parts = [advance(*jax.device_put((s, facts), devices[i % len(devices)])) for i, s in enumerate(states)]
-    else:
-        parts = [advance(state, facts) for state in states]
-    parts = [jax.tree.map(np.asarray, part) for part in parts]
-    return jax.tree.map(lambda *values: np.stack(values), *parts)
-
-
-def _deterministic(model: Callable[..., None], *, bound: float | None) -> Any:
-    """Return a function from draws by chain, and data, to deterministic sites and the log pseudo-likelihood."""
-
-    def monitored(values: Any, facts: Any) -> dict[str, Any]:
-        data, weights = facts
-        with handlers.trace() as sites, handlers.substitute(data=values):
-            seeded_model(model)(shown(data))
-        logs = alone(model, values, data)
-        if bound is not None:
-            logs = censored(logs, bound)
-        deterministic = {name: site["value"] for name, site in sites.items() if site["type"] == "deterministic"}
-        return deterministic | {"log_pseudo_likelihood": jnp.dot(weights, logs)}
-
-    return jax.jit(
-        lambda values, facts: jax.lax.map(lambda chain: jax.lax.map(lambda draw: monitored(draw, facts), chain), values)
-    )

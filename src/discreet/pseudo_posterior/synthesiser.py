@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError, Refused
-from discreet._core.lazy import jax, jnp
-from discreet.pseudo_posterior.likelihood import SHARED, Columns, Model, repeated, seeded_model
+from discreet._core.lazy import handlers, jax, jnp
+from discreet.pseudo_posterior.likelihood import SHARED, Columns, Model
 
 BLOCK = 25
 """Draws that a chain makes in one execution: XLA frees what its loops allocate only when they end."""
@@ -94,19 +94,20 @@ class Synthesiser(ABC):
             When a value is coded as anything but one value.
         """
         public = self.public({name: columns[name] for name in self.given}, len(columns[self.sensitive[0]]))
-        return {**public, **{name: self._one_by_one(name, np.asarray(columns[name])) for name in self.sensitive}}
+        return public | {name: self._one_by_one(name, np.asarray(columns[name])) for name in self.sensitive}
 
     def encoded_alike(self, columns: Columns) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays of :meth:`encoded` for full synthesis, made so that only the rows show how many there are.
+        """Return the arrays of :meth:`encoded` for full synthesis, of which only the rows show how many there are.
 
-        Public arrays are made for one record, and repeated. A blank record stands for a table of none: it has to count
-        for nothing.
+        Public arrays are those of one record, repeated. A blank record stands for none: it has to count for nothing.
         """
         row, count = self.blank(columns, 1), max(len(columns[name]) for name in self.sensitive)
         if not count:
             return row
-        public = {name: value if name.startswith(SHARED) else repeated(value, count) for name, value in row.items()}
-        return {**public, **{name: self._one_by_one(name, np.asarray(columns[name])) for name in self.sensitive}}
+        public = {
+            name: value if name.startswith(SHARED) else np.repeat(value, count, axis=0) for name, value in row.items()
+        }
+        return public | {name: self._one_by_one(name, np.asarray(columns[name])) for name in self.sensitive}
 
     def blank(self, columns: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
         """Return what records are drawn with: the given columns, and zeros of the sensitive ones' types."""
@@ -162,8 +163,8 @@ class Synthesiser(ABC):
         warm_up : int
             How many of its draws will be left out.
         bound : float, optional
-            Log-likelihoods of records are clipped to ``[-bound, 0]``. Where the data that the chain runs on have an
-            array :data:`SURVEY`, they are multiplied by it first.
+            Log-likelihoods of records are clipped to ``[-bound, 0]``, after they were multiplied by the array
+            :data:`SURVEY` of the data that the chain runs on, where there is one.
         """
         return None
 
@@ -176,42 +177,20 @@ class FromModel(Synthesiser):
     ``function``: a NumPyro model ``function(data)`` with ``obs=data[column]`` at the sites of the sensitive columns,
     which are named as them. ``data`` maps each column to an array, one entry per record. Discrete latent variables have
     to be summed out. Where one sensitive column depends on another, use the value that ``numpyro.sample`` returns.
-    ``columns``: the sensitive columns.
-    ``others``: columns that they depend on.
-    ``judged``: Deterministic sites by which convergence is judged.
-    ``densities_at_most_one``: whether no density of the model exceeds one, whatever the parameters: true of
+    ``sensitive``, ``given``, ``monitored``: as of any synthesiser.
+    ``log_density_at_most_zero``: whether no density of the model exceeds one, whatever the parameters: true of
     probabilities.
     """
 
     function: Model
-    columns: tuple[str, ...]
-    others: tuple[str, ...] = ()
-    judged: tuple[str, ...] | None = None
-    densities_at_most_one: bool = False
+    sensitive: tuple[str, ...] = field()  # a field, although the base class has a property of that name
+    given: tuple[str, ...] = ()
+    monitored: tuple[str, ...] | None = None
+    log_density_at_most_zero: bool = False
 
     def __post_init__(self) -> None:
-        if not self.columns or set(self.columns) & set(self.others):
+        if not self.sensitive or set(self.sensitive) & set(self.given):
             raise ParameterError("name at least one sensitive column, and name no column twice")
-
-    @property
-    def sensitive(self) -> tuple[str, ...]:
-        """The columns that are synthesised."""
-        return self.columns
-
-    @property
-    def given(self) -> tuple[str, ...]:
-        """The columns that they depend on."""
-        return self.others
-
-    @property
-    def monitored(self) -> tuple[str, ...] | None:
-        """Deterministic sites by which convergence is judged."""
-        return self.judged
-
-    @property
-    def log_density_at_most_zero(self) -> bool:
-        """As declared."""
-        return self.densities_at_most_one
 
     def model(self, data: Mapping[str, Any]) -> None:
         """Run the function."""
@@ -237,13 +216,15 @@ def nuts_chain(
     def best_point(key: Any, facts: Any) -> dict[str, Any]:
         """Return the best of some points that are uniform on [-2, 2]."""
         keys = jax.random.split(key, len(shapes))
-        points = {name: jax.random.uniform(own, (_TRIED, *shape), minval=-2.0, maxval=2.0)
-                  for own, (name, shape) in zip(keys, shapes.items(), strict=True)}  # fmt: skip
+        points = {
+            name: jax.random.uniform(keys[i], (_TRIED, *shape), minval=-2.0, maxval=2.0)
+            for i, (name, shape) in enumerate(shapes.items())
+        }
         energies = jax.vmap(lambda z: potential_energy(target, facts, {}, z))(points)
         best = jnp.argmin(jnp.where(jnp.isnan(energies), jnp.inf, energies))
         return {name: value[best] for name, value in points.items()}
 
-    unconstrained = jax.jit(lambda values, facts: unconstrain_fn(seeded_model(target), facts, {}, values))
+    unconstrained = jax.jit(lambda values, facts: unconstrain_fn(handlers.seed(target, rng_seed=0), facts, {}, values))
     settings = {"target_accept_prob": _ACCEPT, "max_tree_depth": depth, "model_kwargs": {}}
     initial_state = jax.jit(lambda key, z, facts: initial(z, warm_up, model_args=facts, rng_key=key, **settings))
 
@@ -253,19 +234,17 @@ def nuts_chain(
         state = initial_state(chain_key, z, facts)
         if not np.isfinite(state.potential_energy):
             raise Refused(
-                "the posterior density is not finite at any start. Give the synthesiser a start of its own"
-                if values is None
-                else "the posterior density is not finite at the start that the synthesiser or an earlier fit gives"
+                "the posterior density is not finite at any start. Give the synthesiser one of its own at which it is"
             )
         return state
 
-    def advance(at: Any, facts: Any) -> Any:
+    def advance(state: Any, facts: Any) -> Any:
         def move(state: Any, _: None) -> Any:
             state = step(state, facts, {})
             return state, (state.z, state.diverging)
 
-        at, (z, diverging) = jax.lax.scan(move, at, None, length=BLOCK)
-        values = jax.lax.map(lambda z: constrain_fn(seeded_model(target), facts, {}, z), z)
-        return at, ({name: values[name] for name in shapes}, diverging)
+        state, (z, diverging) = jax.lax.scan(move, state, None, length=BLOCK)
+        values = jax.lax.map(lambda z: constrain_fn(handlers.seed(target, rng_seed=0), facts, {}, z), z)
+        return state, ({name: values[name] for name in shapes}, diverging)
 
     return Chain(begin=begin, advance=advance)

@@ -78,27 +78,15 @@ class Weighting(ABC):
 
     def tightened(self, factor: float) -> Weighting:
         """Return a weighting that gives less weight, by a factor in (0, 1]: what calibration solves for."""
-        return self if factor == 1.0 else Scaled(weighting=self, factor=factor)
+        if factor == 1.0:
+            return self
+        return Scaled(weighting=self, factor=factor)
 
     def weights(self, risks: npt.ArrayLike, data: Data) -> Floats:
-        """Return one weight per record.
+        """Return one weight in [0, 1] per record, confidential; 0 where the risk is not finite.
 
-        Parameters
-        ----------
-        risks : array_like of float, shape (n,)
-            Confidential: the risk of each record, in nats; infinite or NaN where its likelihood was not finite.
-        data : mapping of str to ndarray
-            Confidential: the model's data.
-
-        Returns
-        -------
-        ndarray of float64, shape (n,)
-            In [0, 1], confidential; 0 where the risk is not finite.
-
-        Raises
-        ------
-        ParameterError
-            When the map gives something else than a finite number per record.
+        ``risks``, shape (n,): of each record, in nats; infinite or NaN where its likelihood was not finite.
+        ``data``: the model's data. Raises ParameterError when a map does not give one finite number per record.
         """
         z = np.asarray(risks, dtype=np.float64)
         finite = np.isfinite(z)
@@ -148,8 +136,7 @@ class LinearWeights(Weighting):
         object.__setattr__(self, "g", real("the shift g", self.g, least=-1, most=1))
 
     def _weights(self, risks: Floats, data: Data) -> Floats:
-        length = np.ptp(risks)
-        relative = (risks - risks.min()) / length if length > 0 else np.zeros(len(risks))
+        relative = (risks - risks.min()) / (np.ptp(risks) or 1.0)
         return np.asarray(self.c * (1.0 - relative) + self.g)
 
     def tightened(self, factor: float) -> Weighting:
@@ -165,12 +152,14 @@ class MappedWeights(Weighting):
     Parameters
     ----------
     function : callable
-        Takes an array of risks and returns as many weights; :func:`threshold` and :func:`reciprocal` are such maps.
+        Takes an array of risks and returns as many weights, such as :func:`reciprocal`.
 
     Examples
     --------
     >>> MappedWeights(function=reciprocal).weights([0.0, 1.0, 3.0], {}).tolist()
     [1.0, 0.5, 0.25]
+    >>> MappedWeights(function=lambda z: z < 2.0).weights([1.0, 2.0], {}).tolist()  # a threshold
+    [1.0, 0.0]
     """
 
     function: Callable[[Floats], npt.ArrayLike]
@@ -185,31 +174,12 @@ def reciprocal(risks: Floats) -> Floats:
     return np.asarray(1.0 / (1.0 + risks))
 
 
-@dataclass(frozen=True, slots=True)
-class threshold:  # noqa: N801  # used as a function with one parameter
-    """The map that keeps a record in full where its risk is below ``at`` nats, and drops it otherwise.
-
-    Examples
-    --------
-    >>> MappedWeights(function=threshold(2.0)).weights([1.0, 2.0], {}).tolist()
-    [1.0, 0.0]
-    """
-
-    at: float
-
-    def __call__(self, risks: Floats) -> Floats:
-        """Return 1 below the threshold, 0 from it on."""
-        return np.asarray(risks < self.at, dtype=np.float64)
-
-
 @sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExponentialWeights(Weighting):
     r"""The exponential mechanism with the log-likelihood as utility: one weight :math:`\varepsilon/(2\Delta)` for all.
 
-    :math:`\Delta=\max_if_i`: PP22, equation (13).
-
-    ``epsilon``: Local epsilon aimed at, of one table, above 0.
+    :math:`\Delta=\max_if_i`: PP22, equation (13). The local epsilon that is aimed at, of one table, is above 0.
     """
 
     epsilon: float
@@ -226,14 +196,9 @@ class ExponentialWeights(Weighting):
 class CountWeights(Weighting):
     """Weights from isolation (Hu, Savitsky and Williams): one minus the share of records outside a radius.
 
-    Among the records that agree with record i on every column of ``known``, the share whose ``column`` is further than
-    ``radius`` from the record's own is the chance that an intruder who guesses one of them misses; the more isolated a
-    record, the smaller its weight. An assumption about intruders, not a bound on anything.
-
-    ``column``: Array of the model's data that is isolated or not.
-    ``radius``: in the unit of that array, above 0.
-    ``known``: Arrays of the model's data that an intruder knows, of one number per record; all records are compared by
-    default.
+    Among the records that agree with record i on every array of the model's data that is ``known``, the share whose
+    ``column`` is further than ``radius`` from the record's own is the chance that an intruder who guesses one of them
+    misses; the more isolated a record, the smaller its weight. An assumption about intruders, not a bound on anything.
     ``c``, ``g``: scale and shift, as for :class:`LinearWeights`.
 
     Examples
@@ -254,16 +219,15 @@ class CountWeights(Weighting):
             if name not in data or data[name].ndim != 1:
                 raise ParameterError(f"the model's data has no array {name!r} of one number per record")
         value = np.asarray(data[self.column], dtype=np.float64)
-        group = np.zeros(len(value), dtype=np.int64)
-        if self.known:
-            group = np.unique(np.stack([data[name] for name in self.known]), axis=1, return_inverse=True)[1].reshape(-1)
+        known = np.stack([np.zeros(len(value)), *(data[name] for name in self.known)])
+        groups = np.unique(known, axis=1, return_inverse=True)[1].reshape(-1)
         inside = np.empty(len(value))
-        for number in np.unique(group):
-            members = group == number
+        for group in np.unique(groups):
+            members = groups == group
             ordered = np.sort(value[members])
-            last = np.searchsorted(ordered, value[members] + self.radius, side="right")
-            first = np.searchsorted(ordered, value[members] - self.radius, side="left")
-            inside[members] = (last - first) / len(ordered)
+            end = np.searchsorted(ordered, value[members] + self.radius, side="right")
+            start = np.searchsorted(ordered, value[members] - self.radius, side="left")
+            inside[members] = (end - start) / len(ordered)
         return self.c * inside + self.g
 
 
@@ -305,11 +269,7 @@ class Truncated(Weighting):
 @sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaled(Weighting):
-    """Another weighting times one factor, as calibration leaves it.
-
-    ``weighting``: what makes the weights.
-    ``factor``: in [0, 1].
-    """
+    """Another weighting times one factor in [0, 1], as calibration leaves it."""
 
     weighting: Weighting
     factor: float

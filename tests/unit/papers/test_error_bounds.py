@@ -27,18 +27,11 @@ from discreet.papers.pe25_error import _expected_loss
 
 def bounded_lipschitz(points: np.ndarray, signed: np.ndarray, diameter: float) -> float:
     """Return the supremum over functions bounded by the diameter with Lipschitz constant 1, as a linear programme."""
-    count = len(points)
-    apart = cdist(points, points)
-    rows, limits = [], []
-    for one in range(count):
-        for other in range(count):
-            if one != other:
-                row = np.zeros(count)
-                row[one], row[other] = 1, -1
-                rows.append(row)
-                limits.append(apart[one, other])
-    found = linprog(-signed, A_ub=np.array(rows), b_ub=limits, bounds=[(-diameter, diameter)] * count)
-    return float(-found.fun)
+    first, second = np.nonzero(~np.eye(len(points), dtype=bool))
+    rows = np.eye(len(points))[first] - np.eye(len(points))[second]
+    limits = cdist(points, points)[first, second]
+    solution = linprog(-signed, A_ub=rows, b_ub=limits, bounds=[(-diameter, diameter)] * len(points))
+    return float(-solution.fun)
 
 
 @pytest.mark.parametrize(("d", "count"), [(1, 8), (2, 8), (2, 20), (3, 12)])
@@ -57,13 +50,10 @@ def test_complexities_bound_a_linear_programme(d: int, count: int) -> None:
         assert mean - 5 * error > stated / 10  # a bound ten times smaller would be refuted
 
 
-def test_complexities_of_one_point_are_exact() -> None:
-    for d in (1, 2, 5):
+def test_the_bounds_by_hand() -> None:
+    for d in (1, 2, 5):  # of one point they are exact
         assert gaussian_complexity(1, dimension=d, diameter=3.0) == pytest.approx(3 * math.sqrt(2 / math.pi))
         assert laplace_complexity(1, dimension=d, diameter=3.0) == 3.0
-
-
-def test_the_gaussian_bound_by_hand() -> None:
     # V = 64, d = 2, Euclidean: levels 1 and 2 have 4 and 16 cubes, level 3 has 64.
     by_hand = 1 / 8 + math.sqrt(2) * (0.25 * 2 / 8 + 0.125 * 4 / 8 + 0.0625 * 8 / 8 + 0.0625)
     assert gaussian_complexity(64, dimension=2) == pytest.approx(math.sqrt(2 / math.pi) * by_hand)
@@ -117,9 +107,7 @@ def test_the_prediction_is_the_recursion() -> None:
         distance = 0.7 * distance + added
         assert predicted_error(step, start=0.7, **setting) == pytest.approx(distance, rel=1e-12)
     assert predicted_error(0, start=0.7, **setting) == 0.7
-    values = [predicted_error(step, **setting) for step in (0, 1, 5, 50)]
-    assert values[0] == 1.0
-    assert all(later < earlier for earlier, later in pairwise(values))
+    assert predicted_error(0, **setting) == 1.0
     # For a thousand records the worst case says nothing.
     assert predicted_error(14, **{**setting, "gamma": 0.008, "sigma": 0.02, "population": 17, "alpha": 0.14}) == 1.0
 
@@ -158,28 +146,13 @@ def test_the_threshold_bound_holds_in_simulation(votes: list[int]) -> None:
 def test_the_threshold_bound_is_small_for_few_candidates_with_many_votes() -> None:
     setting = {"epsilon": 1.0, "delta": 1e-4, "dimension": 2}
     few, spread = np.array([10**6, 10**6]), np.ones(2 * 10**6, dtype=np.int64)
-    assert thresholded_laplace_error(few, **setting) < 1e-5
+    small = thresholded_laplace_error(few, **setting)
+    assert small < 1e-5
     assert thresholded_laplace_error(spread, **setting) > 1
-    assert thresholded_laplace_error(few, diameter=2.0, **setting) == pytest.approx(
-        2 * thresholded_laplace_error(few, **setting)
-    )
+    assert thresholded_laplace_error(few, diameter=2.0, **setting) == pytest.approx(2 * small)
 
 
-def test_wrong_numbers_are_refused() -> None:
-    setting = {"gamma": 0.3, "alpha": 0.0, "variations": 9, "population": 10, "sigma": 0.1, "dimension": 1}
-    votes = np.array([3, 4])
-    for call, name in (
-        (lambda: gaussian_complexity(0, dimension=1), "points"),
-        (lambda: laplace_complexity(1, dimension=1, diameter=0.0), "diameter"),
-        (lambda: sampling_error(1, dimension=1, norm=5), "norm"),
-        (lambda: predicted_error(-1, **setting), "steps"),
-        (lambda: predicted_error(1, **{**setting, "gamma": 0.0}), "gamma"),
-        (lambda: predicted_error(1, **{**setting, "sigma": math.inf}), "sigma"),
-        (lambda: thresholded_laplace_error(votes, epsilon=1.0, delta=0.0, dimension=1), "delta"),
-        (lambda: thresholded_laplace_error(votes, epsilon=0.0, delta=0.1, dimension=1), "epsilon"),
-        (lambda: thresholded_laplace_error(votes, epsilon=1.0, delta=0.1, dimension=1, beta=1.0), "beta"),
-        (lambda: thresholded_laplace_error(votes * 0, epsilon=1.0, delta=0.1, dimension=1), "votes"),
-        (lambda: thresholded_laplace_error(votes / 7, epsilon=1.0, delta=0.1, dimension=1), "votes"),
-    ):
-        with pytest.raises(ParameterError, match=name):
-            call()
+@pytest.mark.parametrize("votes", [[0, 0], [-1, 2], [0.5, 0.5], [[3, 4]]])
+def test_what_is_no_histogram_of_votes_is_refused(votes: list[float]) -> None:
+    with pytest.raises(ParameterError, match="votes must be whole numbers"):
+        thresholded_laplace_error(np.array(votes), epsilon=1.0, delta=0.1, dimension=1)

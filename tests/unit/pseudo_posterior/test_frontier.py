@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import signal
 import subprocess
 import sys
@@ -43,9 +44,11 @@ GRID: dict[str, Weighting] = {
 STATISTICS = {"mean": np.mean, "median": np.median}
 
 
-def run_frontier(folder: Path, grid: Mapping[str, Weighting] = GRID, **more: Any) -> list[FrontierPoint]:
+def run_frontier(
+    folder: Path, grid: Mapping[str, Weighting] = GRID, statistics: Mapping[str, Any] = STATISTICS, **more: Any
+) -> list[FrontierPoint]:
     mechanism = PseudoPosterior(PoissonMean(column="visits"), tables=3, draws=200)
-    return frontier(mechanism, {"visits": VISITS}, grid, STATISTICS, column="visits", folder=folder, seed=7,
+    return frontier(mechanism, {"visits": VISITS}, grid, statistics, column="visits", folder=folder, seed=7,
                     resamples=20, **more)  # fmt: skip
 
 
@@ -97,29 +100,17 @@ def test_a_call_that_is_interrupted_leaves_what_is_done(
 
 
 KILLED = """
-import os
-import signal
-import sys
-
-import numpy as np
-
-from discreet._core.random import seeded
-from discreet.pseudo_posterior import LinearWeights, MappedWeights, PoissonMean, PseudoPosterior, frontier, reciprocal
-
-frontier(
-    PseudoPosterior(PoissonMean(column="visits"), tables=3, draws=200),
-    {"visits": seeded(1).poisson(100.0, size=200)},
-    {"loose": LinearWeights(), "mapped": MappedWeights(function=reciprocal), "nothing": LinearWeights(c=0.0),
-     "tight": LinearWeights(c=0.3)},
-    {"mean": np.mean, "median": np.median},
-    column="visits", folder=sys.argv[1], seed=7, resamples=20,
-    progress=lambda done: os.kill(os.getpid(), signal.SIGKILL) if done == 2 else None,
-)
+import os, signal, sys
+from pathlib import Path
+import test_frontier
+progress = lambda done: os.kill(os.getpid(), signal.SIGKILL) if done == 2 else None
+test_frontier.run_frontier(Path(sys.argv[1]), progress=progress)
 """
 
 
 def test_a_kill_leaves_what_is_done(tmp_path: Path, alone: list[FrontierPoint]) -> None:
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "f")], check=False)
+    here = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "f")], check=False, env=here)
     assert killed.returncode == -signal.SIGKILL
     points = kept(tmp_path / "f")
     assert [(point["label"], point["epsilon"]) for point in points] == [(p.label, p.epsilon) for p in alone[:2]]
@@ -141,20 +132,10 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def ninetieth(values) -> float:
-    return float(np.quantile(values, 0.9))
-
-
 def test_points_and_their_pictures(tmp_path) -> None:
-    mechanism = PseudoPosterior(PoissonMean(column="visits"), tables=3, draws=200)
-    grid = {
-        "loose": LinearWeights(),
-        "tight": LinearWeights(c=0.3),
-        "M": Truncated(weighting=LinearWeights(), most=2.0),
-        "nothing": LinearWeights(c=0.0),
-    }
-    points = frontier(mechanism, {"visits": VISITS}, grid, {"mean": np.mean, "q90": ninetieth}, column="visits",
-                      folder=tmp_path / "f", seed=7, resamples=20)  # fmt: skip
+    cut = Truncated(weighting=LinearWeights(), most=2.0)
+    grid = {"loose": GRID["loose"], "tight": GRID["tight"], "M": cut, "nothing": GRID["nothing"]}
+    points = run_frontier(tmp_path / "f", grid, {"mean": np.mean, "q90": lambda values: np.quantile(values, 0.9)})
     assert points[1].lipschitz < points[0].lipschitz
     assert points[0].error("mean") < 5.0
     assert points[3].failed is not None

@@ -36,7 +36,7 @@ def people(rows: int, seed: int) -> pl.DataFrame:
 
 
 def attacked(**options: Any) -> Intruder:
-    model = FromModel(function=lambda _: None, columns=("ward",), others=("age", "income"))
+    model = FromModel(function=lambda _: None, sensitive=("ward",), given=("age", "income"))
     facts: dict[str, Any] = {"column": "ward", "known": None, "holdout": people(150, 2), "rng": seeded(5), **options}
     return Intruder.from_tables(model, held_columns(people(200, 1), DOMAIN), DOMAIN, **facts)
 
@@ -97,7 +97,7 @@ def wards(rows: int, seed: int) -> pl.DataFrame:
 
 
 @pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def of_income(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     wards(150, 1).write_parquet(tmp_path / "data.parquet")
     wards(100, 2).write_parquet(tmp_path / "holdout.parquet")
     (tmp_path / "d.toml").write_text(FITTED.to_toml())
@@ -106,10 +106,10 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_the_command_shows_the_frontier_and_releases_nothing(
-    command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    of_income: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(ladder_page, "LADDER", {"unweighted": Unweighted(), "c = 0.5": LinearWeights(c=0.5)})
-    asked = [*command, "--frontier", "f", "--holdout", "holdout.parquet", "--draws", "100", "--warm-up", "100",
+    asked = [*of_income, "--frontier", "f", "--holdout", "holdout.parquet", "--draws", "100", "--warm-up", "100",
              "--chains", "2"]  # fmt: skip
     assert run(asked) == 0
     said = capsys.readouterr().out
@@ -145,9 +145,9 @@ def test_the_command_shows_the_frontier_and_releases_nothing(
     ],
 )
 def test_what_does_not_go_together_is_refused_before_anything_is_written(
-    command: list[str], more: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    of_income: list[str], more: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run([*command, *more]) == 2
+    assert run([*of_income, *more]) == 2
     assert told in capsys.readouterr().err
     assert not Path("f").exists()
     assert not Path("o").exists()

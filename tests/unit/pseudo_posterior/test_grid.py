@@ -11,6 +11,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from discreet._core.lazy import dist, numpyro
 from discreet._core.random import integer_weights, seeded
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
@@ -149,9 +150,6 @@ def test_an_outcome_below_the_spacing_of_floating_point_can_be_drawn() -> None:
     """A mean of 8.11 has too little mass for a uniform number in floating point to get there, however large it is."""
 
     def model(data):
-        import numpyro
-        import numpyro.distributions as dist
-
         mean = numpyro.sample("mean", dist.Normal(0.0, 1.0))
         numpyro.sample("y", dist.Normal(mean, 1.0).expand([len(data["y"])]), obs=data["y"])
 

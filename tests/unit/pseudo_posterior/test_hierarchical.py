@@ -26,13 +26,8 @@ COLUMNS = {
     "region": GROUPS,
     "x": np.array([0.0, 1.0, 0.5, 0.2, 0.9, 0.1, 0.4, 0.8, 0.3]),
 }
-MODEL = LinearRegression(
-    response=Response(column="y"),
-    design=Design(predictors=(Predictor(column="x", lower=0.0, upper=1.0),)),
-    coefficient_scale=1.0,
-    group="region",
-    groups=3,
-)
+DESIGN = Design(predictors=(Predictor(column="x", lower=0.0, upper=1.0),))
+MODEL = LinearRegression(response=Response(column="y"), design=DESIGN, coefficient_scale=1.0, group="region", groups=3)
 BOUND = 50.0
 
 
@@ -90,31 +85,19 @@ def test_chains_have_the_law_of_the_hierarchical_posterior() -> None:
     assert np.abs((found[:2] - overall) / together[:2]).min() > 5  # and not to one level for all
 
 
-DOMAIN = Domain(
-    columns={
-        "income": Numeric(lower=0, upper=100),
-        "region": Category(categories=["n", "s", "w"], nulls="category"),
-        "urban": Boolean(),
-    }
-)
+DOMAIN = Domain(columns={"income": Numeric(lower=0, upper=100), "urban": Boolean(),
+                         "region": Category(categories=["n", "s", "w"], nulls="category")})  # fmt: skip
 
 
-def test_the_command_has_it(tmp_path) -> None:
+def test_the_command_has_it(tmp_path, command) -> None:
     rng = seeded(3)
     region = rng.integers(0, 3, size=120)
-    held = pl.DataFrame(
-        {
-            "income": np.clip(np.array([30.0, 50.0, 70.0])[region] + 5 * rng.normal(size=120), 0, 100),
-            "region": np.array(["n", "s", "w"])[region],
-            "urban": rng.random(120) < 0.5,
-        }
-    )
-    held.write_parquet(tmp_path / "data.parquet")
-    (tmp_path / "d.toml").write_text(DOMAIN.to_toml())
-    assert run(["synthesize", str(tmp_path / "data.parquet"), "--domain", str(tmp_path / "d.toml"), "--model",
-                "hierarchical", "--group", "region", "--sensitive", "income", "--target-epsilon", "20", "--draws",
-                "100", "--warm-up", "200", "--chains", "2", "--max-divergent", "0.1", "--transform", "identity",
-                "--out", str(tmp_path / "out")]) == 0  # fmt: skip
+    income = np.clip(np.array([30.0, 50.0, 70.0])[region] + 5 * rng.normal(size=120), 0, 100)
+    urban = rng.random(120) < 0.5
+    held = pl.DataFrame({"income": income, "region": np.array(["n", "s", "w"])[region], "urban": urban})
+    assert run(command(held, DOMAIN, "--model", "hierarchical", "--group", "region", "--sensitive", "income",
+                       "--target-epsilon", "20", "--draws", "100", "--warm-up", "200", "--chains", "2",
+                       "--max-divergent", "0.1", "--transform", "identity")) == 0  # fmt: skip
     facts = json.loads((tmp_path / "out" / "certificate.json").read_text())
     assert set(facts["mechanism"]["parameters"]["published_exactly"]) == {"region", "urban"}
     made = pl.read_parquet(tmp_path / "out" / "table-01.parquet").group_by("region").agg(pl.col("income").mean())

@@ -10,14 +10,14 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln
 
+from discreet._core.lazy import jax, jnp
 from discreet._core.random import seeded
 from discreet.inference.summary import effective_sample_size
 from discreet.pseudo_posterior import Design, MixtureRegression, Predictor, Response
 from discreet.pseudo_posterior import mixture_chain as chain_module
 from discreet.pseudo_posterior.likelihood import SHARED, quiet
 from discreet.pseudo_posterior.mixture_chain import _POWERS as POWERS
-from discreet.pseudo_posterior.mixture_chain import _exchanged
-from discreet.pseudo_posterior.mixture_steps import DirichletShares, StickShares
+from discreet.pseudo_posterior.mixture_chain import DirichletShares, StickShares, _exchanged
 from discreet.pseudo_posterior.sampler import Sampler
 
 pytestmark = pytest.mark.chains
@@ -151,8 +151,6 @@ def test_the_chain_has_the_law_of_the_weighted_clipped_posterior(weights: str, m
 @pytest.mark.parametrize("concentration", [0.01, 0.7, 8.0])
 def test_shares_move_in_coordinates_with_the_density_of_their_prior(concentration: float) -> None:
     """Differences of log-densities against scipy's, with the Jacobian by central differences."""
-    import jax
-    import jax.numpy as jnp
 
     def density(shares: DirichletShares | StickShares, y: np.ndarray) -> float:
         step = 1e-5
@@ -191,8 +189,6 @@ def test_exchanges_keep_the_product_of_the_three_laws(logs: tuple[float, float, 
     Frequencies of 40,000 exchanges against the product of the offers' probabilities, within 4.5 standard errors (a
     right one fails in one of 20,000 cases); powers taken the other way round are rejected.
     """
-    import jax
-    import jax.numpy as jnp
 
     many = 40_000
     powers = jnp.asarray(POWERS)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from discreet._core.lazy import dist, handlers, jax, jnp, numpyro
 from discreet._core.random import seeded
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior import CensoredPosterior, PseudoPosterior, Synthesiser
@@ -27,77 +28,35 @@ GRID = {"mean": np.linspace(-3.0, 3.0, 13)}
 
 
 def normal(mean, scale, data, name="y"):
-    import numpyro
-    import numpyro.distributions as dist
-
     return numpyro.sample(name, dist.Normal(mean, scale).expand([len(data["y"])]), obs=data[name])
 
 
 def latent(centre=0.0, scale=1.0):
-    import numpyro
-    import numpyro.distributions as dist
-
     return numpyro.sample("mean", dist.Normal(centre, scale))
 
 
-def plain(data):
-    normal(latent(), 1.0, data)
+def model_of(prior=lambda y: (0.0, 1.0), likelihood=lambda mean, y: (mean, 1.0), factor=None, weight=lambda y: 1.0):
+    """Return a model of y, whose prior, likelihood, factor, and scale of the prior are what functions of y give."""
 
+    def model(data):
+        y = data["y"]
+        with handlers.scale(scale=weight(y)):
+            mean = latent(*prior(y))
+        if factor is not None:
+            numpyro.factor("pull", factor(mean, y))
+        normal(*likelihood(mean, y), data)
 
-def given_prior(data):  # what is given is public
-    normal(latent(data["z"].mean()), 1.0, data)
+    return model
 
 
 def feeding(data):
-    first = normal(latent(), 1.0, data, name="x")
-    normal(0.5 * first, 1.0, data)
+    normal(0.5 * normal(latent(), 1.0, data, name="x"), 1.0, data)
 
 
-def prior_at_the_mean(data):
-    normal(latent(data["y"].mean()), 1.0, data)
-
-
-def prior_as_wide_as_the_data(data):
-    normal(latent(0.0, data["y"].std() + 0.1), 1.0, data)
-
-
-def likelihood_at_the_mean(data):
-    normal(latent() + data["y"].mean(), 1.0, data)
-
-
-def likelihood_standardised(data):
-    normal(latent(), 1.0 + data["y"].max(), data)
-
-
-def likelihood_of_the_record_before(data):
-    import jax.numpy as jnp
-
-    normal(latent() + 0.5 * jnp.roll(data["y"], 1), 1.0, data)
-
-
-def survey_weights_in_a_factor(data):
-    import numpyro
-    import numpyro.distributions as dist
-
-    mean = latent()
-    normal(mean, 1.0, data)
-    numpyro.factor("survey", (3.0 * dist.Normal(mean, 1.0).log_prob(data["y"])).sum())
-
-
-def survey_weights_as_a_scale(data):
-    from numpyro import handlers
-
+def scaled_likelihood(data):
     mean = latent()
     with handlers.scale(scale=3.0):
         normal(mean, 1.0, data)
-
-
-def prior_scaled_by_the_data(data):
-    from numpyro import handlers
-
-    with handlers.scale(scale=1.0 + data["y"].sum()):
-        mean = latent()
-    normal(mean, 1.0, data)
 
 
 def generator_that_reads_a_sensitive_column(data):
@@ -106,128 +65,80 @@ def generator_that_reads_a_sensitive_column(data):
 
 
 def latent_of_each_record(data):
-    import numpyro
-    import numpyro.distributions as dist
-
     with numpyro.plate("records", len(data["y"])):
-        each = numpyro.sample("mean", dist.Normal(0.0, 1.0))
+        each = latent()
     normal(each, 1.0, data)
 
 
-def fixed_size(data):
-    import numpyro
-    import numpyro.distributions as dist
-
-    numpyro.sample("y", dist.Normal(latent(), 1.0).expand([4]), obs=data["y"])
-
-
-def improper(data):
-    import numpyro
-    import numpyro.distributions as dist
-
-    normal(numpyro.sample("mean", dist.ImproperUniform(dist.constraints.real, (), ())), 1.0, data)
-
-
-def observed_by_another_name(data):
-    import numpyro
-    import numpyro.distributions as dist
-
-    numpyro.sample("other", dist.Normal(latent(), 1.0).expand([len(data["y"])]), obs=data["y"])
-
-
-REFUSED = {
-    prior_at_the_mean: (("y",), "'mean' changes with the sensitive columns"),
-    prior_as_wide_as_the_data: (("y",), "'mean' changes with the sensitive columns"),
-    survey_weights_in_a_factor: (("y",), "'survey' changes with the sensitive columns"),
-    survey_weights_as_a_scale: (("y",), "'y' is scaled or subsampled, which no bound would know of"),
-    prior_scaled_by_the_data: (("y",), "'mean' changes with the sensitive columns"),
-    likelihood_at_the_mean: (("y",), "not the sum of those of its records"),
-    likelihood_standardised: (("y",), "not the sum of those of its records"),
-    likelihood_of_the_record_before: (("y",), "not the sum of those of its records"),
-    generator_that_reads_a_sensitive_column: (("x", "y"), "'y' has a law that changes"),
-    latent_of_each_record: (("y",), "one record by itself|latent variable of each record"),
-    fixed_size: (("y",), "one record by itself"),
-    observed_by_another_name: (("y",), "no observed site 'y'"),
-}
-
-
-def checked(model, sensitive=("y",), others=(), columns=COLUMNS):
-    """Run every check that a sampler runs."""
-    synthesiser = FromModel(function=model, columns=sensitive, others=others)
-    data = synthesiser.encoded(columns)
-    with quiet():
-        check_model(synthesiser, data, typical_values(synthesiser, data, latent_sites(synthesiser, data)))
-
-
-@pytest.mark.parametrize("model", REFUSED, ids=lambda model: model.__name__)
-def test_a_model_that_looks_at_more_than_a_record_is_refused(model) -> None:
-    sensitive, said = REFUSED[model]
-    with pytest.raises(ParameterError, match=said):
-        checked(model, sensitive)
-
-
-@pytest.mark.parametrize("model", [prior_at_the_mean, likelihood_at_the_mean, generator_that_reads_a_sensitive_column],
-                         ids=lambda model: model.__name__)  # fmt: skip
-def test_it_is_refused_whatever_the_table_holds(model) -> None:
-    """Where all values are 0 nothing changes on this table; made-up ones show it, so the refusal tells nothing."""
-    zeros = {name: np.zeros(4) for name in COLUMNS}
-    with pytest.raises(ParameterError):
-        checked(model, REFUSED[model][0], columns=zeros)
-
-
-def test_models_that_keep_to_the_rules_pass() -> None:
-    checked(plain)
-    checked(given_prior, others=("z",))
-    checked(feeding, ("x", "y"))
-
-
-def prior_at_the_number(data):
-    normal(latent(1.0 * len(data["y"])), 1.0, data)
-
-
-def prior_as_narrow_as_the_number(data):
-    normal(latent(0.0, 5.0 / len(data["y"]) ** 0.5), 1.0, data)
-
-
-def factor_of_the_number(data):
-    import numpyro
-
-    mean = latent()
-    numpyro.factor("pull", -mean * len(data["y"]))
-    normal(mean, 1.0, data)
-
-
-def factor_of_each_record(data):
-    import jax.numpy as jnp
-    import numpyro
-
-    mean = latent()
-    numpyro.factor("pull", -mean * jnp.ones(len(data["y"])))
-    normal(mean, 1.0, data)
-
-
 def factor_of_one_record_only(data):
-    import numpyro
-
     mean = latent()
     if len(data["y"]) == 1:
         numpyro.factor("pull", -mean)
     normal(mean, 1.0, data)
 
 
-def prior_scaled_by_the_number(data):
-    from numpyro import handlers
-
-    with handlers.scale(scale=float(len(data["y"]))):
-        mean = latent()
-    normal(mean, 1.0, data)
+def site_of_four(data):
+    numpyro.sample("y", dist.Normal(latent(), 1.0).expand([4]), obs=data["y"])
 
 
-OF_THE_NUMBER = [prior_at_the_number, prior_as_narrow_as_the_number, factor_of_the_number, factor_of_each_record,
-                 factor_of_one_record_only, prior_scaled_by_the_number]  # fmt: skip
+def site_of_another_name(data):
+    numpyro.sample("other", dist.Normal(latent(), 1.0).expand([len(data["y"])]), obs=data["y"])
 
 
-@pytest.mark.parametrize("model", OF_THE_NUMBER, ids=lambda model: model.__name__)
+plain = model_of()
+prior_at_the_mean = model_of(prior=lambda y: (y.mean(), 1.0))
+survey_weights_in_a_factor = model_of(factor=lambda mean, y: (3.0 * dist.Normal(mean, 1.0).log_prob(y)).sum())
+OF_OTHERS = {
+    "mean": model_of(likelihood=lambda mean, y: (mean + y.mean(), 1.0)),
+    "largest": model_of(likelihood=lambda mean, y: (mean, 1.0 + y.max())),
+    "record before": model_of(likelihood=lambda mean, y: (mean + 0.5 * jnp.roll(y, 1), 1.0)),
+}
+OF_THE_NUMBER = {
+    "prior's centre": model_of(prior=lambda y: (1.0 * len(y), 1.0)),
+    "prior's width": model_of(prior=lambda y: (0.0, 5.0 / len(y) ** 0.5)),
+    "prior's scale": model_of(weight=lambda y: float(len(y))),
+    "factor": model_of(factor=lambda mean, y: -mean * len(y)),
+    "factor of each record": model_of(factor=lambda mean, y: -mean * jnp.ones(len(y))),
+    "factor of one record": factor_of_one_record_only,
+}
+REFUSED = {
+    "prior at the mean": (prior_at_the_mean, "'mean' changes with the sensitive columns"),
+    "prior as wide": (model_of(prior=lambda y: (0.0, y.std() + 0.1)), "'mean' changes with the sensitive columns"),
+    "scaled prior": (model_of(weight=lambda y: 1.0 + y.sum()), "'mean' changes with the sensitive columns"),
+    "survey weights in a factor": (survey_weights_in_a_factor, "'pull' changes with the sensitive columns"),
+    "scaled likelihood": (scaled_likelihood, "'y' is scaled or subsampled, which no bound would know of"),
+    **{name: (model, "not the sum of those of its records") for name, model in OF_OTHERS.items()},
+    "generator": (generator_that_reads_a_sensitive_column, "'y' has a law that changes"),
+    "latent of each record": (latent_of_each_record, "one record by itself|latent variable of each record"),
+    "site of four": (site_of_four, "one record by itself"),
+    "other name": (site_of_another_name, "no observed site 'y'"),
+}
+
+
+def checked(model, sensitive=("y",), given=(), columns=COLUMNS):
+    """Run every check that a sampler runs."""
+    synthesiser = FromModel(function=model, sensitive=sensitive, given=given)
+    data = synthesiser.encoded(columns)
+    with quiet():
+        check_model(synthesiser, data, typical_values(synthesiser, data, latent_sites(synthesiser, data)))
+
+
+@pytest.mark.parametrize(("model", "said"), REFUSED.values(), ids=REFUSED)
+def test_a_model_that_looks_at_more_than_a_record_is_refused_whatever_the_table_holds(model, said) -> None:
+    """Where all values are 0 nothing changes on this table; made-up ones show it, so the refusal tells nothing."""
+    sensitive = ("x", "y") if model is generator_that_reads_a_sensitive_column else ("y",)
+    for columns in (COLUMNS, {name: np.zeros(4) for name in COLUMNS}):
+        with pytest.raises(ParameterError, match=said):
+            checked(model, sensitive, columns=columns)
+
+
+def test_models_that_keep_to_the_rules_pass() -> None:
+    checked(plain)
+    checked(lambda data: normal(latent(data["z"].mean()), 1.0, data), given=("z",))  # what is given is public
+    checked(feeding, ("x", "y"))
+
+
+@pytest.mark.parametrize("model", OF_THE_NUMBER.values(), ids=OF_THE_NUMBER)
 def test_a_prior_of_the_number_of_records_is_refused_where_that_is_confidential(model) -> None:
     """Whatever the number, none and one included; under replacement, without a size, it is public."""
     mechanism = CensoredPosterior(model, bound=1.0, sensitive=("y",), grid=GRID, size=4)
@@ -240,14 +151,12 @@ def test_a_prior_of_the_number_of_records_is_refused_where_that_is_confidential(
     CensoredPosterior(model, bound=1.0, sensitive=("y",), grid=GRID).fit(COLUMNS, rng=seeded(0))
 
 
-@pytest.mark.parametrize("model", [plain, *OF_THE_NUMBER], ids=lambda model: model.__name__)
+@pytest.mark.parametrize("model", [plain, *OF_THE_NUMBER.values()], ids=["plain", *OF_THE_NUMBER])
 def test_no_number_of_records_enters_the_prior_whatever_the_model_does(model, monkeypatch) -> None:
     """Without the checks: log-weights on a grid of tables of 0, 1, 10 and 11 records that say nothing are the same."""
-    import jax
     from numpyro.infer.util import log_density
 
     from discreet.pseudo_posterior import grid
-    from discreet.pseudo_posterior.likelihood import seeded_model
 
     laws = []
     monkeypatch.setattr(grid, "check_model", lambda *_args, **_named: None)
@@ -260,7 +169,7 @@ def test_no_number_of_records_enters_the_prior_whatever_the_model_does(model, mo
         np.testing.assert_array_equal(laws[-1], laws[0])
 
     with quiet():
-        target = seeded_model(weighted(model, sensitive=("y",), bound=1.0, blank={"y": np.zeros(1)}))
+        target = handlers.seed(weighted(model, sensitive=("y",), bound=1.0, blank={"y": np.zeros(1)}), rng_seed=0)
         at = jax.jit(lambda data, w, mean: log_density(target, (data, w), {}, {"mean": mean})[0])
         found = [float(at({"y": np.zeros(n)}, np.zeros(n), np.float32(0.7))) for n in (1, 10, 11)]
     assert found[0] == found[1] == found[2]
@@ -282,7 +191,7 @@ class Counting(FromModel):
 
 @pytest.mark.parametrize("kind", [Positioned, Counting])
 def test_no_number_of_records_enters_public_arrays_where_it_is_confidential(kind) -> None:
-    synthesiser = kind(function=plain, columns=("y",))
+    synthesiser = kind(function=plain, sensitive=("y",))
     with pytest.raises(ParameterError, match=r"array '.*' of Synthesiser\.public changes with the number of records"):
         CensoredPosterior(synthesiser, bound=1.0, grid=GRID, size=4).fit(COLUMNS, rng=seeded(0))
     name = next(iter(synthesiser.public({}, 1)))
@@ -302,9 +211,6 @@ def test_weights_of_the_number_of_records_are_refused_whatever_it_is() -> None:
 
 
 def one_value_for_all(data):
-    import numpyro
-    import numpyro.distributions as dist
-
     numpyro.sample("y", dist.Normal(latent(), 1.0), obs=data["y"])
 
 
@@ -314,7 +220,7 @@ def test_a_site_that_would_draw_one_value_for_all_records_is_refused(count) -> N
     columns = {"y": COLUMNS["y"][:count]}
     with pytest.raises(ParameterError, match=r"'y' draws values of shape \(\).*numpyro\.plate"):
         checked(one_value_for_all, columns=columns)
-    synthesiser = FromModel(function=one_value_for_all, columns=("y",))
+    synthesiser = FromModel(function=one_value_for_all, sensitive=("y",))
     draws = PosteriorDraws(values={"mean": np.zeros(2)}, watched={}, divergent=0.0, exact=True)
     with pytest.raises(ParameterError, match="does not draw one value per record"):
         synthetic_tables(synthesiser, draws, columns, tables=1, rng=seeded(0))
@@ -322,8 +228,6 @@ def test_a_site_that_would_draw_one_value_for_all_records_is_refused(count) -> N
 
 def test_parameters_outside_the_domain_of_a_distribution_are_said_to_be() -> None:
     def overflowing(data):
-        import jax.numpy as jnp
-
         normal(jnp.exp(latent(0.0, 1000.0)), 1.0, data)
 
     mechanism = CensoredPosterior(overflowing, bound=1.0, sensitive=("y",), grid={"mean": [200.0]})
@@ -332,6 +236,9 @@ def test_parameters_outside_the_domain_of_a_distribution_are_said_to_be() -> Non
 
 
 def test_an_improper_prior_is_refused_but_on_a_grid() -> None:
+    def improper(data):
+        normal(numpyro.sample("mean", dist.ImproperUniform(dist.constraints.real, (), ())), 1.0, data)
+
     with pytest.raises(ParameterError, match="improper"):
         checked(improper)
     drawn = CensoredPosterior(improper, bound=1.0, sensitive=("y",), grid=GRID, tables=3).fit(COLUMNS, rng=seeded(1))
@@ -369,10 +276,7 @@ def test_a_closed_form_does_not_spare_a_model_the_checks() -> None:
 # -- what holds although nothing is checked ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "model", [plain, likelihood_at_the_mean, likelihood_standardised, likelihood_of_the_record_before],
-    ids=lambda model: model.__name__,
-)  # fmt: skip
+@pytest.mark.parametrize("model", [plain, *OF_OTHERS.values()], ids=["plain", *OF_OTHERS])
 def test_no_record_enters_the_likelihood_of_another_whatever_the_model_does(model) -> None:
     """Every record but one is replaced: what that one says stays the same to the last bit."""
     with quiet():
@@ -383,17 +287,14 @@ def test_no_record_enters_the_likelihood_of_another_whatever_the_model_does(mode
             assert after[i] == before[i]
 
 
-@pytest.mark.parametrize("model", [prior_at_the_mean, survey_weights_in_a_factor], ids=lambda model: model.__name__)
+@pytest.mark.parametrize("model", [prior_at_the_mean, survey_weights_in_a_factor], ids=["prior", "factor"])
 @pytest.mark.parametrize("bound", [None, 1.5])
 def test_the_posterior_is_that_of_the_records_one_by_one_and_a_fixed_prior(model, bound) -> None:
     """Log densities of the sampled target, at two parameters, against the sum by hand."""
-    import jax
     from numpyro.infer.util import log_density
 
-    from discreet.pseudo_posterior.likelihood import seeded_model
-
     y, w = COLUMNS["y"], np.array([1.0, 0.5, 1.0, 0.2], dtype=np.float32)
-    target = seeded_model(weighted(model, sensitive=("y",), bound=bound))
+    target = handlers.seed(weighted(model, sensitive=("y",), bound=bound), rng_seed=0)
 
     def ours(mean):
         with quiet():
@@ -424,10 +325,10 @@ class Doubling(FromModel):
 
 
 def test_no_record_enters_the_encoding_of_another() -> None:
-    made = Standardising(function=plain, columns=("y",)).encoded(COLUMNS)
+    made = Standardising(function=plain, sensitive=("y",)).encoded(COLUMNS)
     np.testing.assert_array_equal(made["y"], np.zeros(4))
     with pytest.raises(ParameterError, match="'y': each value must be coded as one value"):
-        Doubling(function=plain, columns=("y",)).encoded(COLUMNS)
+        Doubling(function=plain, sensitive=("y",)).encoded(COLUMNS)
     seen = []
 
     class Looking(FromModel):
@@ -435,7 +336,7 @@ def test_no_record_enters_the_encoding_of_another() -> None:
             seen.append(set(columns))
             return super().public(columns, count)
 
-    Looking(function=plain, columns=("y",), others=("z",)).encoded(COLUMNS)
+    Looking(function=plain, sensitive=("y",), given=("z",)).encoded(COLUMNS)
     assert seen == [{"z"}]
 
 
@@ -447,7 +348,7 @@ class Reaching(FromModel):
 
 
 def test_a_record_by_itself_leads_to_no_other_record() -> None:
-    made = Reaching(function=plain, columns=("y",)).encoded(COLUMNS)
+    made = Reaching(function=plain, sensitive=("y",)).encoded(COLUMNS)
     np.testing.assert_array_equal(made["y"], COLUMNS["y"])
 
     def reaching(data):
@@ -476,15 +377,11 @@ def test_what_draws_records_is_handed_no_sensitive_value() -> None:
     seen = []
 
     def leaking(data):
-        import jax.numpy as jnp
-        import numpyro
-        import numpyro.distributions as dist
-
         latent()
         seen.append({name: np.asarray(value) for name, value in data.items()})
         numpyro.sample("y", dist.Delta(jnp.asarray(data["y"])), obs=data["y"])
 
-    synthesiser = FromModel(function=leaking, columns=("y",), others=("z",))
+    synthesiser = FromModel(function=leaking, sensitive=("y",), given=("z",))
     draws = PosteriorDraws(values={"mean": np.zeros(2)}, watched={}, divergent=0.0, exact=True)
     (table,) = synthetic_tables(synthesiser, draws, COLUMNS, tables=1, rng=seeded(0))
     np.testing.assert_array_equal(table["y"], np.zeros(4))

@@ -22,14 +22,14 @@ from discreet.pseudo_posterior import (
     Unweighted,
     reciprocal,
 )
-from discreet.pseudo_posterior.weights import CountWeights, ExponentialWeights, threshold
+from discreet.pseudo_posterior.weights import CountWeights, ExponentialWeights
 
 RISKS = arrays(np.float64, st.integers(1, 30), elements=st.floats(0.0, 100.0))
 EVERY = (
     Unweighted(),
     LinearWeights(c=0.7, g=-0.1),
     MappedWeights(function=reciprocal),
-    MappedWeights(function=threshold(3.0)),
+    MappedWeights(function=lambda risks: risks < 3.0),
     ExponentialWeights(epsilon=4.0),
     Truncated(weighting=LinearWeights(), most=2.0),
 )
@@ -41,10 +41,7 @@ def test_the_linear_map_is_equation_10() -> None:
     for c, g in ((1.0, 0.0), (0.5, -0.3), (0.9, 0.4)):
         expected = np.clip(c * (1 - relative) + g, 0, 1)
         assert LinearWeights(c=c, g=g).weights(risks, {}) == pytest.approx(expected)
-
-
-def test_equal_risks_count_in_full() -> None:
-    assert LinearWeights().weights([3.0, 3.0], {}).tolist() == [1.0, 1.0]
+    assert LinearWeights().weights([3.0, 3.0], {}).tolist() == [1.0, 1.0]  # equal risks count in full
 
 
 def test_the_exponential_mechanism_gives_every_record_epsilon_over_two_delta() -> None:

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from discreet._core.lazy import handlers, jax
 from discreet._core.random import seeded
 from discreet.domain import Boolean, Category, Domain, Integer, Numeric
 from discreet.errors import DomainError, ParameterError
 from discreet.pseudo_posterior import Design, MixtureRegression, Predictor, Response, synthesiser_for
-from discreet.pseudo_posterior.likelihood import SHARED, by_record, quiet, redrawn, seeded_model
+from discreet.pseudo_posterior.likelihood import SHARED, by_record, quiet, redrawn
 from discreet.pseudo_posterior.regressions import LinearRegression, SequentialRegression, Step
 
 pytestmark = pytest.mark.chains
@@ -26,9 +27,6 @@ ASINH = Response(column="income", transform="asinh", scale=1000.0, centre=4.0, u
 
 
 def logs_at(synthesiser, one, columns):
-    import jax
-    from numpyro import handlers
-
     def run(one, data):
         return by_record(handlers.substitute(synthesiser.model, data=one), data, len(columns["sex"]))
 
@@ -37,8 +35,6 @@ def logs_at(synthesiser, one, columns):
 
 
 def new_columns(synthesiser, one, columns, seed):
-    import jax
-
     with quiet():
         return redrawn(synthesiser.model, one, synthesiser.encoded(columns), jax.random.PRNGKey(seed))
 
@@ -113,7 +109,6 @@ def test_a_mixture_has_the_likelihood_of_scipy(weights: str) -> None:
 
 
 def test_the_mixtures_prior_does_not_depend_on_the_coordinates() -> None:
-    import jax
     from numpyro.infer.util import log_density
 
     model = MixtureRegression(response=ASINH, design=DESIGN, clusters=2)
@@ -135,7 +130,9 @@ def test_the_mixtures_prior_does_not_depend_on_the_coordinates() -> None:
     def prior(beta):
         with quiet():
             values = {**common, "coefficients": (lower @ beta.T).T}
-            total = float(jax.jit(lambda v: log_density(seeded_model(model.model), (data,), {}, v)[0])(values))
+            total = float(
+                jax.jit(lambda v: log_density(handlers.seed(model.model, rng_seed=0), (data,), {}, v)[0])(values)
+            )
             return total - float(logs_at(model, values, COLUMNS).sum())
 
     expected = [stats.multivariate_normal(np.zeros(4), covariance).logpdf(beta).sum() for beta in (one, two)]

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from discreet import release
+from discreet._core.lazy import dist, numpyro
 from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Domain, Integer, Numeric
@@ -69,8 +70,6 @@ def test_a_model_that_hardly_ever_draws_within_the_bounds_ends_at_them() -> None
 
 def test_a_release_keeps_the_bounds_of_the_domain(tmp_path) -> None:
     """A model of one's own knows of no bounds: they are those of the domain. An integer takes what rounds to it."""
-    import numpyro
-    import numpyro.distributions as dist
 
     def model(data):
         mean = numpyro.sample("mean", dist.Normal(0.0, 10.0))
