@@ -18,7 +18,7 @@ import discreet
 from discreet import Budget
 from discreet._core.random import seeded
 from discreet.confidential import confidential
-from discreet.confidential.source import open_source
+from discreet.confidential.tables import open_source
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
 from discreet.domain.column import Column
 from discreet.mechanisms import StabilityHistogram

@@ -5,7 +5,7 @@ replaces at most ``max_records`` records, and the number of records is ``units *
 The cut of one unit depends on that unit's rows and fresh randomness alone, so coupling the randomness of two
 neighbouring tables leaves every other unit's slots equal.
 
-An engine that can do so cuts by itself (:meth:`~discreet.confidential.cells.Cells.slots`). Else rows come batch by
+An engine that can do so cuts by itself (``EngineCells.slots``). Else rows come batch by
 batch, and those that stay are held: at most ``max_records`` for each unit.
 """
 

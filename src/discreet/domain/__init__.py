@@ -10,7 +10,16 @@ if TYPE_CHECKING:
     from discreet.domain.declaration import DECLARED, plain_condition
     from discreet.domain.domain import Domain, require_domain
     from discreet.domain.integers import Decimal, Integer
-    from discreet.domain.labels import Boolean, Category, OpenLabels, escaped, escaped_frame, unescaped, unescaped_frame
+    from discreet.domain.labels import (
+        Boolean,
+        Category,
+        OpenLabels,
+        escaped,
+        escaped_frame,
+        escaped_series,
+        unescaped,
+        unescaped_frame,
+    )
     from discreet.domain.metric import (
         first_and_last,
         ground_diameter,

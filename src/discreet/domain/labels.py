@@ -60,6 +60,11 @@ def escaped_frame(frame: pl.DataFrame) -> pl.DataFrame:
     return written.rename(escaped)
 
 
+def escaped_series(texts: pl.Series) -> pl.Series:
+    """Write the texts of a column."""
+    return texts.str.replace(f"^('*{_FIRST})", "'${1}")
+
+
 def unescaped_frame(frame: pl.LazyFrame) -> pl.LazyFrame:
     """Read a CSV file whose columns are all texts; undoes :func:`escaped_frame`."""
     return frame.rename(unescaped).with_columns(pl.all().str.replace(_READ, "${1}"))

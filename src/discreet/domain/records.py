@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -136,6 +136,7 @@ class Units:
 
 
 @sealed
+@runtime_checkable
 class Parts(Protocol):
     """A table that can be read in parts, more than once: :class:`Counts`, units, or rows that stay where they are."""
 

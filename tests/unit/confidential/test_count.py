@@ -21,7 +21,7 @@ from discreet import Unit
 from discreet.confidential import confidential, count, frames
 from discreet.confidential.closed import reveal
 from discreet.confidential.count import public_size
-from discreet.confidential.source import open_source
+from discreet.confidential.tables import open_source
 from discreet.confidential.values import table_schema
 from discreet.domain import (
     Boolean,
