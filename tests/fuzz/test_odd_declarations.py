@@ -8,10 +8,10 @@ from pathlib import Path
 
 from _spoil import ASKED, DOMAIN, ODD_NUMBERS, ODD_TEXTS, WRITTEN, Attempt, spoilt_bytes
 
-from discreet.domain.declaration import KINDS
+from discreet.domain.declaration import KINDS, column_type
 
 TYPES = (*KINDS, "string")
-KEYS = ("type", *sorted({item.name for kind in KINDS.values() for item in fields(kind)}))
+KEYS = ("type", *sorted({item.name for kind in KINDS for item in fields(column_type(kind))}))
 WORDS = (
     '"log"',
     '"category"',

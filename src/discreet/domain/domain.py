@@ -21,10 +21,10 @@ from discreet._core.errors import DomainError
 from discreet._core.lazy import pl
 from discreet._core.reading import MOST_COLUMNS, bounded_text, parsed_toml
 from discreet._core.text import counted, paragraph, table
-from discreet.domain.column import Column
+from discreet.domain.column import Column, settle
 from discreet.domain.declaration import DECLARED, plain_entries
-from discreet.domain.labels import encodable
 from discreet.domain.records import Records
+from discreet.domain.texts import encodable
 
 if TYPE_CHECKING:
     from discreet.domain.constraints import Constraint, PublishedTotals
@@ -133,27 +133,23 @@ class Domain:
             if name not in self.columns:
                 raise DomainError(f"metric_weights names {name!r}, which is not a column of the domain")
             weights[str(name)] = real(f"the metric weight of column {name!r}", weight, least=0, error=DomainError)
-        plain = {name: plain_entries(name, getattr(self, name)) for name in DECLARED}
         sizes = [column.size for column in self.columns.values()]
-        self._settle(
+        settle(
+            self,
             columns=_Frozen({str(name): column for name, column in self.columns.items()}),
             metric_weights=_Frozen(weights) if weights else None,
             _size=None if None in sizes else prod(filter(None, sizes)),
-            **{name: _frozen(entries) for name, entries in plain.items()},
         )
-        if not any(plain.values()):
+        if (self.impossible, self.implies, self.totals) == ((), (), ()):
             return
         from discreet.domain.constraints import Readers, compiled, possible, published
 
+        plain = {name: plain_entries(name, getattr(self, name)) for name in DECLARED}
+        settle(self, **{name: _frozen(entries) for name, entries in plain.items()})
         readers = Readers(self.columns)
         constraints = compiled(readers, plain["impossible"], plain["implies"])
         totals = published(readers, plain["totals"], possible(readers, constraints))
-        self._settle(_constraints=constraints, _published=totals)
-
-    def _settle(self, **facts: Any) -> None:
-        """Set fields during construction."""
-        for name, value in facts.items():
-            object.__setattr__(self, name, value)
+        settle(self, _constraints=constraints, _published=totals)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -171,12 +167,13 @@ class Domain:
             facts = ", ".join(f"{key} = {value}" for key, value in column.to_dict().items() if key != "type")
             cells = "" if column.size is None else f"{column.size:,}"
             rows.append((name, column.kind, cells, shorten(facts, 120, placeholder=" ...")))
-        size = f", {counted(self.size, 'cell')}" if self.size is not None else ""
-        beyond = len(self.columns) - _SHOWN
-        more = [f"and {counted(beyond, 'more column')}"] if beyond > 0 else []
-        declared = [f"{len(found):,} declared under {name}" for name in DECLARED if (found := getattr(self, name))]
-        head = paragraph(f"{counted(len(self.columns), 'column')}{size}")
-        return head + table(("column", "kind", "cells", "declared"), rows) + paragraph(*more, *declared)
+        head, notes = [counted(len(self.columns), "column")], []
+        if self.size is not None:
+            head.append(counted(self.size, "cell"))
+        if len(self.columns) > _SHOWN:
+            notes.append(f"and {counted(len(self.columns) - _SHOWN, 'more column')}")
+        notes += [f"{len(getattr(self, name)):,} declared under {name}" for name in DECLARED if getattr(self, name)]
+        return paragraph(", ".join(head)) + table(("column", "kind", "cells", "declared"), rows) + paragraph(*notes)
 
     # -- facts --------------------------------------------------------------------------------------------------
 
@@ -232,9 +229,9 @@ class Domain:
         """
         self._need_finite()
         pairs = [column.least() for column in self.columns.values()]
-        first = prod((low for low, _ in pairs), start=Fraction(1))
-        others = [first * second / low for low, second in pairs if second is not None]
-        return first, min(others, default=first)
+        smallest = prod((low for low, _ in pairs), start=Fraction(1))
+        next_ones = [smallest * next_low / low for low, next_low in pairs if next_low is not None]
+        return smallest, min(next_ones, default=smallest)
 
     # -- records ------------------------------------------------------------------------------------------------
 
@@ -256,21 +253,21 @@ class Domain:
         DomainError
             If the domain is not finite, or has more than 2**62 cells.
         """
-        sizes, (first, *others) = self._flat_sizes(), records.columns
-        cells = first.astype(np.int64, copy=bool(others))
-        for size, codes in zip(sizes[1:], others, strict=True):
+        sizes = self._flat_sizes()
+        cells = records.columns[0].astype(np.int64, copy=len(sizes) > 1)
+        for size, codes in zip(sizes[1:], records.columns[1:], strict=True):
             cells *= size
             cells += codes.astype(np.int64, copy=False)
         return cells
 
     def unflat(self, cells: npt.NDArray[np.integer[Any]]) -> Records:
         """Return the records of numbered cells; the inverse of :meth:`flat`."""
-        rest, columns = np.asarray(cells, dtype=np.int64), []
+        cells, columns = np.asarray(cells, dtype=np.int64), []
         for size in reversed(self._flat_sizes()[1:]):
-            whole = rest // size  # quicker than divmod
-            columns.append(rest - whole * size)
-            rest = whole
-        return Records(columns=(rest, *reversed(columns)))
+            quotient = cells // size  # quicker than divmod
+            columns.append(cells - quotient * size)
+            cells = quotient
+        return Records(columns=(cells, *reversed(columns)))
 
     def allowed(self, records: Records) -> npt.NDArray[np.bool_]:
         """Return which encoded records can occur, by what is declared under ``impossible`` and ``implies``.
@@ -370,13 +367,13 @@ class Domain:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as plain data; :meth:`from_dict` reads it back."""
-        out: dict[str, Any] = {}
+        facts: dict[str, Any] = {}
         if self.metric_weights is not None:
-            out["metric_weights"] = dict(self.metric_weights)
-        out["columns"] = {name: column.to_dict() for name, column in self.columns.items()}
+            facts["metric_weights"] = dict(self.metric_weights)
+        facts["columns"] = {name: column.to_dict() for name, column in self.columns.items()}
         declared = {name: getattr(self, name) for name in DECLARED if getattr(self, name)}
         thawed: dict[str, Any] = json.loads(json.dumps(declared))  # which are plain values
-        return out | thawed
+        return facts | thawed
 
     @classmethod
     def from_dict(cls, spec: Mapping[str, Any]) -> Domain:
@@ -407,7 +404,7 @@ class Domain:
         """
         if not isinstance(text, str):
             raise unfit("TOML", "a text", text, error=DomainError)
-        return cls.from_dict({name: found for name, found in parsed_toml(text).items() if name != "ledger"})
+        return cls.from_dict({name: part for name, part in parsed_toml(text).items() if name != "ledger"})
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Domain:
@@ -440,9 +437,10 @@ class Domain:
         return template(schema)
 
     def _need_finite(self) -> None:
-        if not self.finite:
-            name = next(name for name, column in self.columns.items() if not column.finite)
-            raise DomainError(f"column {name!r}: this needs finitely many cells. Declare cells, a grid or categories")
+        for name, column in self.columns.items():
+            if not column.finite:
+                problem = "this needs finitely many cells. Declare cells, a grid or categories"
+                raise DomainError(f"column {name!r}: {problem}")
 
     def _flat_sizes(self) -> list[int]:
         self._need_finite()
@@ -470,7 +468,7 @@ def _check_column(name: object, column: object) -> None:
         raise DomainError(f"column {name!r}: it must be a Column, such as Numeric(lower=0, upper=1)")
 
 
-def require_domain(given: Any) -> None:
+def require_domain(domain: Any) -> None:
     """Refuse what is no domain: a path, or the declaration as a dict. Raises DomainError when it is not one."""
-    if not isinstance(given, Domain):
-        raise DomainError(f"domain must be a Domain, such as Domain.read(path), got {type(given).__name__}")
+    if not isinstance(domain, Domain):
+        raise DomainError(f"domain must be a Domain, such as Domain.read(path), got {type(domain).__name__}")

@@ -7,8 +7,9 @@ import numpy.typing as npt
 
 from discreet._core.arrays import Floats
 from discreet._core.errors import ParameterError
-from discreet.domain import Domain, OpenLabels, Records
 from discreet.domain.column import Column
+from discreet.domain.domain import Domain
+from discreet.domain.records import Records
 
 
 def first_and_last(column: Column) -> tuple[float, float]:
@@ -50,9 +51,7 @@ def ground_embedding(domain: Domain, records: Records) -> Floats:
     :math:`w (3/4, 3/4)` for a null, which is then at distance ``w`` from every value. A column without an order is
     :math:`w/2` at the place of its category (a null is one more), 0 elsewhere: two unequal ones are ``w`` apart.
 
-    ``domain``: public; without open labels.
-    ``records``: encoded records.
-    Returns, shape (len(records), d): columns of weight 0 are left out.
+    The shape is (len(records), d): columns of weight 0 are left out. The domain has no open labels.
 
     Examples
     --------
@@ -69,7 +68,9 @@ def ground_embedding(domain: Domain, records: Records) -> Floats:
         if weight == 0:
             continue
         if column.on_a_line:
-            parts.append(weight * _line(column, codes))
+            scaled = (column.positions(codes) - first_and_last(column)[0]) / (column.scale or 1.0)
+            pair = np.stack((scaled, 1 - scaled), axis=1) / 2
+            parts.append(weight * (np.where(np.isnan(pair), 0.75, pair) if column.nullable else scaled[:, None]))
         else:
             corners = np.zeros((len(codes), column.size or 0))
             corners[np.arange(len(codes)), codes.astype(np.int64)] = weight / 2
@@ -86,17 +87,8 @@ def ground_diameter(domain: Domain) -> float:
 def refuse_open_labels(domain: Domain, api: str) -> None:
     """Refuse a domain that has a column of open labels. Raises ParameterError naming the first of them."""
     for name, column in domain.columns.items():
-        if isinstance(column, OpenLabels):
+        if column.open:
             raise ParameterError(
                 f"column {name!r}: the API {api} cannot invent or compare open labels. Use Callables or a text "
                 "model, which bring their own embedding, or declare the labels as a category"
             )
-
-
-def _line(column: Column, codes: npt.NDArray[np.generic]) -> Floats:
-    """Return an ordered column's scaled coordinates, two where it has nulls."""
-    scaled = (column.positions(codes) - first_and_last(column)[0]) / (column.scale or 1.0)
-    if not column.nullable:
-        return scaled[:, None]
-    both = np.stack((scaled, 1 - scaled), axis=1) / 2
-    return np.where(np.isnan(both), 0.75, both)

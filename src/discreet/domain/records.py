@@ -21,7 +21,6 @@ from discreet._core.boundary import sealed
 from discreet._core.errors import DomainError
 from discreet._core.random import seeded
 from discreet.domain.column import Codes, Column
-from discreet.domain.labels import OpenLabels
 
 if TYPE_CHECKING:
     from discreet.domain.domain import Domain
@@ -108,18 +107,12 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Units:
-    """Encoded records that are known by their privacy unit, for a mechanism in which units vote.
+    """Encoded records that are known by their privacy unit, for a mechanism in which units vote."""
 
-    ``records``: those that units keep; of one unit distinct ones, all of a unit side by side.
-    ``frequencies``, shape (j,): how often a unit has each; all at least 1.
-    ``owners``, shape (j,): the number of the unit that has it, ``0 .. n-1`` in ascending order.
-    ``n``: number of units, those without records included: public under the replacement relation.
-    """
-
-    records: Records
-    frequencies: npt.NDArray[np.int64]
-    owners: npt.NDArray[np.int64]
-    n: int
+    records: Records  # those that units keep; of one unit distinct ones, all of a unit side by side
+    frequencies: npt.NDArray[np.int64]  # shape (j,): how often a unit has each; all at least 1
+    owners: npt.NDArray[np.int64]  # shape (j,): the number of the unit that has it, 0 .. n-1 in ascending order
+    n: int  # number of units, those without records included: public under the replacement relation
 
     def parts(self) -> Iterator[Units]:
         """Yield whole units in parts."""
@@ -215,8 +208,8 @@ class Commonness:
         """Return the expected number of distinct records among ``n`` independent ones, ``sum 1 - (1 - p)^n``."""
         rare = n * self.alike < 1e-9
         p = np.where(rare, 1.0, self.alike)
-        each = np.where(rare, float(n), -np.expm1(n * np.log1p(-np.minimum(p, 1.0 - 1e-16))) / p)
-        return min(float(n), float(self.weight @ each))
+        numbers = np.where(rare, float(n), -np.expm1(n * np.log1p(-np.minimum(p, 1.0 - 1e-16))) / p)
+        return min(float(n), float(self.weight @ numbers))
 
 
 def inner_half(column: Column, codes: Codes) -> Floats:
@@ -225,33 +218,31 @@ def inner_half(column: Column, codes: Codes) -> Floats:
     They fall evenly from the median to 0 at the quartiles, as most tables have most in the middle; equal weights would
     also be multiples of a record at round sizes, which no real table's are.
     """
-    values, place = np.unique(codes.astype(str) if isinstance(column, OpenLabels) else codes, return_inverse=True)
-    try:
-        at = column.positions(values)
-    except DomainError:
+    values, place = np.unique(codes.astype(str) if column.open else codes, return_inverse=True)
+    if not column.on_a_line:
         zipf = 1.0 / (1.0 + place)
-        return np.asarray(np.where(place < _LABELS, zipf, 0.0) if isinstance(column, OpenLabels) else zipf)
+        return np.asarray(np.where(place < _LABELS, zipf, 0.0) if column.open else zipf)
+    positions = column.positions(values)
     mass = np.exp(column.log_base(values)) if column.finite else np.ones(len(values))
-    order = np.argsort(at)
+    order = np.argsort(positions)
     below = np.empty(len(values))
     below[order] = np.cumsum(mass[order]) - mass[order] / 2.0
     share = below / mass.sum()
-    inner = np.where(np.isfinite(at), np.maximum(0.0, 1.0 - np.abs(share - 0.5) / 0.25), 0.0)
-    return np.asarray((inner if inner.any() else np.isfinite(at))[place], dtype=np.float64)
+    inner = np.where(np.isfinite(positions), np.maximum(0.0, 1.0 - np.abs(share - 0.5) / 0.25), 0.0)
+    return np.asarray((inner if inner.any() else np.isfinite(positions))[place], dtype=np.float64)
 
 
 def invented_records(domain: Domain, *, power: float = 1.0) -> Records:
     """Draw 4,096 records of an invented table: the inner half of the base measure, each column by itself.
 
-    ``domain``: public.
-    ``power``: to which the weights of :func:`inner_half` are raised: above 1, the table is more concentrated.
+    The weights of :func:`inner_half` are raised to a power: above 1, the table is more concentrated.
     """
     rng = seeded(0)
-    drawn = []
+    columns = []
     for column, codes in zip(domain.columns.values(), domain.draw_base(_DRAWN, rng).columns, strict=True):
         weight = inner_half(column, codes) ** power
-        drawn.append(codes[rng.choice(_DRAWN, size=_DRAWN, p=weight / weight.sum())])
-    return Records(columns=tuple(drawn))
+        columns.append(codes[rng.choice(_DRAWN, size=_DRAWN, p=weight / weight.sum())])
+    return Records(columns=tuple(columns))
 
 
 def _column_shares(column: Column, place: int) -> tuple[Floats, float]:
@@ -260,12 +251,12 @@ def _column_shares(column: Column, place: int) -> tuple[Floats, float]:
     if column.size is not None and column.size <= _LISTED:
         codes = np.arange(column.size)
         mass = np.exp(column.log_base(codes)) * inner_half(column, codes)
-    elif isinstance(column, OpenLabels):
+    elif column.open:
         mass = 1.0 / np.arange(1.0, _LABELS + 1.0)
     elif column.size is None:  # continuous: no value twice
         return np.zeros(_DRAWN), 0.0
     else:  # the inner half has twice the mass of the base measure
         return np.minimum(1.0, 2.0 * np.exp(column.log_base(column.draw(_DRAWN, rng)))), 0.0
     mass = mass / mass.sum()
-    drawn = np.searchsorted(np.cumsum(mass)[:-1], rng.random(_DRAWN), side="right")
-    return mass[drawn], 0.0 if column.size is None else float(mass.min())
+    cells = np.searchsorted(np.cumsum(mass)[:-1], rng.random(_DRAWN), side="right")
+    return mass[cells], 0.0 if column.size is None else float(mass.min())

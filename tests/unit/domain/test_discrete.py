@@ -149,7 +149,7 @@ def test_dyadic_floats_are_exact() -> None:
 
 @given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=30))
 def test_other_floats_are_rounded_to_a_total_of_at_most_two_to_the_31(weights: list[float]) -> None:
-    exact = ExactWeights.of(weights, size=len(weights), refuse=pytest.fail)
+    exact = ExactWeights.parse(weights, size=len(weights), refuse=pytest.fail)
     assert exact.total <= 2**31
     assert min(exact.integers) >= 1
     shares, total = np.array(exact.integers) / exact.total, sum(weights)

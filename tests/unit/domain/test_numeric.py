@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.domain import Domain, Numeric, Records
+from discreet.domain.column import settle
 from discreet.errors import DataError, DomainError, MissingPublicFact
 
 
@@ -61,7 +62,7 @@ def test_a_guess_that_is_not_proved_is_checked() -> None:
     near = np.concatenate([edges[:-1], np.nextafter(edges[1:], -np.inf)])
     expected = np.searchsorted(edges[1:-1], near, side="right")
     np.testing.assert_array_equal(other.encode(near), expected)
-    other._settle(_guesses=True)
+    settle(other, _guesses=True)
     assert (other.encode(near) != expected).any()
 
 
