@@ -135,16 +135,13 @@ class Column(ABC):
     def null_code(self) -> Any:
         """The code of a null: the last cell, NaN (continuous) or None (open labels).
 
-        Raises
-        ------
-        DomainError
-            If the column does not declare ``nulls="category"``.
+        Raises DomainError if the column does not declare ``nulls="category"``.
         """
         if not self.nullable:
             self._refuse('nulls are not declared. Write: nulls = "category"')
         if self.finite:
             return self.values
-        return np.nan if self._code_type is np.float64 else None
+        return None if self.open else np.nan
 
     @property
     def labels(self) -> tuple[Any, ...] | None:
@@ -342,7 +339,8 @@ class Column(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as plain data, defaults left out, ``type`` first."""
         facts: dict[str, Any] = {"type": self.kind}
-        for item in sorted(fields(self), key=lambda item: item.name in ("nulls", "base")):  # these come last
+        shared = fields(Column)  # come last
+        for item in [item for item in fields(self) if item not in shared] + [*shared]:
             value = getattr(self, item.name)
             if item.init and (item.default is MISSING or value != item.default):
                 facts[item.name] = _plain(value)

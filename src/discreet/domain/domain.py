@@ -214,12 +214,7 @@ class Domain:
         r"""Return the smallest and second smallest masses of the base measure over cells, exactly.
 
         The mass of a cell is :math:`\prod_c w_c / W_c`. Equal masses count twice; in a domain of one cell the second
-        equals the first. No cell is enumerated.
-
-        Raises
-        ------
-        DomainError
-            If the domain is not finite.
+        equals the first. No cell is enumerated. Raises DomainError if the domain is not finite.
 
         Examples
         --------
@@ -227,7 +222,6 @@ class Domain:
         >>> Domain(columns={"a": Boolean(base={"weights": [1, 3]}), "b": Boolean()}).least_weights()
         (Fraction(1, 8), Fraction(1, 8))
         """
-        self._need_finite()
         pairs = [column.least() for column in self.columns.values()]
         smallest = prod((low for low, _ in pairs), start=Fraction(1))
         next_ones = [smallest * next_low / low for low, next_low in pairs if next_low is not None]
@@ -236,22 +230,9 @@ class Domain:
     # -- records ------------------------------------------------------------------------------------------------
 
     def flat(self, records: Records) -> npt.NDArray[np.int64]:
-        """Return the number of each record's cell, in row-major order of their codes, the last column fastest.
+        """Return the number of each record's cell, ``0 .. size-1``, in row-major order, the last column fastest.
 
-        Parameters
-        ----------
-        records : Records
-            Encoded records.
-
-        Returns
-        -------
-        ndarray of int64, shape (len(records),)
-            Cells, ``0 .. size-1``.
-
-        Raises
-        ------
-        DomainError
-            If the domain is not finite, or has more than 2**62 cells.
+        Raises DomainError if the domain is not finite, or has more than 2**62 cells.
         """
         sizes = self._flat_sizes()
         cells = records.columns[0].astype(np.int64, copy=len(sizes) > 1)
@@ -280,21 +261,10 @@ class Domain:
         return fits
 
     def draw_base(self, count: int, rng: np.random.Generator, *, first: int = 1) -> Records:
-        """Draw records from the base measure; on a finite domain exactly, in integers.
+        """Draw ``count`` records from the base measure; on a finite domain exactly, in integers.
 
-        Parameters
-        ----------
-        count : int
-            How many.
-        rng : numpy.random.Generator
-            Source of the draws.
-        first : int
-            Number of the first new label of open columns: 1 plus the number drawn before, when drawing in chunks.
-
-        Returns
-        -------
-        Records
-            ``count`` records.
+        ``first`` is the number of the first new label of open columns: 1 plus the number drawn before, when drawing in
+        chunks.
         """
         columns = [column.draw(count, rng, first=first) for column in self.columns.values()]
         return Records(columns=tuple(columns))
@@ -310,10 +280,7 @@ class Domain:
     def encode(self, frame: pl.DataFrame) -> Records:
         """Encode a confidential table that has every declared column; other columns are left aside.
 
-        Raises
-        ------
-        DataError
-            If a value does not fit, naming the column and no value.
+        Raises DataError if a value does not fit, naming the column and no value.
         """
         columns = [column.encode(frame[name], name=name) for name, column in self.columns.items()]
         return Records(columns=tuple(columns))
@@ -329,14 +296,8 @@ class Domain:
     def describe(self, records: Records, *, rng: np.random.Generator) -> pl.DataFrame:
         """Name cells: one row per record, a column that holds the value where cells are values.
 
-        Where the cells of a column NAME are intervals, two columns NAME_from and NAME_to hold their ends.
-
-        Parameters
-        ----------
-        records : Records
-            Encoded records.
-        rng : numpy.random.Generator
-            As for :meth:`decode`; nothing is drawn for the columns of values.
+        Where the cells of a column NAME are intervals, two columns NAME_from and NAME_to hold their ends. ``rng`` is as
+        for :meth:`decode`; nothing is drawn for the columns of values.
 
         Examples
         --------
@@ -379,12 +340,8 @@ class Domain:
     def from_dict(cls, spec: Mapping[str, Any]) -> Domain:
         """Build a domain from plain data, as in a TOML file.
 
-        Raises
-        ------
-        MissingPublicFact
-            If a public fact is not declared.
-        DomainError
-            If a declaration is wrong; the message names the column.
+        Raises MissingPublicFact if a public fact is not declared, DomainError if a declaration is wrong; the message
+        names the column.
         """
         from discreet.domain.declaration import domain_facts
 
@@ -408,13 +365,7 @@ class Domain:
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Domain:
-        """Read a TOML file.
-
-        Raises
-        ------
-        FileProblem
-            If the file cannot be read.
-        """
+        """Read a TOML file. Raises FileProblem if it cannot be read."""
         missing = "check the path, or write one with: discreet domain init"
         return cls.from_toml(bounded_text(path, missing=missing, remedy="check that it is a readable TOML file"))
 
@@ -422,31 +373,23 @@ class Domain:
     def template(schema: Mapping[str, str]) -> str:
         """Write a TOML template from column names and types alone, with the public facts left to fill in.
 
-        Parameters
-        ----------
-        schema : mapping of str to str
-            Type of each column: numeric, integer, boolean, date, datetime, duration, decimal, string, or unknown.
-
-        Returns
-        -------
-        str
-            TOML that :meth:`from_toml` refuses, naming what is missing, until it is filled in.
+        A type is numeric, integer, boolean, date, datetime, duration, decimal, string, or unknown. :meth:`from_toml`
+        refuses the template, naming what is missing, until it is filled in.
         """
         from discreet.domain.declaration import template
 
         return template(schema)
 
-    def _need_finite(self) -> None:
+    def _flat_sizes(self) -> list[int]:
+        sizes = []
         for name, column in self.columns.items():
-            if not column.finite:
+            if column.size is None:
                 problem = "this needs finitely many cells. Declare cells, a grid or categories"
                 raise DomainError(f"column {name!r}: {problem}")
-
-    def _flat_sizes(self) -> list[int]:
-        self._need_finite()
-        if self._size is None or self._size > _MOST_FLAT:
+            sizes.append(column.size)
+        if (self._size or 0) > _MOST_FLAT:
             raise DomainError("the domain has more than 2**62 cells, too many to number. Use its records instead")
-        return [column.size or 1 for column in self.columns.values()]
+        return sizes
 
 
 def _frozen(plain: Any) -> Any:

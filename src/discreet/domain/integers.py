@@ -232,12 +232,7 @@ class Integer(LatticeColumn):
     nulls, base
         See :class:`Column`.
 
-    Raises
-    ------
-    MissingPublicFact
-        If a bound is not declared.
-    DomainError
-        If the facts contradict each other.
+    Raises MissingPublicFact if a bound is not declared, DomainError if the facts contradict each other.
 
     Examples
     --------
@@ -319,12 +314,7 @@ class Decimal(LatticeColumn):
     nulls, base
         See :class:`Column`.
 
-    Raises
-    ------
-    MissingPublicFact
-        If a bound or the number of digits is not declared.
-    DomainError
-        If the facts contradict each other.
+    Raises MissingPublicFact if a bound or the digits are not declared, DomainError if the facts contradict each other.
 
     Examples
     --------

@@ -86,12 +86,7 @@ class Category(Column):
     nulls, base
         See :class:`Column`.
 
-    Raises
-    ------
-    MissingPublicFact
-        If the categories are not declared.
-    DomainError
-        If they are not distinct values of one type.
+    Raises MissingPublicFact if they are not declared, DomainError if they are not distinct values of one type.
 
     Examples
     --------

@@ -66,12 +66,7 @@ class Numeric(Column):
         Base measure: ``{"weights": [...]}`` with cells; on a continuous column a frozen continuous distribution, or
         ``{"distribution": "lognorm", "s": 1.2}``, truncated to the bounds. Uniform by default.
 
-    Raises
-    ------
-    MissingPublicFact
-        If a bound is not declared.
-    DomainError
-        If the facts contradict each other.
+    Raises MissingPublicFact if a bound is not declared, DomainError if the facts contradict each other.
 
     Examples
     --------

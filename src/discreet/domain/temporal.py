@@ -50,12 +50,7 @@ class Date(LatticeColumn):
     nulls, base
         See :class:`Column`.
 
-    Raises
-    ------
-    MissingPublicFact
-        If a bound is not declared.
-    DomainError
-        If the facts contradict each other.
+    Raises MissingPublicFact if a bound is not declared, DomainError if the facts contradict each other.
 
     Examples
     --------
@@ -128,12 +123,7 @@ class Datetime(LatticeColumn):
     nulls, base
         See :class:`Column`.
 
-    Raises
-    ------
-    MissingPublicFact
-        If a bound or the step is not declared.
-    DomainError
-        If the facts contradict each other.
+    Raises MissingPublicFact if a bound or the step is not declared, DomainError if the facts contradict each other.
 
     Examples
     --------
@@ -232,12 +222,7 @@ class Duration(LatticeColumn):
     nulls, base
         See :class:`Column`.
 
-    Raises
-    ------
-    MissingPublicFact
-        If a bound or the step is not declared.
-    DomainError
-        If the facts contradict each other.
+    Raises MissingPublicFact if a bound or the step is not declared, DomainError if the facts contradict each other.
 
     Examples
     --------
