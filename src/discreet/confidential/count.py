@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.arrays import Integers
 from discreet._core.boundary import enclosed, enclosed_parts, sealed
 from discreet._core.checks import unfit
 from discreet._core.errors import DataError, DomainError, ParameterError
@@ -208,7 +209,7 @@ class Rows:
         if self._n is not None and n != self._n:
             raise DataError(None, "changed while it was read", "keep the table as it is until the release is written")
 
-    def _encoded(self) -> Iterator[tuple[Records, npt.NDArray[np.int64] | None]]:
+    def _encoded(self) -> Iterator[tuple[Records, Integers | None]]:
         """Yield records and their frequencies, which the engine found if it can."""
         if self._cells is None:
             for batch in declared_batches(self._source, self._domain.columns):
@@ -391,7 +392,7 @@ class Tally:
         return Counts(records=_as_records(table, self.domain), frequencies=table[FREQUENCY].to_numpy())
 
 
-_Keys: TypeAlias = "tuple[npt.NDArray[Any], npt.NDArray[np.int64] | None]"
+_Keys: TypeAlias = "tuple[npt.NDArray[Any], Integers | None]"
 """Records as sortable numbers, and how often each occurs (once, where None)."""
 
 
@@ -409,11 +410,11 @@ def _joined(parts: list[_Keys]) -> _Keys:
     return keys[starts], np.add.reduceat(np.concatenate(times)[order].astype(np.int64), starts)
 
 
-def _ones_or(frequencies: npt.NDArray[np.int64] | None, count: int) -> npt.NDArray[np.int64]:
+def _ones_or(frequencies: Integers | None, count: int) -> Integers:
     return np.ones(count, dtype=np.int64) if frequencies is None else frequencies
 
 
-def _starts(keys: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def _starts(keys: npt.NDArray[Any]) -> Integers:
     """Return where each distinct key starts in sorted keys; all NaN, which sort last, are one."""
     fresh = np.ones(len(keys), dtype=bool)
     np.not_equal(keys[1:], keys[:-1], out=fresh[1:])
@@ -431,7 +432,7 @@ def _group(frame: pl.DataFrame, frequencies: npt.NDArray[Any] | None = None) -> 
     return frame.group_by(pl.exclude(FREQUENCY)).agg(pl.col(FREQUENCY).sum())
 
 
-def encoded(batch: pl.DataFrame, domain: Domain, source: Source) -> tuple[Records, npt.NDArray[np.int64] | None]:
+def encoded(batch: pl.DataFrame, domain: Domain, source: Source) -> tuple[Records, Integers | None]:
     """Return a batch's encoded records and their frequencies, None where each row is one."""
     frequencies = batch[FREQUENCY].to_numpy() if FREQUENCY in batch.columns else None
     return domain.encode(parsed(batch, domain.columns, source)), frequencies

@@ -6,9 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from discreet._core.arrays import Integers
 from discreet._core.boundary import enclosed
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
@@ -25,7 +23,7 @@ _VALUE = re.compile(
 )
 
 
-def column_values(data: Any, name: str, column: Column) -> Confidential[tuple[pl.Series, npt.NDArray[np.int64]]]:
+def column_values(data: Any, name: str, column: Column) -> Confidential[tuple[pl.Series, Integers]]:
     """Count the distinct values of one column where the table is, a null among them; return them and their frequencies.
 
     Raises DataError or FileProblem if the column cannot be read, or has no rows. No message holds a value.
@@ -34,7 +32,7 @@ def column_values(data: Any, name: str, column: Column) -> Confidential[tuple[pl
     return Confidential((table[name], frequencies), provenance=provenance)
 
 
-def row_values(data: Any, columns: Mapping[str, Column]) -> Confidential[tuple[pl.DataFrame, npt.NDArray[np.int64]]]:
+def row_values(data: Any, columns: Mapping[str, Column]) -> Confidential[tuple[pl.DataFrame, Integers]]:
     """Count the distinct rows of several columns; return them, in the order of their values, and their frequencies.
 
     Raises DataError, FileProblem as :func:`column_values`.
@@ -44,7 +42,7 @@ def row_values(data: Any, columns: Mapping[str, Column]) -> Confidential[tuple[p
 
 
 @enclosed
-def _distinct(data: Any, columns: Mapping[str, Column]) -> tuple[pl.DataFrame, npt.NDArray[np.int64], Provenance]:
+def _distinct(data: Any, columns: Mapping[str, Column]) -> tuple[pl.DataFrame, Integers, Provenance]:
     source = open_source(data)
     require_names(source, columns)
     grouped: list[pl.DataFrame] = []
@@ -73,12 +71,6 @@ def raw_rows(data: Any, columns: Collection[str] | None = None, *, what: str = "
     """Read the rows of a table, with the types that it has; all columns of a CSV file are texts.
 
     Raises DataError or FileProblem if they cannot be read, or there are none. No message holds a value.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> raw_rows(pl.DataFrame({"age": [31, 45, 31]}))
-    <confidential DataFrame>
     """
     source = open_source(data)
     names = source.names if columns is None else tuple(columns)

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import as_float, real
 
 _TOTAL = 2**31
@@ -28,7 +29,7 @@ class ExactWeights:
     """Positive integer weights ``w_0 .. w_{K-1}`` without a common factor; cell k has mass ``w_k / sum(w)``."""
 
     integers: tuple[int, ...]
-    cumulative: npt.NDArray[np.int64]  # their running sums; the last is at most 2**31
+    cumulative: Integers  # their running sums; the last is at most 2**31
 
     @classmethod
     def parse(cls, weights: Any, *, size: int, refuse: Callable[[str], NoReturn]) -> ExactWeights:
@@ -51,7 +52,7 @@ class ExactWeights:
             integers = _reduced([max(1, weight * (_TOTAL - size) // total) for weight in integers])
         return cls(integers=tuple(integers), cumulative=np.cumsum(np.array(integers, dtype=np.int64)))
 
-    def draw(self, count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    def draw(self, count: int, rng: np.random.Generator) -> Integers:
         """Draw cells, exactly."""
         tickets = rng.integers(self.total, size=count, dtype=np.int64)
         return np.searchsorted(self.cumulative, tickets, side="right").astype(np.int64, copy=False)
@@ -66,7 +67,7 @@ class ExactWeights:
         ordered, total = sorted(self.integers), self.total
         return Fraction(ordered[0], total), Fraction(ordered[1], total) if len(ordered) > 1 else None
 
-    def log_mass(self, codes: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    def log_mass(self, codes: npt.NDArray[Any]) -> Floats:
         """Return ``log(w_k / sum(w))`` of each code."""
         weights = np.array(self.integers, dtype=np.float64)
         return np.asarray((np.log(weights) - np.log(float(self.total)))[codes])
@@ -118,13 +119,13 @@ class Density:
         except (TypeError, ValueError) as problem:
             refuse(f"base distribution {name!r}: {problem}")
 
-    def draw(self, count: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
+    def draw(self, count: int, rng: np.random.Generator) -> Floats:
         """Draw values by inversion."""
         share = self.edges[0] + (self.edges[1] - self.edges[0]) * rng.random(count)
         values = self.distribution.isf(share) if self.upper_tail else self.distribution.ppf(share)
         return np.clip(np.asarray(values, dtype=np.float64), self.lower, self.upper)
 
-    def log_density(self, values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    def log_density(self, values: npt.NDArray[Any]) -> Floats:
         """Return the log density of the truncated distribution; minus infinity outside the bounds and at a null."""
         inside = (values >= self.lower) & (values <= self.upper)
         safe = np.where(inside, values, self.lower)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.arrays import Booleans, Floats
 from discreet._core.boundary import quietly, sealed
 from discreet._core.checks import choice, shown
 from discreet._core.errors import DataError, DomainError, MissingPublicFact
@@ -58,7 +59,7 @@ class Misfit(NamedTuple):
 
     problem: str
     remedy: str
-    where: npt.NDArray[np.bool_]
+    where: Booleans
 
 
 @sealed
@@ -253,7 +254,7 @@ class Column(ABC):
             return self._weights.least()
         return Fraction(1, self.size), None if self.size == 1 else Fraction(1, self.size)
 
-    def log_base(self, codes: Codes) -> npt.NDArray[np.float64]:
+    def log_base(self, codes: Codes) -> Floats:
         """Return ``log H(cell)`` of each code, in nats.
 
         On a continuous column it is the log density with respect to Lebesgue measure, for open labels 0.
@@ -270,7 +271,7 @@ class Column(ABC):
         """Length of the declared range in the unit of :meth:`positions`; 1 for unordered columns."""
         return 1.0
 
-    def positions(self, codes: Codes) -> npt.NDArray[np.float64]:
+    def positions(self, codes: Codes) -> Floats:
         """Return the coordinate of each code, the middle of its cell, NaN for a null.
 
         Days for dates, seconds for datetimes (since 1970-01-01) and durations, the rank for ordered categories. Raises
@@ -278,7 +279,7 @@ class Column(ABC):
         """
         self._refuse("an unordered column has no positions")
 
-    def ends(self, codes: Codes) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def ends(self, codes: Codes) -> tuple[Floats, Floats]:
         """Return the coordinates of the first and the last value of each cell, NaN for a null; of one value, twice."""
         middle = self.positions(codes)
         return middle, middle
@@ -287,7 +288,7 @@ class Column(ABC):
         """Return where each cell begins and ends, as values, null for a null; None where a cell is one value."""
         return None
 
-    def coordinates(self, values: pl.Series) -> npt.NDArray[np.float64]:
+    def coordinates(self, values: pl.Series) -> Floats:
         """Return values without nulls as numbers in the unit of :meth:`positions`, clipped where that is declared."""
         numbers = self._numbers(values)
         if self._clipped_to is not None:
@@ -299,11 +300,11 @@ class Column(ABC):
         """The bounds that values beyond are moved to, where that is declared."""
         return None
 
-    def _numbers(self, values: pl.Series) -> npt.NDArray[np.float64]:
+    def _numbers(self, values: pl.Series) -> Floats:
         """Return values without nulls as numbers in the unit of :meth:`positions`."""
         return values.cast(pl.Float64).to_numpy()
 
-    def distance(self, a: Codes, b: Codes) -> npt.NDArray[np.float64]:
+    def distance(self, a: Codes, b: Codes) -> Floats:
         """Return the ground distance of codes, in [0, 1], row by row: ``|x - y| / scale``, or 0/1 without an order.
 
         A null is at distance 1 from every value and 0 from a null.
@@ -350,14 +351,16 @@ class Column(ABC):
 
     @property
     def _code_type(self) -> type[Any]:
-        return np.int64
+        if self.finite:
+            return np.int64
+        return object if self.open else np.float64
 
     @property
     def on_a_line(self) -> bool:
         """Whether values have an order, and so positions."""
         return False
 
-    def _without_nulls(self, codes: Codes) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]:
+    def _without_nulls(self, codes: Codes) -> tuple[Booleans, npt.NDArray[Any]]:
         """Return which codes of cells are the null's, and all codes with the first cell in their place."""
         missing = np.asarray(codes) == self.values
         return missing, np.where(missing, 0, codes)
@@ -419,7 +422,7 @@ def missing_in(values: pl.Series) -> pl.Series:
     return missing | values.is_nan().fill_null(value=False) if values.dtype.is_float() else missing
 
 
-def outside(below: npt.NDArray[np.bool_], above: npt.NDArray[np.bool_]) -> Iterator[Misfit]:
+def outside(below: Booleans, above: Booleans) -> Iterator[Misfit]:
     """Yield the values below and above the bounds of a column."""
     yield Misfit("a value lies below the declared lower bound", WIDEN, below)
     yield Misfit("a value lies above the declared upper bound", WIDEN, above)

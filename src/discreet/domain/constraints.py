@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -25,15 +25,7 @@ from discreet.domain.column import Column
 
 
 class CellReader:
-    """Reads the conditions on one column. Raises DomainError when it has not finitely many cells.
-
-    Examples
-    --------
-    >>> from discreet.domain import Integer
-    >>> age = CellReader("age", Integer(lower=0, upper=99, cells=20, nulls="category"))
-    >>> age.codes({"below": 15, "null": True}).tolist()
-    [0, 1, 2, 20]
-    """
+    """Reads the conditions on one column. Raises DomainError when it has not finitely many cells."""
 
     def __init__(self, name: str, column: Column) -> None:
         if column.size is None:
@@ -143,14 +135,19 @@ def compiled(
         raise DomainError(f"impossible and implies must have at most {MOST_ROWS:,} rows together")
     tables: dict[tuple[int, ...], Booleans] = {}
     cells = forbidden = 0
-    for row in _rows(impossible, implies):
-        box = _box(readers, row)
+    for place, columns, conditions, determines in _rows(impossible, implies):
+        try:
+            sizes = readers.sizes(columns)  # refused before a cell is listed
+            box = [readers[name].codes(condition) for name, condition in zip(columns, conditions, strict=True)]
+        except DomainError as problem:
+            raise DomainError(f"{place}: {problem}") from None
+        if determines:
+            box[-1] = np.setdiff1d(np.arange(sizes[-1]), box[-1], assume_unique=True)
+            forbidden += sizes[-1]
         forbidden += prod(map(len, box))
-        if row.determines:
-            forbidden += readers.sizes(row.names[-1:])[0]
         if forbidden > _MOST_FORBIDDEN:
             raise DomainError(f"all rows together must forbid at most {_MOST_FORBIDDEN:,} cells. Declare fewer")
-        axes = sorted(zip([readers.place[name] for name in row.names], row.names, box, strict=True), key=itemgetter(0))
+        axes = sorted(zip([readers.place[name] for name in columns], columns, box, strict=True), key=itemgetter(0))
         places, names, parts = zip(*axes, strict=True)
         if places not in tables:
             sizes = readers.sizes(names)
@@ -164,34 +161,17 @@ def compiled(
     return tuple(Constraint(columns=places, allowed=table) for places, table in sorted(tables.items()))
 
 
-class _Row(NamedTuple):
-    """An entry of ``impossible``, or a row of one of ``implies``: the last condition is then what has to hold."""
-
-    place: str
-    names: Sequence[str]
-    conditions: Sequence[Any]
-    determines: bool
+_Row: TypeAlias = "tuple[str, Sequence[str], Sequence[Any], bool]"
+"""A place in the declaration, columns, conditions on them, and whether the last condition is what has to hold."""
 
 
 def _rows(impossible: Sequence[Mapping[str, Any]], implies: Sequence[Mapping[str, Any]]) -> Iterator[_Row]:
     for number, entry in enumerate(impossible, start=1):
-        yield _Row(f"[[impossible]] number {number}", list(entry), list(entry.values()), determines=False)
+        yield f"[[impossible]] number {number}", list(entry), list(entry.values()), False
     for number, entry in enumerate(implies, start=1):
         names, table = [*entry["columns"], entry["determine"]], entry["table"]
         for row in table.items() if isinstance(table, Mapping) else table:
-            yield _Row(f"[[implies]] number {number}", names, row, determines=True)
-
-
-def _box(readers: Readers, row: _Row) -> list[Integers]:
-    """Return the cells that a row forbids, on each of its columns."""
-    try:
-        sizes = readers.sizes(row.names)  # refused before a cell is listed
-        box = [readers[name].codes(condition) for name, condition in zip(row.names, row.conditions, strict=True)]
-    except DomainError as problem:
-        raise DomainError(f"{row.place}: {problem}") from None
-    if row.determines:
-        box[-1] = np.setdiff1d(np.arange(sizes[-1]), box[-1], assume_unique=True)
-    return box
+            yield f"[[implies]] number {number}", names, row, True
 
 
 def possible(readers: Readers, constraints: Sequence[Constraint]) -> dict[int, Booleans]:

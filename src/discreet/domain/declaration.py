@@ -43,11 +43,6 @@ def plain_condition(condition: Any) -> Any:
     """Return a condition with its dates, durations and decimals as texts, which is how it is kept.
 
     Raises DomainError when it is no value, list of values, or table of ``from``, ``below`` and ``null``.
-
-    Examples
-    --------
-    >>> plain_condition({"from": dt.date(2020, 1, 1)})
-    {'from': '2020-01-01'}
     """
     if isinstance(condition, Mapping):
         odd = [key for key in condition if key not in ("from", "below", "null")]

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import real, unfit
 from discreet._core.errors import DomainError
 from discreet._core.lazy import pl
 from discreet._core.reading import MOST_COLUMNS, bounded_text, parsed_toml
 from discreet._core.text import counted, paragraph, table
+from discreet.domain import declaration
 from discreet.domain.column import Column, settle
 from discreet.domain.declaration import DECLARED, plain_entries
 from discreet.domain.records import Records
@@ -229,7 +231,7 @@ class Domain:
 
     # -- records ------------------------------------------------------------------------------------------------
 
-    def flat(self, records: Records) -> npt.NDArray[np.int64]:
+    def flat(self, records: Records) -> Integers:
         """Return the number of each record's cell, ``0 .. size-1``, in row-major order, the last column fastest.
 
         Raises DomainError if the domain is not finite, or has more than 2**62 cells.
@@ -250,7 +252,7 @@ class Domain:
             cells = quotient
         return Records(columns=(cells, *reversed(columns)))
 
-    def allowed(self, records: Records) -> npt.NDArray[np.bool_]:
+    def allowed(self, records: Records) -> Booleans:
         """Return which encoded records can occur, by what is declared under ``impossible`` and ``implies``.
 
         The result has shape (len(records),), and is all true where nothing is declared.
@@ -269,7 +271,7 @@ class Domain:
         columns = [column.draw(count, rng, first=first) for column in self.columns.values()]
         return Records(columns=tuple(columns))
 
-    def log_base(self, records: Records) -> npt.NDArray[np.float64]:
+    def log_base(self, records: Records) -> Floats:
         """Return the base measure's log mass (finite columns) and log density (continuous ones) of records, in nats.
 
         It is the sum over columns, of shape (len(records),); open labels contribute 0.
@@ -316,7 +318,7 @@ class Domain:
                 described += [ends[0].alias(f"{name}_from"), ends[1].alias(f"{name}_to")]
         return pl.DataFrame(described)
 
-    def distance(self, a: Records, b: Records) -> npt.NDArray[np.float64]:
+    def distance(self, a: Records, b: Records) -> Floats:
         """Return the ground distance of equally many encoded records, row by row: ``sum_c weight_c * distance_c``."""
         weights = self.metric_weights or {}
         total = np.zeros(len(a))
@@ -343,15 +345,11 @@ class Domain:
         Raises MissingPublicFact if a public fact is not declared, DomainError if a declaration is wrong; the message
         names the column.
         """
-        from discreet.domain.declaration import domain_facts
-
-        return cls(**domain_facts(spec))
+        return cls(**declaration.domain_facts(spec))
 
     def to_toml(self) -> str:
         """Write the declaration as TOML."""
-        from discreet.domain.declaration import write
-
-        return write(self.to_dict())
+        return declaration.write(self.to_dict())
 
     @classmethod
     def from_toml(cls, text: str) -> Domain:
@@ -376,9 +374,7 @@ class Domain:
         A type is numeric, integer, boolean, date, datetime, duration, decimal, string, or unknown. :meth:`from_toml`
         refuses the template, naming what is missing, until it is filled in.
         """
-        from discreet.domain.declaration import template
-
-        return template(schema)
+        return declaration.template(schema)
 
     def _flat_sizes(self) -> list[int]:
         sizes = []

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import integer, plain, unfit
 from discreet._core.errors import DataError
@@ -50,7 +51,7 @@ class LatticeColumn(Column):
     _start: int = field(init=False, repr=False, compare=False, default=0)
     _stop: int = field(init=False, repr=False, compare=False, default=0)
     _stride: int = field(init=False, repr=False, compare=False, default=1)
-    _groups: npt.NDArray[np.int64] | None = field(init=False, repr=False, compare=False, default=None)
+    _groups: Integers | None = field(init=False, repr=False, compare=False, default=None)
     _listed: npt.NDArray[np.int32] | None = field(init=False, repr=False, compare=False, default=None)
 
     @property
@@ -108,7 +109,7 @@ class LatticeColumn(Column):
         """``upper - lower``: a number, days for dates, seconds for datetimes and durations."""
         return (self._stop - self._start) * self._unit
 
-    def positions(self, codes: Codes) -> npt.NDArray[np.float64]:
+    def positions(self, codes: Codes) -> Floats:
         """Return the middle of each cell's points, NaN for a null; days or seconds for dates and times."""
         missing, cells = self._without_nulls(codes)
         index = cells.astype(np.float64)
@@ -116,7 +117,7 @@ class LatticeColumn(Column):
             index = (self._groups[cells] + self._groups[cells + 1] - 1) / 2
         return np.where(missing, np.nan, (self._start + index * self._stride) * self._unit)
 
-    def ends(self, codes: Codes) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def ends(self, codes: Codes) -> tuple[Floats, Floats]:
         """Return the coordinates of the first and the last point of each cell, NaN for a null."""
         if self._groups is None:
             return Column.ends(self, codes)
@@ -131,7 +132,7 @@ class LatticeColumn(Column):
             return None
         missing, cells = self._without_nulls(codes)
 
-        def points(index: npt.NDArray[np.int64]) -> pl.Series:
+        def points(index: Integers) -> pl.Series:
             values = pl.lit(self._from_units(self._start + index * self._stride))
             return pl.select(pl.when(pl.lit(pl.Series(~missing))).then(values)).to_series()
 
@@ -167,14 +168,14 @@ class LatticeColumn(Column):
     # -- values to codes and back -------------------------------------------------------------------------------
 
     @abstractmethod
-    def _to_units(self, series: pl.Series) -> tuple[npt.NDArray[np.int64], Sequence[Misfit]]:
+    def _to_units(self, series: pl.Series) -> tuple[Integers, Sequence[Misfit]]:
         """Return values in the integer unit, and those that are not exact in it."""
 
     @abstractmethod
-    def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
+    def _from_units(self, units: Integers) -> pl.Series:
         """Return values of the declared type."""
 
-    def _numbers(self, values: pl.Series) -> npt.NDArray[np.float64]:
+    def _numbers(self, values: pl.Series) -> Floats:
         return self._to_units(values)[0] / round(1.0 / self._unit)
 
     def _codes(self, series: pl.Series, name: str | None) -> Codes:
@@ -272,7 +273,7 @@ class Integer(LatticeColumn):
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype.is_integer() or dtype.is_float()
 
-    def _to_units(self, series: pl.Series) -> tuple[npt.NDArray[np.int64], Sequence[Misfit]]:
+    def _to_units(self, series: pl.Series) -> tuple[Integers, Sequence[Misfit]]:
         inexact = []
         if series.dtype.is_float():  # pandas holds integers with nulls as floats
             numbers = series.cast(pl.Float64)
@@ -285,7 +286,7 @@ class Integer(LatticeColumn):
             series = series.clip(-(2**62), 2**62)
         return series.cast(pl.Int64).to_numpy(), inexact
 
-    def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
+    def _from_units(self, units: Integers) -> pl.Series:
         return pl.Series(units.astype(self.dtype))
 
     _numbers = Column._numbers
@@ -367,7 +368,7 @@ class Decimal(LatticeColumn):
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype.is_decimal() or dtype.is_integer()
 
-    def _to_units(self, series: pl.Series) -> tuple[npt.NDArray[np.int64], Sequence[Misfit]]:
+    def _to_units(self, series: pl.Series) -> tuple[Integers, Sequence[Misfit]]:
         exact = series.cast(pl.Decimal(38, self.digits), strict=False)  # rounded, null where it is too large to hold
         remedy = "recode it with fewer digits"
         inexact = [Misfit("a value lies outside the declared bounds", remedy, exact.is_null().to_numpy())]
@@ -377,7 +378,7 @@ class Decimal(LatticeColumn):
             inexact.append(Misfit(problem, "round them, or raise digits", longer))
         return exact.fill_null(0).to_physical().clip(-(2**62), 2**62).cast(pl.Int64).to_numpy(), inexact
 
-    def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
+    def _from_units(self, units: Integers) -> pl.Series:
         kind = pl.Decimal(38, self.digits)
         shifted: pl.Series = pl.Series(units).cast(kind) / 10**self.digits
         return shifted.cast(kind)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.checks import choice, flag, plain, unfit
 from discreet._core.errors import DataError
@@ -160,7 +160,7 @@ class Category(Column):
         """``K - 1`` when ordered (K the number of categories), else 1."""
         return float(len(self.categories) - 1) if self.ordered else 1.0
 
-    def positions(self, codes: Codes) -> npt.NDArray[np.float64]:
+    def positions(self, codes: Codes) -> Floats:
         """Return the ranks of ordered categories, NaN for a null."""
         if not self.ordered:
             return Column.positions(self, codes)
@@ -268,7 +268,7 @@ class OpenLabels(Column):
         labels[:] = [f"{self.prefix}{number}" for number in range(first, first + count)]
         return labels
 
-    def log_base(self, codes: Codes) -> npt.NDArray[np.float64]:
+    def log_base(self, codes: Codes) -> Floats:
         """Return zeros: names carry no mass."""
         return np.zeros(len(codes))
 
@@ -278,10 +278,6 @@ class OpenLabels(Column):
 
     def _alone(self, value: Any) -> int:
         self._refuse("open labels have no cells. Declare the labels as a category")
-
-    @property
-    def _code_type(self) -> type[Any]:
-        return object
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         return _is_text(dtype)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import as_float, integer, real, unfit
 from discreet._core.errors import DataError
@@ -97,7 +98,7 @@ class Numeric(Column):
     within: str = "uniform"
     dtype: str = "float64"
     out_of_bounds: str = "error"
-    _edges: npt.NDArray[np.float64] | None = field(init=False, repr=False, compare=False, default=None)
+    _edges: Floats | None = field(init=False, repr=False, compare=False, default=None)
     _inside: tuple[npt.NDArray[Any], npt.NDArray[Any]] | None = field(
         init=False, repr=False, compare=False, default=None
     )
@@ -227,13 +228,13 @@ class Numeric(Column):
         return self.upper - self.lower
 
     @property
-    def edges(self) -> npt.NDArray[np.float64]:
+    def edges(self) -> Floats:
         """The ``cells + 1`` edges of the cells."""
         if self._edges is None:
             self._refuse("a column without cells has no edges")
         return self._edges.copy()
 
-    def positions(self, codes: Codes) -> npt.NDArray[np.float64]:
+    def positions(self, codes: Codes) -> Floats:
         """Return the middle of each cell, the grid point, or the value itself; NaN for a null."""
         codes = np.asarray(codes)
         if not self.finite:
@@ -243,7 +244,7 @@ class Numeric(Column):
         missing, cells = self._without_nulls(codes)
         return np.where(missing, np.nan, self._middles(cells))
 
-    def ends(self, codes: Codes) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def ends(self, codes: Codes) -> tuple[Floats, Floats]:
         """Return the edges of each cell, NaN for a null; the value itself where it is a point or a midpoint."""
         if self._edges is None or self.within == "midpoint":
             return Column.ends(self, codes)
@@ -300,10 +301,6 @@ class Numeric(Column):
 
     # -- values to codes and back -------------------------------------------------------------------------------
 
-    @property
-    def _code_type(self) -> type[Any]:
-        return np.int64 if self.finite else np.float64
-
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read decimal or scientific notation."""
         return texts.str.strip_chars().cast(pl.Float64, strict=False)
@@ -333,7 +330,7 @@ class Numeric(Column):
             yield Misfit("a value is infinite", "correct it, or recode it as a null", infinite)
             yield from outside((x < self.lower) & ~infinite, (x > self.upper) & ~infinite)
 
-    def _cells_of(self, x: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    def _cells_of(self, x: Floats) -> Integers:
         """Find the cell of each value: a guess by arithmetic, and an exact search where the guess fails its check."""
         assert self._edges is not None
         low, high = self._edges[:-1], np.append(self._edges[1:-1], np.inf)
@@ -349,7 +346,7 @@ class Numeric(Column):
                 cells[wrong] = np.searchsorted(low[1:], values[wrong], side="right")
         return codes
 
-    def _guess(self, x: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    def _guess(self, x: Floats) -> Integers:
         """Return what arithmetic takes for the cells of values between the bounds."""
         assert self.cells is not None
         if self.spacing == "log":
@@ -370,7 +367,7 @@ class Numeric(Column):
             values = self._in_cells(codes, rng)
         return pl.Series(values.astype(self.dtype, copy=False))
 
-    def _in_cells(self, codes: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.float64]:
+    def _in_cells(self, codes: Integers, rng: np.random.Generator) -> Floats:
         """Return a value of each cell: its middle, or drawn; a point of the lattice where one lies in the cell."""
         assert self._edges is not None
         assert self._inside is not None
@@ -387,21 +384,21 @@ class Numeric(Column):
             return np.where(low[codes] > high[codes], x, self._points(index))
         return np.clip(x, low[codes], high[codes], out=x) if self._overshoots else x
 
-    def _middles(self, codes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    def _middles(self, codes: Integers) -> Floats:
         if self.grid is not None:
             return np.array(self.grid)[codes]
         if self._edges is None:
             return self._points(codes)
         return self._edges[codes] + (self._edges[codes + 1] - self._edges[codes]) / 2
 
-    def _index_near(self, x: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    def _index_near(self, x: Floats) -> Integers:
         """Return the index of the nearest point of the lattice."""
         assert self._lattice is not None
         assert self.step is not None
         index = np.rint((x - self.lower) / self.step).astype(np.int64)
         return np.clip(index, 0, self._lattice[2] - 1)
 
-    def _points(self, index: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    def _points(self, index: Integers) -> Floats:
         """Return the lattice's points, each the float64 nearest to its decimal value."""
         assert self._lattice is not None
         start, stride, _, places = self._lattice
@@ -417,7 +414,7 @@ class Numeric(Column):
             return self._density.draw(count, rng)
         return np.clip(self.lower + self.scale * rng.random(count), self.lower, self.upper)
 
-    def log_base(self, codes: Codes) -> npt.NDArray[np.float64]:
+    def log_base(self, codes: Codes) -> Floats:
         """Return log masses of cells, or log densities; minus infinity for a null of a continuous column."""
         if self.finite:
             return Column.log_base(self, codes)
@@ -427,9 +424,7 @@ class Numeric(Column):
         return np.where(inside, -np.log(self.scale), -np.inf)
 
 
-def _round_inward(
-    low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _round_inward(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Return the smallest and largest float32 of each interval, as float64."""
     smallest, largest = low.astype(np.float32), high.astype(np.float32)
     smallest = np.where(smallest < low, np.nextafter(smallest, np.float32(np.inf)), smallest)

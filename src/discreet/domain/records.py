@@ -74,7 +74,7 @@ class Counts:
     """
 
     records: Records
-    frequencies: npt.NDArray[np.int64]
+    frequencies: Integers
 
     @property
     def n(self) -> int:
@@ -110,8 +110,8 @@ class Units:
     """Encoded records that are known by their privacy unit, for a mechanism in which units vote."""
 
     records: Records  # those that units keep; of one unit distinct ones, all of a unit side by side
-    frequencies: npt.NDArray[np.int64]  # shape (j,): how often a unit has each; all at least 1
-    owners: npt.NDArray[np.int64]  # shape (j,): the number of the unit that has it, 0 .. n-1 in ascending order
+    frequencies: Integers  # shape (j,): how often a unit has each; all at least 1
+    owners: Integers  # shape (j,): the number of the unit that has it, 0 .. n-1 in ascending order
     n: int  # number of units, those without records included: public under the replacement relation
 
     def parts(self) -> Iterator[Units]:
@@ -276,12 +276,6 @@ def nearest_codes(column: Column, positions: Floats) -> npt.NDArray[np.generic]:
     """Return the codes whose positions are nearest, the smaller one in a tie; what lies outside goes to the end.
 
     Positions grow with the code, so a bisection finds them on a column of any size.
-
-    Examples
-    --------
-    >>> from discreet.domain import Integer
-    >>> nearest_codes(Integer(lower=10, upper=19), np.array([-3.0, 12.4, 12.5, 99.0])).tolist()
-    [0, 2, 2, 9]
     """
     if column.values is None:
         return np.clip(positions, *first_and_last(column))

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from zoneinfo import ZoneInfo
 
-import numpy as np
-import numpy.typing as npt
-
+from discreet._core.arrays import Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import plain, unfit
 from discreet._core.lazy import pl
@@ -92,14 +90,14 @@ class Date(LatticeColumn):
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype == pl.Date or (isinstance(dtype, pl.Datetime) and dtype.time_zone is None)
 
-    def _to_units(self, series: pl.Series) -> tuple[npt.NDArray[np.int64], Sequence[Misfit]]:
+    def _to_units(self, series: pl.Series) -> tuple[Integers, Sequence[Misfit]]:
         days, inexact = series.cast(pl.Date), []
         if series.dtype != pl.Date:
             timed = (days.cast(series.dtype) != series).to_numpy()
             inexact.append(Misfit("holds times of day", 'cut them off, or declare type = "datetime"', timed))
         return days.to_physical().cast(pl.Int64).to_numpy(), inexact
 
-    def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
+    def _from_units(self, units: Integers) -> pl.Series:
         return pl.Series(units).cast(pl.Int32).cast(pl.Date)
 
 
@@ -193,11 +191,11 @@ class Datetime(LatticeColumn):
             return (dtype.time_zone is None) == (self.time_zone is None)
         return dtype == pl.Date and self.time_zone is None
 
-    def _to_units(self, series: pl.Series) -> tuple[npt.NDArray[np.int64], Sequence[Misfit]]:
+    def _to_units(self, series: pl.Series) -> tuple[Integers, Sequence[Misfit]]:
         moments = series.cast(pl.Datetime("us")) if series.dtype == pl.Date else series.dt.cast_time_unit("us")
         return moments.to_physical().to_numpy(), ()
 
-    def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
+    def _from_units(self, units: Integers) -> pl.Series:
         moments = pl.Series(units).cast(pl.Datetime("us"))
         if self.time_zone is None:
             return moments
@@ -255,10 +253,10 @@ class Duration(LatticeColumn):
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype == pl.Duration
 
-    def _to_units(self, series: pl.Series) -> tuple[npt.NDArray[np.int64], Sequence[Misfit]]:
+    def _to_units(self, series: pl.Series) -> tuple[Integers, Sequence[Misfit]]:
         return series.dt.cast_time_unit("us").to_physical().to_numpy(), ()
 
-    def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
+    def _from_units(self, units: Integers) -> pl.Series:
         return pl.Series(units).cast(pl.Duration("us"))
 
 

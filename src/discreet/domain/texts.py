@@ -14,31 +14,17 @@ from discreet._core.lazy import pl
 # whatever the text. It holds for labels and names of columns; numbers, dates and durations are not texts.
 
 _FIRST = "[=+@\\-\uff1d\uff0b\uff0d\uff20\\t\\r\\n]"
-_FORMULA = re.compile(f"'*{_FIRST}")
-_ESCAPED = re.compile(f"'+{_FIRST}")
 _WRITE, _READ = f"^('*{_FIRST})", f"^'('*{_FIRST})"
 
 
 def escaped(text: str) -> str:
-    """Write one text.
-
-    Examples
-    --------
-    >>> [escaped(text) for text in ("=1+1", "'=1+1", "a-b", "'tis")]
-    ["'=1+1", "''=1+1", 'a-b', "'tis"]
-    """
-    return f"'{text}" if _FORMULA.match(text) else text
+    """Write one text."""
+    return re.sub(_WRITE, r"'\1", text)
 
 
 def unescaped(text: str) -> str:
-    """Read one text; undoes :func:`escaped`.
-
-    Examples
-    --------
-    >>> [unescaped(text) for text in ("'=1+1", "''=1+1", "a-b", "'tis", "=1")]
-    ['=1+1', "'=1+1", 'a-b', "'tis", '=1']
-    """
-    return text[1:] if _ESCAPED.match(text) else text
+    """Read one text; undoes :func:`escaped`."""
+    return re.sub(_READ, r"\1", text)
 
 
 def escaped_frame(frame: pl.DataFrame) -> pl.DataFrame:
