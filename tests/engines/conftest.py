@@ -73,38 +73,3 @@ def raw(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(frames, "_grouped", watched)
     return found
-
-
-MATRIX = pytest.StashKey[dict[str, dict[str, str]]]()
-TRIPS = pytest.StashKey[dict[str, list[tuple[str, str]]]]()
-
-
-@pytest.fixture
-def matrix(request: pytest.FixtureRequest) -> dict[str, dict[str, str]]:
-    """Return what is told at the end: for each engine, by the name of a column, how many cells have other counts."""
-    return request.config.stash.setdefault(MATRIX, {})
-
-
-@pytest.fixture
-def trips(request: pytest.FixtureRequest) -> dict[str, list[tuple[str, str]]]:
-    """Return what is told at the end: for each library, by a column's type, with which type it comes back."""
-    return request.config.stash.setdefault(TRIPS, {})
-
-
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Show the matrices of engines, where more of them were there than for the usual test-suite."""
-    trips = config.stash.get(TRIPS, {})
-    if len(trips) > 5:
-        terminalreporter.section("types of released tables (the same as those of the table that came in?)")
-        for library, told in trips.items():
-            terminalreporter.write_line(f"{library}: {sum(answer == 'same' for _, answer in told)} of {len(told)}")
-            for name, answer in told:
-                terminalreporter.write_line(f"    {name:60} {answer}")
-    found = config.stash.get(MATRIX, {})
-    if len(found) < 3:
-        return
-    terminalreporter.section("cells with other counts than in memory (and what leaves the engine)")
-    names = list(dict.fromkeys(name for told in found.values() for name in told))
-    for row in ("", *names):
-        cells = [(told[row] if row else engine).ljust(18) for engine, told in found.items()]
-        terminalreporter.write_line(f"{row:36} {' '.join(cells)}".rstrip())

@@ -39,51 +39,13 @@ EVOLUTION = ["--size", "5", "--param", "steps=2", "--param", "population=6"]
 
 
 ODD_TEXTS = (
-    "",
-    " ",
-    "\x1b]0;title\x07",
-    "a\nb",
-    "\u202eevil",
-    "=cmd|' /C calc'!A0",
-    "x" * 5000,
-    "☃" * 40,
-    "nan",
-    "1e999",
-    "-1",
-    "*",
-    "^a$",
-    "../../x",
-    "discreet: frequency",
-    "\ud800",
-    "\x00",
-    "replacement",
-    "null",
-    "\x7f",
-)
+    "", " ", "\x1b]0;title\x07", "a\nb", "\u202eevil", "=cmd|' /C calc'!A0", "x" * 5000, "☃" * 40, "nan", "1e999",
+    "-1", "*", "^a$", "../../x", "discreet: frequency", "\ud800", "\x00", "replacement", "null", "\x7f",
+)  # fmt: skip
 ODD_NUMBERS = (
-    0,
-    -1,
-    1,
-    2,
-    10**6,
-    10**9,
-    2**31,
-    2**62,
-    2**63,
-    2**64,
-    10**39,
-    10**41,
-    -(10**18),
-    0.0,
-    -0.0,
-    0.5,
-    1e-300,
-    5e-324,
-    1e300,
-    -1e300,
-    1.5,
-    3,
-)
+    0, -1, 1, 2, 10**6, 10**9, 2**31, 2**62, 2**63, 2**64, 10**39, 10**41, -(10**18), 0.0, -0.0, 0.5, 1e-300, 5e-324,
+    1e300, -1e300, 1.5, 3,
+)  # fmt: skip
 
 
 def odd(rng: random.Random, depth: int = 0) -> Any:

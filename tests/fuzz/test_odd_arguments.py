@@ -17,28 +17,11 @@ from discreet.domain import Category, Domain, Integer, Numeric
 from discreet.errors import DiscreetError, Fault
 
 PACKAGES = (
-    "domain",
-    "confidential",
-    "mechanisms",
-    "planner",
-    "privacy",
-    "releases",
-    "utility",
-    "inference",
-    "audit",
-    "report",
-    "evolution",
-    "pseudo_posterior",
-    "papers.bnp24",
-    "papers.pe25",
-    "papers.py26",
-    "papers.roo25",
-)
-ONLY_OF_MODELS = {
-    "demo",
-    "frontier",
-    "fit",
-}  # run for minutes, or write to a folder of their own, on the right arguments
+    "domain", "confidential", "mechanisms", "planner", "privacy", "releases", "utility", "inference", "audit", "report",
+    "evolution", "pseudo_posterior", "papers.bnp24", "papers.pe25", "papers.py26", "papers.roo25",
+)  # fmt: skip
+# These run for minutes, or write to a folder of their own, on the right arguments.
+ONLY_OF_MODELS = {"demo", "frontier", "fit"}
 
 
 def public() -> dict[str, Callable[..., Any]]:
@@ -67,37 +50,13 @@ def good(rng: random.Random) -> Any:
     domain = Domain(columns={"x": Numeric(lower=0, upper=9, cells=3), "s": Category(categories=["a", "b"])})
     return rng.choice(
         [
-            domain,
-            5,
-            100,
-            1.0,
-            0.5,
-            1e-6,
-            "replacement",
-            "mean",
-            "x",
-            pl.DataFrame({"x": [1.0], "s": ["a"]}),
-            pl.DataFrame({"x": [NUMBER], "s": [TEXT]}),
-            np.arange(4.0),
-            np.arange(3),
-            [1.0, 2.0],
-            {"cells": 3},
-            None,
-            True,
-            Domain(columns={"x": Integer(lower=0, upper=9)}),
-            Integer(lower=0, upper=3),
-            lambda *_: 1.0,
-            ["a", "b"],
-            "1h",
-            np.zeros((2, 2)),
-            "perturbed-histogram",
-            "2020-01-01",
-            "no-such-file.parquet",
-            10**400,
-            float("nan"),
-            float("inf"),
+            domain, 5, 100, 1.0, 0.5, 1e-6, "replacement", "mean", "x", pl.DataFrame({"x": [1.0], "s": ["a"]}),
+            pl.DataFrame({"x": [NUMBER], "s": [TEXT]}), np.arange(4.0), np.arange(3), [1.0, 2.0], {"cells": 3}, None,
+            True, Domain(columns={"x": Integer(lower=0, upper=9)}), Integer(lower=0, upper=3), lambda *_: 1.0,
+            ["a", "b"], "1h", np.zeros((2, 2)), "perturbed-histogram", "2020-01-01", "no-such-file.parquet", 10**400,
+            float("nan"), float("inf"),
         ]
-    )
+    )  # fmt: skip
 
 
 def arguments(rng: random.Random, function: Callable[..., Any]) -> tuple[list[Any], dict[str, Any]]:

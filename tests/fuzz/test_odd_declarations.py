@@ -8,45 +8,16 @@ from pathlib import Path
 
 from _spoil import ASKED, DOMAIN, ODD_NUMBERS, ODD_TEXTS, WRITTEN, Attempt, spoilt_bytes
 
-from discreet.domain.declaration import KINDS
+from discreet.domain.declaration import KINDS, column_type
 
 TYPES = (*KINDS, "string")
-KEYS = ("type", *sorted({item.name for kind in KINDS.values() for item in fields(kind)}))
+KEYS = ("type", *sorted({item.name for kind in KINDS for item in fields(column_type(kind))}))
 WORDS = (
-    '"log"',
-    '"category"',
-    '"error"',
-    '"clip"',
-    '"1h"',
-    '"0s"',
-    '"1us"',
-    "2020-01-01",
-    "2021-01-01T00:00:00Z",
-    "true",
-    '"Europe/Paris"',
-    '"float32"',
-    '"int8"',
-    "[1, 2, 3]",
-    '["a", "b"]',
-    "[0.5, 0.25]",
-    "{weights = [1, 2]}",
-    '"0.01"',
-    '{distribution = "lognorm", s = 1.0}',
-    '{distribution = "norm", scale = -1.0}',
-    "inf",
-    "nan",
-    "0x7f",
-    "12:00:00",
-    '"9999-12-31"',
-    "0001-01-01",
-    '"999999999999d"',
-    "[[1], [2]]",
-    "[]",
-    "{}",
-    "1e400",
-    '"1e400"',
-    "9" * 30,
-)
+    '"log"', '"category"', '"error"', '"clip"', '"1h"', '"0s"', '"1us"', "2020-01-01", "2021-01-01T00:00:00Z", "true",
+    '"Europe/Paris"', '"float32"', '"int8"', "[1, 2, 3]", '["a", "b"]', "[0.5, 0.25]", "{weights = [1, 2]}", '"0.01"',
+    '{distribution = "lognorm", s = 1.0}', '{distribution = "norm", scale = -1.0}', "inf", "nan", "0x7f", "12:00:00",
+    '"9999-12-31"', "0001-01-01", '"999999999999d"', "[[1], [2]]", "[]", "{}", "1e400", '"1e400"', "9" * 30,
+)  # fmt: skip
 
 MOST_BYTES = 20 * 2**20  # of one declared table: more than a domain file may have, and no burden to write
 
@@ -107,15 +78,9 @@ def text_of(rng: random.Random) -> str:
     if kind == 0:
         return "a." * rng.choice((50, 30_000)) + "b = 1\n"
     if kind == 1:  # wide
-        facts = rng.choice(
-            (
-                'type = "boolean"',
-                'type = "integer"\nlower = 0\nupper = 999',
-                'type = "open_labels"',
-                'type = "numeric"\nlower = 0\nupper = 1',
-                'type = "numeric"\nlower = 0\nupper = 1\ncells = 9',
-            )
-        )
+        bounds = 'type = "numeric"\nlower = 0\nupper = 1'
+        integer = 'type = "integer"\nlower = 0\nupper = 999'
+        facts = rng.choice(('type = "boolean"', integer, 'type = "open_labels"', bounds, f"{bounds}\ncells = 9"))
         return "".join(f"[columns.c{i}]\n{facts}\n" for i in range(rng.choice((10, 40, 300, 3000, 20_000))))
     if kind == 2:
         return "x = " + "[" * 50_000

@@ -7,13 +7,12 @@ from discreet._core.lazy import door
 if TYPE_CHECKING:
     from discreet.confidential.check import check_table
     from discreet.confidential.closed import Confidential, Provenance
-    from discreet.confidential.count import confidential, public_size, require_unit
-    from discreet.confidential.custodian import reveal_to_custodian
+    from discreet.confidential.count import Rows, confidential, confidential_rows, public_size, require_unit
     from discreet.confidential.database import addressed
-    from discreet.confidential.opening import open_confidential
+    from discreet.confidential.opening import open_confidential, reveal_to_custodian
     from discreet.confidential.public import public_domain, public_table, refuse_same, with_public
-    from discreet.confidential.rows import Rows, confidential_rows
-    from discreet.confidential.source import Source, open_source, require_there
+    from discreet.confidential.source import Source
+    from discreet.confidential.tables import open_source, require_there
     from discreet.confidential.units import NO_UNIT
     from discreet.confidential.values import column_values, raw_rows, row_values, table_schema
 

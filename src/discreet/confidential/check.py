@@ -24,8 +24,9 @@ from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet._core.text import aligned, counted, harmless, sentence
 from discreet.confidential.closed import Confidential
-from discreet.confidential.count import OTHER_COLUMNS, require_unit, wrong_names
-from discreet.confidential.source import FREQUENCY, RESERVED, Source, open_source, parsed_column
+from discreet.confidential.count import OTHER_COLUMNS, require_unit
+from discreet.confidential.source import FREQUENCY, RESERVED, Source, parsed_column, wrong_names
+from discreet.confidential.tables import open_source
 from discreet.confidential.units import NO_UNIT, Holdings
 from discreet.domain import Column, Domain, Misfit, missing_in, require_domain
 from discreet.privacy import Unit
@@ -54,14 +55,15 @@ class Example:
     rows: int
 
     def __str__(self) -> str:
-        parts = self.value if isinstance(self.value, Mapping) else {"": self.value}
-        said = [f"{name} = {_quoted(value)}" if name else _quoted(value) for name, value in parts.items()]
-        return harmless(f"{', '.join(said)} ({self.rows:,})")
+        text = json.dumps(self.value, ensure_ascii=False)
+        if isinstance(self.value, Mapping):
+            text = ", ".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in self.value.items())
+        return harmless(f"{text} ({self.rows:,})")
 
 
 @sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class TableFinding:
     """One thing that does not fit. Confidential.
 
     ``columns``: the columns concerned; none where it is the table as a whole.
@@ -110,14 +112,14 @@ class TableCheck:
     ----------
     rows : int or None
         Number of rows; None where no declared column is in the table.
-    findings : tuple of Finding
+    findings : tuple of TableFinding
         All that does not fit, in the order of the domain's columns.
     units : UnitRows or None
         How many rows privacy units have; None without a unit, or where some rows have none.
     """
 
     rows: int | None
-    findings: tuple[Finding, ...]
+    findings: tuple[TableFinding, ...]
     units: UnitRows | None = None
 
     @property
@@ -145,8 +147,13 @@ class TableCheck:
             cells.append((harmless(", ".join(finding.columns)) or "the table", finding.problem, rows))
         shown = ["values (rows)", *(", ".join(map(str, finding.examples)) for finding in self.findings)]
         lines += ["", *(f"{line}  {last}".rstrip() for line, last in zip(aligned(cells, left=2), shown, strict=True))]
-        lines += ["", "What to do:", *_remedies(self.findings)]
-        return "\n".join([*lines, "", f"A release of this table would {'' if self.refused else 'not '}be refused."])
+        remedies: dict[str, dict[str, None]] = {}  # each once, with the columns that it is for
+        for finding in self.findings:
+            remedies.setdefault(f"- {sentence(finding.remedy)}", {}).update(dict.fromkeys(finding.columns))
+        lines += ["", "What to do:"]
+        lines += [f"{remedy}: {harmless(', '.join(names))}".removesuffix(": ") for remedy, names in remedies.items()]
+        verdict = "would be refused" if self.refused else "would not be refused"
+        return "\n".join([*lines, "", f"A release of this table {verdict}."])
 
 
 @sealed
@@ -216,11 +223,12 @@ def check_table(
 
 @enclosed
 def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: bool, examples: int) -> TableCheck:
-    source, column = open_source(data), None if unit is None else unit.column
-    refusals = [refusal for refusal, _ in wrong_names(source, domain, unit=unit, other_columns=other_columns)]
+    source = open_source(data)
+    names = domain.names if unit is None else tuple(dict.fromkeys([*domain.names, unit.column]))
+    refusals = wrong_names(source, names, other_columns=other_columns)
     unreadable: dict[str, DataError] = {}
     while True:
-        scan = _Scan(source, domain, unit=column, leave_out=unreadable, examples=examples)
+        scan = _Scan(source, domain, [name for name in names if name not in unreadable], unit, examples)
         try:
             scan.run()
             break
@@ -229,15 +237,17 @@ def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: boo
                 raise
             unreadable[problem.column] = problem
     for refusal in [*refusals, *unreadable.values()]:
-        scan.whole(refusal)
-    if scan.names and not scan.rows:
-        scan.whole(DataError(None, "has no rows", "a release needs at least one record"))
-    units = None if unit is None else scan.unit_rows(unit.max_records)
-    return TableCheck(rows=scan.rows if scan.names else None, findings=scan.findings(), units=units)
+        scan.add_whole(refusal)
+    if not scan.names:
+        return TableCheck(rows=None, findings=scan.findings(names))
+    if not scan.rows:
+        scan.add_whole(DataError(None, "has no rows", "a release needs at least one record"))
+    units = scan.unit_rows()
+    return TableCheck(rows=scan.rows, findings=scan.findings(names), units=units)
 
 
 @dataclass(slots=True, kw_only=True)
-class _Line:
+class _FindingCounts:
     """A finding while rows are still looked at: ``examples`` are values, and the rows of a bounded number of them."""
 
     remedy: str
@@ -245,37 +255,19 @@ class _Line:
     rows: int | None = None
     examples: Counter[tuple[Any, ...]] = field(default_factory=Counter)
 
-    def finding(self, columns: tuple[str, ...], problem: str, *, most: int) -> Finding:
-        """Return it with its most frequent examples, which a null or NaN is none of."""
-        counts = sorted(self.examples.items(), key=lambda item: (-item[1], str(item[0])))
-        values = [(key, rows) for key, rows in counts if key not in ((None,), ("nan",))][:most]
-        examples = [
-            Example(value=key[0] if len(key) == 1 else dict(zip(columns, key, strict=True)), rows=rows)
-            for key, rows in values
-        ]
-        return Finding(
-            columns=columns,
-            problem=problem,
-            remedy=self.remedy,
-            rows=self.rows,
-            refused=self.refused,
-            examples=tuple(examples),
-        )
-
 
 class _Scan:
-    """One pass over a table, but for the columns of ``leave_out``, which cannot be read."""
+    """One pass over those of some columns that are in a table."""
 
-    def __init__(
-        self, source: Source, domain: Domain, *, unit: str | None, leave_out: Collection[str], examples: int
-    ) -> None:
-        self.source, self.domain, self.examples = source, domain, examples
-        readable = {name for name in source.names if not name.startswith(RESERVED)} - set(leave_out)
-        self.order = list(dict.fromkeys([*domain.names, *([] if unit is None else [unit])]))
-        self.names = [name for name in self.order if name in readable]
-        self.holdings = Holdings(unit) if unit in readable and unit is not None else None
+    def __init__(self, source: Source, domain: Domain, names: Sequence[str], unit: Unit | None, examples: int) -> None:
+        self.source, self.domain, self.unit, self.examples = source, domain, unit, examples
+        self.names = [name for name in names if name in source.names and not name.startswith(RESERVED)]
+        self.declared = [name for name in self.names if name in domain.columns]
+        self.holdings: Holdings | None = None
+        if unit is not None and unit.column in self.names:
+            self.holdings = Holdings(unit.column)
         self.rows = 0
-        self.lines: dict[tuple[tuple[str, ...], str], _Line] = {}
+        self.lines: dict[tuple[tuple[str, ...], str], _FindingCounts] = {}
 
     def run(self) -> None:
         """Look at every row. Raises DataError where a column, or the table, cannot be read."""
@@ -286,26 +278,25 @@ class _Scan:
             if FREQUENCY in batch.columns:
                 times = batch[FREQUENCY].cast(pl.Int64)
             self.rows += int(times.sum())
-            declared = [name for name in self.names if name in self.domain.columns]
-            self._contradictions({name: self._column(name, batch[name], times) for name in declared}, times)
-            self._hold(batch, times)
+            self._contradictions({name: self._column(name, batch[name], times) for name in self.declared}, times)
+            if self.holdings is not None:
+                self._hold(batch, self.holdings, times)
 
     def _column(self, name: str, raw: pl.Series, times: pl.Series) -> tuple[pl.Series, Booleans]:
         """Encode a column as a release does; return its values as the declared type, and which of them fit.
 
         Types that no declaration takes are refused before anything is computed from their values.
         """
-        column, whole = self.domain.columns[name], np.ones(len(raw), dtype=np.bool_)
-        values, unread = raw, Misfit("", "", ~whole)
+        column, everywhere = self.domain.columns[name], np.ones(len(raw), dtype=np.bool_)
+        values, unread = raw, Misfit("", "", ~everywhere)
         try:
-            if (texts := self.source.texts) and name in texts:
-                parsed = partial(parsed_column, raw, column, decimal_comma=texts.decimal_comma)
-                values, unread = quietly(parsed, column._unreadable(name))
+            if name in self.source.texts:
+                values, unread = quietly(partial(parsed_column, raw, column, self.source), column._unreadable(name))
             else:
                 column.encode(raw.clear(), name=name)
         except DataError as refusal:
-            self.add((name,), Misfit(refusal.problem, refusal.remedy, whole), [raw], times)
-            return raw, ~whole
+            self.add((name,), Misfit(refusal.problem, refusal.remedy, everywhere), [raw], times)
+            return raw, ~everywhere
         self.add((name,), unread, [raw], times)
         fits = ~unread.where
         try:
@@ -328,35 +319,34 @@ class _Scan:
             values = [columns[name][0] for name in names]
             self.add(names, Misfit(_CONTRADICTION, _AS_THEY_ARE, where), values, times, refused=False)
 
-    def _hold(self, batch: pl.DataFrame, times: pl.Series) -> None:
+    def _hold(self, batch: pl.DataFrame, holdings: Holdings, times: pl.Series) -> None:
         """Count the rows of units."""
-        if self.holdings is None:
-            return
-        unit, known = self.holdings.unit, np.ones(batch.height, dtype=np.bool_)
-        if batch[unit].dtype.base_type() is not pl.Object:
-            known = ~missing_in(batch[unit]).to_numpy()
-        self.add((unit,), Misfit(*NO_UNIT, ~known), [batch[unit]], times)
+        units = batch[holdings.unit]
+        named = np.ones(batch.height, dtype=np.bool_)
+        if units.dtype.base_type() is not pl.Object:
+            named = ~missing_in(units).to_numpy()
+        self.add((holdings.unit,), Misfit(*NO_UNIT, ~named), [units], times)
         try:
-            self.holdings.add(batch.filter(known))
+            holdings.add(batch.filter(named))
         except DataError as refusal:
-            self.add((unit,), Misfit(refusal.problem, refusal.remedy, known), [batch[unit]], times)
+            self.add((holdings.unit,), Misfit(refusal.problem, refusal.remedy, named), [units], times)
 
-    def unit_rows(self, slots: int) -> UnitRows | None:
+    def unit_rows(self) -> UnitRows | None:
         """Return how many rows units have; None where that cannot be told."""
-        try:
-            rows = None if self.holdings is None else self.holdings.held()
-        except DataError as refusal:
-            self.whole(refusal)
+        if self.holdings is None or self.unit is None:
             return None
-        if rows is None:
+        try:
+            rows, slots = self.holdings.held(), self.unit.max_records
+        except DataError as refusal:
+            self.add_whole(refusal)
             return None
         cut = rows[rows > slots] - slots
         return UnitRows(units=len(rows), most=int(rows.max(initial=0)), over=len(cut), cut=int(cut.sum()))
 
-    def whole(self, refusal: DataError) -> None:
+    def add_whole(self, refusal: DataError) -> None:
         """Add what is wrong with a column, or the table, as a whole."""
         columns = () if refusal.column is None else (refusal.column,)
-        self.lines.setdefault((columns, refusal.problem), _Line(remedy=refusal.remedy, refused=True))
+        self.lines.setdefault((columns, refusal.problem), _FindingCounts(remedy=refusal.remedy, refused=True))
 
     def add(
         self, names: Sequence[str], misfit: Misfit, values: Sequence[pl.Series], times: pl.Series, refused: bool = True
@@ -364,7 +354,8 @@ class _Scan:
         """Add what is wrong with some rows of a batch, whose values and frequencies are given whole."""
         if not misfit.where.any():
             return
-        line = self.lines.setdefault((tuple(names), misfit.problem), _Line(remedy=misfit.remedy, refused=refused))
+        line = _FindingCounts(remedy=misfit.remedy, refused=refused)
+        line = self.lines.setdefault((tuple(names), misfit.problem), line)
         rows = times.filter(misfit.where)
         line.rows = (line.rows or 0) + int(rows.sum())
         textless = {pl.Object, pl.Binary, pl.Unknown}
@@ -377,28 +368,49 @@ class _Scan:
             if key in line.examples or len(line.examples) < _TRACKED:
                 line.examples[key] += count
 
-    def findings(self) -> tuple[Finding, ...]:
-        """Return what was found: by columns of the domain, then by others, then by several columns."""
-        place = {name: index for index, name in enumerate(self.order)}
-        keys = sorted(self.lines, key=lambda key: (len(key[0]), [place.get(name, len(place)) for name in key[0]]))
-        return tuple(self.lines[key].finding(*key, most=self.examples) for key in keys)
+    def findings(self, names: Sequence[str]) -> tuple[TableFinding, ...]:
+        """Return what was found: by columns in the order of the names, then by others, then by several columns.
+
+        Each has its most frequent examples, none of which is a null or NaN.
+        """
+        places = {name: place for place, name in enumerate(names)}
+        findings = []
+        for columns, problem in sorted(
+            self.lines, key=lambda key: (len(key[0]), [places.get(n, len(names)) for n in key[0]])
+        ):
+            line = self.lines[columns, problem]
+            examples = []
+            for key, rows in sorted(line.examples.items(), key=lambda item: (-item[1], str(item[0]))):
+                if key not in ((None,), ("nan",)):
+                    value = key[0] if len(key) == 1 else dict(zip(columns, key, strict=True))
+                    examples.append(Example(value=value, rows=rows))
+            finding = TableFinding(
+                columns=columns,
+                problem=problem,
+                remedy=line.remedy,
+                rows=line.rows,
+                refused=line.refused,
+                examples=tuple(examples[: self.examples]),
+            )
+            findings.append(finding)
+        return tuple(findings)
 
 
-def _reasons(values: pl.Series, among: Booleans, column: Column, refusal: DataError) -> Iterator[Misfit]:
+def _reasons(values: pl.Series, fits: Booleans, column: Column, refusal: DataError) -> Iterator[Misfit]:
     """Yield why some values are refused; values that are refused for a reason unknown keep the first one."""
-    rest = among.copy()
+    unexplained = fits.copy()
     reasons: list[Misfit] = []
     with contextlib.suppress(DataError):
-        reasons = quietly(lambda: column.misfits(values.filter(among)), refusal)
+        reasons = quietly(lambda: column.misfits(values.filter(fits)), refusal)
     for misfit in reasons:
         where = np.zeros(len(values), dtype=np.bool_)
-        where[among] = misfit.where
-        rest &= ~where
+        where[fits] = misfit.where
+        unexplained &= ~where
         yield misfit._replace(where=where)
     try:
-        column.encode(values.filter(rest), name=refusal.column)
+        column.encode(values.filter(unexplained), name=refusal.column)
     except DataError:
-        yield Misfit(refusal.problem, refusal.remedy, rest)
+        yield Misfit(refusal.problem, refusal.remedy, unexplained)
 
 
 def _plain(value: Any) -> Any:
@@ -407,16 +419,3 @@ def _plain(value: Any) -> Any:
         return value
     text = str(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
-
-
-def _quoted(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _remedies(findings: Sequence[Finding]) -> list[str]:
-    """Return each remedy once, with the columns that it is for."""
-    columns: dict[str, dict[str, None]] = {}
-    for finding in findings:
-        columns.setdefault(finding.remedy, {}).update(dict.fromkeys(finding.columns))
-    lines = {f"- {sentence(remedy)}": harmless(", ".join(names)) for remedy, names in columns.items()}
-    return [f"{line}: {names}" if names else line for line, names in lines.items()]

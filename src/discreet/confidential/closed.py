@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partialmethod
 from typing import Any, Generic, NoReturn, TypeVar
 
 from discreet._core.boundary import sealed
@@ -96,8 +97,9 @@ class Confidential(Generic[T]):
     @property
     def relation_group(self) -> int:
         """How many records one neighbouring change may replace: the slots of a privacy unit, 1 by default."""
-        unit = None if self.provenance is None else self.provenance.unit
-        return 1 if unit is None else unit.max_records
+        if self._provenance is None or self._provenance.unit is None:
+            return 1
+        return self._provenance.unit.max_records
 
 
 _KEY = object()
@@ -128,15 +130,12 @@ _REFUSED = {
 }
 
 
-def _refusal(action: str) -> Callable[..., NoReturn]:
-    def refuse(*_: Any, **__: Any) -> NoReturn:
-        raise ConfidentialAccessError(action)
-
-    return refuse
+def _refuse(_self: object, action: str, *_: Any, **__: Any) -> NoReturn:
+    raise ConfidentialAccessError(action)
 
 
 for _action, _names in _REFUSED.items():
     for _name in _names.split():
         # Attributes that other libraries look for, not call, must be absent for their "has no such protocol" branch;
         # numpy calls __array__ and __array_ufunc__, Arrow and pandas call the others.
-        setattr(Confidential, f"__{_name}__", _refusal(_action))
+        setattr(Confidential, f"__{_name}__", partialmethod(_refuse, _action))

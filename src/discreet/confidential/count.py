@@ -1,42 +1,42 @@
-"""From a confidential table to its sufficient statistic: distinct encoded records and their frequencies."""
+"""From a confidential table to its sufficient statistic: distinct encoded records and their frequencies; or to rows."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.boundary import enclosed, sealed
+from discreet._core.arrays import Integers
+from discreet._core.boundary import enclosed, enclosed_parts, sealed
 from discreet._core.checks import unfit
 from discreet._core.errors import DataError, DomainError, ParameterError
 from discreet._core.lazy import pl
 from discreet._core.random import SecureGenerator, secure
-from discreet.confidential.cells import Cells, EngineFailed, attempted
 from discreet.confidential.closed import Confidential, Provenance
 from discreet.confidential.opening import open_confidential
 from discreet.confidential.source import (
     FREQUENCY,
     RESERVED,
+    EngineFailed,
     Source,
-    Texts,
+    attempted,
     cells_of,
     declared_batches,
-    missing_names,
-    open_source,
     parsed,
+    require_names,
 )
+from discreet.confidential.tables import open_source
 from discreet.domain import Counts, Domain, Records, Units, require_domain
 from discreet.privacy import Unit
 
-OTHER_COLUMNS = "other-columns"
-"""Accepts columns that the domain does not name."""
-
 if TYPE_CHECKING:
     from discreet.confidential.units import Slots
+
+OTHER_COLUMNS = "other-columns"
+"""Accepts columns that the domain does not name."""
 
 _DENSE = 2**20
 _SAMPLE = 2**16
@@ -107,43 +107,134 @@ def confidential(
     require_domain(domain)
     require_unit(domain, unit, by_unit=by_unit)
     source = open_source(data)
-    check_names(source, domain, unit=unit, other_columns=OTHER_COLUMNS in accept)
-    counts: Counts | Units
-    rows, seeded = None, False
+    names = domain.names if unit is None else (*domain.names, unit.column)
+    require_names(source, names, other_columns=OTHER_COLUMNS in accept)
     if unit is None:
-        counts = counted(source, domain)
-    else:
-        rng = secure() if rng is None else rng
-        count = _units if by_unit else _slotted_counts
-        counts, row_counts = count(source, domain, unit=unit, rng=rng)
-        rows, seeded = Confidential(row_counts), not isinstance(rng, SecureGenerator)
-    if counts.n == 0 and not empty:
+        return _closed(counted(source, domain), source, domain, empty=empty)
+    rng = secure() if rng is None else rng
+    count = _units if by_unit else _slotted_counts
+    unit_counts, row_counts = count(source, domain, unit=unit, rng=rng)
+    seeded = not isinstance(rng, SecureGenerator)
+    return _closed(unit_counts, source, domain, empty=empty, unit=unit, seeded=seeded, rows=Confidential(row_counts))
+
+
+@sealed
+def confidential_rows(
+    data: Any, domain: Domain, *, accept: Collection[str] = (), empty: bool = False
+) -> Confidential[Rows]:
+    """Wrap a confidential table to be read in parts, for mechanisms that can (``reads_parts``).
+
+    Memory then holds one part at a time, so the number of records is bounded by the disk.
+
+    Parameters
+    ----------
+    data : dataframe, str or path
+        Confidential; as for :func:`confidential`.
+    domain : Domain
+        Public. Every column it names has to be in the table.
+    accept, empty : optional
+        As for :func:`confidential`.
+
+    Returns
+    -------
+    Confidential of Rows
+
+    Raises
+    ------
+    DataError
+        If the table does not fit the domain. No message holds a value of the table.
+    FileProblem
+        If a file cannot be read.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet.domain import Integer
+    >>> confidential_rows(pl.DataFrame({"age": [31, 45, 31]}), Domain(columns={"age": Integer(lower=0, upper=120)}))
+    <confidential Rows>
+    """
+    require_domain(domain)
+    source = open_source(data)
+    require_names(source, domain.names, other_columns=OTHER_COLUMNS in accept)
+    return _closed(Rows(source, domain), source, domain, empty=empty)
+
+
+def _closed(records: Any, source: Source, domain: Domain, *, empty: bool, **facts: Any) -> Confidential[Any]:
+    if records.n == 0 and not empty:
         raise DataError(None, "has no rows", "a release needs at least one record")
-    provenance = Provenance(
-        frame_kind=source.kind,
-        columns=domain.names,
-        domain=domain,
-        unit=unit,
-        path=source.path,
-        seeded=seeded,
-        rows=rows,
-        returned=source.returned,
-    )
-    return Confidential(counts, provenance=provenance)
+    facts |= {"frame_kind": source.kind, "path": source.path, "returned": source.returned}
+    return Confidential(records, provenance=Provenance(columns=domain.names, domain=domain, **facts))
+
+
+@sealed
+class Rows:
+    """Encoded rows of a table that stays where it is, read a part at a time, as often as a mechanism needs.
+
+    Confidential. Raises DataError when a row does not fit the domain: the whole table is read once.
+
+    Parameters
+    ----------
+    source : Source
+        The table.
+    domain : Domain
+        Public.
+    """
+
+    def __init__(self, source: Source, domain: Domain) -> None:
+        self._source, self._domain = source, domain
+        self._n: int | None = None
+        self._cells = cells_of(source, domain.columns)
+        try:
+            self._n = sum(part.n for part in self.parts())
+        except EngineFailed:
+            self._cells = None
+            self._n = sum(part.n for part in self.parts())
+
+    @property
+    def n(self) -> int:
+        """Number of rows: public under the replacement relation."""
+        return self._n or 0
+
+    @enclosed_parts
+    def parts(self) -> Iterator[Counts]:
+        """Yield the rows' encoded records.
+
+        Raises DataError when the table has other rows than when it was read first.
+        """
+        n = 0
+        for records, frequencies in self._encoded():
+            part = Counts(records=records, frequencies=_ones_or(frequencies, len(records)))
+            n += part.n
+            yield part
+        if self._n is not None and n != self._n:
+            raise DataError(None, "changed while it was read", "keep the table as it is until the release is written")
+
+    def _encoded(self) -> Iterator[tuple[Records, Integers | None]]:
+        """Yield records and their frequencies, which the engine found if it can."""
+        if self._cells is None:
+            for batch in declared_batches(self._source, self._domain.columns):
+                if batch.height:
+                    yield encoded(batch, self._domain, self._source)
+            return
+        batches = attempted(self._cells.batches)
+        while (codes := attempted(lambda: next(batches, None))) is not None:
+            if codes.height:
+                yield self._cells.records(codes), codes[FREQUENCY].to_numpy()
 
 
 @enclosed
 def counted(source: Source, domain: Domain) -> Counts:
     """Count the rows of a table as they are."""
     cells = cells_of(source, domain.columns)
-    with suppress(EngineFailed):
-        if cells is not None:
-            tally = Tally(domain)
-            tally.add_cells(cells, attempted(cells.counts))
+    if cells is not None:
+        with suppress(EngineFailed):
+            frame, tally = attempted(cells.counts), Tally(domain)
+            if frame.height:
+                tally.add_records(cells.records(frame), frame[FREQUENCY].to_numpy())
             return tally.counts()
     tally = Tally(domain)
     for batch in declared_batches(source, domain.columns):
-        tally.add(batch, texts=source.texts)
+        tally.add(batch, source)
     return tally.counts()
 
 
@@ -163,7 +254,10 @@ def _slotted_counts(source: Source, domain: Domain, *, unit: Unit, rng: np.rando
             if unnamed:
                 raise DataError(unit.column, *NO_UNIT)
             slots = Tally(domain)
-            slots.add_cells(cells, frame)
+            if cells is None:
+                slots.add(frame, source)
+            else:
+                slots.add_records(cells.records(frame), frame[FREQUENCY].to_numpy())
             slots.add_records(null_record(domain), np.array([units * unit.max_records - frame[FREQUENCY].sum()]))
             return slots.counts(), counted(source, domain)
     slots_read, all_rows = _cut(source, domain, unit=unit, rng=rng)
@@ -202,7 +296,7 @@ def _cut(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Generator
     all_rows, slots = Tally(domain), Slots(unit.column, unit.max_records, rng)
     for batch in declared_batches(source, domain.columns, unit.column):
         if batch.height:
-            records, frequencies = encoded(batch, domain, texts=source.texts)
+            records, frequencies = encoded(batch, domain, source)
             all_rows.add_records(records, frequencies)
             slots.add(batch[unit.column], _as_frame(records, frequencies))
     return slots, all_rows.counts()
@@ -229,30 +323,6 @@ def require_unit(domain: Domain, unit: Unit | None, *, by_unit: bool = False) ->
             raise DomainError(f'column {name!r}: unused slots of a unit need a null cell. Write: nulls = "category"')
 
 
-def check_names(source: Source, domain: Domain, *, unit: Unit | None, other_columns: bool) -> None:
-    """Refuse a table whose columns are not the declared ones. Raises DataError naming the first."""
-    for refusal, more in wrong_names(source, domain, unit=unit, other_columns=other_columns):
-        raise DataError(refusal.column, f"{refusal.problem} (and {more} more)", refusal.remedy) if more else refusal
-
-
-def wrong_names(
-    source: Source, domain: Domain, *, unit: Unit | None, other_columns: bool
-) -> Iterator[tuple[DataError, int]]:
-    """Yield an error for each column that is missing, undeclared or reserved, and how many more undeclared follow."""
-    names = list(dict.fromkeys([*domain.names, *([] if unit is None else [unit.column])]))
-    for name in names:
-        if name.startswith(RESERVED):
-            problem = f"its name starts with {RESERVED!r}, which is reserved"
-            yield DataError(name, problem, "rename the column"), 0
-
-    for refusal in missing_names(source, names):
-        yield refusal, 0
-    extra = [] if other_columns else [name for name in source.names if name not in names]
-    for place, name in enumerate(extra, start=1):
-        remedy = "declare it, or leave such columns aside with accept={'other-columns'}"
-        yield DataError(name, "is in the table but not in the domain", remedy), len(extra) - place
-
-
 class Tally:
     """Frequencies of encoded records, batch by batch: by cell of a small finite domain, else of sortable keys or rows.
 
@@ -260,34 +330,26 @@ class Tally:
     """
 
     def __init__(self, domain: Domain) -> None:
+        columns, size = tuple(domain.columns.values()), domain.size
         self.domain = domain
-        columns = tuple(domain.columns.values())
-        self.numbered = domain.size is not None and domain.size <= _MOST_NUMBERED
-        self.lone = not domain.finite and len(columns) == 1 and columns[0]._code_type is np.float64
-        small = domain.size is not None and domain.size <= _DENSE
-        self.dense = np.zeros(domain.size or 0, dtype=np.int64) if small else None
-        self.parts: list[pl.DataFrame | _Keys] = []
-        self.held = 0
-        self.condensed = 0
+        self.numbered = size is not None and size <= _MOST_NUMBERED
+        self.keyed = self.numbered or (len(columns) == 1 and columns[0]._code_type is np.float64)
+        self.dense = np.zeros(size, dtype=np.int64) if size is not None and size <= _DENSE else None
+        self.keys: list[_Keys] = []
+        self.tables: list[pl.DataFrame] = []
+        self.pending = self.condensed = 0
         # Cells of numbers are found faster than equal numbers are grouped.
         self.grouping = self.dense is None or {column.kind for column in columns} != {"numeric"}
 
-    def add(self, batch: pl.DataFrame, *, texts: Texts) -> None:
-        """Count one batch, of which some columns are texts."""
+    def add(self, batch: pl.DataFrame, source: Source) -> None:
+        """Count one batch of a source."""
         if batch.height == 0:
             return
         if FREQUENCY not in batch.columns and self.grouping:
             sample = batch.head(_SAMPLE)
             self.grouping = _group(sample).height * 2 <= sample.height
             batch = _group(batch) if self.grouping else batch
-        self.add_records(*encoded(batch, self.domain, texts=texts))
-
-    def add_cells(self, cells: Cells | None, frame: pl.DataFrame) -> None:
-        """Count distinct rows: of codes that an engine found, or of values where there are no cells."""
-        if cells is None:
-            self.add(frame, texts=Texts())
-        elif frame.height:
-            self.add_records(cells.records(frame), frame[FREQUENCY].to_numpy())
+        self.add_records(*encoded(batch, self.domain, source))
 
     def add_records(self, records: Records, frequencies: npt.NDArray[Any] | None) -> None:
         """Count encoded records, each once where there are no frequencies."""
@@ -296,65 +358,63 @@ class Tally:
             cells = np.bincount(self.domain.flat(records), weights=frequencies, minlength=len(self.dense))
             self.dense += cells.astype(np.int64, copy=False)
             return
-        if self.numbered or self.lone:
-            keys = self.domain.flat(records) if self.numbered else records.columns[0]
-            self.parts.append(_Keys(keys=keys, frequencies=frequencies))
+        if self.keyed:
+            self.keys.append((self.domain.flat(records) if self.numbered else records.columns[0], frequencies))
         else:
-            self.parts.append(_group(_as_frame(records), frequencies))
-        self.held += len(records)
-        if self.held > max(_PENDING, 2 * self.condensed):
+            self.tables.append(_group(_as_frame(records), frequencies))
+        self.pending += len(records)
+        if self.pending > max(_PENDING, 2 * self.condensed):
             self._condense()
 
     def _condense(self) -> None:
-        if self.numbered or self.lone:
-            keys = _Keys.joined([part for part in self.parts if isinstance(part, _Keys)])
-            self.parts, self.held = [keys], len(keys.keys)
+        if self.keyed:
+            self.keys = [_joined(self.keys)]
+            self.pending = len(self.keys[0][0])
         else:
-            table = _group(pl.concat([part for part in self.parts if isinstance(part, pl.DataFrame)]))
-            self.parts, self.held = [table], table.height
-        self.condensed = self.held
+            self.tables = [_group(pl.concat(self.tables))]
+            self.pending = self.tables[0].height
+        self.condensed = self.pending
 
     def counts(self) -> Counts:
         """Return the distinct records, sorted, and their frequencies."""
         if self.dense is not None:
             cells = np.flatnonzero(self.dense)
             return Counts(records=self.domain.unflat(cells), frequencies=self.dense[cells])
-        if not self.parts:
+        if not self.pending:
             return Counts(records=_no_records(self.domain), frequencies=np.zeros(0, dtype=np.int64))
         self._condense()
-        (part,) = self.parts
-        self.parts = []
-        if isinstance(part, _Keys):
-            assert part.frequencies is not None
-            records = self.domain.unflat(part.keys) if self.numbered else Records(columns=(part.keys,))
-            return Counts(records=records, frequencies=part.frequencies)
-        table = part.sort([name for name in part.columns if name != FREQUENCY])
+        if self.keyed:
+            ((keys, frequencies),) = self.keys
+            records = self.domain.unflat(keys) if self.numbered else Records(columns=(keys,))
+            return Counts(records=records, frequencies=np.asarray(frequencies))
+        (table,) = self.tables
+        table = table.sort([name for name in table.columns if name != FREQUENCY])
         return Counts(records=_as_records(table, self.domain), frequencies=table[FREQUENCY].to_numpy())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Keys:
-    """Records as sortable numbers, and how often each occurs (once, where None)."""
+_Keys: TypeAlias = "tuple[npt.NDArray[Any], Integers | None]"
+"""Records as sortable numbers, and how often each occurs (once, where None)."""
 
-    keys: npt.NDArray[Any]
-    frequencies: npt.NDArray[np.int64] | None
 
-    @classmethod
-    def joined(cls, parts: list[_Keys]) -> _Keys:
-        """Return the distinct keys of all parts, sorted, and their frequencies."""
-        keys = np.concatenate([part.keys for part in parts])
-        if all(part.frequencies is None for part in parts):
-            keys.sort()
-            starts = _starts(keys)
-            return cls(keys=keys[starts], frequencies=np.diff(starts, append=len(keys)))
-        ones = [np.ones(len(part.keys), np.int64) if part.frequencies is None else part.frequencies for part in parts]
-        order = np.argsort(keys)
-        keys = keys[order]
+def _joined(parts: list[_Keys]) -> _Keys:
+    """Return the distinct keys of all parts, sorted, and their frequencies."""
+    keys = np.concatenate([part for part, _ in parts])
+    if all(frequencies is None for _, frequencies in parts):
+        keys.sort()
         starts = _starts(keys)
-        return cls(keys=keys[starts], frequencies=np.add.reduceat(np.concatenate(ones)[order].astype(np.int64), starts))
+        return keys[starts], np.diff(starts, append=len(keys))
+    times = [_ones_or(frequencies, len(part)) for part, frequencies in parts]
+    order = np.argsort(keys)
+    keys = keys[order]
+    starts = _starts(keys)
+    return keys[starts], np.add.reduceat(np.concatenate(times)[order].astype(np.int64), starts)
 
 
-def _starts(keys: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def _ones_or(frequencies: Integers | None, count: int) -> Integers:
+    return np.ones(count, dtype=np.int64) if frequencies is None else frequencies
+
+
+def _starts(keys: npt.NDArray[Any]) -> Integers:
     """Return where each distinct key starts in sorted keys; all NaN, which sort last, are one."""
     fresh = np.ones(len(keys), dtype=bool)
     np.not_equal(keys[1:], keys[:-1], out=fresh[1:])
@@ -366,16 +426,16 @@ def _starts(keys: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 def _group(frame: pl.DataFrame, frequencies: npt.NDArray[Any] | None = None) -> pl.DataFrame:
     """Return the distinct rows of a frame and their frequencies."""
     if frequencies is not None:
-        frame = frame.with_columns(pl.Series(FREQUENCY, frequencies, dtype=pl.Int64))
+        frame = frame.with_columns(_frequencies(frequencies))
     if FREQUENCY not in frame.columns:
         return frame.group_by(frame.columns).agg(pl.len().cast(pl.Int64).alias(FREQUENCY))
     return frame.group_by(pl.exclude(FREQUENCY)).agg(pl.col(FREQUENCY).sum())
 
 
-def encoded(batch: pl.DataFrame, domain: Domain, *, texts: Texts) -> tuple[Records, npt.NDArray[np.int64] | None]:
+def encoded(batch: pl.DataFrame, domain: Domain, source: Source) -> tuple[Records, Integers | None]:
     """Return a batch's encoded records and their frequencies, None where each row is one."""
     frequencies = batch[FREQUENCY].to_numpy() if FREQUENCY in batch.columns else None
-    return domain.encode(parsed(batch, domain.columns, texts)), frequencies
+    return domain.encode(parsed(batch, domain.columns, source)), frequencies
 
 
 def _no_records(domain: Domain) -> Records:
@@ -385,17 +445,17 @@ def _no_records(domain: Domain) -> Records:
 def _as_frame(records: Records, frequencies: npt.NDArray[Any] | None = None) -> pl.DataFrame:
     types = {"i": pl.Int64, "f": pl.Float64, "O": pl.String}
     columns = [
-        pl.Series(str(index), codes.tolist() if codes.dtype == object else codes, dtype=types[codes.dtype.kind])
-        for index, codes in enumerate(records.columns)
+        pl.Series(str(place), codes.tolist() if codes.dtype == object else codes, dtype=types[codes.dtype.kind])
+        for place, codes in enumerate(records.columns)
     ]
-    if frequencies is not None:
-        columns.append(pl.Series(FREQUENCY, frequencies, dtype=pl.Int64))
-    return pl.DataFrame(columns)
+    frame = pl.DataFrame(columns)
+    return frame if frequencies is None else frame.with_columns(_frequencies(frequencies))
+
+
+def _frequencies(numbers: npt.NDArray[Any]) -> pl.Series:
+    return pl.Series(FREQUENCY, numbers, dtype=pl.Int64)
 
 
 def _as_records(table: pl.DataFrame, domain: Domain) -> Records:
-    columns = []
-    for index, column in enumerate(domain.columns.values()):
-        codes = table[str(index)]
-        columns.append(codes.to_numpy().astype(column._code_type, copy=False))
-    return Records(columns=tuple(columns))
+    types = [column._code_type for column in domain.columns.values()]
+    return Records(columns=tuple(table[str(i)].to_numpy().astype(kind, copy=False) for i, kind in enumerate(types)))

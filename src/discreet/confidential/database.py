@@ -14,23 +14,27 @@ import sqlite3
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from discreet._core.boundary import quietly
 from discreet._core.errors import DataError, FileProblem, MissingExtra, ParameterError
 from discreet._core.files import spill_folder
-from discreet._core.lazy import pl
-from discreet.domain import escaped, escaped_frame
+from discreet._core.lazy import nw, pl
+from discreet.confidential.frames import quoted, source_of
+from discreet.confidential.returned import as_polars
+from discreet.confidential.source import Source, require_once
+from discreet.domain import escaped, escaped_series
 
 _BATCH = 2**17
 _FILES = re.compile(r"(duckdb|sqlite):///([^?]*)(?:\?(.*))?", re.DOTALL)
 _SERVERS = ("postgresql://", "postgres://")
 _HOST = re.compile(r"(?:\[[^\]]*\]|[^:]*)(?::\d*)?")
-_SIGNED_IN = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]*)://[^/]*@", re.DOTALL)
+_TARGETS = ("table", "query")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,41 +60,26 @@ class Address:
         return FileProblem(self.text, "the table cannot be read", remedy)
 
     @property
-    def unlike_a_table(self) -> FileProblem:
-        """The error of a table or a query that a server does not take, though it was reached."""
-        if not self.query:
-            return self.broken
-        return FileProblem(
-            self.text,
-            "the query cannot be run as one SELECT statement",
-            "leave all other statements out, and check the names in it",
-        )
-
-    @property
     def source(self) -> str:
         """What stands after FROM."""
         if self.query:
             return f"({self.query}\n) AS discreet_query"  # a comment at its end ends with the line
-        parts = self.table.split(".", 1) if self.kind == "postgresql" else [self.table]
-        return ".".join(map(_quoted, parts))
+        if self.kind == "postgresql":
+            return ".".join(map(quoted, self.table.split(".", 1)))
+        return quoted(self.table)
 
 
-def address(data: Any) -> Address | None:
-    """Return the address that a text is, None where it is none. Raises FileProblem where there is no such table."""
-    if not isinstance(data, str):
-        return None
+def address(data: str) -> Address:
+    """Return the address that a text is. Raises FileProblem where it is none, or there is no such file."""
     if data.startswith(_SERVERS):
         return _on_a_server(data)
     match = _FILES.fullmatch(data)
-    if match is None:
-        if signed_in := _SIGNED_IN.match(data):  # not told as a path that is not there: it may hold a password
-            raise FileProblem(
-                f"{signed_in[1]}://...", "no table is read from there", "write postgresql://...?table=NAME"
-            )
-        return None
-    kind, where, query = match.groups()
-    path = Path(unquote(where))
-    target = _wanted(parse_qs(query or "", keep_blank_values=True), data, f"{kind}:///FILE")
+    if match is None:  # it is not told: it may hold a password
+        scheme = data.partition("://")[0].strip()
+        raise FileProblem(f"{scheme}://...", "no table is read from there", "write postgresql://...?table=NAME")
+    kind, where, query = match.groups(default="")
+    path, pairs = Path(unquote(where)), parse_qsl(query, keep_blank_values=True)
+    target = _target(pairs, data, f"{kind}:///FILE")
     if not path.is_file():
         raise FileProblem(data, "there is no such file", "check the path")
     return Address(text=data, kind=kind, path=path, **target)
@@ -103,36 +92,32 @@ def _on_a_server(data: str) -> Address:
         "check how it is written. Signs of a password such as / or # are %2F, %23",
     )
     parts = quietly(lambda: urlsplit(data), odd)
-    named = parts.netloc.rpartition("@")
-    user = named[0].partition(":")[0] + named[1]
+    user, at, host = parts.netloc.rpartition("@")
     pairs = parse_qsl(parts.query, keep_blank_values=True)
     # A password that was cut by one of its own signs would be told as a host, a database or an option.
-    hosts = all(_HOST.fullmatch(host) for host in named[2].split(","))
+    hosts = all(_HOST.fullmatch(part) for part in host.split(","))
     if not hosts or "@" in parts.path or parts.fragment or any("@" in key for key, _ in pairs):
         raise odd
-    pairs_shown = [(key, value) for key, value in pairs if key not in ("password", "passfile", "sslpassword")]
-    text = _joined(f"{user}{named[2]}{parts.path}", urlencode(pairs_shown, safe="/"))
-    targets: dict[str, list[str]] = {}
-    for key, value in pairs:
-        if key in ("table", "query"):
-            targets.setdefault(key, []).append(value)
-    options = [(key, value) for key, value in pairs if key not in targets]
+    public = [(key, value) for key, value in pairs if key not in ("password", "passfile", "sslpassword")]
+    text = _joined(f"{user.partition(':')[0]}{at}{host}{parts.path}", urlencode(public, safe="/"))
+    options = [(key, value) for key, value in pairs if key not in _TARGETS]
     server = _joined(f"{parts.netloc}{parts.path}", urlencode(options, quote_via=quote))
-    target = _wanted(targets, text, "postgresql://USER@HOST/DATABASE")
+    targets = [(key, value) for key, value in pairs if key in _TARGETS]
+    target = _target(targets, text, "postgresql://USER@HOST/DATABASE")
     return Address(text=text, kind="postgresql", server=server, **target)
 
 
 def _joined(where: str, query: str) -> str:
     """Return an address; of a server on this machine its host is empty, and the slashes before it stay."""
-    return f"postgresql://{where}{'?' if query else ''}{query}"
+    return f"postgresql://{where}?{query}".removesuffix("?")
 
 
-def _wanted(targets: dict[str, list[str]], text: str, form: str) -> dict[str, Any]:
+def _target(pairs: list[tuple[str, str]], text: str, form: str) -> dict[str, Any]:
     """Return the one table or query of an address."""
-    if len(targets) != 1 or not set(targets) <= {"table", "query"} or len(next(iter(targets.values()))) != 1:
+    if len(pairs) != 1 or pairs[0][0] not in _TARGETS:
         raise FileProblem(text, "it does not name one table or one query", f"write {form}?table=NAME")
-    ((kind, (name,)),) = targets.items()
-    return {kind: name.strip().removesuffix(";") if kind == "query" else name}
+    ((kind, name),) = pairs
+    return {"table": name} if kind == "table" else {"query": name.strip().removesuffix(";")}
 
 
 def addressed(data: str | PathLike[str], *, table: str | None, query: str | None) -> str:
@@ -142,18 +127,16 @@ def addressed(data: str | PathLike[str], *, table: str | None, query: str | None
     """
     if table is not None and query is not None:
         raise ParameterError("a table and a query are given. Leave one of them out")
-    text = fspath(data)
-    target = urlencode({"table": table} if query is None else {"query": query})
+    text, target = fspath(data), urlencode({"table": table} if query is None else {"query": query})
     if not text.startswith((*_SERVERS, "sqlite:///", "duckdb:///")):
-        text = f"{_kind_of(text)}:///{quote(text)}"
+        text = f"{_kind_of_file(text)}:///{quote(text)}"
     return f"{text}{'&' if '?' in text else '?'}{target}"
 
 
-def _kind_of(path: str) -> str:
+def _kind_of_file(path: str) -> str:
     """Return which database a file is, by its first bytes."""
-    missing = FileProblem(path, "there is no such file", "check the path")
     if not Path(path).is_file():
-        raise missing
+        raise FileProblem(path, "there is no such file", "check the path")
     with Path(path).open("rb") as file:
         head = file.read(16)
     if head == b"SQLite format 3\0":
@@ -161,6 +144,40 @@ def _kind_of(path: str) -> str:
     if head[8:12] == b"DUCK":
         return "duckdb"
     raise FileProblem(path, "it is no file of SQLite or DuckDB", "leave the table or the query out, or give a database")
+
+
+def require_reachable(data: str) -> None:
+    """Refuse an address of what is not there; no row is read. Raises FileProblem."""
+    where = address(data)
+    if where.kind == "postgresql":
+        _session(where)[0].close()
+
+
+def open_table(data: str) -> Source:
+    """Look at the names and types of a table at an address."""
+    where = address(data)
+    path = str(where.path)
+    if where.kind == "duckdb":
+        table = quietly(lambda: nw.from_native(duckdb_table(where)), where.broken)
+        types_of_table = table.head(0).collect().to_polars().schema
+        returned = as_polars(types_of_table)
+        return replace(source_of(table, where.broken), kind="database", path=path, returned=returned)
+    if where.kind == "postgresql":
+        path = where.text
+        types, batches = _postgresql_table(where)
+    else:
+        types = _sqlite_types(where)
+        batches = partial(_sqlite_batches, where, types)
+    names = tuple(types)
+    return Source(
+        kind="database",
+        path=path,
+        stays=True,
+        names=names,
+        types=lambda: types,
+        batches=batches,
+        texts=frozenset(names),
+    )
 
 
 def duckdb_table(where: Address) -> Any:
@@ -191,23 +208,42 @@ def duckdb_table(where: Address) -> Any:
     return relation
 
 
-def sqlite_types(where: Address) -> dict[str, str]:
+# -- SQLite -----------------------------------------------------------------------------------------------------------
+
+_WORDS = {
+    "BOOL": "boolean",
+    "INT": "integer",
+    "CHAR": "string",
+    "TEXT": "string",
+    "CLOB": "string",
+    "REAL": "numeric",
+    "FLOA": "numeric",
+    "DOUB": "numeric",
+    "DEC": "decimal",
+    "NUMERIC": "decimal",
+    "DATETIME": "datetime",
+    "TIMESTAMP": "datetime",
+    "DATE": "date",
+}
+
+
+def _sqlite_types(where: Address) -> dict[str, str]:
     """Return the columns of an SQLite table, and the kind of column that usually declares each."""
 
-    def found() -> dict[str, str]:
+    def types() -> dict[str, str]:
         with closing(_connect(where)) as database:
             names = [column[0] for column in database.execute(f"SELECT * FROM {where.source} LIMIT 0").description]  # noqa: S608
             declared = dict(database.execute("SELECT name, type FROM pragma_table_xinfo(?)", [where.table]).fetchall())
-        return {name: _kind(declared.get(name, "")) for name in names}
+        words = {name: declared.get(name, "").upper() for name in names}
+        return {name: next((kind for word, kind in _WORDS.items() if word in words[name]), "unknown") for name in names}
 
-    return quietly(found, where.broken)
+    return quietly(types, where.broken)
 
 
-def sqlite_batches(where: Address, columns: Sequence[str], types: dict[str, str]) -> Iterator[pl.DataFrame]:
+def _sqlite_batches(where: Address, types: dict[str, str], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
     """Iterate over batches of texts. Raises DataError when a value is binary."""
     with closing(quietly(lambda: _connect(where), where.broken)) as database:
-        expressions = ", ".join(map(_quoted, columns))
-        select = f"SELECT {expressions} FROM {where.source}"  # noqa: S608  # names are quoted
+        select = f"SELECT {', '.join(map(quoted, columns))} FROM {where.source}"  # noqa: S608
         cursor = quietly(lambda: database.execute(select), where.broken)
         while rows := quietly(lambda: cursor.fetchmany(_BATCH), where.broken):
             parts = zip(columns, zip(*rows, strict=True), strict=True)
@@ -220,45 +256,18 @@ def _connect(where: Address) -> sqlite3.Connection:
     return database
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _texts(name: str, values: Sequence[Any], kind: str) -> pl.Series:
+    """Return values as CSV would have them; numbers as the shortest text that reads as the same one."""
     if any(isinstance(value, bytes) for value in values):
         raise DataError(name, "holds a binary value", "store it as a text or a number")
-    return pl.Series(name, [_text(value, kind) for value in values], dtype=pl.String)
-
-
-def _text(value: Any, kind: str) -> str | None:
-    """Return a value as CSV would have it; numbers as the shortest text that reads as the same one."""
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return escaped(value)
-    return str(bool(value)).lower() if kind == "boolean" and value in (0, 1) else repr(value)
-
-
-def _kind(declared: str) -> str:
-    """Return the kind of column for a type of SQL."""
-    return next((kind for word, kind in _KINDS if word in declared.upper()), "unknown")
-
-
-_KINDS = (
-    ("BOOL", "boolean"),
-    ("INT", "integer"),
-    ("CHAR", "string"),
-    ("TEXT", "string"),
-    ("CLOB", "string"),
-    ("REAL", "numeric"),
-    ("FLOA", "numeric"),
-    ("DOUB", "numeric"),
-    ("DEC", "decimal"),
-    ("NUMERIC", "decimal"),
-    ("DATETIME", "datetime"),
-    ("TIMESTAMP", "datetime"),
-    ("DATE", "date"),
-)
+    truths = {0: "false", 1: "true"} if kind == "boolean" else {}
+    texts: list[str | None] = []
+    for value in values:
+        if value is None or isinstance(value, str):
+            texts.append(value and escaped(value))
+        else:
+            texts.append(truths.get(value) or repr(value))
+    return pl.Series(name, texts, dtype=pl.String)
 
 
 # -- PostgreSQL --------------------------------------------------------------------------------------------------------
@@ -267,11 +276,12 @@ _OIDS = {
     16: "boolean", 20: "integer", 21: "integer", 23: "integer", 700: "numeric", 701: "numeric", 1700: "decimal",
     19: "string", 25: "string", 1042: "string", 1043: "string", 1082: "date", 1114: "datetime", 1184: "datetime",
 }  # fmt: skip
-_SINGLE, _MOMENT, _BINARY = 700, 1184, 17
+_EXPRESSIONS = {700: "{}::float8::text", 1184: "({} AT TIME ZONE 'UTC')::text || 'Z'"}
+_BINARY = 17
 _SETTINGS = "SET TIME ZONE 'UTC'; SET datestyle = 'ISO'; SET extra_float_digits = 3; SET cursor_tuple_fraction = 1"
 
 
-def postgresql_table(
+def _postgresql_table(
     where: Address,
 ) -> tuple[dict[str, str], Callable[[Sequence[str]], Iterator[pl.DataFrame]]]:
     """Return the columns of a table of PostgreSQL with the kinds that usually declare them, and what reads batches.
@@ -284,22 +294,19 @@ def postgresql_table(
         for name in columns:
             if oids[name] == _BINARY:
                 raise DataError(name, "holds binary values", "cast it to a text or a number, by a query")
-        expressions = ", ".join(_expression(_quoted(name), oids[name]) for name in columns) or "NULL"
-        select = f"SELECT {expressions} FROM {where.source}"  # noqa: S608  # names are quoted
+        # Numbers with all their digits, moments in UTC.
+        forms = [_EXPRESSIONS.get(oids[name], "{}::text").format(quoted(name)) for name in columns]
+        select = f"SELECT {', '.join(forms) or 'NULL'} FROM {where.source}"  # noqa: S608
+        labels = [name for name in columns if _OIDS.get(oids[name], "string") == "string"]
         with connection.cursor("discreet") as cursor:  # declared by the extended protocol, which takes one statement
             quietly(lambda: cursor.execute(select), where.broken)
-            while part := quietly(lambda: cursor.fetchmany(_BATCH), where.broken):
-                values = zip(columns, zip(*part, strict=True), strict=True)
-                yield pl.DataFrame([_as_csv(name, texts, oids[name]) for name, texts in values])
+            while rows := quietly(lambda: cursor.fetchmany(_BATCH), where.broken):
+                values = zip(columns, zip(*rows, strict=True), strict=True)
+                frame = pl.DataFrame([pl.Series(name, texts, dtype=pl.String) for name, texts in values])
+                yield frame.with_columns(escaped_series(frame[name]) for name in labels)
 
     weakref.finalize(batches, connection.close)
     return {name: _OIDS.get(oid, "unknown") for name, oid in oids.items()}, batches
-
-
-def require_reachable(where: Address) -> None:
-    """Refuse a table of a server that cannot be reached, or is not there. No row is read. Raises FileProblem."""
-    if where.kind == "postgresql":
-        _session(where)[0].close()
 
 
 def _session(where: Address) -> tuple[Any, dict[str, int]]:
@@ -324,26 +331,12 @@ def _session(where: Address) -> tuple[Any, dict[str, int]]:
 
 
 def _columns(connection: Any, where: Address) -> dict[str, int]:
-    select = f"SELECT * FROM {where.source} LIMIT 0"  # noqa: S608  # names are quoted
+    select = f"SELECT * FROM {where.source} LIMIT 0"  # noqa: S608
+    refused = where.broken
+    if where.query:  # a server does not take it, though it was reached
+        remedy = "leave all other statements out, and check the names in it"
+        refused = FileProblem(where.text, "the query cannot be run as one SELECT statement", remedy)
     # What is prepared is one statement.
-    description = quietly(lambda: connection.execute(select, prepare=True).description, where.unlike_a_table)
-    names = [column.name for column in description]
-    repeated = next((name for name in names if names.count(name) > 1), None)
-    if repeated is not None:
-        raise DataError(repeated, "occurs twice in the table", "give every column its own name")
+    description = quietly(lambda: connection.execute(select, prepare=True).description, refused)
+    require_once([column.name for column in description], "database")
     return {column.name: int(column.type_code) for column in description}
-
-
-def _expression(name: str, oid: int) -> str:
-    """Return a column as text: numbers with all their digits, moments in UTC."""
-    if oid == _SINGLE:
-        return f"{name}::float8::text"
-    return f"({name} AT TIME ZONE 'UTC')::text || 'Z'" if oid == _MOMENT else f"{name}::text"
-
-
-def _as_csv(name: str, texts: Sequence[str | None], oid: int) -> pl.Series:
-    """Return texts as CSV would have them."""
-    values = pl.Series("x", texts, dtype=pl.String)
-    if _OIDS.get(oid, "string") == "string":
-        values = escaped_frame(values.to_frame())["x"]
-    return values.alias(name)

@@ -1,10 +1,13 @@
-"""A dataframe of any library as the source of a table: in memory, in an engine, or a stream of Arrow batches."""
+"""A dataframe of any library as the source of a table: in memory, in an engine, or a stream of Arrow batches.
+
+Tables of DuckDB are streamed, and the rows of each privacy unit are cut where they are.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,10 +16,10 @@ from discreet._core.boundary import quietly
 from discreet._core.errors import DataError, DiscreetError, ParameterError
 from discreet._core.formats import stored_index
 from discreet._core.lazy import nw, pl
-from discreet.confidential.cells import Cells
 from discreet.confidential.closed import Confidential
-from discreet.confidential.source import BATCH, FREQUENCY, Source, require_once, scan_batches, type_name
-from discreet.domain import Column
+from discreet.confidential.returned import as_arrow, as_frames_of, quoted, sql_text
+from discreet.confidential.source import BATCH, FREQUENCY, Source, read_rows, require_once, scan_batches, type_name
+from discreet.confidential.workers import EngineCells, engine_cells
 
 
 def open_frame(data: Any) -> Source:
@@ -46,8 +49,6 @@ def open_frame(data: Any) -> Source:
 
 def source_of(frame: Any, unsupported: DiscreetError) -> Source:
     """Return the source of a frame that narwhals knows."""
-    from discreet.confidential.returned import as_frames_of
-
     schema = quietly(frame.collect_schema, unsupported)
     kind = frame.implementation.name.lower()
     broken = DataError(None, "could not be read", f"check that {kind} can read it, and the types of its columns")
@@ -55,15 +56,21 @@ def source_of(frame: Any, unsupported: DiscreetError) -> Source:
     if kind == "pyarrow":
         metadata = arrow.told(frame.to_native().schema).get("pandas")
         index = quietly(lambda: stored_index(schema.names(), metadata), broken)
+    types = {name: type_name(dtype) for name, dtype in schema.items() if name not in index}
+    cells: Callable[[Mapping[str, Any]], EngineCells] | None = None
+    if kind in ("dask", "pyspark"):
+        cells = partial(engine_cells, frame, kind)
+    slots: Callable[..., tuple[pl.DataFrame, int, int] | None] | None = None
+    if kind in ("duckdb", "ibis"):
+        slots = partial(_duckdb_slots, frame, broken)
     return Source(
         kind=kind,
-        path=None,
-        names=tuple(name for name in schema.names() if name not in index),
-        types=lambda: {name: type_name(dtype) for name, dtype in schema.items() if name not in index},
+        names=tuple(types),
+        types=lambda: types,
         batches=partial(_batches, frame, kind, broken),
         index=index,
-        cells=partial(_engine_cells, frame, kind) if kind in ("dask", "pyspark") else None,
-        slots=partial(_duckdb_slots, frame, broken) if kind in ("duckdb", "ibis") else None,
+        cells=cells,
+        slots=slots,
         stays=isinstance(frame, nw.LazyFrame),
         returned=quietly(lambda: as_frames_of(frame, kind), broken),
     )
@@ -75,10 +82,8 @@ def _batches(frame: Any, kind: str, broken: DiscreetError, columns: Sequence[str
         return _sliced(frame, columns)
     if kind == "polars":
         return scan_batches(frame.to_native(), columns, broken)
-    if (relation := _relation(frame, kind, broken)) is not None:
-        from discreet.confidential.duckdb_rows import record_batches
-
-        return _streamed(lambda: iter(record_batches(relation, columns)), broken)
+    if (relation := _relation(frame, broken)) is not None:
+        return _streamed(lambda: iter(_record_batches(relation, columns)), broken)
     schema = quietly(frame.collect_schema, broken)
     if kind == "ibis" and any(type_name(schema[name]) in ("string", "unknown") for name in columns):
         # the collation of a database could take different texts for equal ones
@@ -87,94 +92,10 @@ def _batches(frame: Any, kind: str, broken: DiscreetError, columns: Sequence[str
     return _grouped(frame, columns, broken)
 
 
-def _relation(frame: Any, kind: str, broken: DiscreetError) -> Any | None:
-    if kind not in ("duckdb", "ibis"):
-        return None
-    from discreet.confidential.duckdb_rows import duckdb_relation
-
-    return quietly(lambda: duckdb_relation(frame), broken)
-
-
-def _duckdb_slots(
-    frame: Any, broken: DiscreetError, columns: Sequence[str], unit: str, most: int, key: str
-) -> tuple[pl.DataFrame, int, int] | None:
-    from discreet.confidential import duckdb_rows
-
-    relation = _relation(frame, frame.implementation.name.lower(), broken)
-    if relation is None:
-        return None
-    return duckdb_rows.slots(relation, columns, unit=unit, most=most, key=key, frequency=FREQUENCY)
-
-
-def _engine_cells(frame: Any, kind: str, columns: Mapping[str, Column]) -> Cells:
-    """Return the cells of a table of Spark or Dask. Raises DataError naming a column of another type."""
-    from discreet.confidential.workers import DaskCells, SparkCells, none_of_spark
-
-    native = frame.to_native()
-    if kind == "pyspark":
-        _require_types(none_of_spark(native, columns), columns)
-        return SparkCells(columns=columns, frame=native, frequency=FREQUENCY)
-    _require_types(frame.select(*columns).head(0).collect().to_polars(), columns)
-    return DaskCells(columns=columns, frame=native, frequency=FREQUENCY, read=_whole)
-
-
-def _require_types(nothing: pl.DataFrame, columns: Mapping[str, Column]) -> None:
-    for name, column in columns.items():
-        column.encode(nothing[name], name=name)
-
-
-def _of_stream(data: Any, unsupported: DataError) -> Source:
-    """Return the source of what gives a stream of Arrow batches: perhaps once only."""
-    readers = arrow.pyarrow("reading a stream of Arrow batches").RecordBatchReader
-
-    def opened() -> Any:
-        return data if isinstance(data, readers) else readers.from_stream(data)
-
-    readers_unread = [quietly(opened, unsupported)]
-
-    def batches(columns: Sequence[str]) -> Iterator[Any]:
-        return (batch.select(list(columns)) for batch in (readers_unread.pop() if readers_unread else opened()))
-
-    return _of_batches(readers_unread[0].schema, batches)
-
-
-def _of_batches(schema: Any, batches: arrow.Batches) -> Source:
-    from discreet.confidential.returned import as_arrow
-
-    require_once(schema.names, "frame")
-    broken = DataError(None, "could not be read", "check the types of its columns")
-    scan = quietly(lambda: arrow.lazy(schema, batches), broken)
-    index = quietly(lambda: stored_index(schema.names, arrow.told(schema).get("pandas")), broken)
-    return Source(
-        kind="pyarrow",
-        path=None,
-        names=tuple(name for name in schema.names if name not in index),
-        types=lambda: {name: type_name(dtype) for name, dtype in scan.collect_schema().items() if name not in index},
-        batches=lambda columns: scan_batches(scan, columns, broken),
-        index=index,
-        returned=as_arrow(schema),
-    )
-
-
 def _sliced(frame: Any, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Take an in-memory frame in slices, column by column so that an error names the culprit."""
+    """Take an in-memory frame in slices."""
     for start in range(0, len(frame), BATCH):
-        yield pl.DataFrame({name: _part(frame, name, start, BATCH) for name in columns})
-
-
-def _whole(frame: Any, columns: Sequence[str]) -> pl.DataFrame:
-    """Take an in-memory frame at once."""
-    return pl.DataFrame({name: _part(frame, name, 0, len(frame)) for name in columns})
-
-
-def _part(frame: Any, name: str, start: int, length: int) -> pl.Series:
-    mixed = DataError(name, "its values have no common type", "cast the column to the declared type")
-    part = frame[start : start + length].select(name)
-    values: pl.Series = quietly(lambda: part.to_polars().to_series(), mixed)
-    objects = quietly(lambda: str(getattr(part[name].to_native(), "dtype", "")) == "object", mixed)
-    if objects and values.null_count() == len(values):  # no value says of which type these pandas objects are
-        return pl.repeat(None, len(values), dtype=pl.Null(), eager=True).alias(name)
-    return values
+        yield read_rows(frame[start : start + BATCH], columns)
 
 
 def _grouped(frame: Any, columns: Sequence[str], broken: DiscreetError) -> Iterator[pl.DataFrame]:
@@ -188,3 +109,140 @@ def _streamed(reader: Callable[[], Iterator[Any]], broken: DiscreetError) -> Ite
     batches = quietly(reader, broken)
     while (batch := quietly(partial(next, batches, None), broken)) is not None:
         yield quietly(partial(pl.DataFrame, batch), broken)
+
+
+# -- streams of Arrow batches ------------------------------------------------------------------------------------------
+
+
+def _of_stream(data: Any, unsupported: DataError) -> Source:
+    """Return the source of what gives a stream of Arrow batches: perhaps once only."""
+    reader_type = arrow.pyarrow("reading a stream of Arrow batches").RecordBatchReader
+
+    def reader() -> Any:
+        return data if isinstance(data, reader_type) else reader_type.from_stream(data)
+
+    unread = [quietly(reader, unsupported)]
+
+    def batches(columns: Sequence[str]) -> Iterator[Any]:
+        return (batch.select(list(columns)) for batch in (unread.pop() if unread else reader()))
+
+    return _of_batches(unread[0].schema, batches)
+
+
+def _of_batches(schema: Any, batches: arrow.Batches) -> Source:
+    require_once(schema.names, "frame")
+    broken = DataError(None, "could not be read", "check the types of its columns")
+    scan = quietly(lambda: arrow.lazy(schema, batches), broken)
+    index = quietly(lambda: stored_index(schema.names, arrow.told(schema).get("pandas")), broken)
+    return Source(
+        kind="pyarrow",
+        names=tuple(name for name in schema.names if name not in index),
+        types=lambda: {name: type_name(dtype) for name, dtype in scan.collect_schema().items() if name not in index},
+        batches=lambda columns: scan_batches(scan, columns, broken),
+        index=index,
+        returned=as_arrow(schema),
+    )
+
+
+# -- DuckDB ------------------------------------------------------------------------------------------------------------
+
+_ARROW_BATCH = 2**17
+_UNIT, _FREQUENCY, _NUMBER, _PLACE, _ORDER = "u", "f", "i", "place", "h"
+_COUNT = f"CAST(count(*) AS BIGINT) AS {_FREQUENCY}"
+
+
+def _relation(frame: Any, broken: DiscreetError) -> Any | None:
+    """Return a relation of DuckDB for a table of DuckDB, or of Ibis where DuckDB holds it; None for any other."""
+    kind, native = frame.implementation.name.lower(), frame.to_native()
+    if kind == "duckdb":
+        return native
+    if kind != "ibis":
+        return None
+    import ibis
+
+    def relation() -> Any | None:
+        backend = ibis.get_backend(native)
+        if backend.name != "duckdb":
+            return None
+        native.limit(0).to_pyarrow()  # makes tables that are in memory known to DuckDB
+        return backend.con.sql(backend.compile(native))
+
+    return quietly(relation, broken)
+
+
+def _record_batches(relation: Any, columns: Iterable[str]) -> Any:
+    """Return a reader of record batches of some columns; a dot in a name is no path to a field."""
+    rows = relation.project(", ".join(f"{_value(relation, name)} AS {quoted(name)}" for name in columns))
+    read = getattr(rows, "to_arrow_reader", None) or rows.fetch_arrow_reader
+    return read(_ARROW_BATCH)
+
+
+def _duckdb_slots(
+    frame: Any, broken: DiscreetError, columns: Sequence[str], unit: str, most: int, key: str
+) -> tuple[pl.DataFrame, int, int] | None:
+    """Cut every unit as :meth:`EngineCells.slots` does; None where the type of its column names no units for sure."""
+    relation = _relation(frame, broken)
+    if relation is None:
+        return None
+    schema = _fetched(relation.project(", ".join(map(quoted, [*columns, unit]))).limit(0)).schema
+    units = (pl.String, pl.Categorical, pl.Enum, pl.Date, pl.Boolean)
+    if not (schema[unit].is_integer() or schema[unit] in units):
+        return None
+    places = {f"c{place}": name for place, name in enumerate(columns)}
+    record = ", ".join([_UNIT, *places])
+    parts = [f"{_bytes(relation, name, schema[name])} AS {place}" for place, name in places.items()]
+    rows = relation.project(", ".join([f"{_bytes(relation, unit, schema[unit])} AS {_UNIT}", *parts]))
+    totals = rows.aggregate(f"{record}, {_COUNT}", record)
+    # DuckDB makes a join of a window without an order, and reads a view that draws at random twice
+    window = f"PARTITION BY {_UNIT} ORDER BY {_UNIT}"
+    totals = totals.project(f"*, CAST(sum({_FREQUENCY}) OVER ({window}) AS BIGINT) AS held")
+    numbered = totals.project(f"{record}, held, unnest(range({_FREQUENCY})) AS {_NUMBER}")
+    # Distinct values have distinct texts, none of which holds the separator.
+    values = [f"coalesce({_hashed(place, schema[name])}, 'null')" for place, name in places.items()]
+    text = ", ".join([sql_text(key), f"CAST({_UNIT} AS VARCHAR)", *values, f"CAST({_NUMBER} AS VARCHAR)"])
+    order = f"CASE WHEN held > {most} THEN sha256(concat_ws('|', {text})) END AS {_ORDER}"
+    hashed = numbered.project(f"{record}, {_NUMBER}, {order}")
+    window = f"PARTITION BY {_UNIT} ORDER BY {', '.join([_ORDER, *places, _NUMBER])}"
+    slots = hashed.project(f"{record}, row_number() OVER ({window}) AS {_PLACE}").filter(f"{_PLACE} <= {most}")
+    kinds = {"firsts": f"{_PLACE} = 1", "unnamed": f"{_UNIT} IS NULL"}
+    counts = [f"CAST(count(*) FILTER ({kind}) AS BIGINT) AS {name}" for name, kind in kinds.items()]
+    counted = _fetched(slots.aggregate(", ".join([*places, _COUNT, *counts]), ", ".join(places)))
+    texts = [pl.col(place).cast(pl.String) for place in places if counted[place].dtype == pl.Binary]
+    named = counted.with_columns(texts).drop(kinds).rename({**places, _FREQUENCY: FREQUENCY})
+    return named, int(counted["firsts"].sum()), int(counted["unnamed"].sum())
+
+
+def _is_text(dtype: pl.DataType) -> bool:
+    return dtype in (pl.String, pl.Categorical, pl.Enum)
+
+
+def _hashed(place: str, dtype: pl.DataType) -> str:
+    """Return a value as the text that is hashed."""
+    if dtype.is_numeric():
+        return f"CAST({place} AS VARCHAR)"
+    return f"hex(CAST({place} AS {'BLOB' if _is_text(dtype) else 'VARCHAR'}))"
+
+
+def _value(relation: Any, name: str) -> str:
+    """Return a value as it leaves DuckDB: infinite moments must lie outside of all bounds there, or are refused."""
+    types = dict(zip(relation.columns, map(str, relation.types), strict=True))
+    x = quoted(name)
+    if types[name] in ("TIMESTAMP_S", "TIMESTAMP_MS"):  # Arrow's readers would multiply what stands for infinity
+        return f"CAST({x} AS TIMESTAMP)"
+    if types[name] == "TIMESTAMP_NS":  # what stands for infinity is a moment of the year 2262
+        return f"CASE WHEN isfinite({x}) OR {x} IS NULL THEN {x} ELSE error('infinite') END"
+    return x
+
+
+def _bytes(relation: Any, name: str, dtype: pl.DataType) -> str:
+    """Return a value to group by: a text as its bytes, which no collation makes equal, and no negative zero."""
+    if _is_text(dtype):
+        return f"encode(CAST({quoted(name)} AS VARCHAR))"
+    if dtype.is_float():
+        return f"{quoted(name)} + 0.0"
+    return _value(relation, name)
+
+
+def _fetched(relation: Any) -> pl.DataFrame:
+    frame: pl.DataFrame = nw.from_native(relation).collect().to_polars()
+    return frame

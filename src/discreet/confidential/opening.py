@@ -1,4 +1,4 @@
-"""The one function that opens confidential values, and the closed list of modules that may call it.
+"""The one function that opens confidential values, the closed list of modules that may call it, and the way out.
 
 Four kinds of modules are on it: the one crossing, whose output is public under a guarantee; the reader of the one
 number that is public by definition; the gate that refuses the table where something public is expected; and those whose
@@ -11,8 +11,10 @@ from __future__ import annotations
 import sys
 from typing import Literal, TypeVar
 
+from discreet._core.boundary import sealed
 from discreet._core.errors import ConfidentialAccessError
 from discreet.confidential.closed import Confidential, reveal
+from discreet.domain import Parts
 
 Purpose = Literal["public under a guarantee", "public number", "refusal", "for the custodian"]
 """What becomes of an opened value.
@@ -27,7 +29,7 @@ CALLERS: dict[str, Purpose] = {
     "discreet.ledger.run": "public under a guarantee",  # Run.execute: records, counts, or tables from a model
     "discreet.confidential.count": "public number",  # public_size
     "discreet.confidential.public": "refusal",  # with_public: a public table that is the confidential one
-    "discreet.confidential.custodian": "for the custodian",  # reveal_to_custodian: results, never tables
+    "discreet.confidential.opening": "for the custodian",  # reveal_to_custodian: results, never tables
     "discreet.audit.instance": "for the custodian",  # the results are closed again
     "discreet.audit.pipeline": "for the custodian",  # only whether two tables are neighbours
     "discreet.audit.release": "for the custodian",  # closed again
@@ -50,3 +52,31 @@ def open_confidential(value: Confidential[T], *, caller: str) -> T:
     if actual != caller or caller not in CALLERS:
         raise ConfidentialAccessError("opened by this caller")
     return reveal(value)
+
+
+@sealed
+def reveal_to_custodian(result: Confidential[T]) -> T:
+    """Open a result computed from confidential data, for those who may see the confidential table itself.
+
+    Nothing protects what this returns: publishing it, or choosing parameters or releases by it, spends privacy that no
+    certificate accounts for.
+
+    Parameters
+    ----------
+    result : Confidential
+        What a function of :mod:`discreet.audit` or :mod:`discreet.utility` returned.
+
+    Returns
+    -------
+    object
+        Readable. The text of a report begins with "CONFIDENTIAL".
+
+    Raises
+    ------
+    ConfidentialAccessError
+        If it is a confidential table rather than a result.
+    """
+    opened = open_confidential(result, caller=__name__)
+    if result.provenance is not None or isinstance(opened, Parts):
+        raise ConfidentialAccessError("revealed")
+    return opened

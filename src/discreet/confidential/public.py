@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet._core.boundary import enclosed
 from discreet._core.errors import DataError, NotPublic, ParameterError
@@ -26,7 +25,9 @@ from discreet._core.reading import same_file
 from discreet.confidential.closed import Confidential, Provenance
 from discreet.confidential.count import Tally
 from discreet.confidential.opening import open_confidential
-from discreet.confidential.source import FREQUENCY, open_source, parsed, require_names
+from discreet.confidential.source import parsed, require_names
+from discreet.confidential.tables import open_source
+from discreet.confidential.values import all_rows
 from discreet.domain import Counts, Domain, Parts, Records
 
 Closed = TypeVar("Closed", bound=Confidential[Any])
@@ -59,13 +60,10 @@ def public_table(data: Any, domain: Domain) -> pl.DataFrame:
     """Return the declared columns of a public table. Raises DataError or FileProblem where it cannot be read."""
     source = open_source(data)
     require_names(source, domain.names, table="public table")
-    batches = list(source.batches(list(domain.names)))
-    if not sum(batch.height for batch in batches):
+    frame = all_rows(source, domain.names)
+    if not frame.height:
         raise DataError(None, "has no rows", "a public table needs at least one")
-    frame = pl.concat(batches, how="vertical_relaxed")
-    if FREQUENCY in frame.columns:  # grouped where the table is
-        frame = frame.select(pl.exclude(FREQUENCY).repeat_by(FREQUENCY)).explode(list(domain.names))
-    return parsed(frame, domain.columns, source.texts)
+    return parsed(frame, domain.columns, source)
 
 
 def with_public(closed: Closed, tables: Mapping[str, Any], *, domain: Domain) -> Closed:
@@ -107,18 +105,18 @@ def _equal(table: Parts, public: Counts, domain: Domain, *, as_set: bool) -> boo
 
 
 def _sha256(public: Counts) -> str:
-    """Return the hash of a public table: of its distinct encoded rows in ascending order, and how often each occurs."""
+    """Return the hash of a public table: of its distinct encoded rows in ascending order, and how often each occurs.
+
+    Codes are little-endian numbers, with one zero and one NaN; texts are a JSON list.
+    """
     digest = hashlib.sha256()
     for codes in (*public.records.columns, public.frequencies):
-        digest.update(_bytes(codes))
+        if codes.dtype.kind == "O":
+            digest.update(json.dumps(codes.tolist()).encode())
+        elif codes.dtype.kind == "f":
+            numbers = codes.astype(np.float64) + 0.0
+            digest.update(np.where(np.isnan(numbers), np.nan, numbers).astype("<f8").tobytes())
+        else:
+            digest.update(codes.astype("<i8").tobytes())
         digest.update(b"\n")
     return digest.hexdigest()
-
-
-def _bytes(codes: npt.NDArray[Any]) -> bytes:
-    """Return codes as little-endian numbers, with one zero and one NaN, and texts as a JSON list."""
-    if codes.dtype.kind == "O":
-        return json.dumps(codes.tolist()).encode()
-    if codes.dtype.kind == "f":
-        codes = np.where(np.isnan(codes), np.nan, codes + 0.0)
-    return codes.astype(codes.dtype.newbyteorder("<")).tobytes()

@@ -16,7 +16,6 @@ import numpy as np
 
 from discreet._core import arrow
 from discreet._core.lazy import nw, pl
-from discreet.confidential.duckdb_rows import quoted, sql_text
 from discreet.domain import Column, Domain
 
 Returned: TypeAlias = "Callable[[pl.DataFrame, Domain], Any]"
@@ -26,52 +25,48 @@ _PART = 2**19
 _DIGITS = 38
 
 
+def quoted(name: str) -> str:
+    """Return a name as SQL has it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def sql_text(text: str) -> str:
+    """Return a text as SQL has it."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 def as_polars(types: Mapping[str, pl.DataType], *, lazy: bool = False) -> Returned:
-    """Return what gives Polars frames with some types.
+    """Return what gives Polars frames with the types of the table that came in."""
+    families = _families(types)
 
-    ``types``: those of the table that came in.
-    """
-    known = _families(types)
-
-    def made(frame: pl.DataFrame, domain: Domain) -> Any:
-        typed = _typed(frame, domain, known)
+    def table(frame: pl.DataFrame, domain: Domain) -> Any:
+        typed = _typed(frame, domain, families)
         return typed.lazy() if lazy else typed
 
-    return made
+    return table
+
+
+def as_arrow(schema: Any = ()) -> Returned:
+    """Return what gives PyArrow tables like one of a schema, which is empty where its library is not known here."""
+    types = {field.name: field.type for field in schema}
+    families = _families({name: arrow.polars_type(kind) for name, kind in types.items()})
+    return lambda frame, domain: _arrow_table(_typed(frame, domain, families), domain, types)
 
 
 def as_frames_of(frame: Any, kind: str) -> Returned:
-    """Return what gives tables like one that narwhals knows.
-
-    ``frame``: as narwhals has it. Of one in memory, no more than its types is kept.
-    ``kind``: its library.
-    """
+    """Return what gives tables like one that narwhals knows, of a library; of its rows nothing is kept."""
     native = frame.to_native()
-    makers: dict[str, Callable[[], Returned]] = {
-        "polars": lambda: as_polars(dict(native.collect_schema()), lazy=isinstance(frame, nw.LazyFrame)),
-        "pandas": lambda: _as_pandas(dict(native.dtypes), lambda table: table),
-        "modin": lambda: _as_pandas(dict(native.dtypes), _modin),
-        "dask": lambda: _as_pandas(dict(native.dtypes), _dask),
-        "duckdb": lambda: _as_duckdb(native.limit(0)),
-        "ibis": lambda: _as_ibis(native.schema().to_pyarrow()),
-        "pyspark": lambda: _as_spark(native.sparkSession, native.schema),
-        "pyarrow": lambda: as_arrow(native.schema),
-    }
-    return makers.get(kind, as_arrow)()
-
-
-def as_arrow(schema: Any = None) -> Returned:
-    """Return what gives PyArrow tables.
-
-    ``schema``: of the table that came in; None where its library is not known here.
-    """
-    types = {} if schema is None else {field.name: field.type for field in schema}
-    known = _families({name: arrow.polars_type(type_) for name, type_ in types.items()})
-
-    def made(frame: pl.DataFrame, domain: Domain) -> Any:
-        return _arrow_table(_typed(frame, domain, known), domain, types)
-
-    return made
+    if kind == "polars":
+        return as_polars(dict(native.collect_schema()), lazy=isinstance(frame, nw.LazyFrame))
+    if kind in ("pandas", "modin", "dask"):
+        return _as_pandas(dict(native.dtypes), kind)
+    if kind == "duckdb":
+        return _as_duckdb(native.limit(0))
+    if kind == "ibis":
+        return _as_ibis(native.schema().to_pyarrow())
+    if kind == "pyspark":
+        return _as_spark(native.sparkSession, native.schema)
+    return as_arrow(native.schema if kind == "pyarrow" else ())
 
 
 # -- types of Polars, as which all others are told ---------------------------------------------------------------------
@@ -84,48 +79,34 @@ def _families(types: Mapping[str, pl.DataType]) -> dict[str, Any]:
 
 def _typed(frame: pl.DataFrame, domain: Domain, types: Mapping[str, Any]) -> pl.DataFrame:
     """Return a released frame with the types of a table, where the declaration allows them."""
-    casts = []
-    for name, dtype in frame.schema.items():
-        column = domain.columns.get(name)
-        if column is not None and name in types:
-            casts.append(pl.col(name).cast(_type(column, types[name], dtype)))
-    return frame.with_columns(casts)
-
-
-def _type(column: Column, original: Any, released: pl.DataType) -> Any:
-    if released == pl.Int64 and original in _narrow() and _holds(original, column):
-        return original
-    if released == pl.String and original == pl.Enum and column.labels is not None:
-        return pl.Enum(column.labels)
-    if released == pl.String and original in (pl.Enum, pl.Categorical):
-        return pl.Categorical()
-    if isinstance(released, pl.Decimal) and isinstance(original, pl.Decimal):
-        return pl.Decimal(_precision(column, original, released.scale), released.scale)
-    return released
+    names = [name for name in frame.columns if name in types and name in domain.columns]
+    casts = {name: _type(domain.columns[name], types[name], frame.schema[name]) for name in names}
+    return frame.with_columns(pl.col(name).cast(dtype) for name, dtype in casts.items())
 
 
 def _narrow() -> tuple[Any, ...]:
     return (pl.Int8, pl.Int16, pl.Int32, pl.UInt8, pl.UInt16, pl.UInt32)
 
 
-def _holds(original: Any, column: Column) -> bool:
-    """Whether a type of integers holds every declared value, and says nothing of one that was clipped."""
-    if column.extremes is None:
-        return False
-    (low, high), limits = column.extremes, np.iinfo(str(original).lower())
-    return bool(low >= limits.min and high <= limits.max)
-
-
-def _precision(column: Column, original: Any, digits: int) -> int:
-    """Return how many digits a type has: those before the point of the original one, and the declared ones after it.
-
-    Libraries that infer a type from values take as many digits as they meet, or all. The first are never more than the
-    bounds need, unless a value may lie outside of them: what is clipped would still be told by its digits.
-    """
-    if original.precision in (None, _DIGITS) or column.extremes is None:
-        return _DIGITS
-    needed = max(*(len(str(abs(value))) for value in column.extremes), digits + 1)
-    return int(min(max(original.precision - original.scale + digits, needed), _DIGITS))
+def _type(column: Column, original: Any, released: Any) -> Any:
+    extremes = column.extremes  # none where values are clipped, of which a width would tell
+    if released == pl.Int64 and original in _narrow() and extremes is not None:
+        limits = np.iinfo(str(original).lower())
+        if extremes[0] >= limits.min and extremes[1] <= limits.max:
+            return original
+    if released == pl.String and original == pl.Enum and column.labels is not None:
+        return pl.Enum(column.labels)
+    if released == pl.String and original in (pl.Enum, pl.Categorical):
+        return pl.Categorical()
+    if isinstance(released, pl.Decimal) and isinstance(original, pl.Decimal):
+        # Libraries that infer a type from values take as many digits as they meet before the point, or all. They are
+        # never fewer than the bounds need.
+        digits = _DIGITS
+        if original.precision not in (None, _DIGITS) and extremes is not None:
+            needed = max(*(len(str(abs(value))) for value in extremes), released.scale + 1)
+            digits = min(max(original.precision - original.scale + released.scale, needed), _DIGITS)
+        return pl.Decimal(digits, released.scale)
+    return released
 
 
 # -- PyArrow -----------------------------------------------------------------------------------------------------------
@@ -133,13 +114,16 @@ def _precision(column: Column, original: Any, digits: int) -> int:
 
 def _arrow_table(frame: pl.DataFrame, domain: Domain, types: Mapping[str, Any]) -> Any:
     pa = arrow.pyarrow("a table of PyArrow")
-    labels = [name for name, dtype in frame.schema.items() if dtype in (pl.Categorical, pl.Enum)]
-    declared = {name: _labels(domain.columns.get(name)) for name in labels}
+    labels = {
+        name: _labels(domain.columns.get(name))
+        for name, dtype in frame.schema.items()
+        if dtype in (pl.Categorical, pl.Enum)
+    }
     # Declared labels are numbered as they are declared, not as the process met them.
-    plain = frame.cast({name: pl.String() if known is None else pl.Enum(known) for name, known in declared.items()})
+    plain = frame.cast({name: pl.String() if names is None else pl.Enum(names) for name, names in labels.items()})
     table = plain.to_arrow(compat_level=pl.CompatLevel.oldest())
     fields = [
-        pa.field(field.name, _arrow_type(field.type, types.get(field.name), domain.columns.get(field.name)))
+        pa.field(field.name, _arrow_type(field.type, types.get(field.name), _labels(domain.columns.get(field.name))))
         for field in table.schema
     ]
     return table.cast(pa.schema(fields))
@@ -150,32 +134,24 @@ def _labels(column: Column | None) -> list[Any] | None:
     return None if column is None or column.labels is None else list(column.labels)
 
 
-def _arrow_type(released: Any, original: Any, column: Column | None) -> Any:
-    """Return the Arrow type of a released column.
-
-    ``released``: what Polars makes of it.
-    ``original``: that of the table that came in, if it had the column.
-    """
+def _arrow_type(released: Any, original: Any, labels: list[Any] | None) -> Any:
+    """Return the Arrow type of a released column, from Polars' choice and the type that came in (None: no such one)."""
     pa = arrow.pyarrow("a table of PyArrow")
-    kinds = pa.types
-    labels = original is not None and kinds.is_dictionary(original)
-    if labels and (kinds.is_dictionary(released) or kinds.is_large_string(released)):
-        return pa.dictionary(_index(original.index_type, column), _text(original.value_type), ordered=original.ordered)
-    if kinds.is_dictionary(released):
-        return pa.dictionary(_index(released.index_type, column), pa.string())
-    return _text(original) if kinds.is_large_string(released) else released
+    coded, texts = pa.types.is_dictionary(released), pa.types.is_large_string(released)
+    long = [getattr(pa, name)() for name in ("large_string", "string_view") if hasattr(pa, name)]
+    if original is not None and pa.types.is_dictionary(original) and (coded or texts):
+        text = original.value_type if original.value_type in long else pa.string()
+        return pa.dictionary(_index_type(original.index_type, labels), text, ordered=original.ordered)
+    if coded:
+        return pa.dictionary(_index_type(released.index_type, labels), pa.string())
+    if texts:
+        return original if original in long else pa.string()
+    return released
 
 
-def _text(original: Any) -> Any:
-    pa = arrow.pyarrow("a table of PyArrow")
-    texts = (pa.large_string(), pa.string_view()) if hasattr(pa, "string_view") else (pa.large_string(),)
-    return original if original in texts else pa.string()
-
-
-def _index(original: Any, column: Column | None) -> Any:
+def _index_type(original: Any, labels: list[Any] | None) -> Any:
     """Return the type of the numbers of labels: wide enough for all declared ones, whichever occur."""
     pa = arrow.pyarrow("a table of PyArrow")
-    labels = _labels(column)
     if labels is None:
         return pa.int32()
     kinds = [kind for kind in (pa.int8(), pa.int16(), pa.int32()) if len(labels) <= 2 ** (kind.bit_width - 1)]
@@ -185,46 +161,40 @@ def _index(original: Any, column: Column | None) -> Any:
 # -- pandas, and what is made of its tables ----------------------------------------------------------------------------
 
 
-def _as_pandas(types: Mapping[Any, Any], wrap: Callable[[Any], Any]) -> Returned:
+def _as_pandas(types: Mapping[Any, Any], kind: str) -> Returned:
     import pandas as pd
 
-    kept = {
-        str(name): pd.CategoricalDtype(None, ordered=dtype.ordered) if isinstance(dtype, pd.CategoricalDtype) else dtype
-        for name, dtype in types.items()
-    }
+    originals, families = {str(name): dtype for name, dtype in types.items()}, {}
+    narrow = {str(dtype).lower(): dtype for dtype in _narrow()}
+    for name, dtype in originals.items():
+        if isinstance(dtype, pd.CategoricalDtype):
+            originals[name] = pd.CategoricalDtype(None, ordered=dtype.ordered)
+        elif hasattr(dtype, "pyarrow_dtype"):
+            families[name] = arrow.polars_type(dtype.pyarrow_dtype)
+        elif str(dtype).lower() in narrow:
+            families[name] = narrow[str(dtype).lower()]
 
-    return lambda frame, domain: wrap(_pandas(frame, domain, kept))
+    def table(frame: pl.DataFrame, domain: Domain) -> Any:
+        columns = {}
+        for values in _typed(frame, domain, families).iter_columns():
+            column, dtype = domain.columns.get(values.name), originals.get(values.name)
+            known = column is not None and dtype is not None
+            columns[values.name] = _pandas_column(values, column, dtype) if known else values.to_pandas()
+        return _of_pandas(pd.DataFrame(columns), kind)
 
-
-def _modin(table: Any) -> Any:
-    import modin.pandas
-
-    return modin.pandas.DataFrame(table)
-
-
-def _dask(table: Any) -> Any:
-    import dask.dataframe
-
-    return dask.dataframe.from_pandas(table, chunksize=_PART)
-
-
-def _pandas(frame: pl.DataFrame, domain: Domain, types: Mapping[str, Any]) -> Any:
-    import pandas as pd
-
-    typed = _typed(frame, domain, {name: kind for name, dtype in types.items() if (kind := _of_pandas(dtype))})
-    columns = {}
-    for values in typed.iter_columns():
-        column, dtype = domain.columns.get(values.name), types.get(values.name)
-        known = column is not None and dtype is not None
-        columns[values.name] = _pandas_column(values, column, dtype) if known else values.to_pandas()
-    return pd.DataFrame(columns)
+    return table
 
 
-def _of_pandas(dtype: Any) -> Any:
-    """Return the Polars type of one of Arrow's, or of a narrow integer; None of another one."""
-    if hasattr(dtype, "pyarrow_dtype"):
-        return arrow.polars_type(dtype.pyarrow_dtype)
-    return next((kind for kind in _narrow() if str(kind).lower() == str(dtype).lower()), None)
+def _of_pandas(table: Any, kind: str) -> Any:
+    if kind == "modin":
+        import modin.pandas
+
+        return modin.pandas.DataFrame(table)
+    if kind == "dask":
+        import dask.dataframe
+
+        return dask.dataframe.from_pandas(table, chunksize=_PART)
+    return table
 
 
 def _pandas_column(values: pl.Series, column: Any, original: Any) -> Any:
@@ -237,10 +207,10 @@ def _pandas_column(values: pl.Series, column: Any, original: Any) -> Any:
     if values.dtype == pl.Date and original != np.object_:
         return table.to_pandas(date_as_object=False)["x"].astype("datetime64[us]")
     target = _pandas_type(values.dtype, column, original)
-    found = table.to_pandas(types_mapper=lambda _: target)["x"]
+    series = table.to_pandas(types_mapper=lambda _: target)["x"]
     if isinstance(original, pd.CategoricalDtype):
-        return found.astype(pd.CategoricalDtype(_labels(column), ordered=original.ordered))
-    return found
+        return series.astype(pd.CategoricalDtype(_labels(column), ordered=original.ordered))
+    return series
 
 
 def _pandas_type(released: pl.DataType, column: Column, original: Any) -> Any:
@@ -249,11 +219,12 @@ def _pandas_type(released: pl.DataType, column: Column, original: Any) -> Any:
 
     masked = getattr(original, "na_value", None) is pd.NA
     if released == pl.String:
-        return original if isinstance(original, pd.StringDtype) else pd.StringDtype() if masked else None
-    if released != pl.Boolean and not (released.is_integer() or released.is_float()):
-        return None
-    if masked or (column.nullable and not released.is_float()):
-        return pd.api.types.pandas_dtype("boolean" if released == pl.Boolean else str(released))
+        if isinstance(original, pd.StringDtype):
+            return original
+        return pd.StringDtype() if masked else None
+    numeric = released.is_integer() or released.is_float() or released == pl.Boolean
+    if numeric and (masked or (column.nullable and not released.is_float())):
+        return pd.api.types.pandas_dtype(str(released).replace("Boolean", "boolean"))
     return None
 
 
@@ -261,20 +232,20 @@ def _pandas_type(released: pl.DataType, column: Column, original: Any) -> Any:
 
 
 def _as_duckdb(nothing: Any) -> Returned:
-    """Return what gives relations of the same connection.
+    """Return what gives relations of the same connection as one without its rows."""
+    families = _families(nw.from_native(nothing).collect().to_polars().schema)
 
-    ``nothing``: the relation that came in, without its rows.
-    """
-    types = _families(nw.from_native(nothing).collect().to_polars().schema)
-
-    def made(frame: pl.DataFrame, domain: Domain) -> Any:
+    def table(frame: pl.DataFrame, domain: Domain) -> Any:
         import duckdb
 
-        typed = _typed(frame, domain, types)
-        parts = [_duckdb_column(name, dtype, domain.columns.get(name)) for name, dtype in typed.schema.items()]
-        discreet_released_table = _arrow_table(
-            typed.with_columns(pl.col(pl.Enum, pl.Categorical).cast(pl.String)), domain, {}
-        )
+        typed, parts = _typed(frame, domain, families), []
+        for name, dtype in typed.schema.items():  # labels of an enumeration arrive as texts
+            part, labels = quoted(name), _labels(domain.columns.get(name))
+            if labels is not None and dtype in (pl.Enum, pl.Categorical) and not any("\0" in label for label in labels):
+                part = f"CAST({part} AS ENUM({', '.join(map(sql_text, labels))})) AS {part}"
+            parts.append(part)
+        texts = typed.with_columns(pl.col(pl.Enum, pl.Categorical).cast(pl.String))
+        discreet_released_table = _arrow_table(texts, domain, {})
         view = "discreet: released"
         try:
             # DuckDB finds the variable by its name. The name of a view is all that this leaves, and it is taken back.
@@ -284,38 +255,26 @@ def _as_duckdb(nothing: Any) -> Returned:
         finally:
             nothing.query(view, f"DROP VIEW IF EXISTS {quoted(view)}")
 
-    return made
-
-
-def _duckdb_column(name: str, dtype: pl.DataType, column: Column | None) -> str:
-    """Return the expression of a column; labels of an enumeration arrive as texts."""
-    labels = _labels(column)
-    if labels is None or dtype not in (pl.Enum, pl.Categorical) or any("\0" in label for label in labels):
-        return quoted(name)
-    return f"CAST({quoted(name)} AS ENUM({', '.join(map(sql_text, labels))})) AS {quoted(name)}"
+    return table
 
 
 def _as_ibis(schema: Any) -> Returned:
-    table = as_arrow(schema)
+    arrow_table = as_arrow(schema)
 
-    def made(frame: pl.DataFrame, domain: Domain) -> Any:
+    def table(frame: pl.DataFrame, domain: Domain) -> Any:
         import ibis
 
-        return ibis.memtable(table(frame, domain))  # which belongs to whichever connection it is used with
+        return ibis.memtable(arrow_table(frame, domain))  # which belongs to whichever connection it is used with
 
-    return made
+    return table
 
 
 def _as_spark(session: Any, schema: Any) -> Returned:
     widths = {"byte": pl.Int8, "short": pl.Int16, "integer": pl.Int32}
-    types: dict[str, Any] = {
-        field.name: pl.Decimal(kind.precision, kind.scale)
-        if (kind := field.dataType).typeName() == "decimal"
-        else widths.get(kind.typeName(), pl.Null)
-        for field in schema
-    }
-
-    def made(frame: pl.DataFrame, domain: Domain) -> Any:
-        return session.createDataFrame(_arrow_table(_typed(frame, domain, types), domain, {}))
-
-    return made
+    types: dict[str, Any] = {}
+    for field in schema:
+        kind = field.dataType
+        types[field.name] = widths.get(kind.typeName(), pl.Null)
+        if kind.typeName() == "decimal":
+            types[field.name] = pl.Decimal(kind.precision, kind.scale)
+    return lambda frame, domain: session.createDataFrame(_arrow_table(_typed(frame, domain, types), domain, {}))

@@ -5,7 +5,7 @@ replaces at most ``max_records`` records, and the number of records is ``units *
 The cut of one unit depends on that unit's rows and fresh randomness alone, so coupling the randomness of two
 neighbouring tables leaves every other unit's slots equal.
 
-An engine that can do so cuts by itself (:meth:`~discreet.confidential.cells.Cells.slots`). Else rows come batch by
+An engine that can do so cuts by itself (``EngineCells.slots``). Else rows come batch by
 batch, and those that stay are held: at most ``max_records`` for each unit.
 """
 
@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._core.arrays import Integers
 from discreet._core.boundary import quietly
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
@@ -124,7 +124,7 @@ class Holdings:
             self._parts = [self._merged().rename({_HELD: FREQUENCY})]
             self._settled, self._pending = self._parts[0].height, 0
 
-    def held(self) -> npt.NDArray[np.int64]:
+    def held(self) -> Integers:
         """Return how many rows each unit has. Raises DataError if the units of batches cannot be told apart."""
         return self._merged()[_HELD].to_numpy() if self._parts else np.zeros(0, dtype=np.int64)
 

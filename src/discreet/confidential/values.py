@@ -1,52 +1,48 @@
-"""Confidential tables before any cell: the values of a column, the table as it stands, its names and types."""
+"""Confidential tables before any cell: distinct values and rows, the table as it stands, its names and types."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from discreet._core.arrays import Integers
 from discreet._core.boundary import enclosed
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet.confidential.closed import Confidential, Provenance
-from discreet.confidential.source import (
-    FREQUENCY,
-    declared_batches,
-    looks_like_a_record,
-    open_source,
-    parsed,
-    require_names,
-)
+from discreet.confidential.source import FREQUENCY, Source, declared_batches, parsed, require_names
+from discreet.confidential.tables import open_source
 from discreet.domain import Column
 
-# Distinct values of confidential columns, and how often each occurs: raw, before any cell.
-
 _PENDING = 2**22
+_VALUE = re.compile(
+    r"""|[+-]?(\d[\d_.,' ]*|\.\d+)(e[+-]?\d+)?\s?[%€$£]?|[€$£].*|[+-]?(nan|inf|infinity)|null|none|n/a
+    |true|false|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?|\d{1,2}:\d{2}(:.*)?""",
+    re.VERBOSE | re.IGNORECASE,
+)
 
 
-def column_values(data: Any, name: str, column: Column) -> Confidential[tuple[pl.Series, npt.NDArray[np.int64]]]:
+def column_values(data: Any, name: str, column: Column) -> Confidential[tuple[pl.Series, Integers]]:
     """Count the distinct values of one column where the table is, a null among them; return them and their frequencies.
 
     Raises DataError or FileProblem if the column cannot be read, or has no rows. No message holds a value.
     """
-    table, frequencies, provenance = _counted(data, {name: column})
+    table, frequencies, provenance = _distinct(data, {name: column})
     return Confidential((table[name], frequencies), provenance=provenance)
 
 
-def row_values(data: Any, columns: Mapping[str, Column]) -> Confidential[tuple[pl.DataFrame, npt.NDArray[np.int64]]]:
+def row_values(data: Any, columns: Mapping[str, Column]) -> Confidential[tuple[pl.DataFrame, Integers]]:
     """Count the distinct rows of several columns; return them, in the order of their values, and their frequencies.
 
     Raises DataError, FileProblem as :func:`column_values`.
     """
-    table, frequencies, provenance = _counted(data, columns)
+    table, frequencies, provenance = _distinct(data, columns)
     return Confidential((table, frequencies), provenance=provenance)
 
 
 @enclosed
-def _counted(data: Any, columns: Mapping[str, Column]) -> tuple[pl.DataFrame, npt.NDArray[np.int64], Provenance]:
+def _distinct(data: Any, columns: Mapping[str, Column]) -> tuple[pl.DataFrame, Integers, Provenance]:
     source = open_source(data)
     require_names(source, columns)
     grouped: list[pl.DataFrame] = []
@@ -57,10 +53,9 @@ def _counted(data: Any, columns: Mapping[str, Column]) -> tuple[pl.DataFrame, np
         if sum(part.height for part in grouped[1:]) > max(_PENDING, settled):
             grouped = [_merged(grouped, columns)]
             settled = grouped[0].height
-    table = _merged(grouped, columns) if grouped else None
-    if table is None or table.height == 0:
+    if not sum(part.height for part in grouped):
         raise DataError(None, "has no rows", "give one with rows")
-    table = parsed(table, columns, source.texts).sort(*columns)
+    table = parsed(_merged(grouped, columns), columns, source).sort(*columns)
     provenance = Provenance(frame_kind=source.kind, columns=tuple(columns), path=source.path)
     return table.drop(FREQUENCY), table[FREQUENCY].to_numpy(), provenance
 
@@ -71,34 +66,28 @@ def _merged(parts: list[pl.DataFrame], columns: Mapping[str, Column]) -> pl.Data
     return pl.concat(parts, how="vertical_relaxed").group_by(*columns).agg(pl.col(FREQUENCY).sum())
 
 
-# A confidential table as it stands, closed: for what divides it, or examines a release of it.
-
-
 @enclosed
 def raw_rows(data: Any, columns: Collection[str] | None = None, *, what: str = "table") -> Confidential[pl.DataFrame]:
     """Read the rows of a table, with the types that it has; all columns of a CSV file are texts.
 
     Raises DataError or FileProblem if they cannot be read, or there are none. No message holds a value.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> raw_rows(pl.DataFrame({"age": [31, 45, 31]}))
-    <confidential DataFrame>
     """
     source = open_source(data)
     names = source.names if columns is None else tuple(columns)
     require_names(source, names, table=what)
-    parts = list(source.batches(list(names)))
-    frame = pl.concat(parts, how="vertical_relaxed") if parts else pl.DataFrame()
+    frame = all_rows(source, names)
     if frame.height == 0:
         raise DataError(None, f"the {what} has no rows", "give one with rows")
-    if FREQUENCY in frame.columns:
-        frame = frame.select(pl.exclude(FREQUENCY).repeat_by(FREQUENCY).explode())
     return Confidential(frame, provenance=Provenance(frame_kind=source.kind, columns=names, path=source.path))
 
 
-# The names and types of a table, without its rows.
+def all_rows(source: Source, names: Collection[str]) -> pl.DataFrame:
+    """Return the rows of some columns; those that were grouped where the table is, as often as they occur."""
+    parts = list(source.batches(list(names)))
+    frame = pl.concat(parts, how="vertical_relaxed") if parts else pl.DataFrame()
+    if FREQUENCY not in frame.columns:
+        return frame
+    return frame.select(pl.exclude(FREQUENCY).repeat_by(FREQUENCY)).explode(list(names))
 
 
 def table_schema(table: Any) -> dict[str, str]:
@@ -107,7 +96,7 @@ def table_schema(table: Any) -> dict[str, str]:
     Raises DataError, FileProblem if the table cannot be read, or is a CSV file whose first line is a record.
     """
     source = open_source(table)
-    if source.kind == "csv" and looks_like_a_record(source.names):
+    if source.kind == "csv" and any(_VALUE.fullmatch(name.strip()) for name in source.names):
         raise DataError(
             None,
             "its first line is a record and not a header, since a field is empty, a number, a truth value or a date",

@@ -10,17 +10,24 @@ if TYPE_CHECKING:
     from discreet.domain.declaration import DECLARED, plain_condition
     from discreet.domain.domain import Domain, require_domain
     from discreet.domain.integers import Decimal, Integer
-    from discreet.domain.labels import Boolean, Category, OpenLabels, escaped, escaped_frame, unescaped, unescaped_frame
-    from discreet.domain.metric import (
+    from discreet.domain.labels import Boolean, Category, OpenLabels
+    from discreet.domain.numeric import Numeric
+    from discreet.domain.records import (
+        Commonness,
+        Counts,
+        Parts,
+        Records,
+        Units,
         first_and_last,
         ground_diameter,
         ground_embedding,
+        inner_half,
+        invented_records,
         nearest_codes,
         refuse_open_labels,
     )
-    from discreet.domain.numeric import Numeric
-    from discreet.domain.records import Commonness, Counts, Parts, Records, Units, inner_half, invented_records
     from discreet.domain.temporal import Date, Datetime, Duration, moment_text
+    from discreet.domain.texts import escaped, escaped_frame, escaped_series, unescaped, unescaped_frame
 
 __all__ = [
     "Boolean",

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import as_float, real
 
 _TOTAL = 2**31
@@ -25,17 +26,13 @@ _TOTAL = 2**31
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ExactWeights:
-    """Positive integer weights ``w_0 .. w_{K-1}``; cell k has mass ``w_k / sum(w)``.
-
-    ``integers``: the weights, without a common factor, of total at most 2**31.
-    ``cumulative``, shape (K,): their running sums.
-    """
+    """Positive integer weights ``w_0 .. w_{K-1}`` without a common factor; cell k has mass ``w_k / sum(w)``."""
 
     integers: tuple[int, ...]
-    cumulative: npt.NDArray[np.int64]
+    cumulative: Integers  # their running sums; the last is at most 2**31
 
     @classmethod
-    def of(cls, weights: Sequence[Any], *, size: int, refuse: Callable[[str], NoReturn]) -> ExactWeights:
+    def parse(cls, weights: Any, *, size: int, refuse: Callable[[str], NoReturn]) -> ExactWeights:
         """Take positive numbers as exact integer weights.
 
         Integers and fractions (a float is a binary fraction) are brought to a common denominator. Where the total would
@@ -43,24 +40,19 @@ class ExactWeights:
         """
         if isinstance(weights, str) or not isinstance(weights, (Sequence, np.ndarray)) or len(weights) != size:
             refuse(f"base weights must be a list of {size} numbers, one per cell (the null's last)")
-        for weight in weights:
-            if not 0 < as_float(weight) < inf:
-                refuse("base weights must be positive finite numbers. Leave a cell that cannot occur out of the domain")
+        if not all(0 < as_float(weight) < inf for weight in weights):
+            refuse("base weights must be positive finite numbers. Leave a cell that cannot occur out of the domain")
         parts = [Fraction(int(w)) if isinstance(w, Integral) else Fraction(as_float(w)) for w in weights]
         denominator = lcm(*(part.denominator for part in parts))
-        whole = [int(part * denominator) for part in parts]
-        common = gcd(*whole)
-        whole = [weight // common for weight in whole]
-        total = sum(whole)
+        integers = _reduced([int(part * denominator) for part in parts])
+        total = sum(integers)
         if total > _TOTAL:
-            if all(part.denominator == 1 for part in parts):
+            if denominator == 1:
                 refuse("integer base weights must have a total of at most 2**31. Divide them")
-            whole = [max(1, weight * (_TOTAL - size) // total) for weight in whole]
-            common = gcd(*whole)
-            whole = [weight // common for weight in whole]
-        return cls(integers=tuple(whole), cumulative=np.cumsum(np.array(whole, dtype=np.int64)))
+            integers = _reduced([max(1, weight * (_TOTAL - size) // total) for weight in integers])
+        return cls(integers=tuple(integers), cumulative=np.cumsum(np.array(integers, dtype=np.int64)))
 
-    def draw(self, count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    def draw(self, count: int, rng: np.random.Generator) -> Integers:
         """Draw cells, exactly."""
         tickets = rng.integers(self.total, size=count, dtype=np.int64)
         return np.searchsorted(self.cumulative, tickets, side="right").astype(np.int64, copy=False)
@@ -75,67 +67,65 @@ class ExactWeights:
         ordered, total = sorted(self.integers), self.total
         return Fraction(ordered[0], total), Fraction(ordered[1], total) if len(ordered) > 1 else None
 
-    def log_mass(self, codes: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    def log_mass(self, codes: npt.NDArray[Any]) -> Floats:
         """Return ``log(w_k / sum(w))`` of each code."""
         weights = np.array(self.integers, dtype=np.float64)
         return np.asarray((np.log(weights) - np.log(float(self.total)))[codes])
 
 
+def _reduced(integers: list[int]) -> list[int]:
+    common = gcd(*integers)
+    return [weight // common for weight in integers]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Density:
-    """A continuous distribution of scipy.stats, truncated to ``[lower, upper]`` by its inverse distribution function.
+    """A distribution of scipy.stats, truncated to ``[lower, upper]`` by its inverse distribution function."""
 
-    ``distribution``: the distribution before truncation.
-    ``lower``, ``upper``: the column's bounds.
-    ``upper_tail``: whether the tail function is the accurate one between the bounds.
-    ``edges``: the distribution (or tail) function at ``lower`` and ``upper``.
-    """
-
-    distribution: Any
+    distribution: Any  # before truncation
     lower: float
     upper: float
-    upper_tail: bool
-    edges: tuple[float, float]
+    upper_tail: bool  # whether the tail function is the accurate one between the bounds
+    edges: tuple[float, float]  # the distribution (or tail) function at lower and upper
 
-    @classmethod
-    def spec(cls, base: Any, *, refuse: Callable[[str], NoReturn]) -> dict[str, Any]:
+    @staticmethod
+    def plain(base: Any, *, refuse: Callable[[str], NoReturn]) -> dict[str, Any]:
         """Write a frozen distribution, or its plain form, as ``{"distribution": name, parameter: number}``."""
+        parameters: dict[str, Any] = {}
         if isinstance(base, Mapping):
-            plain = dict(base)
+            parameters = dict(base)
         elif hasattr(base, "dist") and hasattr(base, "kwds"):
             names = [part.strip() for part in (base.dist.shapes or "").split(",") if part.strip()] + ["loc", "scale"]
-            plain = {"distribution": base.dist.name, **dict(zip(names, base.args, strict=False)), **base.kwds}
+            parameters = {"distribution": base.dist.name, **dict(zip(names, base.args, strict=False)), **base.kwds}
         else:
             refuse(
                 'base must be a frozen scipy.stats distribution, or {distribution = "lognorm", s = 1.2, scale = 3e4}'
             )
-        name = plain.pop("distribution", None)
+        name = parameters.pop("distribution", None)
         if not isinstance(name, str):
             refuse(
                 'base of a continuous column must name its distribution, such as {distribution = "lognorm", s = 1.2}'
             )
-        for key, value in plain.items():
-            plain[key] = real(f"base parameter {key}", value, error=refuse)
-        return {"distribution": str(name), **{str(key): value for key, value in plain.items()}}
+        numbers = {str(key): real(f"base parameter {key}", value, error=refuse) for key, value in parameters.items()}
+        return {"distribution": str(name), **numbers}
 
-    @classmethod
-    def of(cls, spec: Mapping[str, Any], *, lower: float, upper: float, refuse: Callable[[str], NoReturn]) -> Density:
+    @staticmethod
+    def parse(spec: Mapping[str, Any], *, lower: float, upper: float, refuse: Callable[[str], NoReturn]) -> Density:
         """Build the truncated distribution; imports scipy.stats."""
         parameters = dict(spec)
         name = parameters.pop("distribution")
         try:
-            found = _truncated(name, tuple(sorted(parameters.items())), lower, upper)
+            return _truncated(name, tuple(sorted(parameters.items())), lower, upper)
         except (TypeError, ValueError) as problem:
             refuse(f"base distribution {name!r}: {problem}")
-        return found
 
-    def draw(self, count: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
+    def draw(self, count: int, rng: np.random.Generator) -> Floats:
         """Draw values by inversion."""
         share = self.edges[0] + (self.edges[1] - self.edges[0]) * rng.random(count)
         values = self.distribution.isf(share) if self.upper_tail else self.distribution.ppf(share)
         return np.clip(np.asarray(values, dtype=np.float64), self.lower, self.upper)
 
-    def log_density(self, values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    def log_density(self, values: npt.NDArray[Any]) -> Floats:
         """Return the log density of the truncated distribution; minus infinity outside the bounds and at a null."""
         inside = (values >= self.lower) & (values <= self.upper)
         safe = np.where(inside, values, self.lower)

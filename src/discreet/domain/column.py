@@ -7,9 +7,11 @@ labels' are the labels (a null is None). Encoding reads confidential values, so 
 
 from __future__ import annotations
 
+import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from decimal import Decimal as Exact
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
@@ -17,8 +19,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.arrays import Booleans, Floats
 from discreet._core.boundary import quietly, sealed
-from discreet._core.checks import choice, integer, shown
+from discreet._core.checks import choice, shown
 from discreet._core.errors import DataError, DomainError, MissingPublicFact
 from discreet._core.lazy import pl
 
@@ -28,10 +31,27 @@ if TYPE_CHECKING:
 Codes = npt.NDArray[Any]
 """Encoded values of one column: int64 cell codes, float64 values, or object strings."""
 
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
 WIDEN = 'widen lower and upper (from public knowledge), or declare out_of_bounds = "clip"'
 """What to do about values outside the declared bounds."""
 
 _NO_NULLS = 'declare nulls = "category", or fill in the nulls beforehand'
+
+
+class PublicFact(NamedTuple):
+    """What a kind of column has to declare: the key, what it is, how to write it, and what a template says of it."""
+
+    key: str
+    words: str
+    example: str
+    description: str
+
+
+NUMBERS = (
+    PublicFact("lower", "its lower bound", "0", "smallest value that can occur"),
+    PublicFact("upper", "its upper bound", "100", "largest value that can occur"),
+)
 
 
 class Misfit(NamedTuple):
@@ -39,7 +59,7 @@ class Misfit(NamedTuple):
 
     problem: str
     remedy: str
-    where: npt.NDArray[np.bool_]
+    where: Booleans
 
 
 @sealed
@@ -59,9 +79,35 @@ class Column(ABC):
     kind: ClassVar[str]
     position_unit: ClassVar[str] = ""
     """What positions and distances are counted in; empty where it is the column's own unit."""
+    open: ClassVar[bool] = False
+    """Whether the values are labels that are not declared."""
+    public_facts: ClassVar[tuple[PublicFact, ...]] = ()
+    """What has to be declared, and is never derived from data."""
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {"nulls": ("error", "category")}
     nulls: str = "error"
     base: Any = field(default=None, hash=False)
     _weights: ExactWeights | None = field(init=False, repr=False, compare=False, default=None)
+
+    def __post_init__(self) -> None:
+        for fact in self.public_facts:
+            if getattr(self, fact.key) is None:
+                raise MissingPublicFact(f"({self.kind})", fact.words, f"{fact.key} = {fact.example}")
+        for name, options in self._choices.items():
+            settle(self, **{name: choice(name, getattr(self, name), options, error=self._error)})
+        self._check()
+        if self.base is not None:
+            self._check_base()
+
+    def _check(self) -> None:  # noqa: B027
+        """Check what is declared, and set what follows from it."""
+
+    def _check_base(self) -> None:
+        if not isinstance(self.base, Mapping) or set(self.base) != {"weights"} or self.size is None:
+            self._refuse("base of a finite column must be {weights = [one positive weight per cell]}")
+        from discreet.domain.base_measure import ExactWeights
+
+        weights = ExactWeights.parse(self.base["weights"], size=self.size, refuse=self._refuse)
+        settle(self, base={"weights": weights.integers}, _weights=weights)
 
     # -- size ---------------------------------------------------------------------------------------------------
 
@@ -90,21 +136,13 @@ class Column(ABC):
     def null_code(self) -> Any:
         """The code of a null: the last cell, NaN (continuous) or None (open labels).
 
-        Raises
-        ------
-        DomainError
-            If the column does not declare ``nulls="category"``.
+        Raises DomainError if the column does not declare ``nulls="category"``.
         """
         if not self.nullable:
             self._refuse('nulls are not declared. Write: nulls = "category"')
         if self.finite:
             return self.values
-        return np.nan if self._code_type is np.float64 else None
-
-    @property
-    def open(self) -> bool:
-        """Whether the values are labels that are not declared."""
-        return False
+        return None if self.open else np.nan
 
     @property
     def labels(self) -> tuple[Any, ...] | None:
@@ -129,40 +167,28 @@ class Column(ABC):
     # -- values to codes and back -------------------------------------------------------------------------------
 
     def encode(self, values: pl.Series | Sequence[Any] | npt.NDArray[Any], *, name: str | None = None) -> Codes:
-        """Turn values into codes.
+        """Turn confidential values of shape (count,) into codes. Raises DataError when one does not fit.
 
-        Parameters
-        ----------
-        values : polars.Series, ndarray or sequence of shape (count,)
-            Confidential values.
-        name : str, optional
-            The column's name, for the error message.
-
-        Returns
-        -------
-        ndarray of shape (count,)
-            Codes.
-
-        Raises
-        ------
-        DataError
-            If a value does not fit the declaration. The message holds no value.
+        ``name`` is the column's, for the error message, which holds no value.
         """
-        wrong_type = DataError(name, "its values have no common type", f"cast the column to the declared {self.kind}")
-        series = values if isinstance(values, pl.Series) else quietly(partial(pl.Series, values), wrong_type)
-        untyped = series.dtype == pl.Null
-        if not untyped and not self._accepts(series.dtype):
-            found = _type_name(series.dtype)
-            raise DataError(
-                name, f"holds {found} values, not the declared {self.kind}", "cast it, or declare the type it has"
-            )
-        if not untyped and not any_missing(series):
-            return quietly(partial(self._codes, series, name), self._unreadable(name))
-        missing = self._nulls_in(series, name)
-        codes = np.full(len(missing), self.null_code if self.nullable else 0, dtype=self._code_type)
+        if not isinstance(values, pl.Series):
+            mixed = DataError(name, "its values have no common type", f"cast the column to the declared {self.kind}")
+            values = quietly(partial(pl.Series, values), mixed)
+        encoded = partial(quietly, otherwise=self._unreadable(name))
+        untyped = values.dtype == pl.Null
+        if not untyped and not self._accepts(values.dtype):
+            problem = f"holds {_type_name(values.dtype)} values, not the declared {self.kind}"
+            raise DataError(name, problem, "cast it, or declare the type it has")
+        # The largest of numbers among which is a NaN is NaN.
+        nan = len(values) > 0 and values.dtype.is_float() and np.isnan(values.to_numpy().max())
+        if not (untyped or values.null_count() or nan):
+            return encoded(partial(self._codes, values, name))
+        missing = self._nulls_in(values, name)
+        codes = np.empty(len(missing), dtype=self._code_type)
+        if missing.any():
+            codes[missing.to_numpy()] = self.null_code
         if not untyped:
-            present = series.filter(~missing)
-            codes[(~missing).to_numpy()] = quietly(partial(self._codes, present, name), self._unreadable(name))
+            codes[~missing.to_numpy()] = encoded(partial(self._codes, values.filter(~missing), name))
         return codes
 
     def _nulls_in(self, values: pl.Series, name: str | None) -> pl.Series:
@@ -180,40 +206,29 @@ class Column(ABC):
         """
         missing = missing_in(values)
         present = ~missing.to_numpy()
-        found = []
+        misfits = []
         if not self.nullable:
-            found.append(Misfit("holds a null", _NO_NULLS, values.is_null().to_numpy()))
-            found.append(Misfit("holds a NaN", _NO_NULLS, (missing & values.is_not_null()).to_numpy()))
+            misfits.append(Misfit("holds a null", _NO_NULLS, values.is_null().to_numpy()))
+            misfits.append(Misfit("holds a NaN", _NO_NULLS, (missing & values.is_not_null()).to_numpy()))
         for misfit in () if values.dtype == pl.Null else self._misfits(values.filter(present)):
             where = np.zeros(len(values), dtype=np.bool_)
             where[present] = misfit.where
-            found.append(misfit._replace(where=where))
-        return found
+            misfits.append(misfit._replace(where=where))
+        return misfits
 
     def decode(self, codes: Codes, *, rng: np.random.Generator) -> pl.Series:
-        """Turn codes into values of the declared type, drawing within a cell where a cell holds more than one.
+        """Turn codes of shape (count,) into values of the declared type, drawn where a cell holds more than one.
 
-        Parameters
-        ----------
-        codes : ndarray of shape (count,)
-            Codes.
-        rng : numpy.random.Generator
-            Source of the draws within cells.
-
-        Returns
-        -------
-        polars.Series of length count
-            Values; ``encode(decode(codes)) == codes``.
+        ``encode(decode(codes)) == codes``.
         """
         codes = np.asarray(codes)
-        if not self.nullable:
+        if not self.nullable or self.open:  # labels that are None are null as they are
             return self._series(codes, rng)
-        missing = np.asarray(np.isnan(codes) if self._code_type is np.float64 else codes == self.null_code)
+        missing = codes == self.null_code if self.finite else np.isnan(codes)
         if not missing.any():
             return self._series(codes, rng)
-        filled = np.where(missing, "" if self._code_type is object else 0, codes).astype(self._code_type)
-        series = self._series(filled, rng)
-        return pl.select(pl.when(pl.lit(pl.Series(missing))).then(None).otherwise(pl.lit(series))).to_series()
+        series = self._series(np.where(missing, self._code_type(0), codes), rng)
+        return pl.select(pl.when(pl.lit(pl.Series(~missing))).then(pl.lit(series))).to_series()
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read the texts of a CSV column as values that :meth:`encode` takes; what cannot be read becomes null."""
@@ -222,26 +237,13 @@ class Column(ABC):
     # -- base measure -------------------------------------------------------------------------------------------
 
     def draw(self, count: int, rng: np.random.Generator, *, first: int = 1) -> Codes:
-        """Draw codes from the base measure; on a finite column exactly, in integers.
+        """Draw ``count`` codes from the base measure; on a finite column exactly, in integers.
 
-        Parameters
-        ----------
-        count : int
-            How many.
-        rng : numpy.random.Generator
-            Source of the draws.
-        first : int
-            Number of the first new label, for open labels only: labels drawn in chunks must not repeat.
-
-        Returns
-        -------
-        ndarray of shape (count,)
-            Codes.
+        ``first`` is the number of the first new label, for open labels only: labels drawn in chunks must not repeat.
         """
-        if self.size is None:
-            raise NotImplementedError
         if self._weights is not None:
             return self._weights.draw(count, rng)
+        assert self.size is not None
         return rng.integers(self.size, size=count, dtype=np.int64)
 
     def least(self) -> tuple[Fraction, Fraction | None]:
@@ -252,23 +254,14 @@ class Column(ABC):
             return self._weights.least()
         return Fraction(1, self.size), None if self.size == 1 else Fraction(1, self.size)
 
-    def log_base(self, codes: Codes) -> npt.NDArray[np.float64]:
-        """Return the base measure's log mass of each cell, in nats.
+    def log_base(self, codes: Codes) -> Floats:
+        """Return ``log H(cell)`` of each code, in nats.
 
-        Parameters
-        ----------
-        codes : ndarray of shape (count,)
-            Codes.
-
-        Returns
-        -------
-        ndarray of float64, shape (count,)
-            ``log H(cell)``; log densities with respect to Lebesgue measure on a continuous column; 0 for open labels.
+        On a continuous column it is the log density with respect to Lebesgue measure, for open labels 0.
         """
-        if self.size is None:
-            raise NotImplementedError
         if self._weights is not None:
             return self._weights.log_mass(codes)
+        assert self.size is not None
         return np.full(len(codes), -np.log(self.size))
 
     # -- geometry -----------------------------------------------------------------------------------------------
@@ -278,28 +271,15 @@ class Column(ABC):
         """Length of the declared range in the unit of :meth:`positions`; 1 for unordered columns."""
         return 1.0
 
-    def positions(self, codes: Codes) -> npt.NDArray[np.float64]:
-        """Return one coordinate a code, NaN for a null.
+    def positions(self, codes: Codes) -> Floats:
+        """Return the coordinate of each code, the middle of its cell, NaN for a null.
 
-        Parameters
-        ----------
-        codes : ndarray of shape (count,)
-            Codes.
-
-        Returns
-        -------
-        ndarray of float64, shape (count,)
-            The middle of the cell. Days for dates, seconds for datetimes (since 1970-01-01) and durations, the rank
-            for ordered categories.
-
-        Raises
-        ------
-        DomainError
-            If the column has no order.
+        Days for dates, seconds for datetimes (since 1970-01-01) and durations, the rank for ordered categories. Raises
+        DomainError if the column has no order.
         """
         self._refuse("an unordered column has no positions")
 
-    def ends(self, codes: Codes) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def ends(self, codes: Codes) -> tuple[Floats, Floats]:
         """Return the coordinates of the first and the last value of each cell, NaN for a null; of one value, twice."""
         middle = self.positions(codes)
         return middle, middle
@@ -308,41 +288,33 @@ class Column(ABC):
         """Return where each cell begins and ends, as values, null for a null; None where a cell is one value."""
         return None
 
-    def coordinates(self, values: pl.Series) -> npt.NDArray[np.float64]:
+    def coordinates(self, values: pl.Series) -> Floats:
         """Return values without nulls as numbers in the unit of :meth:`positions`, clipped where that is declared."""
         numbers = self._numbers(values)
         if self._clipped_to is not None:
             numbers = np.clip(numbers, *self._numbers(pl.Series(self._clipped_to)))
         return numbers
 
-    def _numbers(self, values: pl.Series) -> npt.NDArray[np.float64]:
-        """Return values without nulls as numbers in the unit of :meth:`positions`."""
-        return values.cast(pl.Float64).to_numpy()
-
     @property
     def _clipped_to(self) -> tuple[Any, Any] | None:
         """The bounds that values beyond are moved to, where that is declared."""
         return None
 
-    def distance(self, a: Codes, b: Codes) -> npt.NDArray[np.float64]:
-        """Return the ground distance of codes, in [0, 1]: ``|x - y| / scale``, or 0/1 without an order.
+    def _numbers(self, values: pl.Series) -> Floats:
+        """Return values without nulls as numbers in the unit of :meth:`positions`."""
+        return values.cast(pl.Float64).to_numpy()
 
-        Parameters
-        ----------
-        a, b : ndarray of shape (count,)
-            Codes, compared row by row. A null is at distance 1 from every value and 0 from a null.
+    def distance(self, a: Codes, b: Codes) -> Floats:
+        """Return the ground distance of codes, in [0, 1], row by row: ``|x - y| / scale``, or 0/1 without an order.
 
-        Returns
-        -------
-        ndarray of float64, shape (count,)
-            Distances.
+        A null is at distance 1 from every value and 0 from a null.
         """
         if not self.on_a_line:
             return np.asarray(np.asarray(a) != np.asarray(b), dtype=np.float64)
         x, y = self.positions(a), self.positions(b)
-        gap = np.abs(x - y) / (self.scale or 1.0)
         missing_x, missing_y = np.isnan(x), np.isnan(y)
-        return np.asarray(np.where(missing_x | missing_y, (missing_x != missing_y).astype(np.float64), gap))
+        nulls = (missing_x != missing_y).astype(np.float64)
+        return np.where(missing_x | missing_y, nulls, np.abs(x - y) / (self.scale or 1.0))
 
     # -- conditions ---------------------------------------------------------------------------------------------
 
@@ -367,32 +339,28 @@ class Column(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as plain data, defaults left out, ``type`` first."""
-        out: dict[str, Any] = {"type": self.kind}
-        last = ("nulls", "base")
-        own = [item for item in fields(self) if item.name not in last]
-        for item in own + [item for item in fields(self) if item.name in last]:
+        facts: dict[str, Any] = {"type": self.kind}
+        shared = fields(Column)  # come last
+        for item in [item for item in fields(self) if item not in shared] + [*shared]:
             value = getattr(self, item.name)
             if item.init and (item.default is MISSING or value != item.default):
-                out[item.name] = self._plain(item.name, value)
-        return out
-
-    def _plain(self, name: str, value: Any) -> Any:
-        if name == "base":
-            return {key: list(part) if isinstance(part, tuple) else part for key, part in value.items()}
-        return list(value) if isinstance(value, tuple) else value
+                facts[item.name] = _plain(value)
+        return facts
 
     # -- for subclasses -----------------------------------------------------------------------------------------
 
     @property
     def _code_type(self) -> type[Any]:
-        return np.int64
+        if self.finite:
+            return np.int64
+        return object if self.open else np.float64
 
     @property
     def on_a_line(self) -> bool:
         """Whether values have an order, and so positions."""
         return False
 
-    def _without_nulls(self, codes: Codes) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]:
+    def _without_nulls(self, codes: Codes) -> tuple[Booleans, npt.NDArray[Any]]:
         """Return which codes of cells are the null's, and all codes with the first cell in their place."""
         missing = np.asarray(codes) == self.values
         return missing, np.where(missing, 0, codes)
@@ -416,38 +384,36 @@ class Column(ABC):
     def _unreadable(self, name: str | None) -> DataError:
         return DataError(name, f"cannot be read as the declared {self.kind}", "check its type and the declaration")
 
-    def _settle(self, **facts: Any) -> None:
-        """Set normalised fields during construction."""
-        for name, value in facts.items():
-            object.__setattr__(self, name, value)
-
-    def _settle_common(self) -> None:
-        """Check what all columns share; called last, when the size is known."""
-        self._choice("nulls", ("error", "category"))
-        if self.base is None:
-            return
-        if not isinstance(self.base, Mapping) or set(self.base) != {"weights"} or self.size is None:
-            self._refuse("base of a finite column must be {weights = [one positive weight per cell]}")
-        from discreet.domain.base_measure import ExactWeights
-
-        weights = ExactWeights.of(self.base["weights"], size=self.size, refuse=self._refuse)
-        self._settle(base={"weights": weights.integers}, _weights=weights)
-
     def _refuse(self, problem: str) -> NoReturn:
         raise self._error(problem)
 
     def _error(self, problem: str) -> DomainError:
         return DomainError(f"{self.kind}: {problem}")
 
-    def _need(self, name: str, fact: str, example: str) -> None:
-        if getattr(self, name) is None:
-            raise MissingPublicFact(f"({self.kind})", fact, example)
 
-    def _choice(self, name: str, options: Sequence[str]) -> None:
-        self._settle(**{name: choice(name, getattr(self, name), options, error=self._error)})
+def settle(self: Any, **facts: Any) -> None:
+    """Set normalised fields of a frozen object during construction."""
+    for name, value in facts.items():
+        object.__setattr__(self, name, value)
 
-    def _integer(self, name: str, **bounds: Any) -> int:
-        return integer(name, getattr(self, name), error=self._error, **bounds)
+
+def _plain(value: Any) -> Any:
+    """Return a declared fact as TOML has it."""
+    if isinstance(value, dt.timedelta):
+        from discreet.domain.temporal import span_text
+
+        return span_text(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, Exact):
+        return str(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def holds(dtype: str, low: float, high: float) -> bool:
+    """Whether an integer type of released values holds all of a range."""
+    limits = np.iinfo(dtype)
+    return bool(limits.min <= low and high <= limits.max)
 
 
 def missing_in(values: pl.Series) -> pl.Series:
@@ -456,14 +422,7 @@ def missing_in(values: pl.Series) -> pl.Series:
     return missing | values.is_nan().fill_null(value=False) if values.dtype.is_float() else missing
 
 
-def any_missing(values: pl.Series) -> bool:
-    """Return whether a value is null or NaN, more quickly than which ones are."""
-    if values.null_count() or not values.dtype.is_float() or not len(values):
-        return bool(values.null_count())
-    return bool(np.isnan(values.to_numpy().max()))  # the largest of numbers among which is a NaN is NaN
-
-
-def outside(below: npt.NDArray[np.bool_], above: npt.NDArray[np.bool_]) -> Iterator[Misfit]:
+def outside(below: Booleans, above: Booleans) -> Iterator[Misfit]:
     """Yield the values below and above the bounds of a column."""
     yield Misfit("a value lies below the declared lower bound", WIDEN, below)
     yield Misfit("a value lies above the declared upper bound", WIDEN, above)

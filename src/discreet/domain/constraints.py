@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from discreet._core.errors import DomainError, ParameterError
 from discreet._core.reading import MOST_CELLS
 from discreet._core.text import counted
 from discreet.domain.column import Column
-from discreet.domain.labels import Category, OpenLabels
 
 # Conditions on one column: which of its cells are meant by a label, a list of labels, or a range.
 #
@@ -25,26 +25,14 @@ from discreet.domain.labels import Category, OpenLabels
 
 
 class CellReader:
-    """Reads the conditions on one column.
-
-    ``name``, ``column``: of the domain. Raises DomainError when the column has not finitely many cells.
-
-    Examples
-    --------
-    >>> from discreet.domain import Integer
-    >>> age = CellReader("age", Integer(lower=0, upper=99, cells=20, nulls="category"))
-    >>> age.codes({"below": 15, "null": True}).tolist()
-    [0, 1, 2, 20]
-    """
+    """Reads the conditions on one column. Raises DomainError when it has not finitely many cells."""
 
     def __init__(self, name: str, column: Column) -> None:
         if column.size is None:
-            remedy = "its labels as a category" if isinstance(column, OpenLabels) else "cells, a grid or categories"
+            remedy = "its labels as a category" if column.open else "cells, a grid or categories"
             raise DomainError(f"column {name!r} has no cells. Declare {remedy}")
         self.name, self.column = name, column
-        self._known: dict[tuple[type, Any], int] = {}
-        if isinstance(column, Category):
-            self._known = {(type(label), label): code for code, label in enumerate(column.categories)}
+        self._cells = {(type(label), label): code for code, label in enumerate(column.labels or ())}
 
     def codes(self, condition: Any) -> Integers:
         """Return the cells that a plain condition holds for, in order.
@@ -52,33 +40,35 @@ class CellReader:
         Raises DomainError when it holds for none, for a part of one, or names what the column cannot have.
         """
         try:
-            found = self._range(condition) if isinstance(condition, Mapping) else self._listed(condition)
+            if isinstance(condition, Mapping):
+                cells = self._range(condition)
+            else:
+                values = condition if isinstance(condition, list) else [condition]
+                cells = np.array(sorted({self._cell(value) for value in values}), dtype=np.int64)
         except DomainError as problem:
             raise DomainError(f"column {self.name!r}: {problem}") from None
-        if not len(found):
+        if not len(cells):
             raise DomainError(f"column {self.name!r}: no value fits the condition. Leave it out")
-        return found
+        return cells
 
-    def _listed(self, condition: Any) -> Integers:
-        values = condition if isinstance(condition, list) else [condition]
-        return np.array(sorted({self._code(value) for value in values}), dtype=np.int64)
-
-    def _code(self, value: Any) -> int:
+    def _cell(self, value: Any) -> int:
         key = (type(value), value)
-        if key not in self._known:
-            self._known[key] = self.column._alone(value)
-        return self._known[key]
+        if key not in self._cells:
+            self._cells[key] = self.column._alone(value)
+        return self._cells[key]
 
     def _range(self, condition: Mapping[str, Any]) -> Integers:
-        first, last = 0, self.column.values or 0
+        low, high = 0, self.column.values or 0
         if "from" in condition:
-            first = self.column._below("from", condition["from"])
+            low = self.column._below("from", condition["from"])
         if "below" in condition:
-            last = self.column._below("below", condition["below"])
-        found = np.arange(first, last, dtype=np.int64) if set(condition) != {"null"} else np.empty(0, dtype=np.int64)
+            high = self.column._below("below", condition["below"])
+        if set(condition) == {"null"}:
+            high = 0
+        cells = np.arange(low, high, dtype=np.int64)
         if flag("null", condition.get("null", False), error=DomainError):
-            found = np.append(found, self.column.null_code)
-        return found
+            cells = np.append(cells, self.column.null_code)
+        return cells
 
 
 # What cannot occur together: ``impossible`` and ``implies``, compiled to tables of the records that are allowed.
@@ -103,7 +93,7 @@ class Constraint:
     columns : tuple of int
         Positions of the columns in the domain, ascending.
     allowed : ndarray of bool
-        One axis a column, as long as the column has cells, the null's included.
+        One axis per column, as long as the column has cells, the null's included.
     """
 
     columns: tuple[int, ...]
@@ -144,56 +134,44 @@ def compiled(
     if len(impossible) + sum(len(entry["table"]) for entry in implies) > MOST_ROWS:
         raise DomainError(f"impossible and implies must have at most {MOST_ROWS:,} rows together")
     tables: dict[tuple[int, ...], Booleans] = {}
-    held = forbidden = 0
-    for row in _rows(impossible, implies):
-        box = _box(readers, row)
-        forbidden += prod(map(len, box)) + (readers.sizes(row.names[-1:])[0] if row.determines else 0)
+    cells = forbidden = 0
+    for place, columns, conditions, determines in _rows(impossible, implies):
+        try:
+            sizes = readers.sizes(columns)  # refused before a cell is listed
+            box = [readers[name].codes(condition) for name, condition in zip(columns, conditions, strict=True)]
+        except DomainError as problem:
+            raise DomainError(f"{place}: {problem}") from None
+        if determines:
+            box[-1] = np.setdiff1d(np.arange(sizes[-1]), box[-1], assume_unique=True)
+            forbidden += sizes[-1]
+        forbidden += prod(map(len, box))
         if forbidden > _MOST_FORBIDDEN:
             raise DomainError(f"all rows together must forbid at most {_MOST_FORBIDDEN:,} cells. Declare fewer")
-        order = sorted(range(len(box)), key=lambda axis, names=row.names: readers.place[names[axis]])  # type: ignore[misc]
-        places = tuple(readers.place[row.names[axis]] for axis in order)
+        axes = sorted(zip([readers.place[name] for name in columns], columns, box, strict=True), key=itemgetter(0))
+        places, names, parts = zip(*axes, strict=True)
         if places not in tables:
-            sizes = readers.sizes([row.names[axis] for axis in order])
-            held += prod(sizes)
-            if held > MOST_CELLS:
+            sizes = readers.sizes(names)
+            cells += prod(sizes)
+            if cells > MOST_CELLS:
                 raise DomainError(f"all constraints together must have at most {MOST_CELLS:,} cells. Declare fewer")
             tables[places] = np.ones(sizes, dtype=np.bool_)
-        tables[places][np.ix_(*(box[axis] for axis in order))] = False
+        tables[places][np.ix_(*parts)] = False
     for table in tables.values():
         table.setflags(write=False)
     return tuple(Constraint(columns=places, allowed=table) for places, table in sorted(tables.items()))
 
 
-class _Row(NamedTuple):
-    """An entry of ``impossible``, or a row of one of ``implies``: the last condition is then what has to hold."""
-
-    place: str
-    names: Sequence[str]
-    conditions: Sequence[Any]
-    determines: bool
+_Row: TypeAlias = "tuple[str, Sequence[str], Sequence[Any], bool]"
+"""A place in the declaration, columns, conditions on them, and whether the last condition is what has to hold."""
 
 
 def _rows(impossible: Sequence[Mapping[str, Any]], implies: Sequence[Mapping[str, Any]]) -> Iterator[_Row]:
     for number, entry in enumerate(impossible, start=1):
-        yield _Row(f"[[impossible]] number {number}", list(entry), list(entry.values()), determines=False)
+        yield f"[[impossible]] number {number}", list(entry), list(entry.values()), False
     for number, entry in enumerate(implies, start=1):
         names, table = [*entry["columns"], entry["determine"]], entry["table"]
         for row in table.items() if isinstance(table, Mapping) else table:
-            yield _Row(f"[[implies]] number {number}", names, row, determines=True)
-
-
-def _box(readers: Readers, row: _Row) -> tuple[Integers, ...]:
-    """Return the cells that a row forbids, on each of its columns."""
-    try:
-        sizes = readers.sizes(row.names)  # refused before a cell is listed
-        found = [readers[name].codes(condition) for name, condition in zip(row.names, row.conditions, strict=True)]
-    except DomainError as problem:
-        raise DomainError(f"{row.place}: {problem}") from None
-    if row.determines:
-        holds = np.zeros(sizes[-1], dtype=np.bool_)
-        holds[found[-1]] = True
-        found[-1] = np.flatnonzero(~holds)
-    return tuple(found)
+            yield f"[[implies]] number {number}", names, row, True
 
 
 def possible(readers: Readers, constraints: Sequence[Constraint]) -> dict[int, Booleans]:
@@ -205,34 +183,28 @@ def possible(readers: Readers, constraints: Sequence[Constraint]) -> dict[int, B
     names = list(readers.place)
     live: dict[int, Booleans] = {}
     for constraint in constraints:
+        axes = range(len(constraint.columns))
         for axis, place in enumerate(constraint.columns):
-            others = tuple(other for other in range(len(constraint.columns)) if other != axis)
-            occurs = np.asarray(constraint.allowed.any(axis=others))
-            live[place] = live[place] & occurs if place in live else occurs
+            occurs = constraint.allowed.any(axis=tuple(set(axes) - {axis}))
+            live[place] = live.get(place, True) & np.asarray(occurs)
             if not live[place].any():
                 raise DomainError(f"impossible and implies leave no value of column {names[place]!r}")
     for constraint in constraints:
-        kept = np.ix_(*(np.flatnonzero(live[place]) for place in constraint.columns))
-        if not constraint.allowed[kept].any():
+        cells = np.ix_(*(np.flatnonzero(live[place]) for place in constraint.columns))
+        if not constraint.allowed[cells].any():
             shown = _listed([names[place] for place in constraint.columns])
             raise DomainError(f"impossible and implies leave no values of the columns {shown} together")
     return live
 
 
 def refuse_large(names: Sequence[str], constraints: Sequence[Constraint], *, most_cells: int, name: str) -> None:
-    """Refuse a constraint on columns that have more cells together than a mechanism can hold.
-
-    ``names``: of the domain's columns.
-    ``constraints``: public.
-    ``most_cells``: of one constraint.
-    ``name``: of the mechanism.
+    """Refuse a constraint on columns of a domain that have more cells together than a mechanism, by name, can hold.
 
     Raises ParameterError naming the columns.
     """
     for constraint in constraints:
         if constraint.allowed.size > most_cells:
-            shown = [names[place] for place in constraint.columns]
-            problem = _too_many(shown, constraint.allowed.size, most_cells)
+            problem = _too_many([names[place] for place in constraint.columns], constraint.allowed.size, most_cells)
             raise ParameterError(f"{name} cannot hold what is declared: {problem}")
 
 
@@ -244,7 +216,7 @@ def _too_many(names: Sequence[str], cells: int, most: int) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(repr(name) for name in names[:6]) + (", ..." if len(names) > 6 else "")
+    return ", ".join([*map(repr, names[:6]), *["..." for _ in names[6:7]]])
 
 
 # Published totals: how many records have which values of a column, from a public source that is named.
@@ -274,47 +246,42 @@ class PublishedTotals:
 
 
 def published(
-    readers: Readers, totals: Sequence[Mapping[str, Any]], live: Mapping[int, Booleans]
+    readers: Readers, entries: Sequence[Mapping[str, Any]], live: Mapping[int, Booleans]
 ) -> tuple[PublishedTotals, ...]:
-    """Return plain entries of ``totals`` by cells.
-
-    ``readers``: of the columns.
-    ``totals``: the entries.
-    ``live``: the cells of constrained columns that can occur.
+    """Return plain entries of ``totals`` by cells; ``live`` has the cells of constrained columns that can occur.
 
     Raises DomainError when an entry does not fit the columns, does not cover every cell of its column once, gives a
     count to what cannot occur, or when two entries do not have the same sum.
     """
-    found: dict[int | None, PublishedTotals] = {}
-    for number, entry in enumerate(totals, start=1):
+    totals: list[PublishedTotals] = []
+    for number, entry in enumerate(entries, start=1):
         try:
-            one = _one(readers, entry, live)
-            _check_agrees(one, found)
+            totals.append(_totals(readers, entry, live))
+            _check_agrees(totals)
         except DomainError as problem:
             raise DomainError(f"[[totals]] number {number}: {problem}") from None
-        found[one.column] = one
-    return tuple(found.values())
+    return tuple(totals)
 
 
-def _check_agrees(one: PublishedTotals, earlier: Mapping[int | None, PublishedTotals]) -> None:
-    if one.column in earlier:
+def _check_agrees(totals: Sequence[PublishedTotals]) -> None:
+    """Refuse the last totals where they do not agree with the earlier ones."""
+    *earlier, latest = totals
+    if latest.column in [one.column for one in earlier]:
         raise DomainError("what it is about has totals already. Leave one of them out")
-    total = int(one.counts.sum())
+    total, wanted_total = int(latest.counts.sum()), int(totals[0].counts.sum())
     if not total:
         raise DomainError("its counts sum to 0. Leave it out")
-    first = int(next(iter(earlier.values()), one).counts.sum())
-    if total != first:
-        raise DomainError(f"its counts sum to {total:,}, and those of number 1 to {first:,}. Make them agree")
+    if total != wanted_total:
+        raise DomainError(f"its counts sum to {total:,}, and those of number 1 to {wanted_total:,}. Make them agree")
 
 
-def _one(readers: Readers, entry: Mapping[str, Any], live: Mapping[int, Booleans]) -> PublishedTotals:
+def _totals(readers: Readers, entry: Mapping[str, Any], live: Mapping[int, Booleans]) -> PublishedTotals:
     if "column" not in entry:
-        counts = np.array([entry["count"]], dtype=np.int64)
-        return PublishedTotals(column=None, group=None, counts=counts, source=entry["source"])
-    name, given = entry["column"], entry["counts"]
+        return PublishedTotals(column=None, group=None, counts=np.array([entry["count"]]), source=entry["source"])
+    name, counts = entry["column"], entry["counts"]
     reader, (size,) = readers[name], readers.sizes([name])
     occurs = live.get(readers.place[name], np.ones(size, dtype=np.bool_))
-    rows: list[Any] = list(given.items() if isinstance(given, Mapping) else given)
+    rows: list[Any] = list(counts.items() if isinstance(counts, Mapping) else counts)
     group = np.full(size, -1, dtype=np.int64)
     for row, (condition, count) in enumerate(rows):
         codes = reader.codes(condition)
@@ -323,18 +290,13 @@ def _one(readers: Readers, entry: Mapping[str, Any], live: Mapping[int, Booleans
         if count and not occurs[codes].any():
             raise DomainError(f"column {name!r}: row {row + 1} of counts is of what is declared impossible")
         group[codes] = row
-    _check_complete(name, group, nullable=reader.column.nullable)
-    group.setflags(write=False)
-    counts = np.array([count for _, count in rows], dtype=np.int64)
-    return PublishedTotals(column=readers.place[name], group=group, counts=counts, source=entry["source"])
-
-
-def _check_complete(name: str, group: Integers, *, nullable: bool) -> None:
     missing = np.flatnonzero(group < 0)
-    if not len(missing):
-        return
-    hint = "Write that of null as [{null = true}, COUNT]. " if nullable and missing[-1] == len(group) - 1 else ""
-    raise DomainError(
-        f"column {name!r}: counts leaves out {counted(len(missing), 'cell')} of {len(group):,}. Totals must be "
-        f"complete. {hint}Count 0 where nothing has the value"
-    )
+    if len(missing):
+        hint = "Count 0 where nothing has the value"
+        if reader.column.nullable and missing[-1] == size - 1:
+            hint = f"Write that of null as [{{null = true}}, COUNT]. {hint}"
+        left_out = f"counts leaves out {counted(len(missing), 'cell')} of {size:,}"
+        raise DomainError(f"column {name!r}: {left_out}. Totals must be complete. {hint}")
+    group.setflags(write=False)
+    numbers = np.array([count for _, count in rows], dtype=np.int64)
+    return PublishedTotals(column=readers.place[name], group=group, counts=numbers, source=entry["source"])

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Mapping
 from dataclasses import fields
 from decimal import Decimal as Exact
+from importlib import import_module
 from math import isfinite
 from typing import Any
 
@@ -13,31 +14,24 @@ from discreet._core.checks import integer, plain, shown, unfit
 from discreet._core.errors import DomainError, MissingPublicFact
 from discreet._core.reading import MOST_CELLS, MOST_COLUMNS
 from discreet._core.text import with_article
-from discreet.domain.column import Column
-from discreet.domain.integers import Decimal, Integer
-from discreet.domain.labels import Boolean, Category, OpenLabels, encodable
-from discreet.domain.numeric import Numeric
-from discreet.domain.temporal import Date, Datetime, Duration, span_text
+from discreet.domain.column import Column, PublicFact
+from discreet.domain.texts import encodable
 
 # What is declared beside the columns, as plain values: the forms that TOML, JSON and Python have in common.
 
-_IMPLIES = {"columns", "determine", "table"}
 _MOST = 10**10  # records
 _LONGEST = 500  # characters of a source
 
 
-def plain_entries(table: str, given: Any) -> list[dict[str, Any]]:
-    """Return the entries of a list of tables as plain values.
-
-    ``table``: a key of :data:`DECLARED`.
-    ``given``: what was declared.
+def plain_entries(table: str, entries: Any) -> list[dict[str, Any]]:
+    """Return the entries of a list of tables, a key of :data:`DECLARED`, as plain values.
 
     Raises DomainError when it is no list of tables, or an entry has not the form of its table.
     """
-    if not isinstance(given, (list, tuple)) or [entry for entry in given if not isinstance(entry, Mapping)]:
+    if not isinstance(entries, (list, tuple)) or not all(isinstance(entry, Mapping) for entry in entries):
         raise DomainError(f"{table} must be a list of tables. Write [[{table}]] above each")
     plain_values = []
-    for number, entry in enumerate(given, start=1):
+    for number, entry in enumerate(entries, start=1):
         try:
             plain_values.append(DECLARED[table](entry))
         except DomainError as problem:
@@ -45,29 +39,23 @@ def plain_entries(table: str, given: Any) -> list[dict[str, Any]]:
     return plain_values
 
 
-_RANGE = ("from", "below", "null")
-
-
 def plain_condition(condition: Any) -> Any:
     """Return a condition with its dates, durations and decimals as texts, which is how it is kept.
 
     Raises DomainError when it is no value, list of values, or table of ``from``, ``below`` and ``null``.
-
-    Examples
-    --------
-    >>> plain_condition({"from": dt.date(2020, 1, 1)})
-    {'from': '2020-01-01'}
     """
     if isinstance(condition, Mapping):
-        if not condition or not set(condition) <= set(_RANGE):
-            odd = next((key for key in condition if key not in _RANGE), None)
+        odd = [key for key in condition if key not in ("from", "below", "null")]
+        if odd or not condition:
+            got = "".join(f", got {shown(key)}" for key in odd[:1])
             raise DomainError(
-                "a range must have some of the keys from, below and null"
-                + ("" if odd is None else f", got {shown(odd)}")
-                + ". Write {from = 15}, {below = 15}, {from = 15, below = 65} or {null = true}"
+                f"a range must have some of the keys from, below and null{got}. Write {{from = 15}}, {{below = 15}}, "
+                "{from = 15, below = 65} or {null = true}"
             )
         return {plain(key): _plain(value) for key, value in condition.items()}
-    return [_plain(value) for value in condition] if isinstance(condition, (list, tuple)) else _plain(condition)
+    if isinstance(condition, (list, tuple)):
+        return [_plain(value) for value in condition]
+    return _plain(condition)
 
 
 def _plain(value: Any) -> Any:
@@ -76,6 +64,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (dt.date, dt.datetime)):
         return value.isoformat()
     if isinstance(value, dt.timedelta):
+        from discreet.domain.temporal import span_text
+
         return span_text(value)
     if isinstance(value, Exact):
         return str(value)
@@ -95,7 +85,14 @@ def _impossible(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 def _implies(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return an entry of ``implies`` as plain values. Raises DomainError when it is none."""
-    columns, determined, table = _dependency(entry)
+    if set(entry) != {"columns", "determine", "table"}:
+        raise DomainError("it must have the keys columns, determine and table, and no others")
+    names, table = entry["columns"], entry["table"]
+    if not isinstance(names, (list, tuple)) or not names:
+        raise DomainError('columns must be a list of at least one column, such as ["city"]')
+    columns, determined = [_text(name) for name in names], _text(entry["determine"])
+    if len({*columns, determined}) != len(columns) + 1:
+        raise DomainError("columns and determine must name different columns")
     if isinstance(table, Mapping):
         if len(columns) != 1:
             raise DomainError("table must be a list of rows where several columns determine one")
@@ -111,28 +108,11 @@ def _implies(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {"columns": columns, "determine": determined, "table": rows}
 
 
-def _dependency(entry: Mapping[str, Any]) -> tuple[list[str], str, Any]:
-    if set(entry) != _IMPLIES:
-        raise DomainError("it must have the keys columns, determine and table, and no others")
-    columns = entry["columns"]
-    if not isinstance(columns, (list, tuple)) or not columns:
-        raise DomainError('columns must be a list of at least one column, such as ["city"]')
-    named, determined = [_text(name) for name in columns], _text(entry["determine"])
-    if len({*named, determined}) != len(named) + 1:
-        raise DomainError("columns and determine must name different columns")
-    return named, determined, entry["table"]
-
-
 def _text(name: Any) -> str:
     """Return the name of a column, or the label that a table has as a key. Raises DomainError when it is no text."""
     if not isinstance(name, str):
-        raise unfit(
-            "a column, or a label in front of =,",
-            "a text",
-            name,
-            remedy="Write other values in rows",
-            error=DomainError,
-        )
+        where, remedy = "a column, or a label in front of =,", "Write other values in rows"
+        raise unfit(where, "a text", name, remedy=remedy, error=DomainError)
     if not encodable(name):
         raise DomainError("a name is not valid Unicode text")
     return str(plain(name))
@@ -140,14 +120,13 @@ def _text(name: Any) -> str:
 
 def _totals(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return an entry of ``totals`` as plain values. Raises DomainError when it is none."""
-    whole = "column" not in entry
-    if set(entry) != ({"source", "count"} if whole else {"column", "source", "counts"}):
+    if set(entry) not in ({"source", "count"}, {"column", "source", "counts"}):
         raise DomainError("it must have the keys column, source and counts, or for the whole table source and count")
     source = entry["source"]
     if not isinstance(source, str) or not source.strip() or len(source) > _LONGEST or not encodable(source):
-        wanted = f"a text of 1 to {_LONGEST} characters that says where it was published"
-        raise unfit("source", wanted, source, error=DomainError)
-    if whole:
+        form = f"a text of 1 to {_LONGEST} characters that says where it was published"
+        raise unfit("source", form, source, error=DomainError)
+    if "count" in entry:
         return {"source": plain(source), "count": _count(entry["count"])}
     if not isinstance(entry["column"], str):
         raise DomainError("the name of a column must be a text")
@@ -157,12 +136,10 @@ def _totals(entry: Mapping[str, Any]) -> dict[str, Any]:
 def _plain_counts(counts: Any) -> dict[str, int] | list[list[Any]]:
     if isinstance(counts, Mapping):
         return {_text(label): _count(count) for label, count in counts.items()}
-    pairs = isinstance(counts, (list, tuple)) and all(
-        isinstance(row, (list, tuple)) and len(row) == 2 for row in counts
-    )
-    if not pairs:
+    rows = counts if isinstance(counts, (list, tuple)) else [counts]
+    if not all(isinstance(row, (list, tuple)) and len(row) == 2 for row in rows):
         raise DomainError("counts must be {label = count}, or a list of rows such as [[{below = 15}, 1200]]")
-    return [[plain_condition(condition), _count(count)] for condition, count in counts]
+    return [[plain_condition(condition), _count(count)] for condition, count in rows]
 
 
 def _count(count: Any) -> int:
@@ -176,7 +153,9 @@ DECLARED = {"impossible": _impossible, "implies": _implies, "totals": _totals}
 # Writing declarations as TOML. Ledgers, plans and checkpoints know a domain by the hash of these bytes: they must stay.
 
 _BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
+_ESCAPES = {code: f"\\u{code:04X}" for code in (*range(32), 127)} | str.maketrans(
+    {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
+)
 
 
 def write(spec: Mapping[str, Any]) -> str:
@@ -195,16 +174,16 @@ def write(spec: Mapping[str, Any]) -> str:
 
 def key(name: str) -> str:
     """Write a key, quoted where it has to be."""
-    return name if name and _BARE.issuperset(name) else _quoted(name)
+    return name if name and _BARE.issuperset(name) else value(name)
 
 
 def value(item: Any) -> str:
     """Write a value: text, truth value, number, date, datetime, list or inline table."""
     match item:
         case str():
-            return _quoted(item)
+            return f'"{item.translate(_ESCAPES)}"'
         case bool():
-            return "true" if item else "false"
+            return str(item).lower()
         case int() | float():
             return repr(item)
         case dt.datetime() | dt.date():
@@ -216,17 +195,29 @@ def value(item: Any) -> str:
     raise DomainError(f"{with_article(type(item).__name__)} cannot be written as TOML")
 
 
-def _quoted(text: str) -> str:
-    return '"' + "".join([_ESCAPES.get(c) or (f"\\u{ord(c):04X}" if c < " " or c == "\x7f" else c) for c in text]) + '"'
-
-
 # From plain data to columns, with errors that name the column; and the template of a declaration.
 
-KINDS: dict[str, type[Column]] = {
-    kind.kind: kind for kind in (Numeric, Integer, Boolean, Date, Datetime, Duration, Decimal, Category, OpenLabels)
+KINDS = {
+    "numeric": "Numeric",
+    "integer": "Integer",
+    "boolean": "Boolean",
+    "date": "Date",
+    "datetime": "Datetime",
+    "duration": "Duration",
+    "decimal": "Decimal",
+    "category": "Category",
+    "open_labels": "OpenLabels",
 }
+"""Kinds of columns, and the classes of this package that they are."""
+
 _TYPES = ", ".join(sorted([*KINDS, "string"]))
 _BLANK = "<fill in>"
+
+
+def column_type(kind: str) -> type[Column]:
+    """Return the class of a kind of columns."""
+    class_of_kind: type[Column] = getattr(import_module("discreet.domain"), KINDS[kind])
+    return class_of_kind
 
 
 def domain_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -242,88 +233,51 @@ def domain_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
     named = spec.get("columns", {})
     if len(named) > MOST_COLUMNS:
         raise DomainError(f"a domain must have at most {MOST_COLUMNS:,} columns, got {len(named):,}")
-    asked = [facts.get("cells") for facts in named.values() if isinstance(facts, Mapping)]
-    if sum([cells for cells in asked if isinstance(cells, int)]) > MOST_CELLS:  # before one of them is made
+    cells = [facts.get("cells") for facts in named.values() if isinstance(facts, Mapping)]
+    if sum([number for number in cells if isinstance(number, int)]) > MOST_CELLS:  # before one of them is made
         raise DomainError(f"all columns together must have at most {MOST_CELLS:,} cells. Declare fewer")
     columns = {name: _column(name, facts) for name, facts in named.items()}
     declared = {name: spec[name] for name in DECLARED if name in spec}
     return {"columns": columns, "metric_weights": spec.get("metric_weights"), **declared}
 
 
-def _column(name: str, facts: Any) -> Column:
-    if not isinstance(facts, Mapping):
+def _column(name: str, declared: Any) -> Column:
+    if not isinstance(declared, Mapping):
         raise DomainError(f"column {name!r} must be a table [columns.{key(name)}] with a type")
-    rest = dict(facts)
-    kind = _kind(name, rest.pop("type", _BLANK), rest)
-    _check_keys(name, kind, rest)
+    facts = dict(declared)
+    kind = facts.pop("type", _BLANK)
+    if kind == _BLANK:
+        raise MissingPublicFact(name, "its type", f'type = "numeric"  # or {_TYPES}')
+    if kind == "string":
+        kind = "open_labels" if "prefix" in facts and "categories" not in facts else "category"
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise DomainError(f"column {name!r}: unknown type {kind!r}. Known types: {_TYPES}")
+    _check_keys(name, kind, facts)
     try:
-        return KINDS[kind](**rest)
+        return column_type(kind)(**facts)
     except MissingPublicFact as problem:
         raise MissingPublicFact(name, problem.fact, problem.toml) from None
     except DomainError as problem:
         raise DomainError(f"column {name!r}: {problem}") from None
 
 
-def _kind(name: str, declared: Any, rest: Mapping[str, Any]) -> str:
-    """Return the kind of column that is meant by a declared type."""
-    if declared == _BLANK:
-        raise MissingPublicFact(name, "its type", f'type = "numeric"  # or {_TYPES}')
-    if declared == "string":
-        if "categories" not in rest and "prefix" not in rest:
-            raise MissingPublicFact(
-                name, "its list of categories", 'categories = ["first", "second"]  # or type = "open_labels"'
-            )
-        return "category" if "categories" in rest else "open_labels"
-    if not isinstance(declared, str) or declared not in KINDS:
-        raise DomainError(f"column {name!r}: unknown type {declared!r}. Known types: {_TYPES}")
-    return declared
-
-
-def _check_keys(name: str, kind: str, rest: Mapping[str, Any]) -> None:
+def _check_keys(name: str, kind: str, facts: Mapping[str, Any]) -> None:
     """Refuse keys that a column of the kind does not know, and those of a template that were not filled in."""
-    known = [item.name for item in fields(KINDS[kind]) if item.init]
-    for fact, value in rest.items():
+    known = [item.name for item in fields(column_type(kind)) if item.init]
+    for fact, fact_value in facts.items():
         if fact == "weight":
             raise DomainError(
                 f"column {name!r}: it is declared as a survey weight, which a model is told (survey_weight=...) and a "
                 "domain is not. Drop the key weight"
             )
         if fact not in known:
-            raise DomainError(
-                f"column {name!r}: unknown key {fact!r}. Keys of {with_article(kind)} column: "
-                f"{', '.join(sorted(known))}"
-            )
-        if value == _BLANK:
-            example = next((shown for wanted, shown, _ in _FACTS[kind] if wanted == fact), "...")
-            raise MissingPublicFact(name, f"its {fact}", f"{fact} = {example}")
+            keys = f"Keys of {with_article(kind)} column: {', '.join(sorted(known))}"
+            raise DomainError(f"column {name!r}: unknown key {fact!r}. {keys}")
+        if fact_value == _BLANK:
+            public = {known_fact.key: known_fact for known_fact in column_type(kind).public_facts}
+            missing = public.get(fact, PublicFact(fact, f"its {fact}", "...", ""))
+            raise MissingPublicFact(name, missing.words, f"{fact} = {missing.example}")
 
-
-# What a template asks for, by type: the key, how to write it, and what it says.
-_NUMBER = (("lower", "0", "smallest value that can occur"), ("upper", "100", "largest value that can occur"))
-_STEP = ("step", '"1h"', "rounding step of the released values")
-_FACTS: dict[str, tuple[tuple[str, str, str], ...]] = {
-    "numeric": _NUMBER,
-    "integer": _NUMBER,
-    "boolean": (),
-    "date": (("lower", "1900-01-01", "first day that can occur"), ("upper", "2030-12-31", "last day that can occur")),
-    "datetime": (
-        ("lower", "2024-01-01T00:00:00", "first moment that can occur"),
-        ("upper", "2024-12-31T23:00:00", "last moment that can occur"),
-        _STEP,
-    ),
-    "duration": (
-        ("lower", '"0s"', "shortest duration that can occur"),
-        ("upper", '"24h"', "longest duration that can occur"),
-        _STEP,
-    ),
-    "decimal": (
-        ("lower", '"0.00"', "smallest value that can occur"),
-        ("upper", '"999.99"', "largest value that can occur"),
-        ("digits", "2", "digits after the point"),
-    ),
-    "category": (("categories", '["first", "second"]', "every category that can occur"),),
-    "open_labels": (),
-}
 
 _HEAD = f"""\
 # Public facts of the table. Replace every "{_BLANK}" by what is known without looking at the confidential data:
@@ -339,26 +293,27 @@ _HINTS = {
 
 def template(schema: Mapping[str, str]) -> str:
     """Write a template of the declaration; see :meth:`Domain.template`."""
-    untyped = any(declared != "string" and declared not in KINDS for declared in schema.values())
-    blocks = [_HEAD + (_asked_by_type() if untyped else "")]
-    for name, declared in schema.items():
-        kind = "category" if declared == "string" else declared
-        if kind not in KINDS:
-            blocks.append(f'[columns.{key(name)}]\ntype = "{_BLANK}"  # one of: {_TYPES}\n')
-            continue
+    kinds = {name: {"string": "category"}.get(declared, declared) for name, declared in schema.items()}
+    blocks = [_HEAD]
+    if not set(kinds.values()) <= set(KINDS):
+        blocks[0] += _facts_by_type()
+    for name, kind in kinds.items():
         lines = [f"[columns.{key(name)}]", f'type = "{kind}"']
-        if kind in _HINTS:
-            lines.append(_HINTS[kind])
-        lines += [f'{fact} = "{_BLANK}"  # {says}, such as {example}' for fact, example, says in _FACTS[kind]]
+        if kind not in KINDS:
+            lines[1] = f'type = "{_BLANK}"  # one of: {_TYPES}'
+        else:
+            lines += [_HINTS[kind]] if kind in _HINTS else []
+            facts = column_type(kind).public_facts
+            lines += [f'{fact.key} = "{_BLANK}"  # {fact.description}, such as {fact.example}' for fact in facts]
         blocks.append("\n".join(lines) + "\n")
     return "\n".join(blocks)
 
 
-def _asked_by_type() -> str:
+def _facts_by_type() -> str:
     """Say what each type asks for, where a file does not state the types of its columns."""
     lines = ["# What each type asks for:"]
     for kind in sorted(KINDS):
-        wanted = ", ".join(f"{fact} = {example}" for fact, example, _ in _FACTS[kind]) or "nothing else"
-        lines.append(f"#   {kind}: {wanted}")
+        facts = ", ".join(f"{fact.key} = {fact.example}" for fact in column_type(kind).public_facts)
+        lines.append(f"#   {kind}: {facts or 'nothing else'}")
         lines += [f"#     {_HINTS[kind].removeprefix('# ')}"] if kind in _HINTS else []
     return "\n".join(lines) + "\n"

@@ -15,16 +15,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import real, unfit
 from discreet._core.errors import DomainError
 from discreet._core.lazy import pl
 from discreet._core.reading import MOST_COLUMNS, bounded_text, parsed_toml
 from discreet._core.text import counted, paragraph, table
-from discreet.domain.column import Column
+from discreet.domain import declaration
+from discreet.domain.column import Column, settle
 from discreet.domain.declaration import DECLARED, plain_entries
-from discreet.domain.labels import encodable
 from discreet.domain.records import Records
+from discreet.domain.texts import encodable
 
 if TYPE_CHECKING:
     from discreet.domain.constraints import Constraint, PublishedTotals
@@ -133,27 +135,23 @@ class Domain:
             if name not in self.columns:
                 raise DomainError(f"metric_weights names {name!r}, which is not a column of the domain")
             weights[str(name)] = real(f"the metric weight of column {name!r}", weight, least=0, error=DomainError)
-        plain = {name: plain_entries(name, getattr(self, name)) for name in DECLARED}
         sizes = [column.size for column in self.columns.values()]
-        self._settle(
+        settle(
+            self,
             columns=_Frozen({str(name): column for name, column in self.columns.items()}),
             metric_weights=_Frozen(weights) if weights else None,
             _size=None if None in sizes else prod(filter(None, sizes)),
-            **{name: _frozen(entries) for name, entries in plain.items()},
         )
-        if not any(plain.values()):
+        if (self.impossible, self.implies, self.totals) == ((), (), ()):
             return
         from discreet.domain.constraints import Readers, compiled, possible, published
 
+        plain = {name: plain_entries(name, getattr(self, name)) for name in DECLARED}
+        settle(self, **{name: _frozen(entries) for name, entries in plain.items()})
         readers = Readers(self.columns)
         constraints = compiled(readers, plain["impossible"], plain["implies"])
         totals = published(readers, plain["totals"], possible(readers, constraints))
-        self._settle(_constraints=constraints, _published=totals)
-
-    def _settle(self, **facts: Any) -> None:
-        """Set fields during construction."""
-        for name, value in facts.items():
-            object.__setattr__(self, name, value)
+        settle(self, _constraints=constraints, _published=totals)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -171,12 +169,13 @@ class Domain:
             facts = ", ".join(f"{key} = {value}" for key, value in column.to_dict().items() if key != "type")
             cells = "" if column.size is None else f"{column.size:,}"
             rows.append((name, column.kind, cells, shorten(facts, 120, placeholder=" ...")))
-        size = f", {counted(self.size, 'cell')}" if self.size is not None else ""
-        beyond = len(self.columns) - _SHOWN
-        more = [f"and {counted(beyond, 'more column')}"] if beyond > 0 else []
-        declared = [f"{len(found):,} declared under {name}" for name in DECLARED if (found := getattr(self, name))]
-        head = paragraph(f"{counted(len(self.columns), 'column')}{size}")
-        return head + table(("column", "kind", "cells", "declared"), rows) + paragraph(*more, *declared)
+        head, notes = [counted(len(self.columns), "column")], []
+        if self.size is not None:
+            head.append(counted(self.size, "cell"))
+        if len(self.columns) > _SHOWN:
+            notes.append(f"and {counted(len(self.columns) - _SHOWN, 'more column')}")
+        notes += [f"{len(getattr(self, name)):,} declared under {name}" for name in DECLARED if getattr(self, name)]
+        return paragraph(", ".join(head)) + table(("column", "kind", "cells", "declared"), rows) + paragraph(*notes)
 
     # -- facts --------------------------------------------------------------------------------------------------
 
@@ -217,12 +216,7 @@ class Domain:
         r"""Return the smallest and second smallest masses of the base measure over cells, exactly.
 
         The mass of a cell is :math:`\prod_c w_c / W_c`. Equal masses count twice; in a domain of one cell the second
-        equals the first. No cell is enumerated.
-
-        Raises
-        ------
-        DomainError
-            If the domain is not finite.
+        equals the first. No cell is enumerated. Raises DomainError if the domain is not finite.
 
         Examples
         --------
@@ -230,49 +224,35 @@ class Domain:
         >>> Domain(columns={"a": Boolean(base={"weights": [1, 3]}), "b": Boolean()}).least_weights()
         (Fraction(1, 8), Fraction(1, 8))
         """
-        self._need_finite()
         pairs = [column.least() for column in self.columns.values()]
-        first = prod((low for low, _ in pairs), start=Fraction(1))
-        others = [first * second / low for low, second in pairs if second is not None]
-        return first, min(others, default=first)
+        smallest = prod((low for low, _ in pairs), start=Fraction(1))
+        next_ones = [smallest * next_low / low for low, next_low in pairs if next_low is not None]
+        return smallest, min(next_ones, default=smallest)
 
     # -- records ------------------------------------------------------------------------------------------------
 
-    def flat(self, records: Records) -> npt.NDArray[np.int64]:
-        """Return the number of each record's cell, in row-major order of their codes, the last column fastest.
+    def flat(self, records: Records) -> Integers:
+        """Return the number of each record's cell, ``0 .. size-1``, in row-major order, the last column fastest.
 
-        Parameters
-        ----------
-        records : Records
-            Encoded records.
-
-        Returns
-        -------
-        ndarray of int64, shape (len(records),)
-            Cells, ``0 .. size-1``.
-
-        Raises
-        ------
-        DomainError
-            If the domain is not finite, or has more than 2**62 cells.
+        Raises DomainError if the domain is not finite, or has more than 2**62 cells.
         """
-        sizes, (first, *others) = self._flat_sizes(), records.columns
-        cells = first.astype(np.int64, copy=bool(others))
-        for size, codes in zip(sizes[1:], others, strict=True):
+        sizes = self._flat_sizes()
+        cells = records.columns[0].astype(np.int64, copy=len(sizes) > 1)
+        for size, codes in zip(sizes[1:], records.columns[1:], strict=True):
             cells *= size
             cells += codes.astype(np.int64, copy=False)
         return cells
 
     def unflat(self, cells: npt.NDArray[np.integer[Any]]) -> Records:
         """Return the records of numbered cells; the inverse of :meth:`flat`."""
-        rest, columns = np.asarray(cells, dtype=np.int64), []
+        cells, columns = np.asarray(cells, dtype=np.int64), []
         for size in reversed(self._flat_sizes()[1:]):
-            whole = rest // size  # quicker than divmod
-            columns.append(rest - whole * size)
-            rest = whole
-        return Records(columns=(rest, *reversed(columns)))
+            quotient = cells // size  # quicker than divmod
+            columns.append(cells - quotient * size)
+            cells = quotient
+        return Records(columns=(cells, *reversed(columns)))
 
-    def allowed(self, records: Records) -> npt.NDArray[np.bool_]:
+    def allowed(self, records: Records) -> Booleans:
         """Return which encoded records can occur, by what is declared under ``impossible`` and ``implies``.
 
         The result has shape (len(records),), and is all true where nothing is declared.
@@ -283,26 +263,15 @@ class Domain:
         return fits
 
     def draw_base(self, count: int, rng: np.random.Generator, *, first: int = 1) -> Records:
-        """Draw records from the base measure; on a finite domain exactly, in integers.
+        """Draw ``count`` records from the base measure; on a finite domain exactly, in integers.
 
-        Parameters
-        ----------
-        count : int
-            How many.
-        rng : numpy.random.Generator
-            Source of the draws.
-        first : int
-            Number of the first new label of open columns: 1 plus the number drawn before, when drawing in chunks.
-
-        Returns
-        -------
-        Records
-            ``count`` records.
+        ``first`` is the number of the first new label of open columns: 1 plus the number drawn before, when drawing in
+        chunks.
         """
         columns = [column.draw(count, rng, first=first) for column in self.columns.values()]
         return Records(columns=tuple(columns))
 
-    def log_base(self, records: Records) -> npt.NDArray[np.float64]:
+    def log_base(self, records: Records) -> Floats:
         """Return the base measure's log mass (finite columns) and log density (continuous ones) of records, in nats.
 
         It is the sum over columns, of shape (len(records),); open labels contribute 0.
@@ -313,10 +282,7 @@ class Domain:
     def encode(self, frame: pl.DataFrame) -> Records:
         """Encode a confidential table that has every declared column; other columns are left aside.
 
-        Raises
-        ------
-        DataError
-            If a value does not fit, naming the column and no value.
+        Raises DataError if a value does not fit, naming the column and no value.
         """
         columns = [column.encode(frame[name], name=name) for name, column in self.columns.items()]
         return Records(columns=tuple(columns))
@@ -332,14 +298,8 @@ class Domain:
     def describe(self, records: Records, *, rng: np.random.Generator) -> pl.DataFrame:
         """Name cells: one row per record, a column that holds the value where cells are values.
 
-        Where the cells of a column NAME are intervals, two columns NAME_from and NAME_to hold their ends.
-
-        Parameters
-        ----------
-        records : Records
-            Encoded records.
-        rng : numpy.random.Generator
-            As for :meth:`decode`; nothing is drawn for the columns of values.
+        Where the cells of a column NAME are intervals, two columns NAME_from and NAME_to hold their ends. ``rng`` is as
+        for :meth:`decode`; nothing is drawn for the columns of values.
 
         Examples
         --------
@@ -358,7 +318,7 @@ class Domain:
                 described += [ends[0].alias(f"{name}_from"), ends[1].alias(f"{name}_to")]
         return pl.DataFrame(described)
 
-    def distance(self, a: Records, b: Records) -> npt.NDArray[np.float64]:
+    def distance(self, a: Records, b: Records) -> Floats:
         """Return the ground distance of equally many encoded records, row by row: ``sum_c weight_c * distance_c``."""
         weights = self.metric_weights or {}
         total = np.zeros(len(a))
@@ -370,34 +330,26 @@ class Domain:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as plain data; :meth:`from_dict` reads it back."""
-        out: dict[str, Any] = {}
+        facts: dict[str, Any] = {}
         if self.metric_weights is not None:
-            out["metric_weights"] = dict(self.metric_weights)
-        out["columns"] = {name: column.to_dict() for name, column in self.columns.items()}
+            facts["metric_weights"] = dict(self.metric_weights)
+        facts["columns"] = {name: column.to_dict() for name, column in self.columns.items()}
         declared = {name: getattr(self, name) for name in DECLARED if getattr(self, name)}
         thawed: dict[str, Any] = json.loads(json.dumps(declared))  # which are plain values
-        return out | thawed
+        return facts | thawed
 
     @classmethod
     def from_dict(cls, spec: Mapping[str, Any]) -> Domain:
         """Build a domain from plain data, as in a TOML file.
 
-        Raises
-        ------
-        MissingPublicFact
-            If a public fact is not declared.
-        DomainError
-            If a declaration is wrong; the message names the column.
+        Raises MissingPublicFact if a public fact is not declared, DomainError if a declaration is wrong; the message
+        names the column.
         """
-        from discreet.domain.declaration import domain_facts
-
-        return cls(**domain_facts(spec))
+        return cls(**declaration.domain_facts(spec))
 
     def to_toml(self) -> str:
         """Write the declaration as TOML."""
-        from discreet.domain.declaration import write
-
-        return write(self.to_dict())
+        return declaration.write(self.to_dict())
 
     @classmethod
     def from_toml(cls, text: str) -> Domain:
@@ -407,17 +359,11 @@ class Domain:
         """
         if not isinstance(text, str):
             raise unfit("TOML", "a text", text, error=DomainError)
-        return cls.from_dict({name: found for name, found in parsed_toml(text).items() if name != "ledger"})
+        return cls.from_dict({name: part for name, part in parsed_toml(text).items() if name != "ledger"})
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Domain:
-        """Read a TOML file.
-
-        Raises
-        ------
-        FileProblem
-            If the file cannot be read.
-        """
+        """Read a TOML file. Raises FileProblem if it cannot be read."""
         missing = "check the path, or write one with: discreet domain init"
         return cls.from_toml(bounded_text(path, missing=missing, remedy="check that it is a readable TOML file"))
 
@@ -425,30 +371,21 @@ class Domain:
     def template(schema: Mapping[str, str]) -> str:
         """Write a TOML template from column names and types alone, with the public facts left to fill in.
 
-        Parameters
-        ----------
-        schema : mapping of str to str
-            Type of each column: numeric, integer, boolean, date, datetime, duration, decimal, string, or unknown.
-
-        Returns
-        -------
-        str
-            TOML that :meth:`from_toml` refuses, naming what is missing, until it is filled in.
+        A type is numeric, integer, boolean, date, datetime, duration, decimal, string, or unknown. :meth:`from_toml`
+        refuses the template, naming what is missing, until it is filled in.
         """
-        from discreet.domain.declaration import template
-
-        return template(schema)
-
-    def _need_finite(self) -> None:
-        if not self.finite:
-            name = next(name for name, column in self.columns.items() if not column.finite)
-            raise DomainError(f"column {name!r}: this needs finitely many cells. Declare cells, a grid or categories")
+        return declaration.template(schema)
 
     def _flat_sizes(self) -> list[int]:
-        self._need_finite()
-        if self._size is None or self._size > _MOST_FLAT:
+        sizes = []
+        for name, column in self.columns.items():
+            if column.size is None:
+                problem = "this needs finitely many cells. Declare cells, a grid or categories"
+                raise DomainError(f"column {name!r}: {problem}")
+            sizes.append(column.size)
+        if (self._size or 0) > _MOST_FLAT:
             raise DomainError("the domain has more than 2**62 cells, too many to number. Use its records instead")
-        return [column.size or 1 for column in self.columns.values()]
+        return sizes
 
 
 def _frozen(plain: Any) -> Any:
@@ -470,7 +407,7 @@ def _check_column(name: object, column: object) -> None:
         raise DomainError(f"column {name!r}: it must be a Column, such as Numeric(lower=0, upper=1)")
 
 
-def require_domain(given: Any) -> None:
+def require_domain(domain: Any) -> None:
     """Refuse what is no domain: a path, or the declaration as a dict. Raises DomainError when it is not one."""
-    if not isinstance(given, Domain):
-        raise DomainError(f"domain must be a Domain, such as Domain.read(path), got {type(given).__name__}")
+    if not isinstance(domain, Domain):
+        raise DomainError(f"domain must be a Domain, such as Domain.read(path), got {type(domain).__name__}")

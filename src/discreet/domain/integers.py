@@ -7,7 +7,7 @@ microseconds). Each is a cell, or ``cells`` groups of neighbouring points are. A
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal as Exact
 from decimal import InvalidOperation
@@ -17,14 +17,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import integer, plain, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet._core.reading import MOST_CELLS
-from discreet.domain.column import WIDEN, Codes, Column, Misfit, outside
+from discreet.domain.column import INTEGERS, NUMBERS, WIDEN, Codes, Column, Misfit, PublicFact, holds, outside, settle
 
-INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _MOST_POINTS = 2**62
 _MOST_LISTED = 2**22
 
@@ -43,7 +43,7 @@ class LatticeColumn(Column):
     """
 
     on_a_line: ClassVar[bool] = True
-
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {**Column._choices, "out_of_bounds": ("error", "clip")}
     lower: Any = None
     upper: Any = None
     cells: int | None = None
@@ -51,16 +51,15 @@ class LatticeColumn(Column):
     _start: int = field(init=False, repr=False, compare=False, default=0)
     _stop: int = field(init=False, repr=False, compare=False, default=0)
     _stride: int = field(init=False, repr=False, compare=False, default=1)
-    _groups: npt.NDArray[np.int64] | None = field(init=False, repr=False, compare=False, default=None)
+    _groups: Integers | None = field(init=False, repr=False, compare=False, default=None)
     _listed: npt.NDArray[np.int32] | None = field(init=False, repr=False, compare=False, default=None)
 
     @property
     def _clipped_to(self) -> tuple[Any, Any] | None:
         return (self.lower, self.upper) if self.out_of_bounds == "clip" else None
 
-    def _settle_lattice(self, start: int, stop: int, stride: int = 1, *, spacing: str = "linear") -> None:
+    def _set_points(self, start: int, stop: int, stride: int = 1, *, spacing: str = "linear") -> None:
         """Set the points from ``start`` to at most ``stop`` (both in the column's unit), and their grouping."""
-        self._choice("out_of_bounds", ("error", "clip"))
         if not start < stop:
             self._refuse("lower must be below upper")
         if stride < 1 or stride > stop - start:
@@ -68,21 +67,21 @@ class LatticeColumn(Column):
         points = (stop - start) // stride + 1
         if points > _MOST_POINTS or not -(2**62) <= start <= stop <= 2**62:
             self._refuse("the bounds are too far apart for 64-bit integers")
-        self._settle(_start=start, _stop=stop, _stride=stride)
-        if self.cells is not None:
-            cells = self._integer("cells", least=1, most=MOST_CELLS)
-            if spacing == "linear":
-                edges = np.array([cell * points // cells for cell in range(cells + 1)], dtype=np.int64)
-            else:
-                exponents = np.linspace(0.0, 1.0, cells + 1)
-                inner = np.ceil(start * np.exp(exponents * np.log(stop / start)) - 1e-9)
-                edges = np.clip((inner - start).astype(np.int64), 0, points)
-                edges[0], edges[-1] = 0, points
-            groups = np.unique(edges)
-            self._settle(cells=cells, _groups=groups)
-            if points <= _MOST_LISTED:
-                self._settle(_listed=np.repeat(np.arange(len(groups) - 1, dtype=np.int32), np.diff(groups)))
-        self._settle_common()
+        settle(self, _start=start, _stop=stop, _stride=stride)
+        if self.cells is None:
+            return
+        cells = integer("cells", self.cells, least=1, most=MOST_CELLS, error=self._error)
+        if spacing == "linear":
+            edges = np.array([cell * points // cells for cell in range(cells + 1)], dtype=np.int64)
+        else:
+            exponents = np.linspace(0.0, 1.0, cells + 1)
+            inner = np.ceil(start * np.exp(exponents * np.log(stop / start)) - 1e-9)
+            edges = np.clip((inner - start).astype(np.int64), 0, points)
+            edges[0], edges[-1] = 0, points
+        groups = np.unique(edges)
+        settle(self, cells=cells, _groups=groups)
+        if points <= _MOST_LISTED:
+            settle(self, _listed=np.repeat(np.arange(len(groups) - 1, dtype=np.int32), np.diff(groups)))
 
     # -- facts --------------------------------------------------------------------------------------------------
 
@@ -110,22 +109,21 @@ class LatticeColumn(Column):
         """``upper - lower``: a number, days for dates, seconds for datetimes and durations."""
         return (self._stop - self._start) * self._unit
 
-    def positions(self, codes: Codes) -> npt.NDArray[np.float64]:
+    def positions(self, codes: Codes) -> Floats:
         """Return the middle of each cell's points, NaN for a null; days or seconds for dates and times."""
         missing, cells = self._without_nulls(codes)
-        if self._groups is None:
-            index = cells.astype(np.float64)
-        else:
+        index = cells.astype(np.float64)
+        if self._groups is not None:
             index = (self._groups[cells] + self._groups[cells + 1] - 1) / 2
         return np.where(missing, np.nan, (self._start + index * self._stride) * self._unit)
 
-    def ends(self, codes: Codes) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def ends(self, codes: Codes) -> tuple[Floats, Floats]:
         """Return the coordinates of the first and the last point of each cell, NaN for a null."""
         if self._groups is None:
             return Column.ends(self, codes)
         missing, cells = self._without_nulls(codes)
-        first, last = self._groups[cells], self._groups[cells + 1] - 1
-        low, high = ((self._start + index * self._stride) * self._unit for index in (first, last))
+        edges = self._groups[cells], self._groups[cells + 1] - 1
+        low, high = ((self._start + index * self._stride) * self._unit for index in edges)
         return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
 
     def interval(self, codes: Codes) -> tuple[pl.Series, pl.Series] | None:
@@ -134,7 +132,7 @@ class LatticeColumn(Column):
             return None
         missing, cells = self._without_nulls(codes)
 
-        def points(index: npt.NDArray[np.int64]) -> pl.Series:
+        def points(index: Integers) -> pl.Series:
             values = pl.lit(self._from_units(self._start + index * self._stride))
             return pl.select(pl.when(pl.lit(pl.Series(~missing))).then(values)).to_series()
 
@@ -157,8 +155,8 @@ class LatticeColumn(Column):
         return cell
 
     def _alone(self, value: Any) -> int:
-        index, rest = divmod(self._units("a value", value) - self._start, self._stride)
-        if rest or not 0 <= index < self._points:
+        index, remainder = divmod(self._units("a value", value) - self._start, self._stride)
+        if remainder or not 0 <= index < self._points:
             raise unfit("a value", "one that the column can have", value, error=self._error)
         if self._groups is None:
             return index
@@ -169,26 +167,22 @@ class LatticeColumn(Column):
 
     # -- values to codes and back -------------------------------------------------------------------------------
 
-    def _strays(self, series: pl.Series) -> Iterator[Misfit]:
-        """Yield the values that are not exact in the integer unit."""
-        yield from ()
+    @abstractmethod
+    def _to_units(self, series: pl.Series) -> tuple[Integers, Sequence[Misfit]]:
+        """Return values in the integer unit, and those that are not exact in it."""
 
     @abstractmethod
-    def _to_units(self, series: pl.Series) -> npt.NDArray[np.int64]:
-        """Return values in the integer unit; none of them strays."""
-
-    @abstractmethod
-    def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
+    def _from_units(self, units: Integers) -> pl.Series:
         """Return values of the declared type."""
 
-    def _numbers(self, values: pl.Series) -> npt.NDArray[np.float64]:
-        return self._to_units(values) / round(1.0 / self._unit)
+    def _numbers(self, values: pl.Series) -> Floats:
+        return self._to_units(values)[0] / round(1.0 / self._unit)
 
     def _codes(self, series: pl.Series, name: str | None) -> Codes:
-        for stray in self._strays(series):
-            if stray.where.any():
-                raise DataError(name, stray.problem, stray.remedy)
-        units = self._to_units(series)
+        units, inexact = self._to_units(series)
+        for misfit in inexact:
+            if misfit.where.any():
+                raise DataError(name, misfit.problem, misfit.remedy)
         if len(units) and not (units.min() >= self._start and units.max() <= self._stop):
             if self.out_of_bounds == "error":
                 raise DataError(name, "a value lies outside the declared bounds", WIDEN)
@@ -203,15 +197,13 @@ class LatticeColumn(Column):
         return np.searchsorted(self._groups[1:-1], index, side="right").astype(np.int64, copy=False)
 
     def _misfits(self, series: pl.Series) -> Iterator[Misfit]:
+        units, inexact = self._to_units(series)
         exact = np.ones(len(series), dtype=np.bool_)
-        for stray in self._strays(series):
-            yield stray._replace(where=stray.where & exact)
-            exact &= ~stray.where
+        for misfit in inexact:
+            yield misfit._replace(where=misfit.where & exact)
+            exact &= ~misfit.where
         if self.out_of_bounds == "error":
-            units = self._to_units(series.filter(exact))
-            below, above = np.zeros_like(exact), np.zeros_like(exact)
-            below[exact], above[exact] = units < self._start, units > self._stop
-            yield from outside(below, above)
+            yield from outside(exact & (units < self._start), exact & (units > self._stop))
 
     def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
         index = np.asarray(codes, dtype=np.int64)
@@ -241,12 +233,7 @@ class Integer(LatticeColumn):
     nulls, base
         See :class:`Column`.
 
-    Raises
-    ------
-    MissingPublicFact
-        If a bound is not declared.
-    DomainError
-        If the facts contradict each other.
+    Raises MissingPublicFact if a bound is not declared, DomainError if the facts contradict each other.
 
     Examples
     --------
@@ -260,19 +247,21 @@ class Integer(LatticeColumn):
     spacing: str = "linear"
     dtype: str = "int64"
 
-    def __post_init__(self) -> None:
-        self._need("lower", "its lower bound", "lower = 0")
-        self._need("upper", "its upper bound", "upper = 100")
-        lower, upper = self._integer("lower"), self._integer("upper")
-        self._settle(lower=lower, upper=upper)
-        self._choice("dtype", INTEGERS)
-        self._choice("spacing", ("linear", "log"))
-        limits = np.iinfo(self.dtype)
-        if lower < limits.min or upper > limits.max:
+    public_facts: ClassVar[tuple[PublicFact, ...]] = NUMBERS
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {
+        **LatticeColumn._choices,
+        "dtype": INTEGERS,
+        "spacing": ("linear", "log"),
+    }
+
+    def _check(self) -> None:
+        lower, upper = self._units("lower", self.lower), self._units("upper", self.upper)
+        settle(self, lower=lower, upper=upper)
+        if not holds(self.dtype, lower, upper):
             self._refuse(f"dtype {self.dtype} cannot hold the bounds")
         if self.spacing == "log" and (lower <= 0 or self.cells is None):
             self._refuse('spacing = "log" needs cells, and lower > 0')
-        self._settle_lattice(lower, upper, spacing=self.spacing)
+        self._set_points(lower, upper, spacing=self.spacing)
 
     def _units(self, name: str, value: Any) -> int:
         return integer(name, value, error=self._error)
@@ -284,20 +273,20 @@ class Integer(LatticeColumn):
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype.is_integer() or dtype.is_float()
 
-    def _strays(self, series: pl.Series) -> Iterator[Misfit]:
+    def _to_units(self, series: pl.Series) -> tuple[Integers, Sequence[Misfit]]:
+        inexact = []
         if series.dtype.is_float():  # pandas holds integers with nulls as floats
-            values = series.cast(pl.Float64)
-            split = (values.floor() != values).to_numpy()
-            yield Misfit("holds numbers that are not whole", 'round them, or declare type = "numeric"', split)
+            numbers = series.cast(pl.Float64)
+            split = (numbers.floor() != numbers).to_numpy()
+            inexact.append(Misfit("holds numbers that are not whole", 'round them, or declare type = "numeric"', split))
+            series = numbers.clip(-(2.0**62), 2.0**62)  # out of int64's range is out of bounds too
+        elif series.dtype == pl.UInt64:
+            series = series.clip(None, 2**62)
+        elif series.dtype == pl.Int128:
+            series = series.clip(-(2**62), 2**62)
+        return series.cast(pl.Int64).to_numpy(), inexact
 
-    def _to_units(self, series: pl.Series) -> npt.NDArray[np.int64]:
-        if series.dtype.is_float():
-            series = series.cast(pl.Float64).clip(-(2.0**62), 2.0**62)  # out of int64's range is out of bounds too
-        elif series.dtype == pl.UInt64 or series.dtype == pl.Int128:  # noqa: PLR1714 - no hash
-            series = series.clip(None if series.dtype == pl.UInt64 else -(2**62), 2**62)
-        return series.cast(pl.Int64).to_numpy()
-
-    def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
+    def _from_units(self, units: Integers) -> pl.Series:
         return pl.Series(units.astype(self.dtype))
 
     _numbers = Column._numbers
@@ -326,12 +315,7 @@ class Decimal(LatticeColumn):
     nulls, base
         See :class:`Column`.
 
-    Raises
-    ------
-    MissingPublicFact
-        If a bound or the number of digits is not declared.
-    DomainError
-        If the facts contradict each other.
+    Raises MissingPublicFact if a bound or the digits are not declared, DomainError if the facts contradict each other.
 
     Examples
     --------
@@ -341,16 +325,17 @@ class Decimal(LatticeColumn):
     """
 
     kind: ClassVar[str] = "decimal"
+    public_facts: ClassVar[tuple[PublicFact, ...]] = (
+        NUMBERS[0]._replace(example='"0.00"'),
+        NUMBERS[1]._replace(example='"999.99"'),
+        PublicFact("digits", "the number of digits after the point", "2", "digits after the point"),
+    )
     digits: int = None  # type: ignore[assignment]  # None stands for "not declared"
 
-    def __post_init__(self) -> None:
-        self._need("lower", "its lower bound", 'lower = "0.00"')
-        self._need("upper", "its upper bound", 'upper = "999.99"')
-        self._need("digits", "the number of digits after the point", "digits = 2")
-        digits = self._integer("digits", least=0, most=_MOST_DIGITS)
-        self._settle(digits=digits)
-        self._settle(lower=self._exact("lower", self.lower), upper=self._exact("upper", self.upper))
-        self._settle_lattice(self._units("lower", self.lower), self._units("upper", self.upper))
+    def _check(self) -> None:
+        settle(self, digits=integer("digits", self.digits, least=0, most=_MOST_DIGITS, error=self._error))
+        settle(self, lower=self._exact("lower", self.lower), upper=self._exact("upper", self.upper))
+        self._set_points(self._units("lower", self.lower), self._units("upper", self.upper))
 
     def _units(self, name: str, value: Any) -> int:
         return int(self._exact(name, value).scaleb(self.digits))
@@ -360,17 +345,14 @@ class Decimal(LatticeColumn):
             value = plain(value)
             if isinstance(value, Fraction):
                 value = Exact(value.numerator) / Exact(value.denominator)
-            found = Exact(repr(value) if isinstance(value, float) else value)
-            rounded = found.quantize(Exact(1).scaleb(-self.digits))
+            number = Exact(repr(value) if isinstance(value, float) else value)
+            rounded = number.quantize(Exact(1).scaleb(-self.digits))
         except (InvalidOperation, TypeError, ValueError):
             raise unfit(name, "a finite decimal number of a sensible length", value, error=self._error) from None
-        if isinstance(value, bool) or rounded != found:
-            wanted = f"a decimal number with at most {self.digits} digits after the point"
-            raise unfit(name, wanted, value, error=self._error)
+        if isinstance(value, bool) or rounded != number:
+            form = f"a decimal number with at most {self.digits} digits after the point"
+            raise unfit(name, form, value, error=self._error)
         return rounded
-
-    def _plain(self, name: str, value: Any) -> Any:
-        return str(value) if isinstance(value, Exact) else LatticeColumn._plain(self, name, value)
 
     @property
     def _unit(self) -> float:
@@ -379,30 +361,24 @@ class Decimal(LatticeColumn):
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read decimal notation, with any number of digits up to 18 after the point."""
         clean = texts.str.strip_chars()
-        plain = clean.str.contains(r"^[+-]?\d{1,19}(\.\d{0,18})?$")
-        kept = pl.select(pl.when(plain).then(clean)).to_series()
-        return kept.cast(pl.Decimal(38, _MOST_DIGITS), strict=False)
+        fits = clean.str.contains(r"^[+-]?\d{1,19}(\.\d{0,18})?$")
+        numbers = pl.select(pl.when(fits).then(clean)).to_series()
+        return numbers.cast(pl.Decimal(38, _MOST_DIGITS), strict=False)
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype.is_decimal() or dtype.is_integer()
 
-    def _strays(self, series: pl.Series) -> Iterator[Misfit]:
-        exact = self._exactly(series)
+    def _to_units(self, series: pl.Series) -> tuple[Integers, Sequence[Misfit]]:
+        exact = series.cast(pl.Decimal(38, self.digits), strict=False)  # rounded, null where it is too large to hold
         remedy = "recode it with fewer digits"
-        yield Misfit("a value lies outside the declared bounds", remedy, exact.is_null().to_numpy())
+        inexact = [Misfit("a value lies outside the declared bounds", remedy, exact.is_null().to_numpy())]
         if isinstance(series.dtype, pl.Decimal) and series.dtype.scale > self.digits:
             longer = (exact != series).fill_null(value=False).to_numpy()
             problem = "holds numbers with more digits after the point than declared"
-            yield Misfit(problem, "round them, or raise digits", longer)
+            inexact.append(Misfit(problem, "round them, or raise digits", longer))
+        return exact.fill_null(0).to_physical().clip(-(2**62), 2**62).cast(pl.Int64).to_numpy(), inexact
 
-    def _exactly(self, series: pl.Series) -> pl.Series:
-        """Return numbers with the declared digits, rounded, null where they are too large to hold."""
-        return series.cast(pl.Decimal(38, self.digits), strict=False)
-
-    def _to_units(self, series: pl.Series) -> npt.NDArray[np.int64]:
-        return self._exactly(series).to_physical().clip(-(2**62), 2**62).cast(pl.Int64).to_numpy()
-
-    def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
+    def _from_units(self, units: Integers) -> pl.Series:
         kind = pl.Decimal(38, self.digits)
         shifted: pl.Series = pl.Series(units).cast(kind) / 10**self.digits
         return shifted.cast(kind)

@@ -2,75 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import flag, plain, unfit
+from discreet._core.checks import choice, flag, plain, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
-from discreet.domain.column import Codes, Column, Misfit
-from discreet.domain.integers import INTEGERS
-
-# CSV that spreadsheets open: texts that they would run as formulas are written with an apostrophe before them.
-#
-# The rule loses nothing. Let F be the characters ``= + - @``, their full-width forms, tab, carriage return and line
-# feed. A text of some apostrophes (or none) and then a character of F is written with one apostrophe more; read, a text
-# of at least one apostrophe and then a character of F loses one. All other texts stay, so that reading undoes writing
-# whatever the text. It holds for labels and names of columns; numbers, dates and durations are not texts.
-
-_FIRST = "[=+@\\-\uff1d\uff0b\uff0d\uff20\\t\\r\\n]"
-_FORMULA = re.compile(f"'*{_FIRST}")
-_ESCAPED = re.compile(f"'+{_FIRST}")
-_READ = f"^'('*{_FIRST})"
-
-
-def escaped(text: str) -> str:
-    """Write one text.
-
-    Examples
-    --------
-    >>> [escaped(text) for text in ("=1+1", "'=1+1", "a-b", "'tis")]
-    ["'=1+1", "''=1+1", 'a-b', "'tis"]
-    """
-    return f"'{text}" if _FORMULA.match(text) else text
-
-
-def unescaped(text: str) -> str:
-    """Read one text; undoes :func:`escaped`.
-
-    Examples
-    --------
-    >>> [unescaped(text) for text in ("'=1+1", "''=1+1", "a-b", "'tis", "=1")]
-    ['=1+1', "'=1+1", 'a-b', "'tis", '=1']
-    """
-    return text[1:] if _ESCAPED.match(text) else text
-
-
-def escaped_frame(frame: pl.DataFrame) -> pl.DataFrame:
-    """Write the texts of a table and the names of its columns."""
-    texts = pl.selectors.string(include_categorical=True) | pl.selectors.enum()
-    written = frame.with_columns(texts.cast(pl.String).str.replace(f"^('*{_FIRST})", "'${1}"))
-    return written.rename(escaped)
-
-
-def unescaped_frame(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Read a CSV file whose columns are all texts; undoes :func:`escaped_frame`."""
-    return frame.rename(unescaped).with_columns(pl.all().str.replace(_READ, "${1}"))
-
-
-def unescaped_series(texts: pl.Series) -> pl.Series:
-    """Read the texts of a column; undoes what :func:`escaped_frame` does to them."""
-    if not texts.str.starts_with("'").any():
-        return texts
-    return texts.str.replace(_READ, "${1}")
-
+from discreet.domain.column import INTEGERS, Codes, Column, Misfit, PublicFact, holds, settle
+from discreet.domain.texts import encodable, unescaped_series
 
 _UNDECLARED = (
     "holds a category that is not declared",
@@ -96,9 +41,6 @@ class Boolean(Column):
 
     kind: ClassVar[str] = "boolean"
     values: ClassVar[int] = 2
-
-    def __post_init__(self) -> None:
-        self._settle_common()
 
     @property
     def labels(self) -> tuple[Any, ...]:
@@ -144,12 +86,7 @@ class Category(Column):
     nulls, base
         See :class:`Column`.
 
-    Raises
-    ------
-    MissingPublicFact
-        If the categories are not declared.
-    DomainError
-        If they are not distinct values of one type.
+    Raises MissingPublicFact if they are not declared, DomainError if they are not distinct values of one type.
 
     Examples
     --------
@@ -159,48 +96,48 @@ class Category(Column):
     """
 
     kind: ClassVar[str] = "category"
+    public_facts: ClassVar[tuple[PublicFact, ...]] = (
+        PublicFact("categories", "its list of categories", '["first", "second"]', "every category that can occur"),
+    )
     categories: Sequence[Any] = None  # type: ignore[assignment]  # None stands for "not declared"
     ordered: bool = False
     dtype: str = None  # type: ignore[assignment]  # None stands for the categories' own type
 
-    def __post_init__(self) -> None:
-        self._need("categories", "its list of categories", 'categories = ["first", "second"]')
+    def _check(self) -> None:
         raw: Any = self.categories
         unlisted = isinstance(raw, (str, AbstractSet, Mapping))  # the place of a category in its list is its cell
         if unlisted or not hasattr(raw, "__len__") or not len(raw):
             self._refuse("categories must be a list of at least one string, integer or bool")
-        found = tuple(plain(item) for item in raw)
-        kinds = {type(item) for item in found}
+        categories = tuple(plain(item) for item in raw)
+        kinds = {type(item) for item in categories}
         if len(kinds) != 1 or not kinds <= set(_DEFAULT_TYPES):
             self._refuse("categories must be all strings, all integers or all bools")
-        if len(set(found)) != len(found):
+        if len(set(categories)) != len(categories):
             self._refuse("categories must be distinct")
-        for item in found:
-            if isinstance(item, str) and not encodable(item):
+        settle(self, categories=categories, ordered=flag("ordered", self.ordered, error=self._error))
+        types: tuple[str, ...] = ("boolean",)
+        if self._type is str:
+            types = ("string", "category")
+            if not all(map(encodable, categories)):
                 self._refuse("a category is not valid Unicode text")
-            if type(item) is int and not -(2**63) <= item < 2**63:
+        elif self._type is int:
+            types = INTEGERS
+            if not holds("int64", min(categories), max(categories)):
                 self._refuse("integer categories must fit in 64 bits")
-        self._settle(categories=found)
-        self._settle(dtype=self.dtype or _DEFAULT_TYPES[self._of])
-        self._settle(ordered=flag("ordered", self.ordered, error=self._error))
-        if self._of is int:
-            self._choice("dtype", INTEGERS)
-            limits = np.iinfo(self.dtype)
-            if min(found) < limits.min or max(found) > limits.max:
-                self._refuse(f"dtype {self.dtype} cannot hold the categories")
-        else:
-            self._choice("dtype", ("boolean",) if self._of is bool else ("string", "category"))
-        self._settle_common()
+        dtype = choice("dtype", self.dtype or _DEFAULT_TYPES[self._type], types, error=self._error)
+        if self._type is int and not holds(dtype, min(categories), max(categories)):
+            self._refuse(f"dtype {dtype} cannot hold the categories")
+        settle(self, dtype=dtype)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as plain data, defaults left out."""
-        out = Column.to_dict(self)
-        if out["dtype"] == _DEFAULT_TYPES[self._of]:
-            del out["dtype"]
-        return out
+        facts = Column.to_dict(self)
+        if facts["dtype"] == _DEFAULT_TYPES[self._type]:
+            del facts["dtype"]
+        return facts
 
     @property
-    def _of(self) -> type[Any]:
+    def _type(self) -> type[Any]:
         return type(self.categories[0])
 
     @property
@@ -216,21 +153,19 @@ class Category(Column):
     @property
     def extremes(self) -> tuple[int, int] | None:
         """The smallest and the largest category, where they are integers."""
-        return (min(self.categories), max(self.categories)) if self._of is int else None
+        return (min(self.categories), max(self.categories)) if self._type is int else None
 
     @property
     def scale(self) -> float:
         """``K - 1`` when ordered (K the number of categories), else 1."""
         return float(len(self.categories) - 1) if self.ordered else 1.0
 
-    def positions(self, codes: Codes) -> npt.NDArray[np.float64]:
+    def positions(self, codes: Codes) -> Floats:
         """Return the ranks of ordered categories, NaN for a null."""
         if not self.ordered:
             return Column.positions(self, codes)
-        ranks = np.asarray(codes, dtype=np.float64).copy()
-        if self.nullable:
-            ranks[np.asarray(codes) == self.values] = np.nan
-        return ranks
+        missing, ranks = self._without_nulls(codes)
+        return np.where(missing, np.nan, ranks)
 
     @property
     def on_a_line(self) -> bool:
@@ -242,22 +177,22 @@ class Category(Column):
 
     def _alone(self, value: Any) -> int:
         value = plain(value)
-        if type(value) is not self._of or value not in self.categories:
+        if type(value) is not self._type or value not in self.categories:
             raise unfit("a label", "one of its categories", value, error=self._error)
         return self.categories.index(value)
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read strings without the apostrophe before a formula, integers in decimal, bools as ``true``, ``false``."""
-        if self._of is str:
+        if self._type is str:
             return unescaped_series(texts)
-        if self._of is bool:
+        if self._type is bool:
             return _texts_to_booleans(texts)
         return texts.str.strip_chars().cast(pl.Int64, strict=False)
 
     def _accepts(self, dtype: pl.DataType) -> bool:
-        if self._of is str:
+        if self._type is str:
             return _is_text(dtype)
-        if self._of is bool:
+        if self._type is bool:
             return dtype == pl.Boolean
         return dtype.is_integer() or dtype.is_float()
 
@@ -272,22 +207,21 @@ class Category(Column):
 
     def _looked_up(self, series: pl.Series) -> pl.Series:
         """Return the codes of categories, null for what is none of them."""
-        if self._of is str:
+        if self._type is str:
             labels = series.cast(pl.String).cast(pl.Enum(self.categories), strict=False)
             return labels.to_physical().cast(pl.Int64)
-        whole = series.cast(pl.Int64, strict=False)
-        order = np.argsort(np.array(self.categories, dtype=np.int64))
-        known, found = np.array(self.categories, dtype=np.int64)[order], whole.fill_null(0).to_numpy()
-        place = np.minimum(np.searchsorted(known, found), len(known) - 1)
-        declared = pl.Series(known[place] == found) & whole.is_not_null()
+        numbers = series.cast(pl.Int64, strict=False)
+        categories = np.array(self.categories, dtype=np.int64)
+        order, codes = np.argsort(categories), numbers.fill_null(0).to_numpy()
+        place = np.minimum(np.searchsorted(categories[order], codes), len(categories) - 1)
+        declared = pl.Series(categories[order][place] == codes) & numbers.is_not_null()
         if series.dtype.is_float():
-            declared &= (whole == series).fill_null(value=False)
+            declared &= (numbers == series).fill_null(value=False)
         return pl.select(pl.when(pl.lit(declared)).then(pl.lit(pl.Series(order[place])))).to_series().cast(pl.Int64)
 
     def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
-        if self._of is not str:
-            kind = bool if self._of is bool else self.dtype
-            return pl.Series(np.array(self.categories, dtype=kind)[codes])
+        if self._type is not str:
+            return pl.Series(np.array(self.categories, dtype=np.dtype(self.dtype.replace("boolean", "bool")))[codes])
         labels = pl.Series(self.categories, dtype=pl.String).gather(np.asarray(codes, dtype=np.int64))
         return labels.cast(pl.Enum(self.categories)) if self.dtype == "category" else labels
 
@@ -318,18 +252,15 @@ class OpenLabels(Column):
     values: ClassVar[None] = None
     prefix: str = "new_category_"
 
-    def __post_init__(self) -> None:
+    open: ClassVar[bool] = True
+
+    def _check(self) -> None:
         if not isinstance(self.prefix, str) or not self.prefix or not encodable(self.prefix):
             self._refuse("prefix must be a text of at least one character")
-        self._settle(prefix=str(self.prefix))
-        if self.base is not None:
-            self._refuse("open labels have no base measure to declare. Leave base out")
-        self._settle_common()
+        settle(self, prefix=str(self.prefix))
 
-    @property
-    def open(self) -> bool:
-        """Whether the values are labels that are not declared: they are."""
-        return True
+    def _check_base(self) -> None:
+        self._refuse("open labels have no base measure to declare. Leave base out")
 
     def draw(self, count: int, rng: np.random.Generator, *, first: int = 1) -> Codes:
         """Name ``count`` new labels, the first of them numbered ``first``."""
@@ -337,7 +268,7 @@ class OpenLabels(Column):
         labels[:] = [f"{self.prefix}{number}" for number in range(first, first + count)]
         return labels
 
-    def log_base(self, codes: Codes) -> npt.NDArray[np.float64]:
+    def log_base(self, codes: Codes) -> Floats:
         """Return zeros: names carry no mass."""
         return np.zeros(len(codes))
 
@@ -347,10 +278,6 @@ class OpenLabels(Column):
 
     def _alone(self, value: Any) -> int:
         self._refuse("open labels have no cells. Declare the labels as a category")
-
-    @property
-    def _code_type(self) -> type[Any]:
-        return object
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         return _is_text(dtype)
@@ -373,15 +300,5 @@ def _is_text(dtype: pl.DataType) -> bool:
 
 
 def _texts_to_booleans(texts: pl.Series) -> pl.Series:
-    clean = texts.str.strip_chars().str.to_lowercase()
-    wanted = pl.Series(["true", "false"])
-    return pl.select(pl.when(clean.is_in(wanted.implode())).then(clean == "true")).to_series()
-
-
-def encodable(text: str) -> bool:
-    """Return whether a text is valid Unicode."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+    words = {"true": True, "false": False}
+    return texts.str.strip_chars().str.to_lowercase().replace_strict(words, default=None, return_dtype=pl.Boolean)

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import as_float, real, unfit
+from discreet._core.checks import as_float, integer, real, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet._core.reading import MOST_CELLS
-from discreet.domain.column import WIDEN, Codes, Column, Misfit, outside
+from discreet.domain.column import INTEGERS, NUMBERS, WIDEN, Codes, Column, Misfit, PublicFact, holds, outside, settle
 
 if TYPE_CHECKING:
     from discreet.domain.base_measure import Density
 
 _FLOATS = ("float64", "float32")
-_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _MOST_POINTS = 2**52
 _SAME = 1e-9  # of a width, between a declared number and the edge or the point that it is
 _LARGEST = 1.0 - 2.0**-53  # that a uniform draw from [0, 1) can be
@@ -67,12 +67,7 @@ class Numeric(Column):
         Base measure: ``{"weights": [...]}`` with cells; on a continuous column a frozen continuous distribution, or
         ``{"distribution": "lognorm", "s": 1.2}``, truncated to the bounds. Uniform by default.
 
-    Raises
-    ------
-    MissingPublicFact
-        If a bound is not declared.
-    DomainError
-        If the facts contradict each other.
+    Raises MissingPublicFact if a bound is not declared, DomainError if the facts contradict each other.
 
     Examples
     --------
@@ -86,6 +81,14 @@ class Numeric(Column):
 
     kind: ClassVar[str] = "numeric"
     on_a_line: ClassVar[bool] = True
+    public_facts: ClassVar[tuple[PublicFact, ...]] = NUMBERS
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {
+        **Column._choices,
+        "spacing": ("linear", "log"),
+        "within": ("uniform", "midpoint"),
+        "dtype": _FLOATS + INTEGERS,
+        "out_of_bounds": ("error", "clip"),
+    }
     lower: float = None  # type: ignore[assignment]  # None stands for "not declared", refused at construction
     upper: float = None  # type: ignore[assignment]
     cells: int | None = None
@@ -95,7 +98,7 @@ class Numeric(Column):
     within: str = "uniform"
     dtype: str = "float64"
     out_of_bounds: str = "error"
-    _edges: npt.NDArray[np.float64] | None = field(init=False, repr=False, compare=False, default=None)
+    _edges: Floats | None = field(init=False, repr=False, compare=False, default=None)
     _inside: tuple[npt.NDArray[Any], npt.NDArray[Any]] | None = field(
         init=False, repr=False, compare=False, default=None
     )
@@ -109,37 +112,32 @@ class Numeric(Column):
         """Whether the cells are spaced evenly in the logarithm."""
         return self.spacing == "log"
 
-    def __post_init__(self) -> None:
-        self._need("lower", "its lower bound", "lower = 0")
-        self._need("upper", "its upper bound", "upper = 100")
-        lower, upper = (real(name, getattr(self, name), error=self._error) for name in ("lower", "upper"))
-        self._settle(lower=lower, upper=upper)
+    def _check(self) -> None:
+        settle(self, **{name: real(name, getattr(self, name), error=self._error) for name in ("lower", "upper")})
         if not self.lower < self.upper:
             self._refuse(f"lower ({self.lower!r}) must be below upper ({self.upper!r})")
         if not np.isfinite(self.upper - self.lower):
             self._refuse("the distance from lower to upper must be a finite number")
-        self._choice("spacing", ("linear", "log"))
-        self._choice("within", ("uniform", "midpoint"))
-        self._choice("dtype", _FLOATS + _INTEGERS)
-        self._choice("out_of_bounds", ("error", "clip"))
         if self.step is not None:
-            self._settle_step()
+            self._set_lattice(real("step", self.step, error=self._error))
         if self.grid is not None:
-            self._settle_grid()
+            self._set_grid(self.grid)
         elif self.cells is not None:
-            self._settle_cells()
+            self._set_cells(integer("cells", self.cells, least=1, most=MOST_CELLS, error=self._error))
         elif self.spacing == "log":
             self._refuse('spacing = "log" needs cells')
-        self._settle_dtype()
-        if self.size is None and self.base is not None:
-            from discreet.domain.base_measure import Density
+        if self.dtype not in _FLOATS:
+            self._check_whole()
 
-            spec = Density.spec(self.base, refuse=self._refuse)
-            density = Density.of(spec, lower=self.lower, upper=self.upper, refuse=self._refuse)
-            self._choice("nulls", ("error", "category"))
-            self._settle(base=spec, _density=density)
-        else:
-            self._settle_common()
+    def _check_base(self) -> None:
+        if self.finite:
+            Column._check_base(self)
+            return
+        from discreet.domain.base_measure import Density
+
+        spec = Density.plain(self.base, refuse=self._refuse)
+        density = Density.parse(spec, lower=self.lower, upper=self.upper, refuse=self._refuse)
+        settle(self, base=spec, _density=density)
 
     @property
     def _clipped_to(self) -> tuple[Any, Any] | None:
@@ -147,8 +145,7 @@ class Numeric(Column):
 
     # -- construction -------------------------------------------------------------------------------------------
 
-    def _settle_step(self) -> None:
-        step = real("step", self.step, error=self._error)
+    def _set_lattice(self, step: float) -> None:
         lower, upper, width = Exact(repr(self.lower)), Exact(repr(self.upper)), Exact(repr(step))
         if step <= 0 or width > upper - lower:
             self._refuse("step must be positive and at most upper - lower")
@@ -158,27 +155,20 @@ class Numeric(Column):
         start, stride = int(lower.scaleb(places)), int(width.scaleb(places))
         if points > _MOST_POINTS or places > 22 or max(abs(start), start + points * stride) > 2**62:
             self._refuse("step is too short for the bounds. Round the bounds or lengthen it")
-        self._settle(step=step, _lattice=(start, stride, points, places))
+        settle(self, step=step, _lattice=(start, stride, points, places))
 
-    def _settle_grid(self) -> None:
+    def _set_grid(self, grid: Any) -> None:
         if self.cells is not None or self.step is not None or self.spacing != "linear":
             self._refuse("a grid cannot be combined with cells, spacing or step. Leave them out")
-        raw: Any = self.grid
-        if (
-            isinstance(raw, str)
-            or not hasattr(raw, "__len__")
-            or not len(raw)
-            or not all(math.isfinite(as_float(point)) for point in raw)
-        ):
+        listed = hasattr(grid, "__len__") and not isinstance(grid, str)
+        points = tuple(map(as_float, grid)) if listed else ()
+        if not points or not all(map(math.isfinite, points)):
             self._refuse("grid must be a list of numbers")
-        points = tuple(map(as_float, raw))
-        inside = self.lower <= points[0] and points[-1] <= self.upper
-        if not inside or any(a >= b for a, b in pairwise(points)):
+        if not self.lower <= points[0] <= points[-1] <= self.upper or any(a >= b for a, b in pairwise(points)):
             self._refuse("grid must be increasing and lie between lower and upper")
-        self._settle(grid=points)
+        settle(self, grid=points)
 
-    def _settle_cells(self) -> None:
-        cells = self._integer("cells", least=1, most=MOST_CELLS)
+    def _set_cells(self, cells: int) -> None:
         if self.spacing == "log":
             if self.lower <= 0:
                 self._refuse('spacing = "log" needs lower > 0')
@@ -195,29 +185,30 @@ class Numeric(Column):
             low, high = _round_inward(low, high)
         if np.any(low > high):
             self._refuse("there are too many cells: some hold no float32. Declare fewer, or take dtype = 'float64'")
-        self._settle(cells=cells, _edges=edges, _inside=(low, high))
+        settle(self, cells=cells, _edges=edges, _inside=(low, high))
         # Subtraction, division and rounding down are monotone: what holds at both ends of a cell holds within it.
         ends = edges[:-1], np.append(np.nextafter(edges[1:-1], -np.inf), self.upper)
         exact = self.spacing == "linear" and all(np.array_equal(self._guess(at), np.arange(cells)) for at in ends)
-        beyond = self.within == "midpoint" or bool(np.any(low + _LARGEST * (high - low) > high))
-        self._settle(_guesses=exact, _overshoots=beyond)
-        if self._lattice is None:
-            return
-        first = np.maximum(self._index_near(low), 0)
-        first += self._points(first) < low
-        last = np.minimum(self._index_near(high), self._lattice[2] - 1)
-        last -= self._points(last) > high
-        self._settle(_inside=(first, last))
+        overshoots = self.within == "midpoint" or bool(np.any(low + _LARGEST * (high - low) > high))
+        settle(self, _guesses=exact, _overshoots=overshoots)
+        if self._lattice is not None:
+            low_point = np.maximum(self._index_near(low), 0)
+            low_point += self._points(low_point) < low
+            high_point = np.minimum(self._index_near(high), self._lattice[2] - 1)
+            high_point -= self._points(high_point) > high
+            settle(self, _inside=(low_point, high_point))
 
-    def _settle_dtype(self) -> None:
-        if self.dtype in _FLOATS:
-            return
-        limits = np.iinfo(self.dtype)
-        if self.lower < limits.min or self.upper > limits.max:
+    def _check_whole(self) -> None:
+        """Check that an integer type holds every released value."""
+        if not holds(self.dtype, self.lower, self.upper):
             self._refuse(f"dtype {self.dtype} cannot hold the bounds")
-        points: Sequence[float] = self.grid or ((self.lower, self.step) if self.step is not None else (0.5,))
-        stray = self.cells is not None and self._inside is not None and np.any(self._inside[0] > self._inside[1])
-        if stray or not all(float(point).is_integer() for point in points):
+        points: Sequence[float] = (0.5,)
+        if self.grid is not None:
+            points = self.grid
+        elif self.step is not None:
+            points = (self.lower, self.step)
+        outside_lattice = self._inside is not None and np.any(self._inside[0] > self._inside[1])
+        if outside_lattice or not all(float(point).is_integer() for point in points):
             self._refuse(f'dtype {self.dtype} needs whole points. Declare step = 1, or type = "integer"')
 
     # -- facts --------------------------------------------------------------------------------------------------
@@ -227,9 +218,9 @@ class Numeric(Column):
         """Number of cells or points; None when continuous."""
         if self.grid is not None:
             return len(self.grid)
-        if self.cells is not None:
-            return self.cells
-        return None if self._lattice is None else self._lattice[2]
+        if self.cells is None and self._lattice is not None:
+            return self._lattice[2]
+        return self.cells
 
     @property
     def scale(self) -> float:
@@ -237,13 +228,13 @@ class Numeric(Column):
         return self.upper - self.lower
 
     @property
-    def edges(self) -> npt.NDArray[np.float64]:
+    def edges(self) -> Floats:
         """The ``cells + 1`` edges of the cells."""
         if self._edges is None:
             self._refuse("a column without cells has no edges")
         return self._edges.copy()
 
-    def positions(self, codes: Codes) -> npt.NDArray[np.float64]:
+    def positions(self, codes: Codes) -> Floats:
         """Return the middle of each cell, the grid point, or the value itself; NaN for a null."""
         codes = np.asarray(codes)
         if not self.finite:
@@ -253,7 +244,7 @@ class Numeric(Column):
         missing, cells = self._without_nulls(codes)
         return np.where(missing, np.nan, self._middles(cells))
 
-    def ends(self, codes: Codes) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def ends(self, codes: Codes) -> tuple[Floats, Floats]:
         """Return the edges of each cell, NaN for a null; the value itself where it is a point or a midpoint."""
         if self._edges is None or self.within == "midpoint":
             return Column.ends(self, codes)
@@ -272,8 +263,10 @@ class Numeric(Column):
 
     def _below(self, name: str, value: Any) -> int:
         x, cells = real(name, value, error=self._error), self.values or 0
-        if not self.lower < x <= self.upper:
-            return 0 if x <= self.lower else cells
+        if x <= self.lower:
+            return 0
+        if x > self.upper:
+            return cells
         if self.grid is not None:
             return bisect_left(self.grid, x)
         if self._edges is None:
@@ -284,18 +277,17 @@ class Numeric(Column):
         near_low, near_high = (abs(edge - x) <= _SAME * (high - low) for edge in (low, high))
         if not (near_low or (near_high and cell < cells - 1)):  # the last cell holds the upper bound too
             self._splits(name, value, cell)
-        return cell if near_low else cell + 1
+        return cell + (not near_low)
 
     def _alone(self, value: Any) -> int:
         x = real("a value", value, error=self._error)
         if self._edges is not None:
             self._splits("a value", value, int(np.searchsorted(self._edges[1:-1], x, side="right")))
-        inside = min(max(x, self.lower), self.upper)
         if self.grid is not None:
             code = min(bisect_left(self.grid, x), len(self.grid) - 1)
             point = self.grid[code]
         else:
-            code, point = self._nearest(inside)
+            code, point = self._nearest(min(max(x, self.lower), self.upper))
         if point != x:
             raise unfit("a value", "one that the column can have", value, error=self._error)
         return code
@@ -308,10 +300,6 @@ class Numeric(Column):
         return code, x if abs(point - x) <= _SAME * self.step else point
 
     # -- values to codes and back -------------------------------------------------------------------------------
-
-    @property
-    def _code_type(self) -> type[Any]:
-        return np.int64 if self.finite else np.float64
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read decimal or scientific notation."""
@@ -342,23 +330,23 @@ class Numeric(Column):
             yield Misfit("a value is infinite", "correct it, or recode it as a null", infinite)
             yield from outside((x < self.lower) & ~infinite, (x > self.upper) & ~infinite)
 
-    def _cells_of(self, x: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    def _cells_of(self, x: Floats) -> Integers:
         """Find the cell of each value: a guess by arithmetic, and an exact search where the guess fails its check."""
         assert self._edges is not None
         low, high = self._edges[:-1], np.append(self._edges[1:-1], np.inf)
         codes = np.empty(len(x), dtype=np.int64)
         for start in range(0, len(x), _BLOCK):
             part = slice(start, start + _BLOCK)
-            values, found = x[part], codes[part]
-            found[:] = self._guess(values)
+            values, cells = x[part], codes[part]
+            cells[:] = self._guess(values)
             if self._guesses:
                 continue
-            wrong = (values < low[found]) | (values >= high[found])
+            wrong = (values < low[cells]) | (values >= high[cells])
             if wrong.any():
-                found[wrong] = np.searchsorted(low[1:], values[wrong], side="right")
+                cells[wrong] = np.searchsorted(low[1:], values[wrong], side="right")
         return codes
 
-    def _guess(self, x: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    def _guess(self, x: Floats) -> Integers:
         """Return what arithmetic takes for the cells of values between the bounds."""
         assert self.cells is not None
         if self.spacing == "log":
@@ -376,51 +364,41 @@ class Numeric(Column):
         elif self._edges is None:
             values = self._middles(codes)
         else:
-            values = self._within(codes, rng)
+            values = self._in_cells(codes, rng)
         return pl.Series(values.astype(self.dtype, copy=False))
 
-    def _within(self, codes: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.float64]:
-        """Draw a value in each cell."""
+    def _in_cells(self, codes: Integers, rng: np.random.Generator) -> Floats:
+        """Return a value of each cell: its middle, or drawn; a point of the lattice where one lies in the cell."""
         assert self._edges is not None
         assert self._inside is not None
-        first, last = self._inside
-        if self._lattice is not None:
-            x = self._spread(self._edges[:-1], self._edges[1:], codes, rng)
-            index = np.clip(self._index_near(x), first[codes], last[codes])
-            return np.where(first[codes] > last[codes], x, self._points(index))
-        x = self._spread(first, last, codes, rng)
-        return np.clip(x, first[codes], last[codes], out=x) if self._overshoots else x
-
-    def _spread(
-        self,
-        low: npt.NDArray[np.float64],
-        high: npt.NDArray[np.float64],
-        codes: npt.NDArray[np.int64],
-        rng: np.random.Generator,
-    ) -> npt.NDArray[np.float64]:
-        """Return the middle of each code's interval, or a uniform draw from it."""
+        low, high = self._inside
+        draw_low, draw_high = self._inside if self._lattice is None else (self._edges[:-1], self._edges[1:])
         if self.within == "midpoint":
-            return self._middles(codes)
-        x = rng.random(len(codes))
-        x *= (high - low)[codes]
-        x += low[codes]
-        return x
+            x = self._middles(codes)
+        else:
+            x = rng.random(len(codes))
+            x *= (draw_high - draw_low)[codes]
+            x += draw_low[codes]
+        if self._lattice is not None:
+            index = np.clip(self._index_near(x), low[codes], high[codes])
+            return np.where(low[codes] > high[codes], x, self._points(index))
+        return np.clip(x, low[codes], high[codes], out=x) if self._overshoots else x
 
-    def _middles(self, codes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    def _middles(self, codes: Integers) -> Floats:
         if self.grid is not None:
             return np.array(self.grid)[codes]
         if self._edges is None:
             return self._points(codes)
         return self._edges[codes] + (self._edges[codes + 1] - self._edges[codes]) / 2
 
-    def _index_near(self, x: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    def _index_near(self, x: Floats) -> Integers:
         """Return the index of the nearest point of the lattice."""
         assert self._lattice is not None
         assert self.step is not None
         index = np.rint((x - self.lower) / self.step).astype(np.int64)
         return np.clip(index, 0, self._lattice[2] - 1)
 
-    def _points(self, index: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    def _points(self, index: Integers) -> Floats:
         """Return the lattice's points, each the float64 nearest to its decimal value."""
         assert self._lattice is not None
         start, stride, _, places = self._lattice
@@ -436,7 +414,7 @@ class Numeric(Column):
             return self._density.draw(count, rng)
         return np.clip(self.lower + self.scale * rng.random(count), self.lower, self.upper)
 
-    def log_base(self, codes: Codes) -> npt.NDArray[np.float64]:
+    def log_base(self, codes: Codes) -> Floats:
         """Return log masses of cells, or log densities; minus infinity for a null of a continuous column."""
         if self.finite:
             return Column.log_base(self, codes)
@@ -446,11 +424,9 @@ class Numeric(Column):
         return np.where(inside, -np.log(self.scale), -np.inf)
 
 
-def _round_inward(
-    low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _round_inward(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Return the smallest and largest float32 of each interval, as float64."""
-    first, last = low.astype(np.float32), high.astype(np.float32)
-    first = np.where(first < low, np.nextafter(first, np.float32(np.inf)), first)
-    last = np.where(last > high, np.nextafter(last, np.float32(-np.inf)), last)
-    return first.astype(np.float64), last.astype(np.float64)
+    smallest, largest = low.astype(np.float32), high.astype(np.float32)
+    smallest = np.where(smallest < low, np.nextafter(smallest, np.float32(np.inf)), smallest)
+    largest = np.where(largest > high, np.nextafter(largest, np.float32(-np.inf)), largest)
+    return smallest.astype(np.float64), largest.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Records and counts: the plain values that mechanisms work on.
+"""Records and counts: the plain values that mechanisms work on, how common they are, and where they lie.
 
 A table is held column by column in *encoded* form: a finite column is an array of cell codes ``0 .. size-1``
 (int64), a continuous column an array of float64 values, an open set of labels an array of Python strings (object).
@@ -11,17 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
-from discreet._core.errors import DomainError
+from discreet._core.errors import DomainError, ParameterError
 from discreet._core.random import seeded
 from discreet.domain.column import Codes, Column
-from discreet.domain.labels import OpenLabels
 
 if TYPE_CHECKING:
     from discreet.domain.domain import Domain
@@ -75,7 +74,7 @@ class Counts:
     """
 
     records: Records
-    frequencies: npt.NDArray[np.int64]
+    frequencies: Integers
 
     @property
     def n(self) -> int:
@@ -108,18 +107,12 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Units:
-    """Encoded records that are known by their privacy unit, for a mechanism in which units vote.
+    """Encoded records that are known by their privacy unit, for a mechanism in which units vote."""
 
-    ``records``: those that units keep; of one unit distinct ones, all of a unit side by side.
-    ``frequencies``, shape (j,): how often a unit has each; all at least 1.
-    ``owners``, shape (j,): the number of the unit that has it, ``0 .. n-1`` in ascending order.
-    ``n``: number of units, those without records included: public under the replacement relation.
-    """
-
-    records: Records
-    frequencies: npt.NDArray[np.int64]
-    owners: npt.NDArray[np.int64]
-    n: int
+    records: Records  # those that units keep; of one unit distinct ones, all of a unit side by side
+    frequencies: Integers  # shape (j,): how often a unit has each; all at least 1
+    owners: Integers  # shape (j,): the number of the unit that has it, 0 .. n-1 in ascending order
+    n: int  # number of units, those without records included: public under the replacement relation
 
     def parts(self) -> Iterator[Units]:
         """Yield whole units in parts."""
@@ -136,6 +129,7 @@ class Units:
 
 
 @sealed
+@runtime_checkable
 class Parts(Protocol):
     """A table that can be read in parts, more than once: :class:`Counts`, units, or rows that stay where they are."""
 
@@ -214,8 +208,8 @@ class Commonness:
         """Return the expected number of distinct records among ``n`` independent ones, ``sum 1 - (1 - p)^n``."""
         rare = n * self.alike < 1e-9
         p = np.where(rare, 1.0, self.alike)
-        each = np.where(rare, float(n), -np.expm1(n * np.log1p(-np.minimum(p, 1.0 - 1e-16))) / p)
-        return min(float(n), float(self.weight @ each))
+        numbers = np.where(rare, float(n), -np.expm1(n * np.log1p(-np.minimum(p, 1.0 - 1e-16))) / p)
+        return min(float(n), float(self.weight @ numbers))
 
 
 def inner_half(column: Column, codes: Codes) -> Floats:
@@ -224,33 +218,31 @@ def inner_half(column: Column, codes: Codes) -> Floats:
     They fall evenly from the median to 0 at the quartiles, as most tables have most in the middle; equal weights would
     also be multiples of a record at round sizes, which no real table's are.
     """
-    values, place = np.unique(codes.astype(str) if isinstance(column, OpenLabels) else codes, return_inverse=True)
-    try:
-        at = column.positions(values)
-    except DomainError:
+    values, place = np.unique(codes.astype(str) if column.open else codes, return_inverse=True)
+    if not column.on_a_line:
         zipf = 1.0 / (1.0 + place)
-        return np.asarray(np.where(place < _LABELS, zipf, 0.0) if isinstance(column, OpenLabels) else zipf)
+        return np.asarray(np.where(place < _LABELS, zipf, 0.0) if column.open else zipf)
+    positions = column.positions(values)
     mass = np.exp(column.log_base(values)) if column.finite else np.ones(len(values))
-    order = np.argsort(at)
+    order = np.argsort(positions)
     below = np.empty(len(values))
     below[order] = np.cumsum(mass[order]) - mass[order] / 2.0
     share = below / mass.sum()
-    inner = np.where(np.isfinite(at), np.maximum(0.0, 1.0 - np.abs(share - 0.5) / 0.25), 0.0)
-    return np.asarray((inner if inner.any() else np.isfinite(at))[place], dtype=np.float64)
+    inner = np.where(np.isfinite(positions), np.maximum(0.0, 1.0 - np.abs(share - 0.5) / 0.25), 0.0)
+    return np.asarray((inner if inner.any() else np.isfinite(positions))[place], dtype=np.float64)
 
 
 def invented_records(domain: Domain, *, power: float = 1.0) -> Records:
     """Draw 4,096 records of an invented table: the inner half of the base measure, each column by itself.
 
-    ``domain``: public.
-    ``power``: to which the weights of :func:`inner_half` are raised: above 1, the table is more concentrated.
+    The weights of :func:`inner_half` are raised to a power: above 1, the table is more concentrated.
     """
     rng = seeded(0)
-    drawn = []
+    columns = []
     for column, codes in zip(domain.columns.values(), domain.draw_base(_DRAWN, rng).columns, strict=True):
         weight = inner_half(column, codes) ** power
-        drawn.append(codes[rng.choice(_DRAWN, size=_DRAWN, p=weight / weight.sum())])
-    return Records(columns=tuple(drawn))
+        columns.append(codes[rng.choice(_DRAWN, size=_DRAWN, p=weight / weight.sum())])
+    return Records(columns=tuple(columns))
 
 
 def _column_shares(column: Column, place: int) -> tuple[Floats, float]:
@@ -259,12 +251,91 @@ def _column_shares(column: Column, place: int) -> tuple[Floats, float]:
     if column.size is not None and column.size <= _LISTED:
         codes = np.arange(column.size)
         mass = np.exp(column.log_base(codes)) * inner_half(column, codes)
-    elif isinstance(column, OpenLabels):
+    elif column.open:
         mass = 1.0 / np.arange(1.0, _LABELS + 1.0)
     elif column.size is None:  # continuous: no value twice
         return np.zeros(_DRAWN), 0.0
     else:  # the inner half has twice the mass of the base measure
         return np.minimum(1.0, 2.0 * np.exp(column.log_base(column.draw(_DRAWN, rng)))), 0.0
     mass = mass / mass.sum()
-    drawn = np.searchsorted(np.cumsum(mass)[:-1], rng.random(_DRAWN), side="right")
-    return mass[drawn], 0.0 if column.size is None else float(mass.min())
+    cells = np.searchsorted(np.cumsum(mass)[:-1], rng.random(_DRAWN), side="right")
+    return mass[cells], 0.0 if column.size is None else float(mass.min())
+
+
+# Where records lie: ordered columns as coordinates and back, and the ground distance of a domain as an L1 distance.
+
+
+def first_and_last(column: Column) -> tuple[float, float]:
+    """Return the positions of an ordered column's first and last cells, or the bounds of a continuous one."""
+    ends = np.array([0, column.values - 1]) if column.values is not None else np.array([column.lower, column.upper])  # type: ignore[attr-defined]
+    low, high = column.positions(ends).tolist()
+    return low, high
+
+
+def nearest_codes(column: Column, positions: Floats) -> npt.NDArray[np.generic]:
+    """Return the codes whose positions are nearest, the smaller one in a tie; what lies outside goes to the end.
+
+    Positions grow with the code, so a bisection finds them on a column of any size.
+    """
+    if column.values is None:
+        return np.clip(positions, *first_and_last(column))
+    low = np.zeros(positions.shape, dtype=np.int64)
+    high = np.full(positions.shape, column.values - 1)
+    for _ in range((column.values - 1).bit_length()):
+        middle = low + (high - low + 1) // 2
+        right = column.positions(middle) <= positions
+        low, high = np.where(right, middle, low), np.where(right, high, middle - 1)
+    above = np.minimum(low + 1, column.values - 1)
+    nearer = column.positions(above) - positions < positions - column.positions(low)
+    return np.where(nearer, above, low)
+
+
+def ground_embedding(domain: Domain, records: Records) -> Floats:
+    r"""Embed records so that the L1 distance of two embeddings is their ground distance, exactly up to rounding.
+
+    With ``w`` the column's weight in the ground distance: an ordered column is one coordinate,
+    :math:`w (x - l)/(u - l)`. Where it has nulls, it is two: :math:`w (x', 1 - x')/2` with ``x'`` the scaled value, and
+    :math:`w (3/4, 3/4)` for a null, which is then at distance ``w`` from every value. A column without an order is
+    :math:`w/2` at the place of its category (a null is one more), 0 elsewhere: two unequal ones are ``w`` apart.
+
+    The shape is (len(records), d): columns of weight 0 are left out. The domain has no open labels.
+
+    Examples
+    --------
+    >>> from discreet.domain import Boolean, Integer
+    >>> domain = Domain(columns={"age": Integer(lower=0, upper=100, nulls="category"), "smokes": Boolean()})
+    >>> points = ground_embedding(domain, Records(columns=(np.array([20, 70, 101]), np.array([1, 0, 0]))))
+    >>> [float(np.abs(points[a] - points[b]).sum()) for a, b in ((0, 1), (1, 2), (0, 2))]
+    [1.5, 1.0, 2.0]
+    """
+    weights = domain.metric_weights or {}
+    parts = [np.zeros((len(records), 0))]
+    for (name, column), codes in zip(domain.columns.items(), records.columns, strict=True):
+        weight = weights.get(name, 1.0)
+        if weight == 0:
+            continue
+        if column.on_a_line:
+            scaled = (column.positions(codes) - first_and_last(column)[0]) / (column.scale or 1.0)
+            pair = np.stack((scaled, 1 - scaled), axis=1) / 2
+            parts.append(weight * (np.where(np.isnan(pair), 0.75, pair) if column.nullable else scaled[:, None]))
+        else:
+            corners = np.zeros((len(codes), column.size or 0))
+            corners[np.arange(len(codes)), codes.astype(np.int64)] = weight / 2
+            parts.append(corners)
+    return np.concatenate(parts, axis=1)
+
+
+def ground_diameter(domain: Domain) -> float:
+    """Return the sum of the columns' weights: no two records are farther apart."""
+    weights = domain.metric_weights or {}
+    return sum(weights.get(name, 1.0) for name in domain.names)
+
+
+def refuse_open_labels(domain: Domain, api: str) -> None:
+    """Refuse a domain that has a column of open labels. Raises ParameterError naming the first of them."""
+    for name, column in domain.columns.items():
+        if column.open:
+            raise ParameterError(
+                f"column {name!r}: the API {api} cannot invent or compare open labels. Use Callables or a text "
+                "model, which bring their own embedding, or declare the labels as a category"
+            )

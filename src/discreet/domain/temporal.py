@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 from zoneinfo import ZoneInfo
 
-import numpy as np
-import numpy.typing as npt
-
+from discreet._core.arrays import Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import plain, unfit
 from discreet._core.lazy import pl
-from discreet.domain.column import Misfit
+from discreet.domain.column import Misfit, PublicFact, settle
 from discreet.domain.integers import LatticeColumn
 
 _MICROSECOND = dt.timedelta(microseconds=1)
@@ -29,6 +27,7 @@ _UNITS = {
     "ms": dt.timedelta(milliseconds=1),
     "us": _MICROSECOND,
 }
+_STEP = PublicFact("step", "its rounding step", '"1h"', "rounding step of the released values")
 _PART = re.compile(r"(\d+)(ms|us|[wdhms])")
 _WHOLE = re.compile(r"-?(?:\d+(?:ms|us|[wdhms]))+")
 
@@ -49,12 +48,7 @@ class Date(LatticeColumn):
     nulls, base
         See :class:`Column`.
 
-    Raises
-    ------
-    MissingPublicFact
-        If a bound is not declared.
-    DomainError
-        If the facts contradict each other.
+    Raises MissingPublicFact if a bound is not declared, DomainError if the facts contradict each other.
 
     Examples
     --------
@@ -68,11 +62,14 @@ class Date(LatticeColumn):
     _unit: ClassVar[float] = 1.0
     position_unit: ClassVar[str] = "days"
 
-    def __post_init__(self) -> None:
-        self._need("lower", "its first day", "lower = 1900-01-01")
-        self._need("upper", "its last day", "upper = 2030-12-31")
-        self._settle(lower=self._day("lower", self.lower), upper=self._day("upper", self.upper))
-        self._settle_lattice(self._units("lower", self.lower), self._units("upper", self.upper))
+    public_facts: ClassVar[tuple[PublicFact, ...]] = (
+        PublicFact("lower", "its first day", "1900-01-01", "first day that can occur"),
+        PublicFact("upper", "its last day", "2030-12-31", "last day that can occur"),
+    )
+
+    def _check(self) -> None:
+        settle(self, lower=self._day("lower", self.lower), upper=self._day("upper", self.upper))
+        self._set_points(self._units("lower", self.lower), self._units("upper", self.upper))
 
     def _units(self, name: str, value: Any) -> int:
         return (self._day(name, value) - _EPOCH.date()).days
@@ -93,15 +90,14 @@ class Date(LatticeColumn):
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype == pl.Date or (isinstance(dtype, pl.Datetime) and dtype.time_zone is None)
 
-    def _strays(self, series: pl.Series) -> Iterator[Misfit]:
+    def _to_units(self, series: pl.Series) -> tuple[Integers, Sequence[Misfit]]:
+        days, inexact = series.cast(pl.Date), []
         if series.dtype != pl.Date:
-            timed = (series.cast(pl.Date).cast(series.dtype) != series).to_numpy()
-            yield Misfit("holds times of day", 'cut them off, or declare type = "datetime"', timed)
+            timed = (days.cast(series.dtype) != series).to_numpy()
+            inexact.append(Misfit("holds times of day", 'cut them off, or declare type = "datetime"', timed))
+        return days.to_physical().cast(pl.Int64).to_numpy(), inexact
 
-    def _to_units(self, series: pl.Series) -> npt.NDArray[np.int64]:
-        return series.cast(pl.Date).to_physical().cast(pl.Int64).to_numpy()
-
-    def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
+    def _from_units(self, units: Integers) -> pl.Series:
         return pl.Series(units).cast(pl.Int32).cast(pl.Date)
 
 
@@ -125,12 +121,7 @@ class Datetime(LatticeColumn):
     nulls, base
         See :class:`Column`.
 
-    Raises
-    ------
-    MissingPublicFact
-        If a bound or the step is not declared.
-    DomainError
-        If the facts contradict each other.
+    Raises MissingPublicFact if a bound or the step is not declared, DomainError if the facts contradict each other.
 
     Examples
     --------
@@ -142,23 +133,24 @@ class Datetime(LatticeColumn):
     kind: ClassVar[str] = "datetime"
     _unit: ClassVar[float] = 1e-6
     position_unit: ClassVar[str] = "seconds"
+    public_facts: ClassVar[tuple[PublicFact, ...]] = (
+        PublicFact("lower", "its first moment", "2024-01-01T00:00:00", "first moment that can occur"),
+        PublicFact("upper", "its last moment", "2024-12-31T23:00:00", "last moment that can occur"),
+        _STEP,
+    )
     step: Any = None
     time_zone: str | None = None
 
-    def __post_init__(self) -> None:
-        self._need("lower", "its first moment", "lower = 2024-01-01T00:00:00")
-        self._need("upper", "its last moment", "upper = 2024-12-31T23:00:00")
-        self._need("step", "its rounding step", 'step = "1h"')
+    def _check(self) -> None:
         if self.time_zone is not None:
             try:
                 ZoneInfo(self.time_zone)
             except (KeyError, ValueError, TypeError, OSError):
-                raise unfit(
-                    "time_zone", "an IANA name such as 'Europe/Paris'", self.time_zone, error=self._error
-                ) from None
-        lower, upper = (self._moment(name, getattr(self, name)) for name in ("lower", "upper"))
-        self._settle(lower=lower, upper=upper, step=_span(self, "step", self.step))
-        self._settle_lattice(self._units("lower", lower), self._units("upper", upper), self.step // _MICROSECOND)
+                name = "an IANA name such as 'Europe/Paris'"
+                raise unfit("time_zone", name, self.time_zone, error=self._error) from None
+        lower, upper = self._moment("lower", self.lower), self._moment("upper", self.upper)
+        settle(self, lower=lower, upper=upper, step=_span(self, "step", self.step))
+        self._set_points(self._units("lower", lower), self._units("upper", upper), self.step // _MICROSECOND)
 
     def _units(self, name: str, value: Any) -> int:
         epoch = _EPOCH if self.time_zone is None else _EPOCH.replace(tzinfo=dt.UTC)
@@ -178,9 +170,6 @@ class Datetime(LatticeColumn):
                 self._refuse(f"{name} has a time zone. Declare time_zone, or leave out the offset")
             return moment
         return (moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(self.time_zone))).astimezone(dt.UTC)
-
-    def _plain(self, name: str, value: Any) -> Any:
-        return span_text(value) if name == "step" else LatticeColumn._plain(self, name, value)
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read ISO 8601 datetimes; with a time zone, those without an offset are clock times in that zone."""
@@ -202,11 +191,11 @@ class Datetime(LatticeColumn):
             return (dtype.time_zone is None) == (self.time_zone is None)
         return dtype == pl.Date and self.time_zone is None
 
-    def _to_units(self, series: pl.Series) -> npt.NDArray[np.int64]:
+    def _to_units(self, series: pl.Series) -> tuple[Integers, Sequence[Misfit]]:
         moments = series.cast(pl.Datetime("us")) if series.dtype == pl.Date else series.dt.cast_time_unit("us")
-        return moments.to_physical().to_numpy()
+        return moments.to_physical().to_numpy(), ()
 
-    def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
+    def _from_units(self, units: Integers) -> pl.Series:
         moments = pl.Series(units).cast(pl.Datetime("us"))
         if self.time_zone is None:
             return moments
@@ -231,12 +220,7 @@ class Duration(LatticeColumn):
     nulls, base
         See :class:`Column`.
 
-    Raises
-    ------
-    MissingPublicFact
-        If a bound or the step is not declared.
-    DomainError
-        If the facts contradict each other.
+    Raises MissingPublicFact if a bound or the step is not declared, DomainError if the facts contradict each other.
 
     Examples
     --------
@@ -247,20 +231,19 @@ class Duration(LatticeColumn):
     kind: ClassVar[str] = "duration"
     _unit: ClassVar[float] = 1e-6
     position_unit: ClassVar[str] = "seconds"
+    public_facts: ClassVar[tuple[PublicFact, ...]] = (
+        PublicFact("lower", "its shortest duration", '"0s"', "shortest duration that can occur"),
+        PublicFact("upper", "its longest duration", '"24h"', "longest duration that can occur"),
+        _STEP,
+    )
     step: Any = None
 
-    def __post_init__(self) -> None:
-        self._need("lower", "its shortest duration", 'lower = "0s"')
-        self._need("upper", "its longest duration", 'upper = "24h"')
-        self._need("step", "its rounding step", 'step = "1m"')
-        self._settle(**{name: _span(self, name, getattr(self, name)) for name in ("lower", "upper", "step")})
-        self._settle_lattice(self.lower // _MICROSECOND, self.upper // _MICROSECOND, self.step // _MICROSECOND)
+    def _check(self) -> None:
+        settle(self, **{name: _span(self, name, getattr(self, name)) for name in ("lower", "upper", "step")})
+        self._set_points(self.lower // _MICROSECOND, self.upper // _MICROSECOND, self.step // _MICROSECOND)
 
     def _units(self, name: str, value: Any) -> int:
         return _span(self, name, value) // _MICROSECOND
-
-    def _plain(self, name: str, value: Any) -> Any:
-        return span_text(value) if isinstance(value, dt.timedelta) else LatticeColumn._plain(self, name, value)
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read durations such as ``1d2h30m``."""
@@ -270,10 +253,10 @@ class Duration(LatticeColumn):
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype == pl.Duration
 
-    def _to_units(self, series: pl.Series) -> npt.NDArray[np.int64]:
-        return series.dt.cast_time_unit("us").to_physical().to_numpy()
+    def _to_units(self, series: pl.Series) -> tuple[Integers, Sequence[Misfit]]:
+        return series.dt.cast_time_unit("us").to_physical().to_numpy(), ()
 
-    def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
+    def _from_units(self, units: Integers) -> pl.Series:
         return pl.Series(units).cast(pl.Duration("us"))
 
 
@@ -288,20 +271,21 @@ def span(text: str) -> dt.timedelta | None:
     return -total if text.startswith("-") else total
 
 
-def moment_text(kind: str, at: float, *, sep: str = "T", timespec: str = "seconds") -> str:
+def moment_text(kind: str, position: float, *, sep: str = "T", timespec: str = "seconds") -> str:
     """Write a position on a column of dates or datetimes in ISO 8601."""
-    moment = _EPOCH + dt.timedelta(seconds=at * 86_400 if kind == "date" else at)
-    return moment.date().isoformat() if kind == "date" else moment.isoformat(sep, timespec)
+    if kind == "date":
+        return (_EPOCH + dt.timedelta(days=position)).date().isoformat()
+    return (_EPOCH + dt.timedelta(seconds=position)).isoformat(sep, timespec)
 
 
 def span_text(value: dt.timedelta) -> str:
     """Write a duration so that :func:`span` reads it back."""
-    rest, parts = abs(value), []
+    remainder, parts = abs(value), []
     for unit in ("d", "h", "m", "s", "us"):
-        count, rest = divmod(rest, _UNITS[unit])
+        count, remainder = divmod(remainder, _UNITS[unit])
         if count:
             parts.append(f"{count}{unit}")
-    return ("-" if value < dt.timedelta() else "") + ("".join(parts) or "0s")
+    return "-" * (value < dt.timedelta()) + ("".join(parts) or "0s")
 
 
 def _span(column: LatticeColumn, name: str, value: Any) -> dt.timedelta:

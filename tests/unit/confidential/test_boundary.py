@@ -125,7 +125,7 @@ def test_rows_read_again_are_enclosed_too(tmp_path: Path, monkeypatch: pytest.Mo
     def fail(*_: object, **__: object) -> Any:
         raise Panic(TEXT)
 
-    monkeypatch.setattr("discreet.confidential.rows.encoded", fail)
+    monkeypatch.setattr("discreet.confidential.count.encoded", fail)
     with pytest.raises(DataError) as found:
         list(rows.parts())
     clean(found.value)

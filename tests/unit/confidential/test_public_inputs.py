@@ -119,12 +119,6 @@ def test_other_tables_pass_and_are_recorded(name: str, value: pl.DataFrame) -> N
     assert discreet.release(TABLE, DOMAIN, **quick()).certificate.to_dict()["public_inputs"] == {}
 
 
-def test_a_reference_for_the_choice_is_recorded() -> None:
-    ages = Domain(columns={"age": DOMAIN.columns["age"]})
-    made = discreet.release(TABLE.select("age"), ages, reference=table(50, 1), **request())
-    assert set(made.certificate.to_dict()["public_inputs"]) == {"reference"}
-
-
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 @pytest.mark.parametrize("link", ["same path", "another spelling", "symbolic link", "hard link", "copy", "this format"])
 @pytest.mark.parametrize("option", ["--reference", "--param", "--domain"])

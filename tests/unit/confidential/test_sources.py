@@ -28,7 +28,7 @@ from discreet.confidential.closed import reveal
 from discreet.confidential.public import public_table
 from discreet.confidential.values import table_schema
 from discreet.domain import Boolean, Category, Counts, Date, Datetime, Decimal, Domain, Integer, Numeric, OpenLabels
-from discreet.domain.labels import escaped_frame
+from discreet.domain.texts import escaped_frame
 from discreet.errors import DataError, DiscreetError, FileProblem
 
 NASTY = pl.DataFrame(

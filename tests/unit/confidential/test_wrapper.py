@@ -139,7 +139,7 @@ def test_it_is_opened_from_listed_modules_only(caller: str) -> None:
 def test_only_results_are_revealed_to_the_custodian_and_no_table(table: Any) -> None:
     domain = Domain(columns={"age": Integer(lower=0, upper=99)})
     taken = table(pl.DataFrame({"age": [31, 45]}), domain)
-    unmarked = {"__name__": "discreet.confidential.custodian", "open_confidential": open_confidential, "value": taken}
+    unmarked = {"__name__": "discreet.confidential.opening", "open_confidential": open_confidential, "value": taken}
     exec("opened = open_confidential(value, caller=__name__)", unmarked)
     for closed_table in (taken, Confidential(unmarked["opened"])):
         with pytest.raises(ConfidentialAccessError):
@@ -152,7 +152,7 @@ FUNCTIONS = {
     "discreet.ledger.run": {"execute"},
     "discreet.confidential.count": {"public_size"},
     "discreet.confidential.public": {"with_public"},
-    "discreet.confidential.custodian": {"reveal_to_custodian"},
+    "discreet.confidential.opening": {"reveal_to_custodian"},
 }
 """Which functions open, in the modules that give what they opened to somebody."""
 
@@ -213,7 +213,7 @@ def test_every_call_names_its_own_module_and_stands_where_the_list_says() -> Non
             }
             assert opening == FUNCTIONS[name]
     assert set(FUNCTIONS) == {
-        name for name, purpose in CALLERS.items() if purpose != "for the custodian" or name.endswith(".custodian")
+        name for name, purpose in CALLERS.items() if purpose != "for the custodian" or name.endswith(".opening")
     }
 
 

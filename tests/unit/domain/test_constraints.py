@@ -159,18 +159,11 @@ def test_a_null_fits_only_where_it_is_named() -> None:
     ("condition", "problem"),
     [
         ({"age": {"below": 17}}, "below 17 lies within the cell from 15 to 19, and conditions are about whole cells"),
-        ({"age": 17}, "a value 17 lies within the cell from 15 to 19"),
         ({"age": {"below": 15.5}}, "below must be an integer, got 15.5"),
         ({"age": {"below": 0}}, "no value fits the condition"),
-        ({"age": {"from": 50, "below": 20}}, "no value fits the condition"),
         ({"age": {"until": 5}}, "from, below and null, got 'until'"),
-        ({"age": {}}, "a range must have some of the keys"),
         ({"age": {"null": 1}}, "null must be True or False, got 1"),
-        ({"age": "x"}, "must be an integer, got 'x'"),
         ({"age": None}, "a value must be a text, a number, a truth value or a date, got None"),
-        ({"age": float("nan")}, "a value must be"),
-        ({"age": [[1]]}, "a value must be"),
-        ({"marital": []}, "no value fits the condition"),
         ({"marital": "divorced"}, "column 'marital': category: a label must be one of its categories, got 'divorced'"),
         ({"marital": {"from": "single"}}, "an unordered column has no ranges. List the labels"),
         ({"marital": {"null": True}}, "nulls are not declared"),
@@ -339,20 +332,12 @@ def test_a_mechanism_refuses_what_it_cannot_hold_by_name() -> None:
     ("entry", "problem"),
     [
         ({"columns": "city", "determine": "region", "table": {"Lyon": "ARA"}}, "columns must be a list"),
-        ({"columns": [], "determine": "region", "table": {"Lyon": "ARA"}}, "columns must be a list"),
         ({"columns": ["city"], "determine": "city", "table": {"Lyon": "ARA"}}, "must name different columns"),
-        ({"columns": ["city", "city"], "determine": "region", "table": [["Lyon", "Lyon", "ARA"]]}, "different columns"),
         ({"columns": ["city"], "determine": "region"}, "the keys columns, determine and table"),
         ({"columns": ["city"], "determine": "region", "table": {}}, "at least one row"),
         ({"columns": ["city"], "determine": "region", "table": [["Lyon"]]}, "one condition per column"),
         ({"columns": ["city"], "determine": "region", "table": "x"}, "table must be"),
-        ({"columns": ["city"], "determine": "region", "table": {"Lyons": "ARA"}}, "column 'city': category: a label"),
-        (
-            {"columns": ["city"], "determine": "region", "table": {"Lyon": "Rhone"}},
-            "column 'region': category: a label",
-        ),
         ({"columns": ["city", "works"], "determine": "region", "table": {"Lyon": "ARA"}}, "must be a list of rows"),
-        ({"columns": ["works"], "determine": "region", "table": {"true": "ARA"}}, "True or False, got 'true'"),
         ({"columns": ["works"], "determine": "region", "table": {True: "ARA"}}, "Write other values in rows"),
     ],
 )
@@ -397,21 +382,14 @@ def test_totals_are_of_cells() -> None:
 @pytest.mark.parametrize(
     ("changed", "problem"),
     [
-        ({"column": "job"}, "'job' is not a column"),
         ({"column": 3}, "the name of a column must be a text"),
         ({"source": ""}, "source must be a text of 1 to 500 characters"),
-        ({"source": "  "}, "source must be a text"),
         ({"source": "x" * 501}, "source must be a text"),
-        ({"source": 3}, "source must be a text"),
         ({"note": "x"}, "it must have the keys column, source and counts"),
         ({"counts": AGES[:2]}, "leaves out 1 cell of 21. Totals must be complete. Write that of null as"),
         ({"counts": AGES[1:]}, "leaves out 3 cells of 21. Totals must be complete. Count 0"),
-        ({"counts": [*AGES, [[95], 3]]}, "a value 95 lies within the cell from 95 to 99"),
         ({"counts": [*AGES, [{"from": 95}, 3]]}, "row 4 of counts has a value that an earlier one has"),
-        ({"counts": []}, "leaves out 21 cells"),
-        ({"counts": {"x": 1}}, "must be an integer, got 'x'"),
         ({"counts": [[{"from": 0}, 1.5], AGES[2]]}, "a count must be an integer from 0 to 10,000,000,000, got 1.5"),
-        ({"counts": [[{"from": 0}, -1], AGES[2]]}, "a count must be an integer from 0"),
         ({"counts": [[{"from": 0}, 0], [{"null": True}, 0]]}, "its counts sum to 0"),
         ({"counts": 3}, "counts must be {label = count}, or a list of rows"),
         ({"counts": [[{"from": 0}, 3], AGES[2]]}, "sum to 8, and those of number 1 to 100"),
@@ -485,9 +463,6 @@ def test_what_is_declared_cannot_be_changed() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[impossible]\nworks = true", "impossible must be a list of tables. Write [[impossible]] above each"),
-        ("[implies]\nx = 1", "implies must be a list of tables"),
-        ("[totals]\nx = 1", "totals must be a list of tables"),
         ("[[impossibles]]\nworks = true", "unknown table 'impossibles': a domain has [columns.NAME], [metric_weights]"),
         ('[columns.w]\ntype = "numeric"\nlower = 0\nupper = 9\nweight = true', "Drop the key weight"),
         ('[columns.w]\ntype = "boolean"\nweight = false', "column 'w': it is declared as a survey weight"),
@@ -508,15 +483,8 @@ def test_declarations_of_the_wrong_kind_are_refused(table: str, wrong: Any) -> N
 
 def test_records_that_contradict_the_declarations_are_encoded_as_they_are() -> None:
     domain = declared(impossible=[{"city": "Lyon", "region": "IDF"}])
-    frame = pl.DataFrame(
-        {
-            "age": [1, None],
-            "marital": ["single"] * 2,
-            "city": ["Lyon"] * 2,
-            "region": ["IDF", "ARA"],
-            "works": [True] * 2,
-        }
-    )
+    frame = domain.decode(domain.unflat(np.array([0, 0])), rng=seeded(0))
+    frame = frame.with_columns(city=pl.lit("Lyon"), region=pl.Series(["IDF", "ARA"]))
     records = domain.encode(frame)
     assert isinstance(records, Records)
     assert domain.allowed(records).tolist() == [False, True]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.domain import Date, Datetime, Decimal, Duration, Integer
+from discreet.domain import Category, Date, Datetime, Decimal, Duration, Integer, Numeric
 from discreet.domain.column import Column
 from discreet.domain.temporal import span, span_text
 from discreet.errors import DataError, DomainError, MissingPublicFact
@@ -137,8 +137,9 @@ def test_texts_that_are_no_duration(text: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "facts", "missing"),
     [
-        (Integer, {"upper": 1}, "lower"),
-        (Integer, {"lower": 1}, "upper"),
+        (Numeric, {"upper": 1}, "lower bound"),
+        (Integer, {"lower": 1}, "upper bound"),
+        (Category, {}, "categories"),
         (Date, {"lower": "2000-01-01"}, "last day"),
         (Date, {"upper": "2000-01-01"}, "first day"),
         (Datetime, {"lower": "2000-01-01", "upper": "2001-01-01"}, "rounding step"),
@@ -157,28 +158,20 @@ def test_missing_facts(kind: type[Column], facts: dict[str, Any], missing: str) 
     [
         (Integer, {"lower": 5, "upper": 5}, "below upper"),
         (Integer, {"lower": 0.5, "upper": 5}, "must be an integer"),
-        (Integer, {"lower": True, "upper": 5}, "must be an integer"),
         (Integer, {"lower": 0, "upper": 300, "dtype": "uint8"}, "cannot hold"),
         (Integer, {"lower": -(2**63), "upper": 5}, "too far apart"),
-        (Integer, {"lower": 0, "upper": 2**63}, "cannot hold"),
         (Integer, {"lower": 0, "upper": 5, "spacing": "log", "cells": 2}, "lower > 0"),
         (Integer, {"lower": 1, "upper": 5, "spacing": "log"}, "needs cells"),
-        (Integer, {"lower": 0, "upper": 5, "cells": 0}, "must be an integer"),
         (Integer, {"lower": 0, "upper": 2**40, "cells": 2**30}, "from 1 to 4,194,304"),
         (Date, {"lower": "2000-13-01", "upper": "2001-01-01"}, "must be a date"),
-        (Date, {"lower": 3, "upper": "2001-01-01"}, "must be a date"),
-        (Date, {"lower": "2002-01-01", "upper": "2001-01-01"}, "below upper"),
         (Datetime, {"lower": "x", "upper": "2001-01-01", "step": "1h"}, "must be a datetime"),
         (Datetime, {"lower": "2000-01-01T00:00Z", "upper": "2001-01-01", "step": "1h"}, "time zone"),
-        (Datetime, {"lower": "2000-01-01", "upper": "2001-01-01", "step": "hourly"}, "must be a duration"),
         (Datetime, {"lower": "2000-01-01", "upper": "2001-01-01", "step": "0s"}, "step must be positive"),
         (Datetime, {"lower": "2000-01-01", "upper": "2001-01-01", "step": "1h", "time_zone": "Mars/X"}, "IANA"),
         (Duration, {"lower": "0s", "upper": "1h", "step": "2h"}, "at most upper - lower"),
         (Duration, {"lower": 0, "upper": "1h", "step": "2h"}, "must be a duration"),
         (Decimal, {"lower": "0.001", "upper": "1", "digits": 2}, "at most 2 digits"),
-        (Decimal, {"lower": "x", "upper": "1", "digits": 2}, "decimal number"),
         (Decimal, {"lower": "NaN", "upper": "1", "digits": 2}, "decimal number"),
-        (Decimal, {"lower": "0", "upper": "Infinity", "digits": 2}, "decimal number"),
         (Decimal, {"lower": "0", "upper": "1", "digits": 19}, "from 0 to 18"),
         (Decimal, {"lower": "0", "upper": "1e15", "digits": 6}, "too far apart"),
     ],

@@ -13,12 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.domain import Domain, Numeric, Records
-from discreet.errors import DataError, DomainError, MissingPublicFact
-
-
-def test_cells_are_half_open_and_the_last_one_closed() -> None:
-    column = Numeric(lower=0, upper=4, cells=4)
-    assert column.encode(np.array([0, np.nextafter(1, 0), 1, 2, 3, 4])).tolist() == [0, 0, 1, 2, 3, 3]
+from discreet.domain.column import settle
+from discreet.errors import DataError, DomainError
 
 
 @pytest.mark.parametrize(
@@ -61,7 +57,7 @@ def test_a_guess_that_is_not_proved_is_checked() -> None:
     near = np.concatenate([edges[:-1], np.nextafter(edges[1:], -np.inf)])
     expected = np.searchsorted(edges[1:-1], near, side="right")
     np.testing.assert_array_equal(other.encode(near), expected)
-    other._settle(_guesses=True)
+    settle(other, _guesses=True)
     assert (other.encode(near) != expected).any()
 
 
@@ -213,48 +209,27 @@ def test_infinities_are_out_of_bounds(value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "missing"),
-    [({"upper": 1}, "lower bound"), ({"lower": 1}, "upper bound")],
-)
-def test_missing_bounds(facts: dict[str, Any], missing: str) -> None:
-    with pytest.raises(MissingPublicFact, match=missing):
-        Numeric(**facts)
-
-
-@pytest.mark.parametrize(
     ("facts", "problem"),
     [
         ({"lower": 2, "upper": 1}, "must be below"),
-        ({"lower": 1, "upper": 1}, "must be below"),
         ({"lower": float("nan"), "upper": 1}, "finite number"),
-        ({"lower": 0, "upper": float("inf")}, "finite number"),
         ({"lower": -1e308, "upper": 1.5e308}, "distance from lower to upper must be a finite number"),
-        ({"lower": "0", "upper": 1}, "finite number"),
         ({"lower": False, "upper": 1}, "finite number"),
         ({"lower": 0, "upper": 1, "cells": 0}, "must be an integer"),
-        ({"lower": 0, "upper": 1, "cells": 2.5}, "must be an integer"),
-        ({"lower": 0, "upper": 1, "cells": True}, "must be an integer"),
         ({"lower": 0, "upper": 1, "cells": 5, "spacing": "log"}, "lower > 0"),
         ({"lower": 1, "upper": 2, "spacing": "log"}, "needs cells"),
-        ({"lower": 1, "upper": 2, "cells": 5, "spacing": "cubic"}, "spacing must be"),
         ({"lower": 1, "upper": 1 + 1e-15, "cells": 100}, "too many"),
         ({"lower": 1, "upper": 1 + 1e-6, "cells": 100, "dtype": "float32"}, "no float32"),
         ({"lower": 0, "upper": 1, "grid": []}, "list of numbers"),
-        ({"lower": 0, "upper": 1, "grid": 3}, "list of numbers"),
         ({"lower": 0, "upper": 1, "grid": [0, 0]}, "increasing"),
-        ({"lower": 0, "upper": 1, "grid": [0, 2]}, "increasing"),
         ({"lower": 0, "upper": 1, "grid": [0, 1], "cells": 2}, "cannot be combined"),
         ({"lower": 0, "upper": 1, "step": 0}, "step must be positive"),
-        ({"lower": 0, "upper": 1, "step": 2}, "step must be positive"),
         ({"lower": 0, "upper": 1, "step": 1e-18}, "too short"),
         ({"lower": 0, "upper": 1, "dtype": "int8"}, "whole points"),
-        ({"lower": 0, "upper": 1, "cells": 2, "dtype": "int8"}, "whole points"),
         ({"lower": 0, "upper": 300, "step": 1, "dtype": "int8"}, "cannot hold"),
         ({"lower": 0, "upper": 10, "step": 1, "cells": 40, "dtype": "int8"}, "whole points"),
         ({"lower": 0, "upper": 1, "dtype": "complex"}, "dtype must be"),
-        ({"lower": 0, "upper": 1, "nulls": "drop"}, "nulls must be"),
         ({"lower": 0, "upper": 1, "out_of_bounds": "drop"}, "out_of_bounds must be"),
-        ({"lower": 0, "upper": 1, "within": "left"}, "within must be"),
     ],
 )
 def test_contradictory_facts_are_refused(facts: dict[str, Any], problem: str) -> None:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.cli.entry import run
-from discreet.confidential.source import open_source
-from discreet.domain.labels import escaped, escaped_frame, unescaped, unescaped_frame, unescaped_series
+from discreet.confidential.tables import open_source
+from discreet.domain.texts import escaped, escaped_frame, unescaped, unescaped_frame, unescaped_series
 
 FIRST = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"
 TEXTS = st.text(st.sampled_from([*FIRST, "'", "a", '"', ",", " "]), max_size=6)

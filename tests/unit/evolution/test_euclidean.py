@@ -14,7 +14,7 @@ from scipy.stats import beta, kstest, norm
 
 from discreet._core.random import seeded
 from discreet.domain import Boolean, Category, Date, Domain, Integer, Numeric, Records
-from discreet.domain.metric import nearest_codes
+from discreet.domain.records import nearest_codes
 from discreet.errors import ParameterError
 from discreet.evolution import Ball, Box
 from discreet.papers.pe25 import theorem_gamma

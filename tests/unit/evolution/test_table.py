@@ -24,7 +24,7 @@ from discreet.domain import (
     OpenLabels,
     Records,
 )
-from discreet.domain.metric import ground_embedding
+from discreet.domain.records import ground_embedding
 from discreet.errors import ParameterError
 from discreet.evolution import Table
 

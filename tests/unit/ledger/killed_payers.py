@@ -25,7 +25,7 @@ import polars as pl  # noqa: F401
 
 from discreet._core.files import require_settled
 from discreet.cli.entry import run
-from discreet.confidential import source
+from discreet.confidential import tables
 from discreet.errors import FileProblem
 from discreet.ledger import Ledger
 from discreet.ledger import store as store_module
@@ -99,7 +99,7 @@ def count_statements(step: Callable[[], None]) -> None:
 
 def notice_opening(marked: Path) -> None:
     """Leave a mark when the confidential table is about to be opened."""
-    inner, opened = source.open_source, os.open
+    inner, opened = tables.open_source, os.open
 
     def noticed(data: Any, *arguments: Any, **named: Any) -> Any:
         os.close(opened(marked, os.O_CREAT | os.O_WRONLY))

@@ -1,0 +1,60 @@
+"""Texts: what is valid Unicode, and CSV that spreadsheets open."""
+
+from __future__ import annotations
+
+import re
+
+from discreet._core.lazy import pl
+
+# CSV that spreadsheets open: texts that they would run as formulas are written with an apostrophe before them.
+#
+# The rule loses nothing. Let F be the characters ``= + - @``, their full-width forms, tab, carriage return and line
+# feed. A text of some apostrophes (or none) and then a character of F is written with one apostrophe more; read, a text
+# of at least one apostrophe and then a character of F loses one. All other texts stay, so that reading undoes writing
+# whatever the text. It holds for labels and names of columns; numbers, dates and durations are not texts.
+
+_FIRST = "[=+@\\-\uff1d\uff0b\uff0d\uff20\\t\\r\\n]"
+_WRITE, _READ = f"^('*{_FIRST})", f"^'('*{_FIRST})"
+
+
+def escaped(text: str) -> str:
+    """Write one text."""
+    return re.sub(_WRITE, r"'\1", text)
+
+
+def unescaped(text: str) -> str:
+    """Read one text; undoes :func:`escaped`."""
+    return re.sub(_READ, r"\1", text)
+
+
+def escaped_frame(frame: pl.DataFrame) -> pl.DataFrame:
+    """Write the texts of a table and the names of its columns."""
+    texts = pl.selectors.string(include_categorical=True) | pl.selectors.enum()
+    written = frame.with_columns(texts.cast(pl.String).str.replace(_WRITE, "'${1}"))
+    return written.rename(escaped)
+
+
+def escaped_series(texts: pl.Series) -> pl.Series:
+    """Write the texts of a column."""
+    return texts.str.replace(_WRITE, "'${1}")
+
+
+def unescaped_frame(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Read a CSV file whose columns are all texts; undoes :func:`escaped_frame`."""
+    return frame.rename(unescaped).with_columns(pl.all().str.replace(_READ, "${1}"))
+
+
+def unescaped_series(texts: pl.Series) -> pl.Series:
+    """Read the texts of a column; undoes what :func:`escaped_frame` does to them."""
+    if not texts.str.starts_with("'").any():
+        return texts
+    return texts.str.replace(_READ, "${1}")
+
+
+def encodable(text: str) -> bool:
+    """Return whether a text is valid Unicode."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
