@@ -76,13 +76,14 @@ def killed_at(number: int, act: Callable[[], object], *, marked: Path) -> bool:
 
 def count_statements(step: Callable[[], None]) -> None:
     """Let every statement of a ledger's database be a step."""
-    for kind in (store_module._File, store_module._Postgres):
+    for kind in (store_module.FileStore, store_module.ServerStore):
 
         def connected(
             self: Any, *arguments: Any, inner: Callable[..., Any] = kind._connected
         ) -> contextlib.AbstractContextManager[Any]:
             @contextlib.contextmanager
             def stepping() -> Iterator[Any]:
+                step()
                 with inner(self, *arguments) as statement:
 
                     def stepped(text: str, /, **values: Any) -> Any:
@@ -91,6 +92,7 @@ def count_statements(step: Callable[[], None]) -> None:
 
                     yield stepped
                     step()
+                step()
 
             return stepping()
 

@@ -15,7 +15,7 @@ from discreet import Ledger, Replacement, release
 from discreet.cli.entry import run
 from discreet.domain import Domain, Integer
 from discreet.ledger import Request
-from discreet.ledger.export import TO_FILL_IN, registry, registry_csv, registry_json
+from discreet.ledger.statement import TO_FILL_IN, registry, registry_csv, registry_json
 from discreet.mechanisms import PerturbedHistogram
 from discreet.planner.study import plan_together
 from discreet.privacy import Budget

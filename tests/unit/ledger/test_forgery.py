@@ -18,7 +18,6 @@ from discreet.domain import Domain, Integer, OpenLabels
 from discreet.evolution import Callables
 from discreet.ledger import Request
 from discreet.ledger.filters import Cost
-from discreet.ledger.payment import purpose_of
 from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor
 from discreet.planner.study import plan_together
 from discreet.privacy import Budget
@@ -49,8 +48,7 @@ def assert_said(ledger: Ledger, said: str | None) -> None:
 
 
 def of(mechanism: Any, budget: Budget = BUDGET, size: int = 50) -> dict[str, Any]:
-    facts = purpose_of(mechanism, Request(budget=budget, size=size, relation=Replacement(records=N)), n=N)
-    return dict(facts)
+    return Request(budget=budget, size=size, relation=Replacement(records=N)).purpose(mechanism, n=N)
 
 
 def kept(made: dict[str, Any]) -> dict[str, Any]:
