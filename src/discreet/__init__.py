@@ -39,7 +39,7 @@ _HOMES = {
     "Watch": "discreet.ledger.request",
     "__version__": "discreet._core.version",
     "plan": "discreet.planner",
-    "read": "discreet.releases.reading",
+    "read": "discreet.releases.release",
     "release": "discreet._release",
     "verify": "discreet.releases",
 }

@@ -36,8 +36,8 @@ from discreet.releases.content import (
     require_utility,
 )
 from discreet.releases.facts import FileFacts
-from discreet.releases.parts import require_parts, write_parts
-from discreet.releases.release import Release, write
+from discreet.releases.release import Release
+from discreet.releases.writing import require_parts, write
 
 
 class Offer(NamedTuple):
@@ -122,6 +122,8 @@ def carry_out(
         return Release(records=records, certificate=document, info=info or {})
     path, out = request.out[0], request.output
     if out.partitions is not None:
+        from discreet.releases.parts import write_parts
+
         file = path / PARTS_CERTIFICATE
         document = write_parts(twin, contents, reading, document, rng=draws, run=run, progress=progress)
     else:

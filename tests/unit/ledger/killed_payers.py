@@ -31,7 +31,7 @@ from discreet.ledger import Ledger
 from discreet.ledger import store as store_module
 from discreet.ledger.store import store_at
 from discreet.releases.certificate import PARTS_CERTIFICATE
-from discreet.releases.manifest import MANIFEST
+from discreet.releases.writing import MANIFEST
 
 STEPS = ("open", "replace", "rename", "unlink", "fsync", "link", "mkdir")
 EPSILON = 0.25

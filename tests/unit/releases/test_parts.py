@@ -45,9 +45,8 @@ from discreet.errors import DiscreetError, FileProblem, ParameterError
 from discreet.inference import ReleaseTakenForSample
 from discreet.mechanisms.reading import BLOCK, CellShares, Portion, draw_cells
 from discreet.releases import verify
-from discreet.releases.manifest import MANIFEST
 from discreet.releases.release import taken_for_sample
-from discreet.releases.writing import write_part
+from discreet.releases.writing import MANIFEST, write_part
 from discreet.testing import assert_law
 from discreet.testing.statistics import sample_size_for_distance
 
@@ -381,7 +380,7 @@ def test_parts_of_two_releases_are_told_apart(tmp_path: Path) -> None:
 )
 def test_a_list_leads_nowhere_else(name: str, copy: Path) -> None:
     relisted(copy, lambda parts: parts[0].update(file=name))
-    with pytest.raises(FileProblem, match="a name is missing or of the wrong kind"):
+    with pytest.raises(FileProblem, match="a field of its parts is missing or of the wrong kind"):
         discreet.read(copy)
 
 
