@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,7 +20,7 @@ from discreet._core.formats import ENDINGS, PARQUET, Format, format_of, with_end
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet._core.reading import file_sha256
-from discreet._core.text import counted, harmless
+from discreet._core.text import harmless
 from discreet.domain import Domain, escaped_frame
 from discreet.ledger import MOST_PARTS, Output, Run
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate
@@ -46,19 +46,30 @@ def place(
     inputs: tuple[Any, ...],
     parts: bool = False,
 ) -> tuple[Path, Path]:
-    """Return where a release and its certificate go: a file beside another, or a folder that holds all.
+    """Return where a release and its certificate go: a file beside another, or a new folder that holds all.
 
-    What cannot be written, or holds something else, is refused.
+    Raises FileProblem where something cannot be written, or holds something else.
     """
     if not several and not parts:
         paths = check_output(out, certificate, inputs=inputs)
         require_whole_pair(*paths)
         return paths
+    name, content = FOLDER_CERTIFICATE, "a folder of tables"
+    if parts:
+        name, content = PARTS_CERTIFICATE, "a release in parts"
     if certificate is not None:
-        content = "a release in parts" if parts else "a folder of tables"
         raise ParameterError(f"{content} holds its certificate. Leave out the certificate's name")
-    folder = check_folder(out, inputs=inputs)
-    return folder, folder / (PARTS_CERTIFICATE if parts else FOLDER_CERTIFICATE)
+    folder = Path(out)
+    if os.path.lexists(folder):
+        raise FileProblem(
+            out, "it exists already", "name a folder that does not exist. Earlier tables spent their own budget"
+        )
+    if not folder.absolute().parent.is_dir():
+        raise FileProblem(out, "the folder above it does not exist", "create it first")
+    _require_apart(folder, inputs)
+    recover(folder)
+    check_writable(folder)
+    return folder, folder / name
 
 
 def check_output(
@@ -102,47 +113,26 @@ def certificate_path(out: Path, certificate: str | os.PathLike[str] | None) -> P
     return with_ending(out, ".certificate.json") if certificate is None else Path(certificate)
 
 
-def check_folder(out: str | os.PathLike[str], *, inputs: Iterable[Any]) -> Path:
-    """Return where a folder of tables, or of parts, goes. Raises FileProblem where no new one can be there."""
-    folder = Path(out)
-    if os.path.lexists(folder):
-        raise FileProblem(
-            out, "it exists already", "name a folder that does not exist. Earlier tables spent their own budget"
-        )
-    if not folder.absolute().parent.is_dir():
-        raise FileProblem(out, "the folder above it does not exist", "create it first")
-    _require_apart(folder, inputs)
-    recover(folder)
-    check_writable(folder)
-    return folder
-
-
 def require_whole_pair(path: Path, where: Path) -> None:
     """Refuse to replace anything but a table with its own certificate, once a dead write is settled.
 
     Raises FileProblem.
     """
     recover(path, where)
-    table, certificate = os.path.lexists(path), os.path.lexists(where)
+    table, certificate, facts = os.path.lexists(path), os.path.lexists(where), None
+    if certificate:
+        with suppress(FileProblem, ParameterError):
+            facts = Certificate.read(where).tables[0]
+    if not (table or certificate) or (table and facts is not None and facts.sha256 == file_sha256(path)):
+        return
+    wrong, problem = where, f"it exists without {path.name}, and only a table with its certificate is replaced"
     if not certificate:
-        if table:
-            raise _foreign(path, f"it exists without {where.name}, and only a table with its certificate is replaced")
-        return
-    try:
-        facts = Certificate.read(where).tables[0]
-    except (FileProblem, ParameterError):
-        facts = None
-    if table and facts is not None and facts.sha256 == file_sha256(path):
-        return
-    if facts is not None and isinstance(facts.file, str) and facts.file != path.name:
-        raise _foreign(where, f"it is the certificate of {harmless(facts.file)}, which cannot be verified without it")
-    if not table:
-        raise _foreign(where, f"it exists without {path.name}, and only a table with its certificate is replaced")
-    raise _foreign(where, f"it exists and is not the certificate of {'a release' if facts is None else path.name}")
-
-
-def _foreign(path: Path, problem: str) -> FileProblem:
-    return FileProblem(path, problem, "give another name: out=... or out=Output(..., certificate=...)")
+        wrong, problem = path, f"it exists without {where.name}, and only a table with its certificate is replaced"
+    elif facts is not None and facts.file not in (None, path.name):
+        problem = f"it is the certificate of {harmless(str(facts.file))}, which cannot be verified without it"
+    elif table:
+        problem = f"it exists and is not the certificate of {'a release' if facts is None else path.name}"
+    raise FileProblem(wrong, problem, "give another name: out=... or out=Output(..., certificate=...)")
 
 
 # The names of folders that hold the value of a column: ``COLUMN=value``, escaped as Hive does.
@@ -157,41 +147,28 @@ def folders_of(domain: Domain, name: str) -> dict[Any, str]:
     column = domain.columns.get(name)
     if column is None:
         raise ParameterError(f"partition_by must be a declared column, got {name!r}")
+    cells, problem = column.size or 0, None
     if name.startswith((".", "_")):
-        raise ParameterError(
-            f"partition_by: programs ignore folders whose names begin like {name!r}. Rename the column"
-        )
-    cells = column.size
-    if cells is None or cells > MOST_LABELS:
-        had = "any number of values" if cells is None else counted(cells, "cell")
-        raise ParameterError(
-            f"partition_by must be a column of at most {MOST_LABELS:,} values, but {name!r} has {had}. "
-            "Name another column"
-        )
-    codes = np.arange(cells)
-    if len(domain.columns) == 1:
-        raise ParameterError(
-            f"partition_by: {name!r} is the only column, and its files would have none. Leave partition_by out"
-        )
-    if column.interval(codes) is not None:
-        raise ParameterError(
-            f"partition_by must be a column of single values, but {name!r} has cells that hold several values. "
-            "Name another column"
-        )
-    values = column.decode(codes, rng=seeded(0)).alias(name).to_frame()
+        problem = f"programs ignore folders whose names begin like {name!r}"
+    elif not 0 < cells <= MOST_LABELS:
+        problem = f"{name!r} has more than {MOST_LABELS:,} values"
+    elif len(domain.columns) == 1:
+        problem = f"{name!r} is the only column, and its files would have none"
+    elif column.interval(np.arange(cells)) is not None:
+        problem = f"{name!r} has cells that hold several values"
+    if problem is not None:
+        raise ParameterError(f"partition_by: {problem}. Name another column")
+    values = column.decode(np.arange(cells), rng=seeded(0)).alias(name).to_frame()
     texts = durations_as_texts(values)[name].cast(pl.String).to_list()
     folders = [f"{escaped(name)}={NO_VALUE if text is None else escaped(text)}" for text in texts]
-    reserved = any(text in ("", NO_VALUE) for text in texts)
     # File systems exist that tell neither capitals nor ways of composing a letter apart.
     alike = {normalize("NFC", normalize("NFC", folder).casefold()) for folder in folders}
-    if reserved or len(alike) < len(folders):
-        raise ParameterError(
-            f"partition_by: values of {name!r} cannot be told apart as names of folders. Name another column"
-        )
-    if any(len(folder.encode()) > _LONGEST for folder in folders):
-        raise ParameterError(
-            f"partition_by: a value of {name!r} is too long for the name of a folder. Name another column"
-        )
+    if {"", NO_VALUE}.intersection(texts) or len(alike) < len(folders):
+        problem = f"values of {name!r} cannot be told apart as names of folders"
+    elif max(len(folder.encode()) for folder in folders) > _LONGEST:
+        problem = f"a value of {name!r} is too long for the name of a folder"
+    if problem is not None:
+        raise ParameterError(f"partition_by: {problem}. Name another column")
     return dict(zip(values[name].to_physical(), folders, strict=True))
 
 
