@@ -14,7 +14,6 @@ from jsonschema import Draft202012Validator
 
 import discreet
 from discreet import Budget, release
-from discreet.cli.entry import run
 from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
 from discreet.errors import Fault, Infeasible, ParameterError
@@ -145,16 +144,6 @@ def test_a_certificate_of_what_does_not_keep_it_does_not_verify(tmp_path: Path) 
         last = verify(Certificate.from_dict(changed))[-1]
         assert (last.what, last.agrees) == ("certificate", False)
         assert REFUSED in last.found
-
-
-def test_the_command_refuses_with_status_two(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    FRAME.write_parquet(tmp_path / "data.parquet")
-    (tmp_path / "domain.toml").write_text(DOMAIN.to_toml())
-    files = [str(tmp_path / "data.parquet"), "--domain", str(tmp_path / "domain.toml")]
-    asked = ["--epsilon", "1", "--size", "9", "--mechanism", "smoothed-histogram", "--out", str(tmp_path / "o.csv")]
-    assert run(["release", *files, *asked]) == 2
-    assert REFUSED in capsys.readouterr().err
-    assert not (tmp_path / "o.csv").exists()
 
 
 def test_records_that_contradict_it_are_counted_and_nothing_is_said_of_them() -> None:

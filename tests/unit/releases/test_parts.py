@@ -417,11 +417,6 @@ def test_every_mechanism_fills_folders(name: str, tmp_path: Path) -> None:
     assert read.height == file.records.height
 
 
-def test_whoever_reads_a_release_reads_a_folder(whole: Path) -> None:
-    assert all(check.agrees for check in verify(whole / "_certificate.json", data=whole))
-    assert pl.scan_parquet(whole / "*.parquet").select(pl.len()).collect().item() == 5000
-
-
 # -- by the values of a column ----------------------------------------------------------------------------------------
 
 
