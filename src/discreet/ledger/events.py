@@ -17,26 +17,21 @@ from discreet.ledger.filters import CURRENCIES, Cost, Currency
 from discreet.ledger.store import Store, Transaction
 from discreet.privacy import Budget, Guarantee, Relation
 
-# What a ledger is made of: events, each with the hash of the one before.
-#
-# Rows are only ever appended. What an event is *about* is an entry: one release, or several that were declared
-# together. Its state is that of its last event.
-#
-# =========== =================================================================================== ======
-# state       what it means                                                                       counts
-# =========== =================================================================================== ======
-# RESERVED    its cost is set aside; the table was not opened                                     yes
-# OPENED      the table may have been read                                                        yes
-# COMMITTED   what is released is complete on the disk, and its hashes are here                   yes
-# VOID        given up before the table was opened                                                no
-# FORFEITED   opened, and not committed: spent for ever                                           yes
-# =========== =================================================================================== ======
-#
-# Three more events change no state: CREATED is the first of a ledger, NOTED keeps something in mind (a step that is
-# done, a report for the custodian), DELIVERED and LOST say what became of committed files.
+# A ledger is made of events, each with the hash of the one before. Rows are only ever appended. An event is about an
+# entry: one release, or several that were declared together. The state of an entry is that of its last event.
 
-STATES = ("RESERVED", "OPENED", "COMMITTED", "VOID", "FORFEITED")
-REMARKS = ("NOTED", "DELIVERED", "LOST")
+STATES = (
+    "RESERVED",  # its cost is set aside; the table was not opened
+    "OPENED",  # the table may have been read
+    "COMMITTED",  # what is released is complete on the disk, and its hashes are here
+    "VOID",  # given up before the table was opened: the only state that does not count
+    "FORFEITED",  # opened, and not committed: spent for ever
+)
+REMARKS = (
+    "NOTED",  # keeps something in mind: a step that is done, a report for the custodian
+    "DELIVERED",  # committed files have their names
+    "LOST",  # committed files are gone
+)
 AFTER: Mapping[Any, tuple[str, ...]] = {
     None: ("RESERVED",),
     "RESERVED": ("OPENED", "VOID"),

@@ -197,9 +197,9 @@ class Request:
     counts : bool
         Whether a table of counts is released.
     mechanism : str, optional
-        Registry name of the mechanism that is asked for; None where the plan chooses.
+        Registry name of the mechanism, with its ``parameters``; None where the plan chooses.
     parameters : mapping
-        The parameters of the mechanism that are given.
+        The parameters that are given.
     accept : collection of str
         What is accepted beyond the usual: see :func:`discreet.release`.
     kind : str, optional
@@ -207,11 +207,11 @@ class Request:
     seeded : bool
         Whether a seed is used. No ledger pays for such a release.
     output : Output
-        The files that are asked for.
+        The files that are asked for; ``out`` has their names, once they are known to be writable.
     part : str, optional
         The name of the release in a plan that was declared in the ledger, which paid for it.
     out : tuple of path
-        The files, or the folder, that the release goes to, once they are known to be writable.
+        The files, or the folder, that the release goes to.
     watch : Watch
         Callbacks during the release.
 

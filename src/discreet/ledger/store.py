@@ -45,26 +45,21 @@ def _require_local(path: Path) -> None:
 
 
 def _require_one_name(path: Path) -> None:
-    """Refuse what is no file, or has two names. Raises FileProblem."""
+    """Refuse what is no file, or has two names, under which SQLite would not know it for one. Raises FileProblem."""
     if not path.is_file():
         raise FileProblem(path, "there is no ledger", "make one with discreet ledger init")
+    same = "under which SQLite would not know it for one file"
     if path.stat().st_nlink != 1:
-        raise FileProblem(
-            path,
-            "it has two names, under which SQLite would not know it for one file",
-            "remove the other name, which leaves the ledger as it is",
-        )
+        remedy = "remove the other name, which leaves the ledger as it is"
+        raise FileProblem(path, f"it has two names, {same}", remedy)
     file = Path(os.path.realpath(path))
     mount = _mount_of(file)
     is_mount_point = file.stat().st_dev != file.parent.stat().st_dev
     if mount is not None:
         is_mount_point = mount[0] == file
     if is_mount_point:
-        raise FileProblem(
-            path,
-            "it is a mount point, so it has two names, under which SQLite would not know it for one file",
-            "mount the folder that holds the ledger, not the file",
-        )
+        remedy = "mount the folder that holds the ledger, not the file"
+        raise FileProblem(path, f"it is a mount point, so it has two names, {same}", remedy)
 
 
 def _mount_of(path: Path) -> tuple[Path, str] | None:
