@@ -98,16 +98,13 @@ class Event:
         event = replace(self, number=self.number + 1, entry=entry, state=state, previous=self.hash, **values)
         if state not in STATES:
             return event
-        spent, counts = self.spent + event._charge, dict(self.counts)
-        if current is not None:
-            spent -= current._charge
-            counts[current.state] -= 1
+        spent, counts = self.spent, dict(self.counts)
+        if current is not None:  # it is not VOID, which no state follows
+            spent, counts[current.state] = spent - current.cost, counts[current.state] - 1
         counts[state] += 1
+        if state != "VOID":
+            spent += event.cost
         return replace(event, spent=spent, counts=counts)
-
-    @property
-    def _charge(self) -> Cost:
-        return Cost() if self.state == "VOID" else self.cost
 
 
 class Page:

@@ -55,8 +55,9 @@ class Cost:
         """Return what was written by :meth:`to_dict`. Raises ParameterError when it is no such thing."""
         if set(values) != {"loss", "delta"}:
             raise ParameterError("a cost must have a loss and a delta, and nothing else")
-        if not all(isinstance(text, str) and _DECIMAL.fullmatch(text) for text in values.values()):
-            raise ParameterError("a cost must be a decimal of at least 0, in text")
+        for text in values.values():
+            if not isinstance(text, str) or _DECIMAL.fullmatch(text) is None:
+                raise ParameterError("a cost must be a decimal of at least 0, in text")
         return cls(Fraction(values["loss"]), Fraction(values["delta"]))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -152,7 +152,7 @@ class Ledger:
             raise ParameterError(f"kinds must be among {', '.join(_KINDS)}")
         facts = {
             "currency": adds_up.name,
-            "budget": _pair(budget),
+            "budget": asdict(budget),
             "limit": adds_up.limit(budget).to_dict(),
             "covers": {**covers, "kinds": [kind for kind in _KINDS if kind in kinds]},
         }
@@ -282,7 +282,7 @@ class Ledger:
                 }
             )
         cost = book.currency.of_profile(plan.profile, budget=plan.budget, total=book.budget)
-        facts = {"what": "plan", "budget": _pair(plan.budget), "parts": parts, "out": [], "lease": lease()}
+        facts = {"what": "plan", "budget": asdict(plan.budget), "parts": parts, "out": [], "lease": lease()}
         with book.appending() as page:
             if names := {part["name"] for part in parts} & {part["name"] for part in _planned_parts(page)}:
                 raise Refused(f"the ledger has a planned release {min(names)!r} already. Give it another name")
@@ -364,15 +364,11 @@ class PlannedRelease:
         return self.ledger.pay(replace(request, part=self.name), mechanism)
 
 
-def _pair(budget: Budget) -> dict[str, float]:
-    return {"epsilon": budget.epsilon, "delta": budget.delta}
-
-
 def _reservation(request: Request, budget: Budget) -> dict[str, Any]:
     """Return what an entry says of a request, and of the checkpoint as it is now."""
     facts: dict[str, Any] = {
         "what": "release",
-        "budget": _pair(budget),
+        "budget": asdict(budget),
         "relation": request.between.name,
         "unit": request.column,
         "group": request.group,

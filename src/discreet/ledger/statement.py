@@ -125,17 +125,14 @@ class LedgerStatus:
 
 def status_of(book: Book, page: Page) -> LedgerStatus:
     """Return where a ledger stands after its last event."""
-    latest, total = page.last, book.budget
-
-    def pair(epsilon: float, delta: float) -> dict[str, float]:
-        return {"epsilon": epsilon, "delta": delta}
-
+    latest, currency = page.last, book.currency
+    spent, left = (convert(latest.spent, book.budget) for convert in (currency.worth, currency.left))
     return LedgerStatus(
         dataset=book.dataset,
-        currency=book.currency.name,
-        budget=pair(total.epsilon, total.delta),
-        spent=pair(*book.currency.worth(latest.spent, total)),
-        left=pair(*book.currency.left(latest.spent, total)),
+        currency=currency.name,
+        budget=asdict(book.budget),
+        spent=dict(zip(("epsilon", "delta"), spent, strict=True)),
+        left=dict(zip(("epsilon", "delta"), left, strict=True)),
         counts=dict(latest.counts),
         covers=dict(book.covers),
         head=latest.hash,

@@ -17,14 +17,12 @@ from ledgers import interrupt
 
 from discreet import AddRemove, Checkpoint, Ledger, Output, Replacement, Unit, Watch, release
 from discreet.cli.entry import run
-from discreet.confidential import confidential
 from discreet.domain import Domain, Integer
 from discreet.errors import DataError, FileProblem, Infeasible, ParameterError, Refused
 from discreet.ledger import Request, store
 from discreet.ledger.ledger import PlannedRelease
 from discreet.ledger.recovery import holder, lease
 from discreet.ledger.store import MIGRATIONS
-from discreet.mechanisms import PerturbedHistogram
 from discreet.privacy import Budget
 
 DOMAIN = Domain(columns={"age": Integer(lower=0, upper=9)})
@@ -105,16 +103,6 @@ def test_a_wrong_declaration_of_a_ledger_is_refused(tmp_path, text) -> None:
     path.write_text(before + after + ("\n" + text if text.startswith("[") else ""))
     with pytest.raises(ParameterError, match=r"\[ledger\] in the domain"):
         release(AGES, path, Budget(epsilon=0.1), size=5)
-
-
-def test_publish_pays_when_the_table_was_read_before(place) -> None:
-    closed, mechanism = confidential(AGES, DOMAIN), PerturbedHistogram(domain=DOMAIN, records=1000, scale=10.0)
-    with Ledger(place) as ledger:
-        release(closed, mechanism=mechanism, size=5, ledger=ledger)
-        cost = ledger.log()[-1]["cost"]
-        profile = mechanism.guarantee(n=1000).profile
-        assert profile.delta(float(cost["loss"])) <= float(cost["delta"])
-        assert states(ledger) == {"COMMITTED": 1}
 
 
 # -- what is never added up -------------------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from discreet.mechanisms import REGISTRY, PerturbedHistogram, SmoothedHistogram,
 from discreet.mechanisms.drawn import KernelRecords
 from discreet.mechanisms.reading import Reading
 from discreet.planner import plan
-from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
 from discreet.releases import Certificate, verify
 
 COLUMNS = {"age": Integer(lower=0, upper=9), "married": Category(categories=["no", "yes"])}
@@ -100,13 +99,6 @@ def test_the_publisher_refuses_whoever_calls_it() -> None:
         release(closed, mechanism=SmoothedHistogram(domain=DOMAIN, size=10, mixing=0.5), accept={"poor-utility"})
     with pytest.raises(ParameterError, match=REFUSED):
         release(closed, mechanism=PerturbedHistogram(domain=DOMAIN, records=1000, scale=2.0), counts=True)
-
-
-def test_a_model_is_refused() -> None:
-    visits = Domain(columns={"visits": Integer(lower=0, upper=60)}, impossible=[{"visits": {"from": 50}}])
-    closed = confidential(pl.DataFrame({"visits": [1, 2, 3]}), visits)
-    with pytest.raises(ParameterError, match=rf"{REFUSED} \[\[impossible\]\]"):
-        release(closed, mechanism=CensoredPosterior(PoissonMean(column="visits"), bound=1.0))
 
 
 def test_what_keeps_it_is_released_and_its_certificate_holds_it(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from discreet import Output, Unit, release
 from discreet.confidential import confidential
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric
 from discreet.errors import (
-    ConfidentialAccessError,
     FileProblem,
     GuaranteeKindError,
     Infeasible,
@@ -131,14 +130,6 @@ def test_cells_are_chosen_and_recorded_where_none_are_declared() -> None:
         assert ("cells" in made.certificate.to_dict()["domain"]["columns"]["age"]) is (name == "smoothed-histogram")
 
 
-def test_writing_later_gives_the_same_records_and_a_hash(tmp_path: Path) -> None:
-    released = discreet.release(FRAME.to_pandas(), AGES, Budget(epsilon=1, delta=1e-6), size=100)
-    written = released.write(tmp_path / "r.parquet")
-    assert pl.read_parquet(tmp_path / "r.parquet")["age"].to_list() == released.records["age"].tolist()
-    assert written.certificate_path == tmp_path / "r.certificate.json"
-    assert all(c.agrees for c in verify(Certificate.read(written.certificate_path), data=tmp_path / "r.parquet"))
-
-
 @pytest.mark.parametrize("given", [None, "promise.json"])
 def test_a_parquet_file_names_its_certificate_and_says_what_was_promised(tmp_path: Path, given: str | None) -> None:
     out, where = tmp_path / "r.parquet", None if given is None else tmp_path / given
@@ -244,13 +235,6 @@ def test_without_a_budget_the_headline_is_finite_and_honest() -> None:
         assert any(
             word in " ".join(map(str, certificate.facts.guarantee.caveats)) for word in ("next to", "exposing as many")
         )
-
-
-def test_only_the_crossing_opens_confidential_values() -> None:
-    from discreet.confidential.opening import open_confidential
-
-    with pytest.raises(ConfidentialAccessError):
-        open_confidential(closed(), caller="discreet.releases.publication")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("content", ["", "not json", "[]", "{}", '{"discreet_certificate": 99}'])
