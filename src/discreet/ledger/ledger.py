@@ -379,8 +379,8 @@ def _reservation(request: Request, budget: Budget) -> dict[str, Any]:
     }
     if request.checkpoint is not None:
         steps, sha256 = checkpoint_state(request.checkpoint.path)
-        facts["checkpoint"] = os.fspath(canonical(Path(request.checkpoint.path)))
-        facts["held"] = {"steps": steps, "sha256": sha256}
+        path = os.fspath(canonical(Path(request.checkpoint.path)))
+        facts |= {"checkpoint": path, "held": {"steps": steps, "sha256": sha256}}
     return facts
 
 

@@ -64,8 +64,7 @@ def within(seconds: float) -> Iterator[None]:
     try:
         yield
     except _Late:
-        message = f"recomputing the claims takes longer than {as_written(seconds)} s. Allow more seconds"
-        raise Refused(message) from None
+        raise Refused(f"recomputing the claims takes longer than {as_written(seconds)} s. Allow more seconds") from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, handler)

@@ -125,9 +125,10 @@ def require_whole_pair(path: Path, where: Path) -> None:
             facts = Certificate.read(where).tables[0]
     if not (table or certificate) or (table and facts is not None and facts.sha256 == file_sha256(path)):
         return
-    wrong, problem = where, f"it exists without {path.name}, and only a table with its certificate is replaced"
+    replaced = "and only a table with its certificate is replaced"
+    wrong, problem = where, f"it exists without {path.name}, {replaced}"
     if not certificate:
-        wrong, problem = path, f"it exists without {where.name}, and only a table with its certificate is replaced"
+        wrong, problem = path, f"it exists without {where.name}, {replaced}"
     elif facts is not None and facts.file not in (None, path.name):
         problem = f"it is the certificate of {harmless(str(facts.file))}, which cannot be verified without it"
     elif table:
