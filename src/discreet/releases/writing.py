@@ -232,7 +232,7 @@ def write(
             for number, frames in enumerate(tables, start=1):
                 name = f"table-{number:02}.parquet"
                 with together(draft / name) as (table,):
-                    files.append(_written(frames, schema, table, path / name, metadata))
+                    files.append(write_table(frames, schema, table, named=path / name, metadata=metadata))
             document = document.releasing(tables=files)
             with together(draft / certificate.name) as (file,):
                 file.write(document.to_json().encode())
@@ -240,7 +240,7 @@ def write(
         hashes: dict[Path, str] = {}
         check = partial(require_whole_pair, *paths)
         with together(*paths, inputs=inputs, check=check, keeper=on_commit, hashes=hashes) as (table, file):
-            facts = _written(next(tables), schema, table, path, metadata, separator)
+            facts = write_table(next(tables), schema, table, named=path, metadata=metadata, separator=separator)
             hashes[path] = str(facts.sha256)
             document = document.releasing(tables=[facts])
             file.write(document.to_json().encode())
@@ -248,20 +248,7 @@ def write(
     return document
 
 
-def _written(
-    frames: Frames,
-    schema: dict[str, Any],
-    file: BinaryIO,
-    path: Path,
-    metadata: Mapping[str, str],
-    separator: str | None = None,
-) -> FileFacts:
-    """Write a table, and return what a certificate states of its file."""
-    rows = write_frames(frames, schema, file, named=path, metadata=metadata, separator=separator)
-    return FileFacts(file=path.name, rows=rows, sha256=file_sha256(Path(file.name)))
-
-
-def write_frames(
+def write_table(
     frames: Frames,
     schema: dict[str, Any],
     file: BinaryIO,
@@ -269,14 +256,14 @@ def write_frames(
     named: Path,
     metadata: Mapping[str, str] | None = None,
     separator: str | None = None,
-) -> int:
-    """Stream frames into an open file in the format of the name that it will have; return the number of rows.
+) -> FileFacts:
+    """Stream frames into an open file in the format of the name that it will have; return what is stated of it.
 
     Parquet and Arrow files carry ``metadata``. Raises FileProblem when the file cannot be written.
     """
     rows = 0
 
-    def read() -> Iterator[pl.DataFrame]:
+    def read() -> Frames:
         nonlocal rows
         for frame in frames:
             rows += frame.height
@@ -291,7 +278,7 @@ def write_frames(
         else:
             _sink_parquet(read(), schema, file, metadata)
         file.flush()
-    return rows
+    return FileFacts(file=named.name, rows=rows, sha256=file_sha256(Path(file.name)))
 
 
 def write_part(
