@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -141,26 +142,22 @@ class Ledger:
         """
         budget = Budget(epsilon=epsilon, delta=delta)
         adds_up = CURRENCIES[choice("currency", currency, tuple(CURRENCIES))]
-        covers: dict[str, Any] = {"relation": choice("relation", relation, ("replacement", "add-remove"))}
-        covers |= {"unit": None, "max_records": 1}
-        if unit is not None:
-            covers |= {"unit": unit.column, "max_records": unit.max_records}
         if not isinstance(dataset, str) or not dataset.strip() or not dataset.isprintable():
             raise ParameterError("dataset must be a name of printable characters")
         unknown = [kind for kind in kinds if kind not in _KINDS]
         if isinstance(kinds, str) or unknown or not kinds:
             raise ParameterError(f"kinds must be among {', '.join(_KINDS)}")
-        facts = {
-            "currency": adds_up.name,
-            "budget": asdict(budget),
-            "limit": adds_up.limit(budget).to_dict(),
-            "covers": {**covers, "kinds": [kind for kind in _KINDS if kind in kinds]},
+        covers = {
+            "relation": choice("relation", relation, ("replacement", "add-remove")),
+            "unit": None,
+            "max_records": 1,
+            "kinds": [kind for kind in _KINDS if kind in kinds],
         }
-        store = store_at(place, new=True)
-        try:
-            begin(store, dataset, facts)
-        finally:
-            store.close()
+        if unit is not None:
+            covers |= {"unit": unit.column, "max_records": unit.max_records}
+        facts = {"currency": adds_up.name, "budget": asdict(budget), "limit": adds_up.limit(budget).to_dict()}
+        with closing(store_at(place, new=True)) as store:
+            begin(store, dataset, facts | {"covers": covers})
         return cls(place, dataset)
 
     # -- what is there --------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -71,13 +71,9 @@ def recovered(book: Book, known_gone: Collection[str]) -> list[dict[str, Any]]:
         if event.state == "FORFEITED":  # an error may have left what could not be removed
             with suppress(OSError):
                 forsake(str(event.entry), map(Path, reservations[event.entry].facts.get("out", ())))
-    return [_settlement(book, reservations[event.entry], event, known_gone) for event in _unsettled(events)]
-
-
-def _unsettled(events: Iterable[Event]) -> list[Event]:
-    """Return the last event of each entry that is not settled, notes aside."""
     last = {event.entry: event for event in events if event.entry is not None and event.state != "NOTED"}
-    return [event for event in last.values() if event.state in _SETTLED]
+    unsettled = [event for event in last.values() if event.state in _SETTLED]
+    return [_settlement(book, reservations[event.entry], event, known_gone) for event in unsettled]
 
 
 def _settlement(book: Book, reservation: Event, event: Event, known_gone: Collection[str]) -> dict[str, Any]:

@@ -149,19 +149,18 @@ def power(false_alarms: float, *, epsilon: float, delta: float) -> float:
     return min(1.0, alone, 1.0 - max(0.0, missed))
 
 
-Left = tuple[float, float] | None
-"""Epsilon and delta, rounded down; None where the release would not be allowed."""
-
-
-def left_after(ledger: Ledger, releases: Sequence[tuple[Guarantee, Budget]]) -> tuple[LedgerStatus, list[Left]]:
+def left_after(
+    ledger: Ledger, releases: Sequence[tuple[Guarantee, Budget]]
+) -> tuple[LedgerStatus, list[tuple[float, float] | None]]:
     """Return the status of a ledger, and what each release alone, which is only thought of, would leave in it.
 
-    Raises Refused when the ledger does not add up such releases.
+    Epsilon and delta, rounded down; None where the release would not be allowed. Raises Refused when the ledger does
+    not add up such releases.
     """
     book = ledger._book
     with book.reading() as page:
         status, spent = status_of(book, page), page.last.spent
-    remainders: list[Left] = []
+    remainders: list[tuple[float, float] | None] = []
     for guarantee, budget in releases:
         unit = status.covers["unit"]  # a plan has none: what the ledger's is, is up to the release
         book.require_covered(guarantee.relation, unit=unit, kind=guarantee.kind)
@@ -287,14 +286,14 @@ def write_registry(ledger: Ledger, out: str | os.PathLike[str]) -> int:
     Raises FileProblem when the file cannot be written, or exists and was not written by this package.
     """
     path = Path(out)
-    texts = {".json": registry_json, ".csv": registry_csv}
-    if path.suffix.lower() not in texts:
+    if (ending := path.suffix.lower()) not in (".json", ".csv"):
         raise FileProblem(out, "the format is not known by this ending", "end the name in .json or .csv")
     check_outputs([path], [ledger.place])
     require_own(path)
     document = registry(ledger.status().to_dict(), ledger.log())
+    text = registry_csv(document) if ending == ".csv" else json.dumps(document, indent=2, allow_nan=False) + "\n"
     with together(path, inputs=[ledger.place], check=lambda: require_own(path)) as (file,):
-        file.write(texts[path.suffix.lower()](document).encode())
+        file.write(text.encode())
     return len(document["entries"])
 
 
@@ -308,11 +307,6 @@ def registry(status: Mapping[str, Any], events: Iterable[Mapping[str, Any]]) -> 
         "ledger": {key: status[key] for key in keys},
         "entries": [{"entry": _facts(entry), "record": _record(entry, status)} for entry in entries(events)],
     }
-
-
-def registry_json(document: Mapping[str, Any]) -> str:
-    """Return an export as the text of a JSON file."""
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
 def registry_csv(document: Mapping[str, Any]) -> str:

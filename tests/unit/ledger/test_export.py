@@ -15,7 +15,7 @@ from discreet import Ledger, Replacement, release
 from discreet.cli.entry import run
 from discreet.domain import Domain, Integer
 from discreet.ledger import Request
-from discreet.ledger.statement import TO_FILL_IN, registry, registry_csv, registry_json
+from discreet.ledger.statement import TO_FILL_IN, registry, registry_csv
 from discreet.mechanisms import PerturbedHistogram
 from discreet.planner.study import plan_together
 from discreet.privacy import Budget
@@ -184,7 +184,7 @@ def test_nothing_else_is_told(place: Path, document: dict[str, Any]) -> None:
     for event in events:
         event["facts"] = {**event["facts"], "fingerprint": "canary-1", "lease": {"boot": "canary-2", "pid": "canary-3"}}
     planted = registry({**document["ledger"], "more": "canary-4"}, events)
-    for text in (registry_json(document), registry_csv(document), registry_json(planted), registry_csv(planted)):
+    for text in (json.dumps(document), registry_csv(document), json.dumps(planted), registry_csv(planted)):
         assert "canary" not in text
         assert place.parent.name not in text
         assert '"lease"' not in text
@@ -229,7 +229,7 @@ def test_what_was_calibrated_and_not_released_is_not_shown(tmp_path: Path) -> No
             paid.assign(PerturbedHistogram(domain=DOMAIN, records=1234567, scale=9.0), n=1234567)
             raise KeyboardInterrupt
         assert "1234567" in json.dumps(ledger.log())
-        for shown in (registry_json, registry_csv):
+        for shown in (json.dumps, registry_csv):
             text = shown(registry(ledger.status().to_dict(), ledger.log()))
             assert "1234567" not in text
             assert "perturbed" not in text

@@ -88,19 +88,11 @@ def test_a_ledger_is_found_where_it_is_named(place, named, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "[ledger]\n",
-        "[ledger]\nfile = 1\n",
-        '[ledger]\nfile = "a"\nfingerprints = "b"\n',
-        '[ledger]\nfile = "a"\nother = "b"\n',
-        "ledger = 1\n",
-    ],
+    "section", ["[ledger]", "[ledger]\nfile = 1", '[ledger]\nfile = "a"\nother = "b"', "ledger = 1"]
 )
-def test_a_wrong_declaration_of_a_ledger_is_refused(tmp_path, text) -> None:
-    path = tmp_path / "d.toml"
-    before, after = ("", DOMAIN.to_toml()) if text.startswith("[") else (text, DOMAIN.to_toml())
-    path.write_text(before + after + ("\n" + text if text.startswith("[") else ""))
+def test_a_wrong_declaration_of_a_ledger_is_refused(tmp_path, section) -> None:
+    path, texts = tmp_path / "d.toml", [DOMAIN.to_toml(), section]
+    path.write_text("\n".join(texts if section.startswith("[") else reversed(texts)))
     with pytest.raises(ParameterError, match=r"\[ledger\] in the domain"):
         release(AGES, path, Budget(epsilon=0.1), size=5)
 
