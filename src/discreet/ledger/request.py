@@ -292,15 +292,7 @@ class Request:
     def require_steps(self, kind: type[Mechanism] | None) -> None:
         """Refuse a checkpoint of what takes one step: a run that goes on from one is free.
 
-        Parameters
-        ----------
-        kind : type, optional
-            The class of the mechanism; None where the plan chooses.
-
-        Raises
-        ------
-        ParameterError
-            When the mechanism takes one step, and there is a checkpoint.
+        ``kind`` is the class of the mechanism; None where the plan chooses. Raises ParameterError.
         """
         if self.checkpoint is None:
             return
@@ -312,15 +304,7 @@ class Request:
             raise ParameterError(f"{kind.name} takes one step. Leave the checkpoint out")
 
     def purpose(self, mechanism: Mechanism, *, n: int) -> dict[str, Any]:
-        """Return what is paid for, in public facts as JSON values.
-
-        Parameters
-        ----------
-        mechanism : Mechanism
-            What runs.
-        n : int
-            The number of records.
-        """
+        """Return what is paid for, in public facts as JSON values: the mechanism that runs, on ``n`` records."""
         facts: dict[str, Any] = {
             "mechanism": {"name": mechanism.name, "parameters": mechanism.parameters()},
             "records": declared(mechanism, "records") or n,

@@ -55,13 +55,7 @@ class Run:
 
     @classmethod
     def unpaid(cls, request: Request) -> Self:
-        """Return a run that no ledger knows of; :meth:`assign` gives it a mechanism.
-
-        Parameters
-        ----------
-        request : Request
-            The release that is asked for.
-        """
+        """Return a run of a request that no ledger knows of; :meth:`assign` gives it a mechanism."""
         return cls._of_request(request)
 
     @classmethod
@@ -278,22 +272,15 @@ class Run:
     def commit(self, facts: Mapping[str, Any], placed: Mapping[str, Any] = MappingProxyType({"files": []})) -> None:
         """Say, durably, that what is released is complete on the disk, or about to be handed over.
 
-        Parameters
-        ----------
-        facts : mapping
-            Of the certificate.
-        placed : mapping
-            Which files or folder are on the way to their names, with their hashes.
+        ``facts`` are those of the certificate; ``placed`` names the files, or the folder, that wait for their names,
+        with their hashes.
         """
         self._append("COMMITTED", {**facts, **placed})
 
     def on_commit(self, facts: Callable[[], Mapping[str, Any]]) -> Any:
         """Return the hook by which a write commits before its files get their names; None where no ledger pays.
 
-        Parameters
-        ----------
-        facts : callable
-            Returns those of the certificate, once all is on the disk.
+        ``facts`` returns those of the certificate, once all is on the disk.
         """
         if self._reservation is None:
             return None

@@ -40,14 +40,9 @@ class MechanismFamily(ABC):
 
     @abstractmethod
     def on(self, domain: Domain, *, progress: Callable[..., None] | None = None) -> Mechanism:
-        """Return the mechanism on a domain, or refuse one that it does not fit: by public facts alone.
+        """Return the mechanism on the domain of the confidential table, or refuse one that it does not fit.
 
-        Parameters
-        ----------
-        domain : Domain
-            That of the confidential table.
-        progress : callable, optional
-            Called by the kernel with how far it has come, in public numbers.
+        By public facts alone. The kernel calls ``progress`` with how far it has come, in public numbers.
         """
 
 
