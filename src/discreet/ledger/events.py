@@ -93,7 +93,7 @@ class Event:
                 return cls(**{**document, **costs})
         raise ParameterError("a row of the ledger is not an event")
 
-    def followed(self, entry: str | None, state: str, *, current: Event | None, **values: Any) -> Event:
+    def successor(self, entry: str | None, state: str, *, current: Event | None, **values: Any) -> Event:
         """Return the event after this last one; ``current`` says the state of its entry, None of a new one."""
         event = replace(self, number=self.number + 1, entry=entry, state=state, previous=self.hash, **values)
         if state not in STATES:
@@ -167,7 +167,7 @@ class Page:
         if state in STATES and state not in AFTER.get(name, ()):
             raise ParameterError(f"the entry {entry} of the ledger is {name or 'unknown'} and cannot become {state}")
         cost = cost or (current and current.cost) or Cost()
-        event = self.last.followed(entry, state, current=current, at=now(), cost=cost, facts=facts)
+        event = self.last.successor(entry, state, current=current, at=now(), cost=cost, facts=facts)
         self.insert(event)
         return event
 

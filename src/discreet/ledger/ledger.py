@@ -20,7 +20,7 @@ from discreet._core.text import as_written, harmless, rounded_down, rounded_up
 from discreet.domain import Domain
 from discreet.ledger.events import Book, Page, begin
 from discreet.ledger.filters import CURRENCIES, Cost
-from discreet.ledger.recovery import lease, recovered
+from discreet.ledger.recovery import lease, settle_entries
 from discreet.ledger.request import Request, hash_of
 from discreet.ledger.run import Run, require_planned, require_unseeded
 from discreet.ledger.store import shown, store_at
@@ -313,7 +313,7 @@ class Ledger:
         list of dict
             One per entry: ``entry``, ``was``, ``now``, and ``why`` where something is left to do.
         """
-        return recovered(self._book, frozenset(entries))
+        return settle_entries(self._book, frozenset(entries))
 
     # -- a session ------------------------------------------------------------------------------------------------
 

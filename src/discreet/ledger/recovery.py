@@ -61,7 +61,7 @@ def _process(number: int) -> tuple[str | None, str | None]:
 _SETTLED = {"RESERVED": "VOID", "OPENED": "FORFEITED", "COMMITTED": "DELIVERED"}
 
 
-def recovered(book: Book, known_gone: Collection[str]) -> list[dict[str, Any]]:
+def settle_entries(book: Book, known_gone: Collection[str]) -> list[dict[str, Any]]:
     """Settle every entry whose process is gone, as that of entries ``known_gone`` is; return what became of each."""
     with book.reading() as page:
         events = page.select()

@@ -72,7 +72,7 @@ def _sum_problems(events: Sequence[Event], book: Book) -> Iterator[str]:
             if current is not None and not event.cost.within(current.cost):
                 yield f"event {event.number} makes an entry cost more than was reserved"
             states[event.entry] = event
-        recomputed = last.followed(event.entry, event.state, current=current, cost=event.cost)
+        recomputed = last.successor(event.entry, event.state, current=current, cost=event.cost)
         if (recomputed.spent, recomputed.counts) != (event.spent, event.counts):
             yield f"the sums of event {event.number} are not those of the events"
         if not event.spent.within(book.limit):

@@ -263,7 +263,7 @@ def write_table(
     """
     rows = 0
 
-    def read() -> Frames:
+    def stream() -> Frames:
         nonlocal rows
         for frame in frames:
             rows += frame.height
@@ -272,11 +272,11 @@ def write_table(
     with _writing(named):
         form = format_of(named) or PARQUET
         if form.texts:
-            _write_csv(read(), file, form, separator)
+            _write_csv(stream(), file, form, separator)
         elif form.kind == "arrow":
-            arrow.write(read(), schema, file, metadata)
+            arrow.write(stream(), schema, file, metadata)
         else:
-            _sink_parquet(read(), schema, file, metadata)
+            _sink_parquet(stream(), schema, file, metadata)
         file.flush()
     return FileFacts(file=named.name, rows=rows, sha256=file_sha256(Path(file.name)))
 
