@@ -12,8 +12,8 @@ import pytest
 
 from discreet.cli.entry import run
 from discreet.mechanisms import REGISTRY
-from discreet.releases import errata, verify
-from discreet.releases.errata import ERRATA, Erratum
+from discreet.releases import verification, verify
+from discreet.releases.verification import ERRATA, Erratum
 
 HERE = Path(__file__).parent
 RELEASES = sorted(HERE.glob("*/*.certificate.json"))
@@ -114,7 +114,7 @@ def planted(mechanism: str, *claims: str) -> Erratum:
 def test_an_erratum_explains_its_claims_only_and_the_disagreement_stays(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(errata, "ERRATA", (planted("pitman-yor", "guarantee.delta"),))
+    monkeypatch.setattr(verification, "ERRATA", (planted("pitman-yor", "guarantee.delta"),))
     facts = json.loads((HERE / "0.1.0" / "pitman-yor.certificate.json").read_text())
     facts["guarantee"] |= {"delta": facts["guarantee"]["delta"] / 2, "theorem": "T3"}
     path = tmp_path / "changed.json"
@@ -144,14 +144,14 @@ def test_an_erratum_explains_its_claims_only_and_the_disagreement_stays(
 def test_a_claim_that_agrees_has_no_erratum(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(errata, "ERRATA", (planted("pitman-yor", "guarantee.delta"),))
+    monkeypatch.setattr(verification, "ERRATA", (planted("pitman-yor", "guarantee.delta"),))
     status, answer = verified(HERE / "0.1.0" / "pitman-yor.certificate.json", capsys)
     assert status == 0
     assert all(check["erratum"] is None for check in answer["checks"])
 
 
 def test_the_errata_of_tables_are_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errata, "ERRATA", (planted("censored-posterior", "guarantee.epsilon"),))
+    monkeypatch.setattr(verification, "ERRATA", (planted("censored-posterior", "guarantee.epsilon"),))
     folder = shutil.copytree(HERE / "0.1.0" / "censored-grid", tmp_path / "changed")
     facts = json.loads((folder / "certificate.json").read_text())
     facts["guarantee"]["epsilon"] /= 2

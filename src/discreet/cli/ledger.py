@@ -160,9 +160,10 @@ def export(file: str, out: str, dataset: str | None, as_json: bool) -> None:
 
     It is public: it holds names of files and no folders, and neither machines nor processes.
     """
-    from discreet.ledger import TO_FILL_IN, write_registry
+    from discreet.ledger import TO_FILL_IN, Ledger, write_registry
 
-    entries = write_registry(file, out, dataset=dataset)
+    with Ledger(file, dataset) as opened:
+        entries = write_registry(opened, out)
     answer(
         as_json,
         {"out": out, "entries": entries, "to_fill_in": list(TO_FILL_IN)},

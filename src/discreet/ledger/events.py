@@ -7,53 +7,54 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from discreet._core.errors import ParameterError
+from discreet._core.errors import ParameterError, Refused
 from discreet._core.random import fresh_identity
+from discreet._core.reading import first_wrong
 from discreet.ledger.filters import CURRENCIES, Cost, Currency
 from discreet.ledger.store import Store, Transaction
-from discreet.privacy import Budget
+from discreet.privacy import Budget, Guarantee, Relation
 
-# What a ledger is made of: events, each with the hash of the one before.
-#
-# Rows are only ever appended. What an event is *about* is an entry: one release, or several that were declared
-# together. Its state is that of its last event.
-#
-# =========== =================================================================================== ======
-# state       what it means                                                                       counts
-# =========== =================================================================================== ======
-# RESERVED    its cost is set aside; the table was not opened                                     yes
-# OPENED      the table may have been read                                                        yes
-# COMMITTED   what is released is complete on the disk, and its hashes are here                   yes
-# VOID        given up before the table was opened                                                no
-# FORFEITED   opened, and not committed: spent for ever                                           yes
-# =========== =================================================================================== ======
-#
-# Three more events change no state: CREATED is the first of a ledger, NOTED keeps something in mind (a step that is
-# done, a report for the custodian), DELIVERED and LOST say what became of committed files.
+# A ledger is made of events, each with the hash of the one before. Rows are only ever appended. An event is about an
+# entry: one release, or several that were declared together. The state of an entry is that of its last event.
 
-STATES = ("RESERVED", "OPENED", "COMMITTED", "VOID", "FORFEITED")
-REMARKS = ("NOTED", "DELIVERED", "LOST")
-AFTER: Mapping[str | None, tuple[str, ...]] = {
+STATES = (
+    "RESERVED",  # its cost is set aside; the table was not opened
+    "OPENED",  # the table may have been read
+    "COMMITTED",  # what is released is complete on the disk, and its hashes are here
+    "VOID",  # given up before the table was opened: the only state that does not count
+    "FORFEITED",  # opened, and not committed: spent for ever
+)
+REMARKS = (
+    "NOTED",  # keeps something in mind: a step that is done, a report for the custodian
+    "DELIVERED",  # committed files have their names
+    "LOST",  # committed files are gone
+)
+AFTER: Mapping[Any, tuple[str, ...]] = {
     None: ("RESERVED",),
     "RESERVED": ("OPENED", "VOID"),
     "OPENED": ("COMMITTED", "FORFEITED"),
-    "COMMITTED": (),
-    "VOID": (),
-    "FORFEITED": (),
 }
-"""Which states an entry may have next."""
-
-FREE = "VOID"
-"""The only state that does not count."""
+"""Which states an entry may have next; none after those that are not here."""
 
 BEGINNING = "0" * 64
 """What stands in place of a hash before the first event."""
 
+_SHAPE: Mapping[str, Any] = {
+    "number": int,
+    "at": str,
+    "dataset": str,
+    "entry": (str, type(None)),
+    "state": str,
+    "counts": dict.fromkeys(STATES, int),
+    "facts": dict,
+    "previous": str,
+}
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True)
 class Event:
     """One row of a ledger: public facts as JSON values, and sums over all entries after it."""
 
@@ -80,152 +81,115 @@ class Event:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as JSON values; costs as exact decimals."""
-        return {
-            "number": self.number,
-            "at": self.at,
-            "dataset": self.dataset,
-            "entry": self.entry,
-            "state": self.state,
-            "cost": self.cost.to_dict(),
-            "spent": self.spent.to_dict(),
-            "counts": dict(self.counts),
-            "facts": dict(self.facts),
-            "previous": self.previous,
-        }
+        return {**vars(self), "cost": self.cost.to_dict(), "spent": self.spent.to_dict()}
 
     @classmethod
     def parse(cls, body: str) -> Self:
         """Read an event as it was stored. Raises ParameterError when the text is none."""
         with suppress(ValueError, KeyError, TypeError, RecursionError):
             document = json.loads(body)
-            wrong = [key for key, kinds in _KINDS.items() if type(document[key]) not in kinds]
-            if not wrong and {type(document["counts"].get(state)) for state in STATES} == {int}:
+            if first_wrong(document, _SHAPE, "") is None:
                 costs = {key: Cost.from_dict(document[key]) for key in ("cost", "spent")}
                 return cls(**{**document, **costs})
         raise ParameterError("a row of the ledger is not an event")
 
-
-_KINDS: Mapping[str, tuple[type, ...]] = {
-    "number": (int,),
-    "at": (str,),
-    "dataset": (str,),
-    "entry": (str, type(None)),
-    "state": (str,),
-    "counts": (dict,),
-    "facts": (dict,),
-    "previous": (str,),
-}
-
-
-def next_event(
-    last: Event,
-    *,
-    at: str,
-    entry: str | None,
-    state: str,
-    current: Event | None,
-    cost: Cost,
-    facts: Mapping[str, Any],
-) -> Event:
-    """Return the event after the last one of a ledger; ``current`` says the state of its entry, None of a new one."""
-    spent, counts = last.spent, dict(last.counts)
-    if state in STATES:
-        if current is not None:
-            counts[current.state] -= 1
-            spent = spent if current.state == FREE else spent - current.cost
+    def successor(self, entry: str | None, state: str, *, current: Event | None, **values: Any) -> Event:
+        """Return the event after this last one; ``current`` says the state of its entry, None of a new one."""
+        event = replace(self, number=self.number + 1, entry=entry, state=state, previous=self.hash, **values)
+        if state not in STATES:
+            return event
+        spent, counts = self.spent, dict(self.counts)
+        if current is not None:  # it is not VOID, which no state follows
+            spent, counts[current.state] = spent - current.cost, counts[current.state] - 1
         counts[state] += 1
-        spent = spent if state == FREE else spent + cost
-    return Event(
-        number=last.number + 1,
-        at=at,
-        dataset=last.dataset,
-        entry=entry,
-        state=state,
-        cost=cost,
-        spent=spent,
-        counts=counts,
-        facts=facts,
-        previous=last.hash,
-    )
-
-
-# The book: the events of one data set, read and appended to within transactions of a store.
+        if state != "VOID":
+            spent += event.cost
+        return replace(event, spent=spent, counts=counts)
 
 
 class Page:
     """The events of a data set within one transaction."""
 
-    def __init__(self, book: Book, run: Transaction) -> None:
-        self._book, self._run = book, run
+    def __init__(self, run: Transaction, dataset: str) -> None:
+        self._run, self._dataset = run, dataset
+
+    def select(self, where: str = "", order: str = "number", **values: Any) -> list[Event]:
+        """Return events, the oldest first, for a condition in words of our own."""
+        statement = f"SELECT body FROM discreet_event WHERE dataset = :dataset {where} ORDER BY {order}"  # noqa: S608
+        return [Event.parse(body) for (body,) in self._run(statement, dataset=self._dataset, **values)]
 
     @property
     def last(self) -> Event:
         """The last event: it holds all sums."""
-        return self._events("ORDER BY number DESC LIMIT 1")[0]
-
-    @property
-    def first(self) -> Event:
-        """The event that made the ledger, without which nothing is read."""
-        events = self._events("AND number = 0")
-        if not events:
-            raise ParameterError("the first event of the ledger is missing, or all of them. Restore it from a copy")
-        return events[0]
-
-    def all(self) -> list[Event]:
-        """Return all events, the oldest first."""
-        return self._events("ORDER BY number")
+        return self.select(order="number DESC LIMIT 1")[0]
 
     def stored(self) -> Sequence[Any]:
         """Return the rows as they are stored: number, entry, state, body, hash."""
         return self._run(
             "SELECT number, entry, state, body, hash FROM discreet_event WHERE dataset = :dataset ORDER BY number",
-            dataset=self._book.dataset,
+            dataset=self._dataset,
         )
 
-    def state(self, entry: str) -> Event | None:
+    def state(self, entry: str | None) -> Event | None:
         """Return the last event that says the state of an entry; None where there is no such entry."""
-        events = self._events(f"AND entry = :entry AND state IN {STATES} ORDER BY number DESC LIMIT 1", entry=entry)
-        return events[0] if events else None
+        events = self.select(f"AND entry = :entry AND state IN {STATES}", entry=entry)
+        return events[-1] if events else None
 
-    def events(self, entry: str) -> list[Event]:
-        """Return all events of an entry, the oldest first."""
-        return self._events("AND entry = :entry ORDER BY number", entry=entry)
+    def state_of(self, reservation: Event) -> str:
+        """Return the state of an entry that there is."""
+        return (self.state(reservation.entry) or reservation).state
+
+    def entry(self, name: str | None) -> list[Event]:
+        """Return all events of an entry."""
+        return self.select("AND entry = :entry", entry=name)
 
     def reservations(self) -> list[Event]:
-        """Return the first events of all entries, the oldest first."""
-        return self._events("AND state = 'RESERVED' ORDER BY number")
+        """Return the first events of all entries."""
+        return self.select("AND state = 'RESERVED'")
+
+    def run_of(self, reservation: Event) -> list[Event]:
+        """Return all events of the entries that went on from the same steps as an entry, itself among them."""
+        origin = reservation.facts.get("continues", reservation.entry)
+        return [
+            event
+            for entry in self.reservations()
+            if origin in (entry.entry, entry.facts.get("continues"))
+            for event in self.entry(entry.entry)
+        ]
 
     def append(self, entry: str | None, state: str, *, facts: Mapping[str, Any], cost: Cost | None = None) -> Event:
         """Append an event; the cost of an entry is what it was where none is given.
 
         Raises ParameterError when the entry cannot have this state now.
         """
-        current = None if entry is None else self.state(entry)
-        name = None if current is None else current.state
-        if state in STATES and state not in AFTER[name]:
+        current = self.state(entry)
+        name = current and current.state
+        if state in STATES and state not in AFTER.get(name, ()):
             raise ParameterError(f"the entry {entry} of the ledger is {name or 'unknown'} and cannot become {state}")
-        if cost is None:
-            cost = Cost() if current is None else current.cost
-        event = next_event(self.last, at=now(), entry=entry, state=state, current=current, cost=cost, facts=facts)
-        insert(self._run, event)
+        cost = cost or (current and current.cost) or Cost()
+        event = self.last.successor(entry, state, current=current, at=now(), cost=cost, facts=facts)
+        self.insert(event)
         return event
 
-    def _events(self, where: str, **values: Any) -> list[Event]:
-        rows = self._run(
-            f"SELECT body FROM discreet_event WHERE dataset = :dataset {where}",  # noqa: S608  # our own words
-            dataset=self._book.dataset,
-            **values,
+    def insert(self, event: Event) -> None:
+        """Store an event."""
+        keys = ("dataset", "number", "entry", "state", "body", "hash")
+        self._run(
+            "INSERT INTO discreet_event VALUES (:dataset, :number, :entry, :state, :body, :hash)",
+            **{key: getattr(event, key) for key in keys},
         )
-        return [Event.parse(body) for (body,) in rows]
 
 
 class Book:
-    """The events of one data set in a store. Raises ParameterError when the store has no such data set."""
+    """The events of one data set in a store, and what may be spent. Raises ParameterError when there are none."""
 
     def __init__(self, store: Store, dataset: str) -> None:
         self._store, self.dataset = store, dataset
         with self.reading() as page:
-            facts = page.first.facts
+            events = page.select("AND number = 0")
+        if not events:
+            raise ParameterError("the first event of the ledger is missing, or all of them. Restore it from a copy")
+        facts, self.created = events[0].facts, events[0].at
         try:
             self.currency: Currency = CURRENCIES[facts["currency"]]
             self.budget = Budget(**facts["budget"])
@@ -238,19 +202,40 @@ class Book:
     def reading(self) -> Iterator[Page]:
         """Give the events as they are now."""
         with self._store.reading() as run:
-            yield Page(self, run)
+            yield Page(run, self.dataset)
 
     @contextmanager
     def appending(self) -> Iterator[Page]:
         """Give the events while nobody else appends; what is appended is durable when the block ends."""
         with self._store.appending(self.dataset) as run:
-            yield Page(self, run)
+            yield Page(run, self.dataset)
 
+    def cost_of(self, guarantee: Guarantee, budget: Budget) -> Cost:
+        """Return what a guarantee costs. Raises Refused when it does not meet the budget."""
+        if guarantee.stated is None and guarantee.meets(budget):
+            return self.currency.of_profile(guarantee.profile, budget=budget, total=self.budget)
+        if guarantee.stated is not None and guarantee.stated[0] <= budget.epsilon:
+            return self.currency.of_budget(Budget(epsilon=guarantee.stated[0]))
+        raise Refused(f"the mechanism does not meet {budget}, which is to be paid. Pay for more, or calibrate it anew")
 
-def datasets(store: Store) -> list[str]:
-    """Return the names of the data sets that a store has ledgers of."""
-    with store.reading() as run:
-        return [name for (name,) in run("SELECT name FROM discreet_dataset ORDER BY name")]
+    def require_covered(self, relation: Relation, *, unit: str | None, kind: str | None) -> None:
+        """Refuse what the ledger does not add up. Raises Refused."""
+        covers = self.covers
+        for term, request_value, ledger_value in (
+            ("the relation", relation.name, covers["relation"]),
+            ("the privacy unit", unit or "a record", covers["unit"] or "a record"),
+            ("the most records of a unit", relation.group, covers["max_records"]),
+        ):
+            if request_value != ledger_value:
+                raise Refused(
+                    f"the ledger of {self.dataset!r} adds up releases for which {term} is {ledger_value}, and here it "
+                    f"is {request_value}. Change the release, or keep a separate ledger for this kind"
+                )
+        if kind is not None and kind not in covers["kinds"]:
+            raise Refused(
+                f"the ledger of {self.dataset!r} was made for guarantees that are {' or '.join(covers['kinds'])}, and "
+                f"this one is {kind}. Make a ledger for that kind with discreet ledger init"
+            )
 
 
 def begin(store: Store, dataset: str, facts: Mapping[str, Any]) -> None:
@@ -271,20 +256,7 @@ def begin(store: Store, dataset: str, facts: Mapping[str, Any]) -> None:
         if run("SELECT name FROM discreet_dataset WHERE name = :name", name=dataset):
             raise ParameterError(f"there is a ledger of the data set {dataset!r} already. Use it, or give another name")
         run("INSERT INTO discreet_dataset VALUES (:name)", name=dataset)
-        insert(run, event)
-
-
-def insert(run: Transaction, event: Event) -> None:
-    """Store an event."""
-    run(
-        "INSERT INTO discreet_event VALUES (:dataset, :number, :entry, :state, :body, :hash)",
-        dataset=event.dataset,
-        number=event.number,
-        entry=event.entry,
-        state=event.state,
-        body=event.body,
-        hash=event.hash,
-    )
+        Page(run, dataset).insert(event)
 
 
 def now() -> str:

@@ -12,19 +12,20 @@ from __future__ import annotations
 
 import math
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import above, below, written
 from discreet.privacy import Budget, Profile, approximate_zcdp, pair_as_zcdp, zcdp_budget, zcdp_epsilon
 
 _UP, _DOWN = Context(prec=12, rounding=ROUND_CEILING), Context(prec=12, rounding=ROUND_FLOOR)
+_EXACT = Context(prec=4000)  # more digits than any sum of costs has
 _DECIMAL = re.compile(r"[0-9]{1,400}(?:\.[0-9]{1,800})?(?:E-[0-9]{1,3})?")
+_NOTHING = Fraction(0)
 _CUT = Fraction(1, 10)
 
 
@@ -32,14 +33,13 @@ _CUT = Fraction(1, 10)
 class Cost:
     """The cost of an entry, or a sum of costs: finite decimals of at least 0. The loss is epsilon, or rho in zcdp."""
 
-    loss: Fraction = Fraction(0)
-    delta: Fraction = Fraction(0)
+    loss: Fraction = _NOTHING
+    delta: Fraction = _NOTHING
 
     def __add__(self, cost: Cost) -> Cost:
         return Cost(self.loss + cost.loss, self.delta + cost.delta)
 
     def __sub__(self, cost: Cost) -> Cost:
-        """Return what is left of a sum without one of its terms."""
         return Cost(self.loss - cost.loss, self.delta - cost.delta)
 
     def within(self, limit: Cost) -> bool:
@@ -55,29 +55,22 @@ class Cost:
         """Return what was written by :meth:`to_dict`. Raises ParameterError when it is no such thing."""
         if set(values) != {"loss", "delta"}:
             raise ParameterError("a cost must have a loss and a delta, and nothing else")
-        return cls(_number(values["loss"]), _number(values["delta"]))
+        for text in values.values():
+            if not isinstance(text, str) or _DECIMAL.fullmatch(text) is None:
+                raise ParameterError("a cost must be a decimal of at least 0, in text")
+        return cls(Fraction(values["loss"]), Fraction(values["delta"]))
 
 
 def _text(value: Fraction) -> str:
     """Write a finite decimal of at least 0 with all its digits."""
-    denominator, twos, fives = value.denominator, 0, 0
-    while denominator % 2 == 0:
-        denominator, twos = denominator // 2, twos + 1
-    while denominator % 5 == 0:
-        denominator, fives = denominator // 5, fives + 1
-    places = max(twos, fives)
-    digits = value.numerator * 10**places // value.denominator
-    text = str(digits)
+    _, digits, exponent = _EXACT.divide(Decimal(value.numerator), Decimal(value.denominator)).as_tuple()
+    text, places = "".join(map(str, digits)), -int(exponent)
     if places > 6 and len(text) < places - 3:  # below a thousandth
-        return f"{text[0]}{'.' if text[1:] else ''}{text[1:]}E-{places - len(text) + 1}"
+        mantissa = f"{text[0]}.{text[1:]}".rstrip(".")
+        return f"{mantissa}E-{places - len(text) + 1}"
     text = text.rjust(places + 1, "0")
-    return f"{text[:-places]}.{text[-places:]}" if places else text
-
-
-def _number(text: Any) -> Fraction:
-    if not isinstance(text, str) or _DECIMAL.fullmatch(text) is None:
-        raise ParameterError("a cost must be a decimal of at least 0, in text")
-    return Fraction(text)
+    whole = len(text) - places
+    return f"{text[:whole]}.{text[whole:]}".rstrip(".")
 
 
 def _rounded(value: float, context: Context) -> Fraction:
@@ -85,72 +78,55 @@ def _rounded(value: float, context: Context) -> Fraction:
     return Fraction(context.create_decimal(repr(float(value))))
 
 
-class Currency(ABC):
-    """In what a ledger counts: chosen when it is made, once and for all. ``total`` is the budget of the ledger."""
+class Currency:
+    """In what a ledger counts, once and for all: sums of epsilon and of delta.
 
-    name: ClassVar[str]
+    Rogers, Roth, Ullman and Vadhan (2016), Theorem 3.6. ``total`` is the budget of the ledger.
+    """
 
-    @abstractmethod
+    name, loss = "sums", "epsilon"
+
     def limit(self, total: Budget) -> Cost:
         """Return what all entries may cost, rounded down. Raises BudgetError where the budget cannot be promised."""
+        return self.of_budget(total)
 
-    @abstractmethod
     def of_budget(self, budget: Budget) -> Cost:
         """Return what anything that meets a budget costs at most: known before it is known how the budget is met."""
+        return Cost(written(budget.epsilon), written(budget.delta))
 
-    @abstractmethod
     def of_profile(self, profile: Profile, *, budget: Budget, total: Budget) -> Cost:
         """Return the cost of a release, from the profile for both orders of each pair of neighbours.
 
         It is never above that of its budget. Raises Infeasible when the profile does not meet the budget.
         """
+        if profile.delta(budget.epsilon) > budget.delta:
+            raise Infeasible(str(budget), {})
+        maximum = self.of_budget(budget)
+        cost = self._exact(profile, maximum, budget, total)
+        return cost if cost.within(maximum) else maximum
+
+    def _exact(self, profile: Profile, maximum: Cost, budget: Budget, total: Budget) -> Cost:
+        """Return the epsilon of the budget, and the profile's delta there."""
+        return Cost(maximum.loss, _rounded(profile.delta(budget.epsilon), _UP))
 
     def allows(self, spent: Cost, cost: Cost, limit: Cost) -> bool:
         """Return whether one more entry stays within the limit: exactly, and equality is allowed."""
         return (spent + cost).within(limit)
 
-    @abstractmethod
     def worth(self, spent: Cost, total: Budget) -> tuple[float, float]:
         """Return a sum of costs as ``(epsilon, delta)``, rounded up."""
-
-    @abstractmethod
-    def left(self, spent: Cost, total: Budget) -> tuple[float, float]:
-        """Return what is left, as ``(epsilon, delta)``: of the whole budget where nothing is spent."""
-
-
-class Sums(Currency):
-    """Sums of epsilon, and of delta (Rogers, Roth, Ullman and Vadhan 2016, Theorem 3.6)."""
-
-    name = "sums"
-
-    def limit(self, total: Budget) -> Cost:
-        """Return the budget itself."""
-        return self.of_budget(total)
-
-    def of_budget(self, budget: Budget) -> Cost:
-        """Return the budget, as the decimals that it is written as."""
-        return Cost(written(budget.epsilon), written(budget.delta))
-
-    def of_profile(self, profile: Profile, *, budget: Budget, total: Budget) -> Cost:
-        """Return the epsilon of the budget, and the profile's delta there."""
-        _require_met(profile, budget)
-        maximum = self.of_budget(budget)
-        return Cost(maximum.loss, min(maximum.delta, _rounded(profile.delta(budget.epsilon), _UP)))
-
-    def worth(self, spent: Cost, total: Budget) -> tuple[float, float]:
-        """Return the sums."""
         return above(spent.loss), above(spent.delta)
 
     def left(self, spent: Cost, total: Budget) -> tuple[float, float]:
-        """Return the budget less the sums."""
+        """Return what is left, as ``(epsilon, delta)``: of the whole budget where nothing is spent."""
         remainder = self.limit(total) - spent
-        return below(max(Fraction(0), remainder.loss)), below(max(Fraction(0), remainder.delta))
+        return below(max(_NOTHING, remainder.loss)), below(max(_NOTHING, remainder.delta))
 
 
 class ApproximateZCDP(Currency):
     """Sums of rho, and of delta, in approximate zCDP (Whitehouse, Ramdas, Rogers and Wu 2023, Theorem 1)."""
 
-    name = "zcdp"
+    name, loss = "zcdp", "rho"
 
     def limit(self, total: Budget) -> Cost:
         """Return the rho and the delta that convert to the budget."""
@@ -162,22 +138,17 @@ class ApproximateZCDP(Currency):
         rho, _ = pair_as_zcdp(budget.epsilon, budget.delta)
         return Cost(_rounded(rho, _UP), written(budget.delta))
 
-    def of_profile(self, profile: Profile, *, budget: Budget, total: Budget) -> Cost:
+    def _exact(self, profile: Profile, maximum: Cost, budget: Budget, total: Budget) -> Cost:
         """Return the rho of the profile's bulk and the delta of its tail.
 
         A release may lose as much delta as makes a tenth of the ledger's last as long as its rho would if both went
         with the square of epsilon, and never more than it was asked to meet.
         """
-        _require_met(profile, budget)
-        maximum = self.of_budget(budget)
         share = min(Fraction(1), (written(budget.epsilon) / written(total.epsilon)) ** 2)
         room = maximum.delta - written(profile.delta(math.inf))
-        cut = below(max(Fraction(0), min(room, share * _CUT * self.limit(total).delta)))
+        cut = below(max(_NOTHING, min(room, share * _CUT * self.limit(total).delta)))
         rho, delta = approximate_zcdp(profile, cut=cut)
-        if not rho < math.inf:
-            return maximum
-        cost = Cost(_rounded(rho, _UP), _rounded(delta, _UP))
-        return cost if cost.within(maximum) else maximum
+        return Cost(_rounded(rho, _UP), _rounded(delta, _UP)) if rho < math.inf else maximum
 
     def worth(self, spent: Cost, total: Budget) -> tuple[float, float]:
         """Return the epsilon of what is spent, at the ledger's delta."""
@@ -195,10 +166,5 @@ class ApproximateZCDP(Currency):
         return min(total.epsilon, epsilon), total.delta
 
 
-def _require_met(profile: Profile, budget: Budget) -> None:
-    if profile.delta(budget.epsilon) > budget.delta:
-        raise Infeasible(str(budget), {})
-
-
-CURRENCIES: Mapping[str, Currency] = {kind.name: kind() for kind in (Sums, ApproximateZCDP)}
+CURRENCIES: Mapping[str, Currency] = {kind.name: kind() for kind in (Currency, ApproximateZCDP)}
 """By name; sums are the default of a ledger."""

@@ -4,58 +4,34 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from discreet._core.boundary import sealed
 from discreet._core.checks import choice
 from discreet._core.errors import ParameterError, Refused
 from discreet._core.files import canonical
 from discreet._core.random import fresh_identity
+from discreet._core.reading import bounded_text, parsed_toml
 from discreet._core.text import as_written, harmless, rounded_down, rounded_up
 from discreet.domain import Domain
-from discreet.ledger.events import Book, Event, Page, begin, datasets
+from discreet.ledger.events import Book, Page, begin
 from discreet.ledger.filters import CURRENCIES, Cost
-from discreet.ledger.payment import (
-    cost_of,
-    hash_of,
-    purpose_of,
-    require_covered,
-    require_planned,
-    require_unseeded,
-    run_of,
-)
-from discreet.ledger.recovery import lease, recovered
-from discreet.ledger.request import Request
-from discreet.ledger.run import Run
+from discreet.ledger.recovery import lease, settle_entries
+from discreet.ledger.request import Request, hash_of
+from discreet.ledger.run import Run, require_planned, require_unseeded
 from discreet.ledger.store import shown, store_at
 from discreet.mechanisms import Mechanism, checkpoint_state
-from discreet.privacy import Budget, Profile, Relation, Unit
+from discreet.privacy import Budget, Relation, Unit
 
 if TYPE_CHECKING:
-    from discreet.ledger.status import LedgerStatus
+    from discreet.ledger.statement import LedgerStatus
 
 _KINDS = ("unconditional", "asymptotic", "empirical")
-
-
-class Declared(Protocol):
-    """Several releases that are fixed before the first of them is seen."""
-
-    @property
-    def budget(self) -> Budget:
-        """What they satisfy together."""
-        ...
-
-    @property
-    def profile(self) -> Profile:
-        """The composed profile."""
-        ...
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the plan's document."""
-        ...
+VARIABLE = "DISCREET_LEDGER"
 
 
 @sealed
@@ -104,14 +80,11 @@ class Ledger:
     0.6
     """
 
-    def __init__(
-        self,
-        place: str | os.PathLike[str],
-        dataset: str | None = None,
-    ) -> None:
+    def __init__(self, place: str | os.PathLike[str], dataset: str | None = None) -> None:
         self.place = place
         self._store = store_at(place)
-        names = datasets(self._store)
+        with self._store.reading() as run:
+            names = [name for (name,) in run("SELECT name FROM discreet_dataset ORDER BY name")]
         if dataset is None and len(names) != 1:
             raise ParameterError(f"the ledger {shown(place)} has {len(names)} data sets. Name one: dataset=...")
         self.dataset = names[0] if dataset is None else dataset
@@ -169,38 +142,29 @@ class Ledger:
         """
         budget = Budget(epsilon=epsilon, delta=delta)
         adds_up = CURRENCIES[choice("currency", currency, tuple(CURRENCIES))]
-        neighbours = Relation(
-            name=choice("relation", relation, ("replacement", "add-remove")),
-            group=1 if unit is None else unit.max_records,
-        )
         if not isinstance(dataset, str) or not dataset.strip() or not dataset.isprintable():
             raise ParameterError("dataset must be a name of printable characters")
         unknown = [kind for kind in kinds if kind not in _KINDS]
         if isinstance(kinds, str) or unknown or not kinds:
             raise ParameterError(f"kinds must be among {', '.join(_KINDS)}")
-        facts = {
-            "currency": adds_up.name,
-            "budget": {"epsilon": budget.epsilon, "delta": budget.delta},
-            "limit": adds_up.limit(budget).to_dict(),
-            "covers": {
-                "relation": neighbours.name,
-                "unit": None if unit is None else unit.column,
-                "max_records": neighbours.group,
-                "kinds": [kind for kind in _KINDS if kind in kinds],
-            },
+        covers = {
+            "relation": choice("relation", relation, ("replacement", "add-remove")),
+            "unit": None,
+            "max_records": 1,
+            "kinds": [kind for kind in _KINDS if kind in kinds],
         }
-        store = store_at(place, new=True)
-        try:
-            begin(store, dataset, facts)
-        finally:
-            store.close()
+        if unit is not None:
+            covers |= {"unit": unit.column, "max_records": unit.max_records}
+        facts = {"currency": adds_up.name, "budget": asdict(budget), "limit": adds_up.limit(budget).to_dict()}
+        with closing(store_at(place, new=True)) as store:
+            begin(store, dataset, facts | {"covers": covers})
         return cls(place, dataset)
 
     # -- what is there --------------------------------------------------------------------------------------------
 
     def status(self) -> LedgerStatus:
         """Return what is spent, what is left, and how many entries are in each state."""
-        from discreet.ledger.status import status_of
+        from discreet.ledger.statement import status_of
 
         with self._book.reading() as page:
             return status_of(self._book, page)
@@ -208,7 +172,7 @@ class Ledger:
     def log(self) -> list[dict[str, Any]]:
         """Return all events, the oldest first, as JSON values, each with its hash."""
         with self._book.reading() as page:
-            return [{**event.to_dict(), "hash": event.hash} for event in page.all()]
+            return [{**event.to_dict(), "hash": event.hash} for event in page.select()]
 
     def verify(self, certificates: Iterable[str | os.PathLike[str]] = ()) -> list[str]:
         """Recompute the whole ledger; return what is wrong, a sentence each.
@@ -252,31 +216,23 @@ class Ledger:
             raise ParameterError(
                 "a ledger pays for a budget. Write Budget(epsilon=...), or relation=Replacement(records=...)"
             )
-        book, purpose = self._book, None
+        book, facts = self._book, _reservation(request, budget)
         if mechanism is None:
-            require_covered(book, request.between, unit=request.column, kind=request.kind)
-            cost, facts = book.currency.of_budget(budget), _reservation(request, budget)
+            book.require_covered(request.between, unit=request.column, kind=request.kind)
+            cost = book.currency.of_budget(budget)
+        elif (n := request.declared) is None:
+            raise ParameterError("the cost depends on the number of records. Write relation=Replacement(records=...)")
         else:
-            if (n := request.declared) is None:
-                raise ParameterError(
-                    "the cost depends on the number of records. Write relation=Replacement(records=...)"
-                )
             request.require_steps(type(mechanism))
             guarantee = mechanism.guarantee(request.between, n=n)
-            purpose = purpose_of(mechanism, request, n=n)
-            require_covered(book, request.between, unit=request.column, kind=guarantee.kind)
-            cost = cost_of(book, guarantee, budget)
-            facts = _reservation(request, budget) | {"made": dict(purpose)}
+            book.require_covered(request.between, unit=request.column, kind=guarantee.kind)
+            cost, facts["made"] = book.cost_of(guarantee, budget), request.purpose(mechanism, n=n)
         with book.appending() as page:
-            if (origin := _origin(page, facts)) is not None:
-                cost, facts = Cost(), {**facts, "continues": origin, "free": True}
-                if "part" in (origin_facts := page.events(origin)[0].facts):
-                    facts["part"] = origin_facts["part"]
-            elif request.part is not None:
-                cost, facts = Cost(), {**facts, "part": _planned_part(page, request, facts), "free": True}
+            if paid_before := _origin(page, facts) or _planned_part(page, request, facts):
+                cost, facts = Cost(), facts | paid_before | {"free": True}
             self._require_left(page, cost)
             reservation = page.append(fresh_identity()[:12], "RESERVED", facts=facts, cost=cost)
-        return Run._of_request(request, book, reservation, mechanism, purpose)
+        return Run._of_request(request, book, reservation, mechanism)
 
     def part(self, name: str) -> PlannedRelease:
         """Return the payment of one release of a plan that was declared here, for ``ledger=...`` of a release.
@@ -288,7 +244,7 @@ class Ledger:
         """
         return PlannedRelease(self, name)
 
-    def declare(self, plan: Declared) -> str:
+    def declare(self, plan: Any) -> str:
         """Pay at once for several releases that were planned together.
 
         Parameters
@@ -307,28 +263,23 @@ class Ledger:
         Refused
             When too little is left, the ledger does not add up such releases, or has a plan with such a name.
         """
-        document = plan.to_dict()
-        parts = [
-            {
-                "name": release["name"],
-                "mechanism": release["mechanism"],
-                "domain": release["domain_sha256"],
-                "cells": hash_of(Domain.from_dict(release["domain"])),
-                "toml": Domain.from_dict(release["domain"]).to_toml(),
-                "records": release["records"],
-                "size": release["size"],
-                "group": release["max_records"],
-                "budget": {"epsilon": release["epsilon"], "delta": release["delta"]},
-            }
-            for release in document["releases"]
-        ]
-        book = self._book
-        for part in parts:
-            relation = Relation(name=document["relation"], group=part["group"])
-            require_covered(book, relation, unit=book.covers["unit"], kind="unconditional")
+        book, document, parts = self._book, plan.to_dict(), []
+        for release in document["releases"]:
+            domain, group = Domain.from_dict(release["domain"]), release["max_records"]
+            relation = Relation(name=document["relation"], group=group)
+            book.require_covered(relation, unit=book.covers["unit"], kind="unconditional")
+            parts.append(
+                {
+                    **{key: release[key] for key in ("name", "mechanism", "records", "size")},
+                    "domain": release["domain_sha256"],
+                    "cells": hash_of(domain),
+                    "toml": domain.to_toml(),
+                    "group": group,
+                    "budget": {"epsilon": release["epsilon"], "delta": release["delta"]},
+                }
+            )
         cost = book.currency.of_profile(plan.profile, budget=plan.budget, total=book.budget)
-        budget = {"epsilon": plan.budget.epsilon, "delta": plan.budget.delta}
-        facts = {"what": "plan", "budget": budget, "parts": parts, "out": [], "lease": lease()}
+        facts = {"what": "plan", "budget": asdict(plan.budget), "parts": parts, "out": [], "lease": lease()}
         with book.appending() as page:
             if names := {part["name"] for part in parts} & {part["name"] for part in _planned_parts(page)}:
                 raise Refused(f"the ledger has a planned release {min(names)!r} already. Give it another name")
@@ -362,7 +313,7 @@ class Ledger:
         list of dict
             One per entry: ``entry``, ``was``, ``now``, and ``why`` where something is left to do.
         """
-        return recovered(self._book, frozenset(entries))
+        return settle_entries(self._book, frozenset(entries))
 
     # -- a session ------------------------------------------------------------------------------------------------
 
@@ -384,20 +335,16 @@ class Ledger:
     # -- inside ---------------------------------------------------------------------------------------------------
 
     def _require_left(self, page: Page, cost: Cost) -> None:
-        book = self._book
-        if book.currency.allows(page.last.spent, cost, book.limit):
+        book, spent = self._book, page.last.spent
+        if book.currency.allows(spent, cost, book.limit):
             return
-        loss = "epsilon" if book.currency.name == "sums" else "rho"
-        from discreet.ledger.status import status_of
-
-        status = status_of(book, page)
-        remainder, total = status.left, status.budget
+        (epsilon, delta), total = book.currency.left(spent, book.budget), book.budget
         raise Refused(
-            f"the ledger of {harmless(self.dataset)!r} does not allow this release, which costs {loss} "
-            f"{rounded_up(float(cost.loss))} and delta {rounded_up(float(cost.delta))}. It has epsilon "
-            f"{rounded_down(remainder['epsilon'], 6)} and delta {rounded_down(remainder['delta'], 6)} left, of epsilon "
-            f"{as_written(total['epsilon'])} and delta {as_written(total['delta'])}. Ask for less. Nothing was opened "
-            "or spent"
+            f"the ledger of {harmless(self.dataset)!r} does not allow this release, which costs "
+            f"{book.currency.loss} {rounded_up(float(cost.loss))} and delta {rounded_up(float(cost.delta))}. It has "
+            f"epsilon {rounded_down(epsilon, 6)} and delta {rounded_down(delta, 6)} left, of epsilon "
+            f"{as_written(total.epsilon)} and delta {as_written(total.delta)}. Ask for less. "
+            "Nothing was opened or spent"
         )
 
 
@@ -416,9 +363,9 @@ class PlannedRelease:
 
 def _reservation(request: Request, budget: Budget) -> dict[str, Any]:
     """Return what an entry says of a request, and of the checkpoint as it is now."""
-    facts = {
+    facts: dict[str, Any] = {
         "what": "release",
-        "budget": {"epsilon": budget.epsilon, "delta": budget.delta},
+        "budget": asdict(budget),
         "relation": request.between.name,
         "unit": request.column,
         "group": request.group,
@@ -427,11 +374,11 @@ def _reservation(request: Request, budget: Budget) -> dict[str, Any]:
         "checkpoint": None,
         "lease": lease(),
     }
-    if request.checkpoint is None:
-        return facts
-    steps, sha256 = checkpoint_state(request.checkpoint.path)
-    path = os.fspath(canonical(Path(request.checkpoint.path)))
-    return facts | {"checkpoint": path, "held": {"steps": steps, "sha256": sha256}}
+    if request.checkpoint is not None:
+        steps, sha256 = checkpoint_state(request.checkpoint.path)
+        path = os.fspath(canonical(Path(request.checkpoint.path)))
+        facts |= {"checkpoint": path, "held": {"steps": steps, "sha256": sha256}}
+    return facts
 
 
 def _planned_parts(page: Page) -> list[dict[str, Any]]:
@@ -440,39 +387,71 @@ def _planned_parts(page: Page) -> list[dict[str, Any]]:
 
 
 def _planned_part(page: Page, request: Request, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a declared release that was not made yet. Raises Refused when it was, or is not as it was declared."""
-    name, options = request.part, {"size": request.size, "records": request.declared}
+    """Return what a plan paid for. Raises Refused when that was released, or is not as it was declared."""
+    if (name := request.part) is None:
+        return {}
     part = next((part for part in _planned_parts(page) if part["name"] == name), None)
     if part is None:
         raise Refused(f"no plan in the ledger has a release {name!r}. Declare one: discreet ledger declare")
     if any(part[key] != facts[key] for key in ("budget", "domain", "group")):
-        budget = part["budget"]
         raise Refused(
-            f"the release {name!r} was declared with epsilon {as_written(budget['epsilon'])}, delta "
-            f"{as_written(budget['delta'])}, a domain and max_records. Use exactly those"
+            f"the release {name!r} was declared with epsilon {as_written(part['budget']['epsilon'])}, delta "
+            f"{as_written(part['budget']['delta'])}, a domain and max_records. Use exactly those"
         )
+    options = {"size": request.size, "records": request.declared}
     require_planned(part, facts.get("made", {key: value for key, value in options.items() if value is not None}))
     for event in page.reservations():
-        if event.facts.get("part", {}).get("name") == name and _state(page, event) != "VOID":
+        if event.facts.get("part", {}).get("name") == name and page.state_of(event) != "VOID":
             raise Refused(f"the release {name!r} has been used already, and a plan pays for each release once")
-    return part
+    return {"part": part}
 
 
-def _state(page: Page, reservation: Event) -> str:
-    return (page.state(str(reservation.entry)) or reservation).state
-
-
-def _origin(page: Page, facts: Mapping[str, Any]) -> str | None:
-    """Return the entry that paid for a run which goes on from its checkpoint; None where this is a new run.
+def _origin(page: Page, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return which entry paid for a run that goes on from its checkpoint; nothing where this is a new run.
 
     The checkpoint has to hold all steps that the ledger knows of: an older copy of it would draw the later ones again.
     """
     if facts["checkpoint"] is None or not facts["held"]["steps"]:
-        return None
+        return {}
     terms = ("checkpoint", "budget", "relation", "unit", "group", "domain")
     for event in reversed(page.reservations()):
         same = all(event.facts.get(key) == facts[key] for key in terms)
-        if same and _state(page, event) in ("OPENED", "COMMITTED", "FORFEITED"):
-            last_step = max(step.facts.get("step", 0) for step in run_of(page, event))
-            return str(event.facts.get("continues", event.entry)) if last_step <= facts["held"]["steps"] else None
+        if same and page.state_of(event) in ("OPENED", "COMMITTED", "FORFEITED"):
+            if max(step.facts.get("step", 0) for step in page.run_of(event)) > facts["held"]["steps"]:
+                return {}
+            origin = page.entry(event.facts.get("continues", event.entry))[0]
+            return {"continues": origin.entry, **{key: origin.facts[key] for key in ("part",) if key in origin.facts}}
+    return {}
+
+
+# Which ledger pays: the one that is given, else the domain file's, else the environment's.
+
+
+def ledger_for(
+    ledger: Ledger | str | os.PathLike[str] | None, domain: Any, *, dataset: str | None = None
+) -> Ledger | None:
+    """Return the ledger that pays for a release; None where nobody keeps one.
+
+    Raises ParameterError when ``[ledger]`` is wrong, or a data set is named and no ledger.
+    """
+    if isinstance(ledger, Ledger):
+        return ledger
+    if ledger is not None:
+        return Ledger(ledger, dataset)
+    section = None
+    if isinstance(domain, (str, os.PathLike)):
+        text = bounded_text(domain, missing="check the path", remedy="check that it is a readable TOML file")
+        section = parsed_toml(text).get("ledger")
+    if section is not None:
+        texts = isinstance(section, Mapping) and all(isinstance(value, str) and value for value in section.values())
+        if not texts or "file" not in section or set(section) - {"file", "dataset"}:
+            raise ParameterError('[ledger] in the domain must have file = "...", may have dataset = "...", and no more')
+        place = section["file"]
+        if "://" not in place:
+            place = str(Path(domain).parent / Path(place).expanduser())
+        return Ledger(place, dataset or section.get("dataset"))
+    if os.environ.get(VARIABLE):
+        return Ledger(os.environ[VARIABLE], dataset)
+    if dataset is not None:
+        raise ParameterError("a data set is named and no ledger. Write ledger=..., where it is kept")
     return None

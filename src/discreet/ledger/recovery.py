@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +20,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 def lease() -> dict[str, Any]:
     """Return what names this process among all that ever run on its machine."""
     pid = os.getpid()
-    return {"machine": platform.node(), "boot": _boot(), "process": pid, "started": _started(pid)}
+    return {"machine": platform.node(), "boot": _boot(), "process": pid, "started": _process(pid)[1]}
 
 
 def holder(process_lease: Mapping[str, Any]) -> Literal["alive", "dead", "elsewhere"]:
@@ -28,9 +28,17 @@ def holder(process_lease: Mapping[str, Any]) -> Literal["alive", "dead", "elsewh
     process = process_lease.get("process")
     if process_lease.get("machine") != platform.node():
         return "elsewhere"
-    if process_lease.get("boot") != _boot() or not isinstance(process, int) or not _runs(process):
+    if process_lease.get("boot") != _boot() or not isinstance(process, int):
         return "dead"
-    return "alive" if process_lease.get("started") == _started(process) else "dead"
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return "dead"
+    except PermissionError:  # of another user
+        pass
+    state, started = _process(process)
+    ended = state in ("Z", "X")  # and was not waited for
+    return "alive" if not ended and process_lease.get("started") == started else "dead"
 
 
 def _boot() -> str | None:
@@ -40,83 +48,56 @@ def _boot() -> str | None:
         return None
 
 
-def _started(process: int) -> str | None:
-    """Return when a process was started, in ticks since the machine was; None where the system does not say."""
-    fields = _stat(process)
-    return fields[19] if fields else None
-
-
-def _stat(process: int) -> list[str]:
-    """Return what the system says of a process after its name: first its state; nothing where it does not say."""
+def _process(number: int) -> tuple[str | None, str | None]:
+    """Return the state of a process, and when it was started in ticks; None where the system does not say."""
     try:
-        text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+        text = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return []
-    return text.rpartition(")")[2].split()
+        return None, None
+    facts = text.rpartition(")")[2].split()
+    return facts[0], facts[19]
 
 
-def _runs(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return (_stat(process) or [""])[0] not in {"Z", "X"}  # a process that ended and was not waited for
+_SETTLED = {"RESERVED": "VOID", "OPENED": "FORFEITED", "COMMITTED": "DELIVERED"}
 
 
-_NEXT = {"RESERVED": "VOID", "OPENED": "FORFEITED"}
-
-
-def recovered(book: Book, known_gone: Collection[str]) -> list[dict[str, Any]]:
+def settle_entries(book: Book, known_gone: Collection[str]) -> list[dict[str, Any]]:
     """Settle every entry whose process is gone, as that of entries ``known_gone`` is; return what became of each."""
     with book.reading() as page:
-        events = page.all()
+        events = page.select()
     reservations: dict[str | None, Event] = {}
     for event in events:
         reservations.setdefault(event.entry, event)
         if event.state == "FORFEITED":  # an error may have left what could not be removed
             with suppress(OSError):
                 forsake(str(event.entry), map(Path, reservations[event.entry].facts.get("out", ())))
-    return [_settlement(book, reservations[state.entry], state, known_gone) for state in _open_states(events)]
+    last = {event.entry: event for event in events if event.entry is not None and event.state != "NOTED"}
+    unsettled = [event for event in last.values() if event.state in _SETTLED]
+    return [_settlement(book, reservations[event.entry], event, known_gone) for event in unsettled]
 
 
-def _open_states(events: Iterable[Event]) -> list[Event]:
-    """Return the last state of each entry that is not settled."""
-    states: dict[str, Event] = {}
-    done = set()
-    for event in events:
-        if event.entry is None or event.state == "NOTED":
-            continue
-        if event.state in ("DELIVERED", "LOST"):
-            done.add(event.entry)
-        else:
-            states[event.entry] = event
-    return [event for entry, event in states.items() if event.state in (*_NEXT, "COMMITTED") and entry not in done]
-
-
-def _settlement(book: Book, reservation: Event, state: Event, known_gone: Collection[str]) -> dict[str, Any]:
-    """Settle an entry in its last state if its process is gone; return what became of it."""
-    entry = str(state.entry)
+def _settlement(book: Book, reservation: Event, event: Event, known_gone: Collection[str]) -> dict[str, Any]:
+    """Settle an entry with its last event if its process is gone; return what became of it."""
+    entry = str(event.entry)
     process = "dead" if entry in known_gone else holder(reservation.facts["lease"])
-    outcome: dict[str, Any] = {"entry": entry, "was": state.state, "now": state.state, "why": None}
+    outcome: dict[str, Any] = {"entry": entry, "was": event.state, "now": event.state, "why": None}
     if process == "alive":
         return outcome | {"why": "a process works on it"}
     if process == "elsewhere":
         return outcome | {
             "why": "it was begun on another machine. Run discreet ledger recover there, or name the entry if it is gone"
         }
+    settlement = _SETTLED[event.state]
     try:
-        if state.state == "COMMITTED":
-            settlement = "DELIVERED" if deliver(entry, state.facts) else "LOST"
-        else:
+        if event.state != "COMMITTED":
             forsake(entry, map(Path, reservation.facts["out"]))
-            settlement = _NEXT[state.state]
+        elif not deliver(entry, event.facts):
+            settlement = "LOST"
     except OSError as problem:
         return outcome | {"why": str(problem)}
     with book.appending() as page:
-        last = page.events(entry)[-1]
-        if last.number != state.number and last.state != "NOTED":  # somebody else did something meanwhile
+        last = page.entry(entry)[-1]
+        if last.number != event.number and last.state != "NOTED":  # somebody else did something meanwhile
             return outcome | {"now": last.state}
         page.append(entry, settlement, facts={"recovered": True})
     return outcome | {"now": settlement}

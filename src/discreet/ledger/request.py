@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
@@ -14,11 +16,12 @@ from discreet._core.boundary import sealed
 from discreet._core.checks import integer, positive_size, unfit
 from discreet._core.errors import ParameterError
 from discreet.domain import Domain
-from discreet.mechanisms import Mechanism, SteppedMechanism, named
+from discreet.mechanisms import Mechanism, SteppedMechanism, declared, named
 from discreet.privacy import Budget, Relation, RelationName, Unit
 
 FilePath = str | os.PathLike[str]
 
+_ADD_REMOVE = "For add/remove write relation=AddRemove(records=...)"
 MOST_PARTS = 10_000
 
 ACCEPTED = ("poor-utility", "other-columns", "asymptotic", "empirical")
@@ -194,9 +197,9 @@ class Request:
     counts : bool
         Whether a table of counts is released.
     mechanism : str, optional
-        Registry name of the mechanism that is asked for; None where the plan chooses.
+        Registry name of the mechanism, with its ``parameters``; None where the plan chooses.
     parameters : mapping
-        The parameters of the mechanism that are given.
+        The parameters that are given.
     accept : collection of str
         What is accepted beyond the usual: see :func:`discreet.release`.
     kind : str, optional
@@ -204,11 +207,11 @@ class Request:
     seeded : bool
         Whether a seed is used. No ledger pays for such a release.
     output : Output
-        The files that are asked for.
+        The files that are asked for; ``out`` has their names, once they are known to be writable.
     part : str, optional
         The name of the release in a plan that was declared in the ledger, which paid for it.
     out : tuple of path
-        The files, or the folder, that the release goes to, once they are known to be writable.
+        The files, or the folder, that the release goes to.
     watch : Watch
         Callbacks during the release.
 
@@ -235,18 +238,13 @@ class Request:
     watch: Watch = Watch()  # frozen
 
     def __post_init__(self) -> None:
-        kinds: dict[str, tuple[type | tuple[type, ...], str, str]] = {
-            "budget": ((Budget, type(None)), "a Budget", "Write Budget(epsilon=...)"),
-            "relation": (
-                (Replacement, AddRemove),
-                "a Replacement or an AddRemove",
-                "For add/remove write relation=AddRemove(records=...)",
-            ),
-            "unit": ((Unit, type(None)), "a Unit", "Write unit=Unit(..., max_records=...)"),
-            "counts": ((bool, np.bool_), "True or False", "Write counts=True"),
-            "watch": (Watch, "a Watch", "Leave it out where nobody listens"),
-        }
-        for name, (types, description, remedy) in kinds.items():
+        for name, types, description, remedy in (
+            ("budget", Budget | None, "a Budget", "Write Budget(epsilon=...)"),
+            ("relation", Replacement | AddRemove, "a Replacement or an AddRemove", _ADD_REMOVE),
+            ("unit", Unit | None, "a Unit", "Write unit=Unit(..., max_records=...)"),
+            ("counts", bool | np.bool_, "True or False", "Write counts=True"),
+            ("watch", Watch, "a Watch", "Leave it out where nobody listens"),
+        ):
             if not isinstance(value := getattr(self, name), types):
                 raise unfit(name, description, value, remedy=remedy)
         if unknown := sorted(map(str, self.accept - set(ACCEPTED))):
@@ -294,19 +292,29 @@ class Request:
     def require_steps(self, kind: type[Mechanism] | None) -> None:
         """Refuse a checkpoint of what takes one step: a run that goes on from one is free.
 
-        Parameters
-        ----------
-        kind : type, optional
-            The class of the mechanism; None where the plan chooses.
-
-        Raises
-        ------
-        ParameterError
-            When the mechanism takes one step, and there is a checkpoint.
+        ``kind`` is the class of the mechanism; None where the plan chooses. Raises ParameterError.
         """
-        if self.checkpoint is not None and (kind is None or not issubclass(kind, SteppedMechanism)):
-            if kind is None:
-                raise ParameterError(
-                    "a checkpoint is for a mechanism in steps. Name one, such as private-evolution, or leave it out"
-                )
+        if self.checkpoint is None:
+            return
+        if kind is None:
+            raise ParameterError(
+                "a checkpoint is for a mechanism in steps. Name one, such as private-evolution, or leave it out"
+            )
+        if not issubclass(kind, SteppedMechanism):
             raise ParameterError(f"{kind.name} takes one step. Leave the checkpoint out")
+
+    def purpose(self, mechanism: Mechanism, *, n: int) -> dict[str, Any]:
+        """Return what is paid for, in public facts as JSON values: the mechanism that runs, on ``n`` records."""
+        facts: dict[str, Any] = {
+            "mechanism": {"name": mechanism.name, "parameters": mechanism.parameters()},
+            "records": declared(mechanism, "records") or n,
+            "size": declared(mechanism, "size") or self.size,
+            "cells": hash_of(mechanism.domain),
+            "domain": mechanism.domain.to_toml(),
+        }
+        return dict(json.loads(json.dumps(facts)))
+
+
+def hash_of(domain: Domain) -> str:
+    """Return the SHA-256 of a domain as it is written."""
+    return hashlib.sha256(domain.to_toml().encode()).hexdigest()

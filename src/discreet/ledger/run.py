@@ -17,16 +17,8 @@ from discreet._core.files import OnCommit
 from discreet._core.random import ApproximateGenerator, SecureGenerator
 from discreet.confidential import Confidential, Provenance, open_confidential, public_size
 from discreet.domain import Counts, Units
-from discreet.ledger.events import STATES, Book, Event
+from discreet.ledger.events import STATES, Book, Event, Page
 from discreet.ledger.filters import Cost
-from discreet.ledger.payment import (
-    cost_of,
-    purpose_of,
-    require_covered,
-    require_planned,
-    require_step,
-    require_unseeded,
-)
 from discreet.ledger.request import Request
 from discreet.mechanisms import Mechanism, PartsMechanism, SteppedMechanism, StepsFile, kept_state, steps_taken
 from discreet.privacy import Budget, Guarantee
@@ -63,13 +55,7 @@ class Run:
 
     @classmethod
     def unpaid(cls, request: Request) -> Self:
-        """Return a run that no ledger knows of; :meth:`assign` gives it a mechanism.
-
-        Parameters
-        ----------
-        request : Request
-            The release that is asked for.
-        """
+        """Return a run of a request that no ledger knows of; :meth:`assign` gives it a mechanism."""
         return cls._of_request(request)
 
     @classmethod
@@ -79,12 +65,13 @@ class Run:
         book: Book | None = None,
         reservation: Event | None = None,
         mechanism: Mechanism | None = None,
-        purpose: Mapping[str, Any] | None = None,
     ) -> Self:
         run = object.__new__(cls)
-        run._request, run._mechanism, run._purpose = request, mechanism, purpose
+        run._request, run._mechanism, run._purpose = request, mechanism, None
         run._book, run._reservation, run._state, run._cost = book, reservation, reservation, None
         run._opened, run._unused, run._process = False, Lock(), os.getpid()
+        if reservation is not None:
+            run._purpose = reservation.facts.get("made")
         return run
 
     # -- what runs ----------------------------------------------------------------------------------------------------
@@ -129,16 +116,17 @@ class Run:
             When another mechanism was paid for.
         """
         self.request.require_steps(type(mechanism))
-        purpose = purpose_of(mechanism, self.request, n=n)
         if self._purpose is None:
-            self._append("NOTED", {"made": dict(purpose)})
-        self._mechanism, self._purpose = mechanism, self._purpose or purpose
+            purpose = self.request.purpose(mechanism, n=n)
+            self._append("NOTED", {"made": purpose})
+            self._purpose = purpose
+        self._mechanism = mechanism
         self._require_purpose()
 
     def _require_purpose(self) -> Mapping[str, Any]:
         """Return what was paid for. Raises Refused where the mechanism, as it is now, is not that."""
         purpose = self._purpose
-        if purpose is None or purpose != purpose_of(self.mechanism, self.request, n=int(purpose["records"])):
+        if purpose is None or purpose != self.request.purpose(self.mechanism, n=purpose["records"]):
             raise Refused("another mechanism, domain, parameter or number of records was paid for. Pay for this one")
         return purpose
 
@@ -172,7 +160,7 @@ class Run:
         if facts.unit != self.request.unit:
             raise Refused("the table has another unit than the request. Give both the same")
         purpose = self._require_purpose()
-        n, n_is_public = int(purpose["records"]), self.request.between.name == "replacement"
+        n, n_is_public = purpose["records"], self.request.between.name == "replacement"
         if facts.domain != mechanism.domain or (n_is_public and public_size(closed) != n):
             raise Refused("the table has another domain or number of records than was paid for. Pay for this table")
         if not self._unused.acquire(blocking=False):
@@ -202,16 +190,18 @@ class Run:
             )
         if not isinstance(mechanism, SteppedMechanism):
             return mechanism.kernel(x, rng=rng)
-        checkpoint, steps_paid = self.request.checkpoint, None
-        if self._reservation is not None and (checkpoint_facts := self._reservation.facts.get("held")) is not None:
-            steps_paid = checkpoint_facts["steps"], checkpoint_facts["sha256"]
-        note = None if self._book is None else self._note
+        file, redraw = None, False
+        if (checkpoint := self.request.checkpoint) is not None:
+            file, redraw = StepsFile(checkpoint.path, mechanism), checkpoint.redraw
+            if self._reservation is not None:
+                paid = self._reservation.facts["held"]
+                file = StepsFile(checkpoint.path, mechanism, paid=(paid["steps"], paid["sha256"]), note=self._note)
         return steps_taken(
             mechanism,
             x,
             rng=rng,
-            file=None if checkpoint is None else StepsFile(checkpoint.path, mechanism, paid=steps_paid, note=note),
-            redraw=checkpoint is not None and checkpoint.redraw,
+            file=file,
+            redraw=redraw,
             stepped=watch.stepped,
             evolved=watch.evolved,
             guard=self._parts,
@@ -222,10 +212,10 @@ class Run:
     def _charge(self, book: Book, reservation: Event, guarantee: Guarantee) -> Cost:
         """Return the cost of a guarantee. Raises Refused where the ledger or a plan does not pay for it."""
         request = self.request
-        require_covered(book, request.between, unit=request.column, kind=guarantee.kind)
+        book.require_covered(request.between, unit=request.column, kind=guarantee.kind)
         if (part := reservation.facts.get("part")) is not None:
             require_planned(part, self._require_purpose())
-        cost = cost_of(book, guarantee, cast("Budget", request.budget))  # pay refuses a request without one
+        cost = book.cost_of(guarantee, cast("Budget", request.budget))  # pay refuses a request without one
         if reservation.facts.get("free"):
             return reservation.cost
         if not cost.within(reservation.cost):
@@ -237,10 +227,11 @@ class Run:
 
     def _note(self, step: int, steps: int) -> None:
         """Note a step of a mechanism that works in steps, before its checkpoint holds it or anybody sees it."""
-        if self._book is not None and self._reservation is not None:
-            with self._book.appending() as page:
-                require_step(page, self._reservation, step)
-                page.append(self._reservation.entry, "NOTED", facts={"step": step, "of": steps})
+        if self._book is None or self._reservation is None:
+            return
+        with self._book.appending() as page:
+            _require_step(page, self._reservation, step)
+            page.append(self._reservation.entry, "NOTED", facts={"step": step, "of": steps})
 
     def _append(self, state: str, facts: Mapping[str, Any]) -> None:
         """Say something of the entry, durably; nothing where no ledger pays."""
@@ -281,22 +272,15 @@ class Run:
     def commit(self, facts: Mapping[str, Any], placed: Mapping[str, Any] = MappingProxyType({"files": []})) -> None:
         """Say, durably, that what is released is complete on the disk, or about to be handed over.
 
-        Parameters
-        ----------
-        facts : mapping
-            Of the certificate.
-        placed : mapping
-            Which files or folder are on the way to their names, with their hashes.
+        ``facts`` are those of the certificate; ``placed`` names the files, or the folder, that wait for their names,
+        with their hashes.
         """
         self._append("COMMITTED", {**facts, **placed})
 
     def on_commit(self, facts: Callable[[], Mapping[str, Any]]) -> Any:
         """Return the hook by which a write commits before its files get their names; None where no ledger pays.
 
-        Parameters
-        ----------
-        facts : callable
-            Returns those of the certificate, once all is on the disk.
+        ``facts`` returns those of the certificate, once all is on the disk.
         """
         if self._reservation is None:
             return None
@@ -332,3 +316,29 @@ class Run:
             except DiscreetError:  # recovery settles it; what led here is told
                 if error is None:
                     raise
+
+
+def require_unseeded(seeded: bool) -> None:
+    """Refuse a seeded release. Raises Refused."""
+    if seeded:
+        raise Refused("a seeded release is not for publication, and no ledger pays for it. Leave seed out")
+
+
+def require_planned(part: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+    """Refuse what is not as a plan declared it, of the facts that are known. Raises Refused."""
+    if any(part[key] != facts.get(key, part[key]) for key in ("mechanism", "size", "records", "cells")):
+        raise Refused(
+            f"the plan declares another mechanism, domain, size or number of records for {part['name']!r}. "
+            "Release it with those of the plan"
+        )
+
+
+def _require_step(page: Page, reservation: Event, step: int) -> None:
+    """Refuse a step that another entry of a run noted, or whose run took steps of another mechanism. Raises Refused."""
+    events, remedy = page.run_of(reservation), "Start again with a new checkpoint, and pay for all steps"
+    took = {event.entry for event in events if "step" in event.facts} | {events[0].entry, reservation.entry}
+    purposes = [event.facts["made"] for event in events if "made" in event.facts and event.entry in took]
+    if any(purpose[key] != purposes[0][key] for purpose in purposes for key in ("mechanism", "records", "cells")):
+        raise Refused(f"this run goes on from a run with another mechanism, domain or number of records. {remedy}")
+    if any(event.facts.get("step", 0) >= step for event in events):
+        raise Refused(f"step {step} was taken before, by another entry that goes on from the same checkpoint. {remedy}")

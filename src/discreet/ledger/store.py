@@ -6,7 +6,6 @@ disk when a transaction ends.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import sqlite3
@@ -14,10 +13,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from discreet._core.errors import FileProblem, MissingExtra, ParameterError
 from discreet._core.files import together
@@ -34,17 +33,33 @@ _KINDS = frozenset({
 _KINDS |= {f"fuse.{kind}" for kind in {"sshfs", "s3fs", "rclone", *_KINDS}}
 
 
-def on_network(path: Path) -> bool:
-    """Return whether a file lies on a network file system; where the system does not say, it is taken for local."""
+def _require_local(path: Path) -> None:
+    """Refuse a network file system; where the system does not say, a file is taken for local. Raises FileProblem."""
     mount = _mount_of(Path(os.path.realpath(path)).parent)
-    return mount is not None and mount[1] in _KINDS
+    if mount is not None and mount[1] in _KINDS:
+        raise FileProblem(
+            path,
+            "it lies on a network file system, which does not keep two writers apart reliably",
+            "keep the ledger on a local disk, or in PostgreSQL",
+        )
 
 
-def is_mount_point(path: Path) -> bool:
-    """Return whether a file is a mount point; without a list of these, whether it is of another file system."""
+def _require_one_name(path: Path) -> None:
+    """Refuse what is no file, or has two names, under which SQLite would not know it for one. Raises FileProblem."""
+    if not path.is_file():
+        raise FileProblem(path, "there is no ledger", "make one with discreet ledger init")
+    same = "under which SQLite would not know it for one file"
+    if path.stat().st_nlink != 1:
+        remedy = "remove the other name, which leaves the ledger as it is"
+        raise FileProblem(path, f"it has two names, {same}", remedy)
     file = Path(os.path.realpath(path))
     mount = _mount_of(file)
-    return file.stat().st_dev != file.parent.stat().st_dev if mount is None else mount[0] == file
+    is_mount_point = file.stat().st_dev != file.parent.stat().st_dev
+    if mount is not None:
+        is_mount_point = mount[0] == file
+    if is_mount_point:
+        remedy = "mount the folder that holds the ledger, not the file"
+        raise FileProblem(path, f"it is a mount point, so it has two names, {same}", remedy)
 
 
 def _mount_of(path: Path) -> tuple[Path, str] | None:
@@ -106,28 +121,8 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-class Transaction(Protocol):
-    """What can be asked within a transaction: statements with ``:names``, and their values."""
-
-    def __call__(self, statement: str, /, **values: Any) -> Sequence[Any]:
-        """Run a statement; return its rows."""
-        ...
-
-
-class Store(Protocol):
-    """A place for ledgers."""
-
-    def reading(self) -> contextlib.AbstractContextManager[Transaction]:
-        """Give a transaction that sees one state of the store."""
-        ...
-
-    def appending(self, dataset: str) -> contextlib.AbstractContextManager[Transaction]:
-        """Give a transaction, while no other one appends to the data set; it is durable when the block ends."""
-        ...
-
-    def close(self) -> None:
-        """Let go of all connections."""
-        ...
+Transaction = Callable[..., Sequence[Any]]
+"""What can be asked within a transaction: a statement with ``:names``, and their values. It returns rows."""
 
 
 def store_at(place: str | os.PathLike[str], *, new: bool = False) -> Store:
@@ -137,8 +132,8 @@ def store_at(place: str | os.PathLike[str], *, new: bool = False) -> Store:
     when its tables are of a later version; MissingExtra when SQLAlchemy is needed.
     """
     if isinstance(place, str) and place.startswith(("postgresql:", "postgresql+")):
-        return _Postgres(place, new=new)
-    return _File(Path(place), new=new)
+        return ServerStore(place, new=new)
+    return FileStore(Path(place), new=new)
 
 
 def shown(place: str | os.PathLike[str]) -> str:
@@ -167,7 +162,7 @@ def _migrate(run: Transaction, place: str, kind: str, version: int | None) -> No
 # -- a file -----------------------------------------------------------------------------------------------------------
 
 
-class _File:
+class FileStore:
     """A file of SQLite: one connection per transaction, so that nothing is shared by threads or after a fork.
 
     Before SQLite opens the file, it is locked itself, whatever name leads to it. Its journal is a file beside it, which
@@ -176,39 +171,22 @@ class _File:
 
     def __init__(self, path: Path, *, new: bool) -> None:
         self._path = path
-        if on_network(path):
-            raise FileProblem(
-                path,
-                "it lies on a network file system, which does not keep two writers apart reliably",
-                "keep the ledger on a local disk, or in PostgreSQL",
-            )
+        _require_local(path)
         if new and not os.path.lexists(path):
             self._make()
-        if path.is_file() and path.stat().st_nlink != 1:
-            raise FileProblem(
-                path,
-                "it has two names, under which SQLite would not know it for one file",
-                "remove the other name, which leaves the ledger as it is",
-            )
-        if not path.is_file():
-            raise FileProblem(path, "there is no ledger", "make one with discreet ledger init")
-        if is_mount_point(path):
-            raise FileProblem(
-                path,
-                "it is a mount point, so it has two names, under which SQLite would not know it for one file",
-                "mount the folder that holds the ledger, not the file",
-            )
-        with self._connected() as run, _transaction(run, "IMMEDIATE"):
-            _migrate(run, shown(path), "sqlite", _version(run))
+        _require_one_name(path)
+        with self._connected("IMMEDIATE") as run:
+            tables = run("SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'discreet_version'")
+            rows = run("SELECT version FROM discreet_version") if tables else []
+            if len(rows) != 1:
+                raise sqlite3.DatabaseError("file is not a database of ours")
+            _migrate(run, shown(path), "sqlite", int(rows[0][0]))
 
     def _make(self) -> None:
         """Make a file with all tables, which appears whole; one that appeared meanwhile is kept."""
-        memory = sqlite3.connect(":memory:", isolation_level=None)
-        try:
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
             _migrate(partial(_ask, memory), shown(self._path), "sqlite", None)
             content = memory.serialize()
-        finally:
-            memory.close()
         with together(self._path, private=True, check=self._require_free) as (file,):
             file.write(content)
 
@@ -219,48 +197,49 @@ class _File:
             if os.path.lexists(journal):  # SQLite would write what is in it into the new ledger
                 raise FileProblem(journal, "it is of a ledger that is gone", "move it to where that ledger was")
 
-    @contextmanager
-    def reading(self) -> Iterator[Transaction]:
-        """See :class:`Store`."""
-        with self._connected() as run, _transaction(run, "DEFERRED"):
-            yield run
+    def reading(self) -> AbstractContextManager[Transaction]:
+        """Give a transaction that sees one state of the store."""
+        return self._connected("DEFERRED")
 
-    @contextmanager
-    def appending(self, dataset: str) -> Iterator[Transaction]:
-        """See :class:`Store`: SQLite has one writer for the whole file."""
-        with self._connected() as run, _transaction(run, "IMMEDIATE"):
-            yield run
+    def appending(self, dataset: str) -> AbstractContextManager[Transaction]:
+        """Give a transaction while no other one appends, to any data set; it is durable when the block ends."""
+        return self._connected("IMMEDIATE")
 
     def close(self) -> None:
         """Nothing is kept open."""
 
     @contextmanager
-    def _connected(self) -> Iterator[Transaction]:
+    def _connected(self, kind: str) -> Iterator[Transaction]:
         place = f"{self._path.absolute().as_uri()}?mode=rw"
         try:
-            with _locked(self._path):
-                connection = sqlite3.connect(place, uri=True, timeout=_WAIT, isolation_level=None)
+            with (
+                _locked(self._path),
+                closing(sqlite3.connect(place, uri=True, timeout=_WAIT, isolation_level=None)) as connection,
+            ):
+                connection.execute("PRAGMA synchronous = EXTRA")  # the journal's removal is on the disk too
+                # Earlier versions kept a write-ahead log: what is in it moves into the file, once they let go.
+                _patiently(partial(connection.execute, "PRAGMA journal_mode = DELETE"))
+                connection.execute(f"BEGIN {kind}")
                 try:
-                    connection.execute("PRAGMA synchronous = EXTRA")  # the journal's removal is on the disk too
-                    # Earlier versions kept a write-ahead log: what is in it moves into the file, once they let go.
-                    _patiently(partial(connection.execute, "PRAGMA journal_mode = DELETE"))
                     yield partial(_ask, connection)
-                finally:
-                    connection.close()
+                except BaseException:
+                    with suppress(sqlite3.Error):
+                        connection.execute("ROLLBACK")
+                    raise
+                connection.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:
             raise self._problem(error) from None
 
     def _problem(self, error: Exception) -> FileProblem:
         text = _reason(error)
+        problem, remedy = f"the ledger cannot be read or written ({text})", "check the disk and permissions"
         if _is_busy(error):
-            return FileProblem(self._path, "another run has kept the ledger busy for a minute", "wait for it")
-        if "not a database" in text or "malformed" in text:
-            return FileProblem(self._path, "it is not a ledger, or is damaged", "restore it from a copy")
-        if "append" in text:
-            return FileProblem(self._path, "a ledger is only appended to", "leave its rows as they are")
-        return FileProblem(
-            self._path, f"the ledger cannot be read or written ({text})", "check the disk and permissions"
-        )
+            problem, remedy = "another run has kept the ledger busy for a minute", "wait for it"
+        elif "not a database" in text or "malformed" in text:
+            problem, remedy = "it is not a ledger, or is damaged", "restore it from a copy"
+        elif "append" in text:
+            problem, remedy = "a ledger is only appended to", "leave its rows as they are"
+        return FileProblem(self._path, problem, remedy)
 
 
 @contextmanager
@@ -301,27 +280,6 @@ def _ask(connection: sqlite3.Connection, statement: str, /, **values: Any) -> Se
     return connection.execute(statement, values).fetchall()
 
 
-@contextmanager
-def _transaction(run: Transaction, kind: str) -> Iterator[None]:
-    run(f"BEGIN {kind}")
-    try:
-        yield
-    except BaseException:
-        with contextlib.suppress(sqlite3.Error):
-            run("ROLLBACK")
-        raise
-    run("COMMIT")
-
-
-def _version(run: Transaction) -> int:
-    """Return the version of the tables of a SQLite file."""
-    tables = run("SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'discreet_version'")
-    rows = run("SELECT version FROM discreet_version") if tables else []
-    if len(rows) != 1:
-        raise sqlite3.DatabaseError("file is not a database of ours")
-    return int(rows[0][0])
-
-
 def _reason(error: Exception) -> str:
     """Return what is wrong, without the name of the file."""
     return os.strerror(error.errno).lower() if isinstance(error, OSError) and error.errno else str(error)
@@ -330,8 +288,8 @@ def _reason(error: Exception) -> str:
 # -- a server ---------------------------------------------------------------------------------------------------------
 
 
-class _Postgres:
-    """PostgreSQL: a row per data set is locked by whoever appends."""
+class ServerStore:
+    """A database of PostgreSQL: a row per data set is locked by whoever appends."""
 
     def __init__(self, url: str, *, new: bool) -> None:
         try:
@@ -358,14 +316,14 @@ class _Postgres:
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
-        """See :class:`Store`."""
+        """Give a transaction that sees one state of the store."""
         with self._connected() as run:
             run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield run
 
     @contextmanager
     def appending(self, dataset: str) -> Iterator[Transaction]:
-        """See :class:`Store`."""
+        """Give a transaction while no other one appends to the data set; it is durable when the block ends."""
         with self._connected() as run:
             run("SET LOCAL synchronous_commit = on")
             run("SELECT name FROM discreet_dataset WHERE name = :name FOR UPDATE", name=dataset)
@@ -393,3 +351,7 @@ class _Postgres:
             return FileProblem(self._place, "a ledger is only appended to", "leave its rows as they are")
         kind = type(getattr(error, "orig", None) or error).__name__
         return FileProblem(self._place, f"the ledger cannot be reached or written ({kind})", "check the server")
+
+
+Store = FileStore | ServerStore
+"""A place for ledgers."""

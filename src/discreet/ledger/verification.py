@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from fractions import Fraction
 from hashlib import sha256
 from itertools import pairwise
@@ -14,15 +13,12 @@ from discreet._core.errors import DiscreetError, FileProblem, Infeasible, Missin
 from discreet._core.reading import file_sha256, read_json
 from discreet._core.text import counted, harmless
 from discreet.domain import Domain
-from discreet.ledger.events import AFTER, BEGINNING, REMARKS, STATES, Book, Event, next_event
+from discreet.ledger.events import AFTER, BEGINNING, REMARKS, STATES, Book, Event
 from discreet.ledger.filters import Cost
-from discreet.ledger.payment import cost_of
 from discreet.mechanisms import MODELS, REGISTRY, SteppedMechanism, certified_type
 from discreet.privacy import Budget, Relation, compose
 
-# Recomputing a ledger: its chain, its sums, its budget, and that certificates are in it.
-
-_KEPT = ("mechanism", "guarantee", "records", "size", "identity")
+_STATED = ("mechanism", "guarantee", "records", "size", "identity")
 _GUARANTEE = ("epsilon", "delta", "kind", "theorem")
 
 
@@ -31,62 +27,53 @@ def problems_of(book: Book, certificates: Iterable[Path]) -> list[str]:
     with book.reading() as page:
         rows = page.stored()
     try:
-        events = _events(rows)
+        events = _chain(rows, book.dataset)
     except ParameterError as problem:
         return [str(problem)]
-    wrong = [*_chain_problems(events, book.dataset)]
-    if not wrong:
-        wrong = [*_sum_problems(events, book), *_entry_problems(events, book)]
-    return wrong + [line for path in certificates for line in _certificate_problems(path, events, book.dataset)]
+    problems = [*_sum_problems(events, book), *_entry_problems(events, book)]
+    return problems + [line for path in certificates for line in _certificate_problems(path, events, book.dataset)]
 
 
-def _events(rows: Sequence[Any]) -> list[Event]:
-    """Read the rows; each has to be stored as what it says it is."""
-    events = []
-    for number, entry, state, body, digest in rows:
+def _chain(rows: Sequence[Any], dataset: str) -> list[Event]:
+    """Read the rows: each is stored as what it says it is, and has the hash of the one before.
+
+    Raises ParameterError at the first that is not.
+    """
+    if not rows or rows[0][2] != "CREATED":
+        raise ParameterError("its first event is missing")
+    events, previous = [], BEGINNING
+    for place, (number, entry, state, body, digest) in enumerate(rows):
         event = Event.parse(body)
         if (event.number, event.entry, event.state, event.hash) != (number, entry, state, digest) or event.body != body:
             raise ParameterError(f"event {number} was changed: it is not what its hash was computed from")
-        events.append(event)
-    return events
-
-
-def _chain_problems(events: Sequence[Event], dataset: str) -> Iterator[str]:
-    if not events or events[0].state != "CREATED":
-        yield "its first event is missing"
-        return
-    previous = BEGINNING
-    for place, event in enumerate(events):
-        if event.number != place or event.previous != previous:
-            yield f"event {place} is missing, or one before it was changed"
-            return
+        if number != place or event.previous != previous:
+            raise ParameterError(f"event {place} is missing, or one before it was changed")
         if event.dataset != dataset:
-            yield f"event {place} is of another data set"
-        previous = event.hash
+            raise ParameterError(f"event {place} is of another data set")
+        events.append(event)
+        previous = digest
+    return events
 
 
 def _sum_problems(events: Sequence[Event], book: Book) -> Iterator[str]:
     """Recompute every sum and state; and that no event came while there was too little left."""
     if not book.limit.within(book.currency.limit(book.budget)):
         yield "its limit is above what its budget allows"
-    states: dict[str, Event] = {}
+    states: dict[str | None, Event] = {}
     for last, event in pairwise(events):
-        entry = event.entry
-        current = None if entry is None else states.get(entry)
+        current = states.get(event.entry)
         if event.state not in (*STATES, *REMARKS):
             yield f"event {event.number} says {harmless(event.state)!r}, which no ledger says"
             continue
         if event.state in STATES:
-            if entry is None or event.state not in AFTER[None if current is None else current.state]:
+            if event.entry is None or event.state not in AFTER.get(current and current.state, ()):
                 yield f"event {event.number} gives an entry a state that it cannot have"
                 continue
             if current is not None and not event.cost.within(current.cost):
                 yield f"event {event.number} makes an entry cost more than was reserved"
-            states[entry] = event
-        sums = next_event(
-            last, at=event.at, entry=entry, state=event.state, current=current, cost=event.cost, facts=event.facts
-        )
-        if sums.spent != event.spent or dict(sums.counts) != dict(event.counts):
+            states[event.entry] = event
+        recomputed = last.successor(event.entry, event.state, current=current, cost=event.cost)
+        if (recomputed.spent, recomputed.counts) != (event.spent, event.counts):
             yield f"the sums of event {event.number} are not those of the events"
         if not event.spent.within(book.limit):
             yield f"after event {event.number} more was spent than the budget"
@@ -96,7 +83,7 @@ def _certificate_problems(path: Path, events: Sequence[Event], dataset: str) -> 
     name = harmless(str(path))
     try:
         facts = read_json(path, remedy="give the certificate of a release")
-        stamp, sha256 = facts.get("ledger"), file_sha256(path)
+        stamp, certificate_sha256 = facts.get("ledger"), file_sha256(path)
     except (DiscreetError, FileProblem) as problem:
         yield str(problem)
         return
@@ -112,31 +99,30 @@ def _certificate_problems(path: Path, events: Sequence[Event], dataset: str) -> 
         return
     if (released := entry.released) is None:
         yield f"{name}: its release was never committed"
-    elif (hashes := _hashes(released)) and sha256 not in hashes:
-        yield f"{name}: it is not the certificate that was committed"
-    elif not hashes and any(_stated(facts, key) != _stated(released, key) for key in _KEPT):
-        yield f"{name}: it does not state what was committed"
-    if (purpose := entry.purpose) is not None and not _is_domain(facts.get("domain"), purpose):
+    else:
+        folder = released.get("folder") or {"files": {}}
+        hashes = [*(file["sha256"] for file in released["files"]), *folder["files"].values()]
+        if hashes and certificate_sha256 not in hashes:
+            yield f"{name}: it is not the certificate that was committed"
+        elif not hashes and _stated(facts) != _stated(released):  # of tables that were handed over in memory
+            yield f"{name}: it does not state what was committed"
+    if (purpose := entry.purpose) is not None and not _has_domain(facts, purpose):
         yield f"{name}: its domain is not the one that was paid for"
 
 
-def _is_domain(stated: Any, purpose: Mapping[str, Any]) -> bool:
+def _has_domain(facts: Mapping[str, Any], purpose: Mapping[str, Any]) -> bool:
     try:
-        return Domain.from_dict(stated) == Domain.from_toml(purpose["domain"])
+        return Domain.from_dict(facts["domain"]) == Domain.from_toml(purpose["domain"])
     except (DiscreetError, AttributeError, KeyError, TypeError, ValueError):
         return False
 
 
-def _stated(facts: Mapping[str, Any], key: str) -> Any:
-    """Return what a certificate, or a ledger, says of something that a ledger keeps."""
-    value = facts.get(key)
-    return {part: value.get(part) for part in _GUARANTEE} if key == "guarantee" and isinstance(value, dict) else value
-
-
-def _hashes(facts: Mapping[str, Any]) -> list[str]:
-    """Return the hashes of what was committed; none of tables that were handed over in memory."""
-    folder = facts.get("folder") or {"files": {}}
-    return [*(file["sha256"] for file in facts["files"]), *folder["files"].values()]
+def _stated(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a certificate says, or a ledger, of the facts that a ledger keeps."""
+    stated = {key: facts.get(key) for key in _STATED}
+    if isinstance(guarantee := facts.get("guarantee"), dict):
+        stated["guarantee"] = {key: guarantee.get(key) for key in _GUARANTEE}
+    return stated
 
 
 # Entries that no run of this library makes: what was charged is not what ran, or steps were taken for nothing.
@@ -186,8 +172,7 @@ def _entry_problems(events: Sequence[Event], book: Book) -> Iterator[str]:
         has_purposes = has_purposes or entry.purpose is not None
         try:
             problems = [
-                *_release_problems(entry, has_purposes=has_purposes),
-                *_relation_problems(entry, book),
+                *_release_problems(entry, book, has_purposes=has_purposes),
                 *_plan_problems(entry, entries.values()),
                 *_cost_problems(entry, entries.values(), book),
                 *_step_problems(entry, entries),
@@ -197,31 +182,24 @@ def _entry_problems(events: Sequence[Event], book: Book) -> Iterator[str]:
         yield from (f"entry {name}: {problem}" for problem in problems)
 
 
-def _release_problems(entry: _Entry, *, has_purposes: bool) -> Iterator[str]:
-    """Compare what was paid for with what was released."""
-    purpose, released = entry.purpose, entry.released
+def _release_problems(entry: _Entry, book: Book, *, has_purposes: bool) -> Iterator[str]:
+    """Compare what was paid for with what was released, and between which tables with what the ledger adds up."""
+    purpose, released, covers = entry.purpose, entry.released, book.covers
+    promised = tuple(entry.facts.get(key) or None for key in ("relation", "unit", "group"))
+    if "relation" in entry.facts and promised != (covers["relation"], covers["unit"] or None, covers["max_records"]):
+        yield "it has another relation or unit than the ledger adds up"
     if released is None or "parts" in entry.facts:
         return
     if purpose is None:
         if has_purposes:
             yield "it does not say what it pays for"
-        return
-    if "mechanism" not in released:
-        return
-    kind = REGISTRY.get(purpose["mechanism"]["name"])
-    by_size = kind is not None and any(item.name == "size" for item in fields(kind))
-    if any(purpose[key] != released[key] for key in ("mechanism", "records", *["size"] * by_size)):
-        yield "what was released is not what was paid for"
-    if sha256(purpose["domain"].encode()).hexdigest() != purpose["cells"]:
-        yield "its domain does not have the hash that it states"
-
-
-def _relation_problems(entry: _Entry, book: Book) -> Iterator[str]:
-    """Compare between which tables an entry was promised with what the ledger adds up."""
-    covers = book.covers
-    promised = tuple(entry.facts.get(key) or None for key in ("relation", "unit", "group"))
-    if "relation" in entry.facts and promised != (covers["relation"], covers["unit"] or None, covers["max_records"]):
-        yield "it has another relation or unit than the ledger adds up"
+    elif "mechanism" in released:
+        kind = REGISTRY.get(purpose["mechanism"]["name"])
+        by_size = "size" in getattr(kind, "__dataclass_fields__", ())
+        if any(purpose[key] != released[key] for key in ("mechanism", "records", *["size"] * by_size)):
+            yield "what was released is not what was paid for"
+        if sha256(purpose["domain"].encode()).hexdigest() != purpose["cells"]:
+            yield "its domain does not have the hash that it states"
 
 
 def _plan_of(entry: _Entry, entries: Collection[_Entry]) -> _Entry | None:
@@ -237,7 +215,7 @@ def _plan_problems(entry: _Entry, entries: Collection[_Entry]) -> Iterator[str]:
         return
     if _plan_of(entry, entries) is None:
         yield "no plan declares it"
-    facts = purpose if purpose is not None and entry.released is not None else part
+    facts = part if purpose is None or entry.released is None else purpose
     if any(part[key] != facts[key] for key in ("mechanism", "size", "records", "cells")):
         yield "what was released is not what its plan declares"
     if "continues" not in entry.facts and any(
@@ -252,11 +230,12 @@ def _plan_problems(entry: _Entry, entries: Collection[_Entry]) -> Iterator[str]:
 
 def _cost_problems(entry: _Entry, entries: Collection[_Entry], book: Book) -> Iterator[str]:
     """Compute the cost of a release, or of a plan, again, to a millionth, but for mechanisms of users."""
-    facts, purpose = entry.facts, entry.purpose
-    paying = _plan_of(entry, entries) if "part" in facts else entry
+    facts, purpose, paying = entry.facts, entry.purpose, entry
+    if "part" in facts and (plan := _plan_of(entry, entries)) is not None:
+        paying = plan
     single = [] if purpose is None else [{**purpose, "toml": purpose["domain"], "group": facts["group"]}]
     releases = facts.get("parts", single)
-    if paying is None or paying.facts.get("free") or not releases:
+    if paying.facts.get("free") or not releases:
         return
     if any("toml" not in release or release["mechanism"]["name"] not in {*REGISTRY, *MODELS} for release in releases):
         return
@@ -287,7 +266,7 @@ def _cost_again(releases: Sequence[Mapping[str, Any]], entry: _Entry, paying: _E
             )
             guarantees.append(mechanism.guarantee(Relation(name=name, group=release["group"]), n=release["records"]))
         if "parts" not in entry.facts:
-            return cost_of(book, guarantees[0], rounded)
+            return book.cost_of(guarantees[0], rounded)
         profile = compose([guarantee.profile for guarantee in guarantees])
         return book.currency.of_profile(profile, budget=rounded, total=book.budget)
     except (Infeasible, Refused):
@@ -298,9 +277,9 @@ def _step_problems(entry: _Entry, entries: Mapping[str, _Entry]) -> Iterator[str
     """Follow the steps of a run: those that a checkpoint held were paid for by the entry that it goes on from."""
     facts, steps = entry.facts, entry.steps
     steps_held, origin_name = (facts.get("held") or {"steps": 0})["steps"], facts.get("continues")
-    if facts.get("free") and origin_name is None and "part" not in facts:
-        yield "it is free, and neither a plan nor an earlier entry paid for it"
     if origin_name is None:
+        if facts.get("free") and "part" not in facts:
+            yield "it is free, and neither a plan nor an earlier entry paid for it"
         return
     origin = entries.get(origin_name)
     free = origin is not None and origin.facts.get("free") and "part" not in origin.facts
@@ -316,9 +295,7 @@ def _step_problems(entry: _Entry, entries: Mapping[str, _Entry]) -> Iterator[str
         purposes = [member.purpose for member in earlier if member is origin or member.steps]
         used = steps or entry.released is not None  # else it was refused
         if used and any(
-            earlier_purpose["mechanism"] != purpose["mechanism"]
-            for earlier_purpose in purposes
-            if earlier_purpose is not None
+            earlier_purpose["mechanism"] != purpose["mechanism"] for earlier_purpose in filter(None, purposes)
         ):
             yield "it goes on from a run of another mechanism"
     steps_taken = {step for member in earlier for step in member.steps}

@@ -23,14 +23,18 @@ if TYPE_CHECKING:
         poor_utility,
         utility_facts,
     )
-    from discreet.releases.manifest import MANIFEST
-    from discreet.releases.parts import require_parts
     from discreet.releases.publication import Offer, budget_of, carry_out, offer_of
-    from discreet.releases.reading import read, read_certificate, require_own
-    from discreet.releases.release import Release, place, require_whole_pair, taken_for_sample
-    from discreet.releases.table import as_polars, released_counts, scanned, unreadable
+    from discreet.releases.release import Release, read, read_certificate, taken_for_sample
+    from discreet.releases.table import as_polars, released_counts, require_own, scanned, unreadable
     from discreet.releases.verification import SECONDS, Check, guarantee_of, promised_now, verify, within
-    from discreet.releases.writing import certificate_path, check_output
+    from discreet.releases.writing import (
+        MANIFEST,
+        certificate_path,
+        check_output,
+        place,
+        require_parts,
+        require_whole_pair,
+    )
 
 __all__ = ["Certificate", "verify"]
 

@@ -6,12 +6,10 @@ is documented in docs/reference/certificate.md. It holds one table, or several.
 
 from __future__ import annotations
 
-import datetime
 import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,31 +17,12 @@ from discreet import wording
 from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.files import require_settled
-from discreet._core.random import fresh_identity
 from discreet._core.reading import read_json
 from discreet._core.text import alarm, counted, harmless, listing, paragraph, rounded_up
 from discreet.domain import Domain
-from discreet.mechanisms import Contents, Mechanism
-from discreet.privacy import Budget, Guarantee
 from discreet.releases import certificate_v1
-from discreet.releases.content import (
-    POOR_UTILITY,
-    SEEDED,
-    certified_mechanism,
-    headline,
-    promise,
-    utility_facts,
-)
-from discreet.releases.facts import (
-    CertificateFacts,
-    FileFacts,
-    LedgerFacts,
-    LibraryFacts,
-    MechanismFacts,
-    RelationFacts,
-    ReleasedFacts,
-    UnitFacts,
-)
+from discreet.releases.content import POOR_UTILITY, SEEDED, certified_mechanism, utility_facts
+from discreet.releases.facts import CertificateFacts, FileFacts
 
 SCHEMA = 2
 FOLDER_CERTIFICATE = "certificate.json"
@@ -68,43 +47,6 @@ class Certificate:
 
     facts: CertificateFacts
     forecast: Mapping[str, Any] | None = field(default=None, compare=False)
-
-    @classmethod
-    def from_mechanism(
-        cls,
-        mechanism: Mechanism,
-        contents: Contents,
-        guarantee: Guarantee,
-        *,
-        budget: Budget | None,
-        unit: str | None,
-        seeded: bool,
-        seeded_cut: bool,
-        public_inputs: Mapping[str, str],
-        stamp: Mapping[str, str] | None = None,
-    ) -> Self:
-        """Write the certificate of a release; ``released`` is completed by what is released."""
-        relation, randomness = guarantee.relation, mechanism.traits.randomness
-        if seeded or seeded_cut:
-            randomness = "seeded" if seeded else "seeded-cut"
-        facts = CertificateFacts(
-            discreet_certificate=SCHEMA,
-            library=LibraryFacts(name="discreet", version=version("discreet")),
-            created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            identity=None if seeded else fresh_identity(),  # a seeded release is the same, byte for byte
-            mechanism=MechanismFacts(name=mechanism.name, parameters=mechanism.parameters()),
-            domain=as_json(mechanism.domain),
-            records=guarantee.n,
-            size=contents.size,
-            relation=RelationFacts(name=relation.name, group=relation.group),
-            unit=UnitFacts(column=unit, max_records=relation.group) if unit else None,
-            public_inputs=dict(public_inputs),
-            guarantee=promise(mechanism, guarantee, headline(guarantee, budget), unit=unit),
-            randomness=randomness,
-            released=ReleasedFacts(columns=list(contents.columns), tables=[]),
-            ledger=None if stamp is None else LedgerFacts(**stamp),
-        )
-        return cls(facts=facts, forecast=utility_facts(mechanism, guarantee.n))
 
     def releasing(self, **values: Any) -> Certificate:
         """Return the certificate with something told in ``released``."""

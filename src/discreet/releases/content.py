@@ -40,14 +40,9 @@ class MechanismFamily(ABC):
 
     @abstractmethod
     def on(self, domain: Domain, *, progress: Callable[..., None] | None = None) -> Mechanism:
-        """Return the mechanism on a domain, or refuse one that it does not fit: by public facts alone.
+        """Return the mechanism on the domain of the confidential table, or refuse one that it does not fit.
 
-        Parameters
-        ----------
-        domain : Domain
-            That of the confidential table.
-        progress : callable, optional
-            Called by the kernel with how far it has come, in public numbers.
+        By public facts alone. The kernel calls ``progress`` with how far it has come, in public numbers.
         """
 
 
@@ -65,16 +60,14 @@ def contents_of(mechanism: Mechanism, n: int, *, size: int | None, counts: bool 
             raise ParameterError(f"{mechanism.name} releases records, not counts. Ask for records")
         contents = replace(contents, size=None)
         return replace(contents, columns=no_rows(contents).columns)
-    if contents.size is None:
+    if (number := contents.size) is None:
         if size is None:
             raise ParameterError("the number of records to release is needed. Write size=...")
         number = positive_size("size", size)
-    else:
-        number = contents.size
-        if size not in (None, number):
-            raise ParameterError(f"size must be {number:,}, for which the mechanism was made, got {size:,}")
-    rows = range(0 if mechanism.traits.random_size else number, number + 1)
-    return replace(contents, size=number, rows=rows, columns=contents.domain.names)
+    elif size not in (None, number):
+        raise ParameterError(f"size must be {number:,}, for which the mechanism was made, got {size:,}")
+    fewest = number * (not mechanism.traits.random_size)
+    return replace(contents, size=number, rows=range(fewest, number + 1), columns=contents.domain.names)
 
 
 # What a certificate names, from the public facts in it.
@@ -95,8 +88,7 @@ def certified_mechanism(facts: CertificateFacts) -> Mechanism:
 
 def certified_contents(mechanism: Mechanism, facts: CertificateFacts) -> Contents:
     """Return what the release of a certificate holds: counts where neither it nor the mechanism has a size."""
-    fixed = mechanism.contents(facts.records).size
-    size = facts.size if fixed is None else fixed
+    size = mechanism.contents(facts.records).size or facts.size
     return contents_of(mechanism, facts.records, size=size, counts=size is None)
 
 
@@ -141,9 +133,8 @@ def released_frames(
         yield iter([_counts(mechanism.domain, estimates, rng)])
         return
     for table in range(contents.tables or 1):
-        chunks, source = reading.draw(contents.size, rng=rng), mechanism.name
-        before = table * contents.size
-        yield decoded(contents.domain, chunks, rng=rng, source=source, progress=progress, before=before)
+        chunks, number = reading.draw(contents.size, rng=rng), table * contents.size
+        yield decoded(contents.domain, chunks, rng=rng, source=mechanism.name, progress=progress, number=number)
 
 
 def decoded(
@@ -153,16 +144,16 @@ def decoded(
     rng: np.random.Generator,
     source: str,
     progress: Callable[..., None] | None = None,
-    before: int = 0,
+    number: int = 0,
 ) -> Frames:
-    """Yield records as frames; ``before`` were yielded earlier. Raises Fault at one that is declared impossible."""
+    """Yield records as frames, after a number of earlier ones. Raises Fault at one that is declared impossible."""
     for chunk in chunks:
         if not domain.allowed(chunk).all():
             raise Fault("record declared impossible", source)
         yield domain.decode(chunk, rng=rng)
-        before += len(chunk)
+        number += len(chunk)
         if progress is not None:
-            progress(before)
+            progress(number)
 
 
 def _counts(domain: Domain, estimates: Estimates, rng: np.random.Generator) -> pl.DataFrame:
@@ -170,12 +161,11 @@ def _counts(domain: Domain, estimates: Estimates, rng: np.random.Generator) -> p
         described = domain.describe(estimates.records, rng=rng)
     else:
         described = pl.DataFrame(estimates.labels, schema=dict.fromkeys(estimates.labels, pl.String))
-    for name in ("count", "standard_error"):
+    counts = {"count": estimates.counts, "standard_error": estimates.standard_errors}
+    for name in counts:
         if name in described.columns:
             raise ParameterError(f"column {name!r} has the name of a column of counts. Rename it")
-    return described.with_columns(
-        pl.Series("count", estimates.counts), pl.Series("standard_error", estimates.standard_errors)
-    )
+    return described.with_columns(*(pl.Series(name, values) for name, values in counts.items()))
 
 
 def utility_facts(mechanism: Mechanism, n: int, forecast: Forecast | None = None) -> dict[str, Any]:

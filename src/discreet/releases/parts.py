@@ -7,6 +7,7 @@ step is over before the first part is begun.
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
@@ -15,38 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.errors import DiscreetError, Fault, FileProblem, ParameterError
+from discreet._core.errors import DiscreetError, Fault, FileProblem
 from discreet._core.files import new_folder, repeatable, together
 from discreet._core.formats import parquet_rows
 from discreet._core.lazy import pl
 from discreet._core.random import Key, keyed, public_key
 from discreet._core.reading import file_sha256
 from discreet.domain import Domain, Records
-from discreet.ledger import MOST_PARTS, Output, Run, Workers
+from discreet.ledger import Run, Workers
 from discreet.mechanisms import CellShares, Contents, Mechanism, Portion, Reading
 from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import Frames, decoded, no_rows, released_frames
 from discreet.releases.facts import FileFacts
-from discreet.releases.manifest import MANIFEST, Part, folders_of, manifest
-from discreet.releases.writing import metadata_of, write_part
-
-
-def require_parts(output: Output, domain: Domain | None, *, records: bool) -> None:
-    """Refuse what has no parts, and folders that cannot be named. Raises ParameterError.
-
-    ``records``: whether one table of records is released.
-    """
-    if output.partitions is None:
-        return
-    if not records:
-        raise ParameterError("several tables, or counts, cannot be released in parts. Leave partitions out")
-    if output.partition_by is None or domain is None:
-        return
-    folders, count = len(folders_of(domain, output.partition_by)), output.partitions
-    if folders * count > MOST_PARTS:
-        raise ParameterError(
-            f"{folders:,} values with {count:,} parts each are more than {MOST_PARTS:,} files. Ask for fewer partitions"
-        )
+from discreet.releases.writing import MANIFEST, folders_of, metadata_of, write_part
 
 
 def write_parts(
@@ -69,7 +51,7 @@ def write_parts(
     with new_folder(folder, on_commit=on_commit, folders=folders.values()) as draft:
         metadata = metadata_of(document, folder / PARTS_CERTIFICATE)
         writer = PartWriter(draft, output.partition_by, folders, dict(no_rows(contents).schema), metadata)
-        attempts: Iterator[list[Part]]
+        attempts: Iterator[list[FileFacts]]
         if shares is None:
             frames = next(released_frames(mechanism, contents, reading, rng=rng))
             pieces = _pieces(frames, [len(range(number, size, count)) for number in range(count)])
@@ -86,7 +68,9 @@ def write_parts(
                     f"{name} was not written where this process reads",
                     "use workers that share its folder. Nothing was written",
                 )
-        text = manifest([parts[name] for name in names], output.partition_by)
+        listed = [parts[name].to_dict() for name in names]
+        facts = {"discreet_manifest": 1, "partition_by": output.partition_by, "parts": listed}
+        text = (json.dumps(facts, indent=1) + "\n").encode()
         with together(draft / MANIFEST) as (file,):
             file.write(text)
         rows = sum(part.rows for part in parts.values())
@@ -101,9 +85,11 @@ def write_parts(
     return document
 
 
-def _collected(attempts: Iterable[list[Part]], progress: Callable[..., None] | None) -> dict[str, Part]:
+def _collected(
+    attempts: Iterable[list[FileFacts]], progress: Callable[..., None] | None
+) -> dict[str | None, FileFacts]:
     """Return parts by name, however often each was made."""
-    parts: dict[str, Part] = {}
+    parts: dict[str | None, FileFacts] = {}
     rows = 0
     for part in itertools.chain.from_iterable(attempts):
         rows += part.rows * (part.file not in parts)
@@ -129,13 +115,14 @@ class PartWriter:
         name = f"part-{number:05}.parquet"
         return [f"{folder}/{name}" for folder in self.folders.values()] or [name]
 
-    def __call__(self, number: int, frames: Frames) -> list[Part]:
+    def __call__(self, number: int, frames: Frames) -> list[FileFacts]:
         """Write a part, and return the names of its files with their numbers of rows and hashes."""
         names = self.names(number)
         with repeatable(*map(self.folder.joinpath, names)) as drafts:
             files = dict(zip(self.folders or [None], drafts, strict=True))
             write_part(frames, self.schema, files, by=self.by, named=self.folder / names[0], metadata=self.metadata)
-            return [Part(name, parquet_rows(file), file_sha256(file)) for name, file in zip(names, drafts, strict=True)]
+            drafted = zip(names, drafts, strict=True)
+            return [FileFacts(file=name, rows=parquet_rows(file), sha256=file_sha256(file)) for name, file in drafted]
 
 
 # -- each by itself ---------------------------------------------------------------------------------------------------
@@ -153,7 +140,7 @@ class PartMaker:
     start: float
     key: Key
 
-    def __call__(self, number: int) -> list[Part]:
+    def __call__(self, number: int) -> list[FileFacts]:
         """Write a part, and return the names of its files with their numbers of rows and hashes."""
         rng = keyed(self.key, number)
         frames = decoded(self.domain, self.records(number, rng=rng), rng=rng, source="a part of a release")
@@ -166,7 +153,7 @@ class PartMaker:
         return self.shares.draw(self.size, rng=rng, portion=portion)
 
 
-def _attempts(maker: PartMaker, workers: Workers, folder: Path) -> Iterator[list[Part]]:
+def _attempts(maker: PartMaker, workers: Workers, folder: Path) -> Iterator[list[FileFacts]]:
     """Yield what workers made. Raises FileProblem where one fails, with what its engine says: all of it is public."""
     numbers = range(maker.count)
     if workers == 1:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import warnings
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +13,7 @@ import numpy as np
 from discreet._core.errors import DiscreetWarning, Refused, RelationNotSupported
 from discreet._core.formats import DelimitedFile
 from discreet._core.lazy import pl
-from discreet._core.random import SecureGenerator, public
+from discreet._core.random import SecureGenerator, fresh_identity, public
 from discreet.confidential import Confidential, Provenance
 from discreet.domain import Commonness, Domain
 from discreet.ledger import Request, Run
@@ -26,18 +28,29 @@ from discreet.mechanisms import (
     twin_of,
 )
 from discreet.privacy import Budget, Code, Guarantee, require_kind
-from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate
+from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, SCHEMA, Certificate, as_json
 from discreet.releases.content import (
     Frames,
     contents_of,
     headline,
     no_rows,
+    promise,
     released_frames,
     require_utility,
+    utility_facts,
 )
-from discreet.releases.facts import FileFacts
-from discreet.releases.parts import require_parts, write_parts
-from discreet.releases.release import Release, write
+from discreet.releases.facts import (
+    CertificateFacts,
+    FileFacts,
+    LedgerFacts,
+    LibraryFacts,
+    MechanismFacts,
+    RelationFacts,
+    ReleasedFacts,
+    UnitFacts,
+)
+from discreet.releases.release import Release
+from discreet.releases.writing import require_parts, write
 
 
 class Offer(NamedTuple):
@@ -92,26 +105,16 @@ def carry_out(
 
     Raises Refused when the chains of a model did not converge, or FileProblem when the output cannot be written.
     """
-    (mechanism, n, contents, guarantee, *_), request = offer, run.request
+    mechanism, contents, request = offer.mechanism, offer.contents, run.request
     if mechanism.parameters() != offer.parameters:
         raise Refused("the mechanism was changed after it was looked at. Nothing is released. Make another one instead")
     facts = confidential.provenance or Provenance(frame_kind="polars", columns=())
-    document = Certificate.from_mechanism(
-        mechanism,
-        contents,
-        guarantee,
-        budget=request.budget,
-        unit=request.column,
-        public_inputs=dict(facts.public),
-        seeded=not isinstance(rng, SecureGenerator),
-        seeded_cut=facts.seeded,
-        stamp=run.stamp,
-    )
+    document = _promised(run, offer, facts, seeded=not isinstance(rng, SecureGenerator))
     document.to_json()  # what cannot be written is found before anything is drawn
     twin = twin_of(mechanism, contents.size)  # made before the kernel sees the table, so that nothing it keeps is read
-    run.assign(mechanism, n=n)
+    run.assign(mechanism, n=offer.n)
     output = run.execute(confidential, rng=rng)
-    reading = twin.reading(output, n=n)
+    reading = twin.reading(output, n=offer.n)
     document = document.releasing(**_outcome(reading, request))
     draws = public(rng)
     tables = released_frames(twin, contents, reading, rng=draws, progress=progress)
@@ -122,6 +125,8 @@ def carry_out(
         return Release(records=records, certificate=document, info=info or {})
     path, out = request.out[0], request.output
     if out.partitions is not None:
+        from discreet.releases.parts import write_parts
+
         file = path / PARTS_CERTIFICATE
         document = write_parts(twin, contents, reading, document, rng=draws, run=run, progress=progress)
     else:
@@ -130,6 +135,32 @@ def carry_out(
         schema = dict(no_rows(contents).schema)
         document = write(tables, schema, document, (path, file), inputs=(facts.path,), run=run, separator=separator)
     return Release(records=None, certificate=document, info=info or {}, path=path, certificate_path=file)
+
+
+def _promised(run: Run, offer: Offer, facts: Provenance, *, seeded: bool) -> Certificate:
+    """Return the certificate of a release before the private step: ``released`` is completed by what is released."""
+    mechanism, guarantee, request = offer.mechanism, offer.guarantee, run.request
+    relation, unit, randomness = guarantee.relation, request.column, mechanism.traits.randomness
+    if seeded or facts.seeded:
+        randomness = "seeded" if seeded else "seeded-cut"
+    promised = CertificateFacts(
+        discreet_certificate=SCHEMA,
+        library=LibraryFacts(name="discreet", version=version("discreet")),
+        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        identity=None if seeded else fresh_identity(),  # a seeded release is the same, byte for byte
+        mechanism=MechanismFacts(name=mechanism.name, parameters=mechanism.parameters()),
+        domain=as_json(mechanism.domain),
+        records=guarantee.n,
+        size=offer.contents.size,
+        relation=RelationFacts(name=relation.name, group=relation.group),
+        unit=UnitFacts(column=unit, max_records=relation.group) if unit else None,
+        public_inputs=dict(facts.public),
+        guarantee=promise(mechanism, guarantee, headline(guarantee, request.budget), unit=unit),
+        randomness=randomness,
+        released=ReleasedFacts(columns=list(offer.contents.columns), tables=[]),
+        ledger=None if (stamp := run.stamp) is None else LedgerFacts(**stamp),
+    )
+    return Certificate(facts=promised, forecast=utility_facts(mechanism, guarantee.n))
 
 
 def _outcome(reading: Reading, request: Request) -> dict[str, Any]:
@@ -143,20 +174,17 @@ def _outcome(reading: Reading, request: Request) -> dict[str, Any]:
 def _in_memory(
     tables: Iterator[Frames], document: Certificate, facts: Provenance, domain: Domain
 ) -> tuple[Any, Certificate]:
-    """Return tables as they are given to the caller, and the certificate that says how many rows they have."""
+    """Return tables as the kind that came in, and the certificate that says how many rows they have.
+
+    Nothing that a table's library says may lose what was paid for.
+    """
     polars = [pl.concat(list(frames)) for frames in tables]
     document = document.releasing(tables=[FileFacts(file=None, rows=table.height, sha256=None) for table in polars])
-    records = [_returned(table, facts, domain) for table in polars]
+    records: list[Any] = polars
+    if facts.returned is not None:
+        try:
+            records = [facts.returned(table, domain) for table in polars]
+        except Exception:  # noqa: BLE001  # a session that has ended, a disk that is full, a version that differs
+            message = f"{facts.frame_kind} did not take the released table, which is a Polars table instead"
+            warnings.warn(DiscreetWarning(message), stacklevel=2)
     return records if document.several else records[0], document
-
-
-def _returned(table: pl.DataFrame, facts: Provenance, domain: Domain) -> Any:
-    """Return a table as the kind of table that came in. Nothing that its library says may lose what was paid for."""
-    if facts.returned is None:
-        return table
-    try:
-        return facts.returned(table, domain)
-    except Exception:  # noqa: BLE001  # a session that has ended, a disk that is full, a version that differs
-        message = f"{facts.frame_kind} did not take the released table, which is a Polars table instead"
-        warnings.warn(DiscreetWarning(message), stacklevel=2)
-        return table

@@ -5,31 +5,23 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
 from discreet._core.boundary import sealed
-from discreet._core.errors import FileProblem, MissingExtra, ParameterError, ReleaseTakenForSample
-from discreet._core.files import new_folder, recover, together
-from discreet._core.reading import file_sha256
+from discreet._core.errors import DataError, FileProblem, MissingExtra, ParameterError, ReleaseTakenForSample
+from discreet._core.files import require_settled
 from discreet._core.text import counted, harmless, paragraph, sentence
 from discreet.domain import Domain
 from discreet.ledger import Request, Run
 from discreet.mechanisms import REGISTRY
-from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate
-from discreet.releases.content import Frames, certified_mechanism
-from discreet.releases.facts import FileFacts
-from discreet.releases.table import as_polars, typed
-from discreet.releases.writing import (
-    check_folder,
-    check_output,
-    metadata_of,
-    write_frames,
-)
+from discreet.releases.certificate import Certificate, certificate_in
+from discreet.releases.content import certified_mechanism
+from discreet.releases.table import as_polars, file_text, require_own, typed
+from discreet.releases.writing import CERTIFICATE_KEY, certificate_path, place, write
 
 # What is wrong with taking released records for a sample: a standard error made so is too small, by a known factor.
 
@@ -52,37 +44,6 @@ def taken_for_sample(certificate: Certificate) -> ReleaseTakenForSample | None:
     remedy = "Take intervals from estimate or regress, which know how the records were made"
     warning = ReleaseTakenForSample(released, facts.records, remedy, factor=factor)
     return warning if factor > _VISIBLE else None
-
-
-# What a release may replace: another release, whole.
-
-
-def require_whole_pair(path: Path, where: Path) -> None:
-    """Refuse to replace anything but a table with its own certificate, once a dead write is settled.
-
-    Raises FileProblem.
-    """
-    recover(path, where)
-    table, certificate = os.path.lexists(path), os.path.lexists(where)
-    if not certificate:
-        if table:
-            raise _foreign(path, f"it exists without {where.name}, and only a table with its certificate is replaced")
-        return
-    try:
-        facts = Certificate.read(where).tables[0]
-    except (FileProblem, ParameterError):
-        facts = None
-    if table and facts is not None and facts.sha256 == file_sha256(path):
-        return
-    if facts is not None and isinstance(facts.file, str) and facts.file != path.name:
-        raise _foreign(where, f"it is the certificate of {harmless(facts.file)}, which cannot be verified without it")
-    if not table:
-        raise _foreign(where, f"it exists without {path.name}, and only a table with its certificate is replaced")
-    raise _foreign(where, f"it exists and is not the certificate of {'a release' if facts is None else path.name}")
-
-
-def _foreign(path: Path, problem: str) -> FileProblem:
-    return FileProblem(path, problem, "give another name: out=... or out=Output(..., certificate=...)")
 
 
 _ANALYSIS = "discreet.inference"  # which stands above this package: loaded by name, when a release is analysed
@@ -312,68 +273,113 @@ class Release:
         return [typed(folder / Path(str(table.file)).name, self.certificate) for table in self.certificate.tables]
 
 
-def place(
-    out: str | os.PathLike[str],
-    certificate: str | os.PathLike[str] | None,
-    *,
-    several: bool,
-    inputs: tuple[Any, ...],
-    parts: bool = False,
-) -> tuple[Path, Path]:
-    """Return where a release and its certificate go: a file beside another, or a folder that holds all.
+# The analyst's door: a released table and its certificate as one object, once they are known to belong together.
 
-    What cannot be written, or holds something else, is refused.
+
+@sealed
+def read(release: Any, certificate: Certificate | str | os.PathLike[str] | None = None) -> Release:
+    """Read a released table and its certificate as one object, once they are known to belong together.
+
+    A file is not loaded: only its hash is computed, and that of every part of a release in parts. A Parquet or Arrow
+    file and its certificate hold the same random identity; two that differ are refused. CSV has no place for one, and
+    is known by its hash alone.
+
+    Parameters
+    ----------
+    release : path or dataframe
+        The released file, the folder of a release in parts or of several tables, or the whole table as a dataframe.
+        Public.
+    certificate : path or Certificate, optional
+        Its certificate: by default the file beside it, ``RELEASE.certificate.json`` or the name that the file
+        gives. A dataframe needs it.
+
+    Returns
+    -------
+    Release
+        To estimate from: see its methods.
+
+    Raises
+    ------
+    FileProblem
+        When a file cannot be read, or is not the one that its certificate was written for.
+    DataError, ParameterError
+        When a dataframe has other columns or another number of rows than its certificate says, or has none.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import discreet
+    >>> from discreet.domain import Domain, Integer
+    >>> dice = Domain(columns={"eyes": Integer(lower=1, upper=6)})
+    >>> rolls = pl.DataFrame({"eyes": [1, 2, 3, 4, 5, 6, 6, 6] * 100})
+    >>> made = discreet.release(rolls, dice, discreet.Budget(epsilon=1.0), size=400)
+    >>> released = discreet.read(made.records, made.certificate)
+    >>> share = released.estimate(["P(=6)"])["P(=6)"]
+    >>> share.lower < 0.375 < share.upper
+    True
     """
-    if not several and not parts:
-        paths = check_output(out, certificate, inputs=inputs)
-        require_whole_pair(*paths)
-        return paths
+    where = None
+    if not isinstance(release, (str, os.PathLike)):
+        document = read_certificate(release, certificate)
+        _require_whole(release, document)
+        return Release(records=release, certificate=document, info={})
+    path = Path(release)
+    if path.is_dir():
+        if certificate is not None:
+            raise ParameterError("a folder of tables, or of parts, holds its certificate. Leave out the certificate")
+        where, document = certificate_in(path), Certificate.read(path)
+    else:
+        if not isinstance(certificate, Certificate):
+            certificate = where = _beside(path, certificate)
+        document = read_certificate(path, certificate)
+        if document.several or document.in_parts:
+            folder = "release in parts" if document.in_parts else "folder of tables"
+            raise FileProblem(path, f"its certificate is that of a {folder}", "give the folder")
+    require_own(document, path)
+    return Release(records=None, certificate=document, info={}, path=path, certificate_path=where)
+
+
+def read_certificate(release: Any, certificate: Any = None) -> Certificate:
+    """Return the certificate of a release: the one given (also as a path), its own, or the file beside it.
+
+    Raises ParameterError when there is none, FileProblem when it cannot be read.
+    """
+    if isinstance(certificate, Certificate):
+        return certificate
+    if isinstance(certificate, (str, os.PathLike)):
+        return Certificate.read(certificate)
+    if isinstance(release, Release):
+        return release.certificate
+    if isinstance(release, (str, os.PathLike)):
+        return Certificate.read(_beside(Path(release), None))
+    raise ParameterError("give the certificate of the release, or the domain it was declared on")
+
+
+def _beside(path: Path, certificate: str | os.PathLike[str] | None) -> Path:
+    """Return where the certificate of a file is: where it is said to be, beside it, or where the file says."""
+    where = certificate_path(path, certificate)
     if certificate is not None:
-        content = "a release in parts" if parts else "a folder of tables"
-        raise ParameterError(f"{content} holds its certificate. Leave out the certificate's name")
-    folder = check_folder(out, inputs=inputs)
-    return folder, folder / (PARTS_CERTIFICATE if parts else FOLDER_CERTIFICATE)
+        return where
+    require_settled(path)
+    if not where.exists() and path.is_file() and (name := file_text(path, CERTIFICATE_KEY)) is not None:
+        where = path.with_name(Path(name).name)
+    if not where.exists() and not path.exists():
+        raise FileProblem(path, "there is no such file", "check the path")
+    if not where.exists():
+        raise FileProblem(path, f"its certificate {where.name} is not beside it", "say where it is")
+    return where
 
 
-def write(
-    tables: Iterator[Frames],
-    schema: dict[str, Any],
-    document: Certificate,
-    paths: tuple[Path, Path],
-    *,
-    inputs: tuple[Any, ...],
-    run: Run,
-    separator: str | None = None,
-) -> Certificate:
-    """Write everything at once, to be committed by the run; return the certificate with what was written."""
-    if document.several:
-        return _write_folder(tables, schema, document, paths[0], run)
-    hashes: dict[Path, str] = {}
-    on_commit, check = run.on_commit(lambda: document.paid_for), partial(require_whole_pair, *paths)
-    with together(*paths, inputs=inputs, check=check, on_commit=on_commit, hashes=hashes) as (table, certificate):
-        metadata = metadata_of(document, paths[1])
-        rows = write_frames(next(tables), schema, table, named=paths[0], metadata=metadata, separator=separator)
-        hashes[paths[0]] = file_sha256(Path(table.name))
-        document = document.releasing(tables=[FileFacts(file=paths[0].name, rows=rows, sha256=hashes[paths[0]])])
-        certificate.write(document.to_json().encode())
-    run.deliver()
-    return document
-
-
-def _write_folder(
-    tables: Iterator[Frames], schema: dict[str, Any], document: Certificate, folder: Path, run: Run
-) -> Certificate:
-    files, metadata = [], metadata_of(document, folder / FOLDER_CERTIFICATE)
-    with new_folder(folder, on_commit=run.on_commit(lambda: document.paid_for)) as draft:
-        for number, frames in enumerate(tables, start=1):
-            path = draft / f"table-{number:02}.parquet"
-            hashes: dict[Path, str] = {}
-            with together(path, hashes=hashes) as (file,):
-                rows = write_frames(frames, schema, file, named=folder / path.name, metadata=metadata)
-                hashes[path] = file_sha256(Path(file.name))
-            files.append(FileFacts(file=path.name, rows=rows, sha256=hashes[path]))
-        document = document.releasing(tables=files)
-        with together(draft / FOLDER_CERTIFICATE) as (file,):
-            file.write(document.to_json().encode())
-    run.deliver()
-    return document
+def _require_whole(table: Any, certificate: Certificate) -> None:
+    """Refuse a dataframe that is not the whole release: a selection of it has another law."""
+    if certificate.several:
+        raise ParameterError("this certificate is that of a folder of tables. Give the folder")
+    frame, rows = as_polars(table), certificate.tables[0].rows
+    if missing := [name for name in certificate.facts.released.columns if name not in frame.columns]:
+        raise DataError(str(missing[0]), "is not in the release", "give the certificate that was written with it")
+    if rows not in (None, frame.height):
+        raise DataError(
+            None,
+            f"it has {counted(frame.height, 'row')}, and its certificate is of {rows:,}",
+            "give the whole release, since a selection of it has another law",
+        )

@@ -1,10 +1,16 @@
-"""Reading a released table back: of a file, nothing is read before it is asked for."""
+"""Reading a released table back: of a file, nothing is read before it is asked for.
+
+The certificate of a release in parts holds the SHA-256 of ``_manifest.json``, which holds that of every part. Names
+that start with an underscore are passed over by whatever reads a folder of Parquet files.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -12,14 +18,16 @@ from discreet._core import formats
 from discreet._core.arrays import Floats
 from discreet._core.boundary import quietly
 from discreet._core.checks import unfit
-from discreet._core.errors import DataError, FileProblem
+from discreet._core.errors import DataError, FileProblem, ParameterError
 from discreet._core.files import require_settled
 from discreet._core.lazy import nw, pl
 from discreet._core.random import seeded
+from discreet._core.reading import file_sha256, read_json
 from discreet.domain import Column, Domain, unescaped_frame
-from discreet.releases.certificate import Certificate
+from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import certified_contents, certified_mechanism, no_rows
-from discreet.releases.manifest import scanned_parts
+from discreet.releases.facts import FileFacts
+from discreet.releases.writing import IDENTITY_KEY, MANIFEST, NO_VALUE
 
 
 def unreadable() -> DataError:
@@ -89,6 +97,125 @@ def _column(domain: Domain, name: str) -> Column | None:
         if name.endswith(ending) and (column := domain.columns.get(name.removesuffix(ending))) is not None:
             return column
     return None
+
+
+# A release in parts: a folder of Parquet files, and the list of them with their hashes.
+
+_REMEDY = "get the folder again, whole, from where it was released"
+
+
+def parts_of(folder: Path, certificate: Certificate) -> dict[str, FileFacts]:
+    """Return the parts that a certificate's manifest lists, by name. Raises FileProblem where it is another one's."""
+    manifest = folder / MANIFEST
+    if not manifest.is_file():
+        raise FileProblem(folder, f"{MANIFEST} is missing from it", _REMEDY)
+    if file_sha256(manifest) != certificate.tables[0].sha256:
+        raise FileProblem(folder, f"{MANIFEST} is not the file that its certificate was written for", _REMEDY)
+    facts = read_json(manifest, remedy=_REMEDY)
+    listed = facts.get("parts")
+    if facts.get("discreet_manifest") != 1 or not isinstance(listed, list) or not listed:
+        raise FileProblem(folder, f"{MANIFEST} is not a manifest of version 1", "update discreet")
+    try:
+        files = [FileFacts.from_dict(entry) for entry in listed]
+    except ParameterError:
+        files = []
+    if not files or not all(file.file and file.sha256 and _is_within(file.file) for file in files):
+        raise FileProblem(folder, f"{MANIFEST}: a field of its parts is missing or of the wrong kind", _REMEDY)
+    parts = {str(file.file): file for file in files}
+    if len(set(map(str.casefold, parts))) < len(files):
+        raise FileProblem(folder, f"{MANIFEST} lists a part twice", _REMEDY)
+    return parts
+
+
+def _is_within(name: str) -> bool:
+    """Return whether a name is that of a Parquet file in a folder, or in one folder below it, on any system."""
+    places = name.split("/")
+    return len(places) <= 2 and all(part and not _is_hidden(part) for part in places) and not set(name) & set("\0\\:")
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "_"))
+
+
+def problems(folder: Path, parts: dict[str, FileFacts], certificate: Certificate) -> Iterator[tuple[str, str | None]]:
+    """Yield the name of each part, and of each file that is none, with what is wrong with it; None where nothing is."""
+    names = {part.sha256: name for name, part in parts.items()}
+    for name, part in parts.items():
+        yield name, _problem(folder / name, part, names, certificate.identity)
+    for name in sorted(_readable(folder) - set(parts)):
+        copied = names.get(file_sha256(folder / name)) if (folder / name).is_file() else None
+        yield name, "it is not part of the release" + ("" if copied is None else f", but a copy of {copied}")
+
+
+def _problem(file: Path, part: FileFacts, names: dict[str | None, str], identity: Any) -> str | None:
+    if not file.is_file():
+        return "it is missing from the folder"
+    if (sha256 := file_sha256(file)) != part.sha256:
+        copied = names.get(sha256)
+        return "it is not the file that was written" + ("" if copied is None else f", but holds {copied}")
+    broken = FileProblem(file, "it is not a readable Parquet file", _REMEDY)
+    metadata, rows = quietly(lambda: (formats.texts(file, formats.PARQUET), formats.parquet_rows(file)), broken)
+    if metadata.get(IDENTITY_KEY) != identity:
+        return "it is from another release than the certificate"
+    return None if rows == part.rows else "it has another number of rows than its list says"
+
+
+def _readable(folder: Path) -> set[str]:
+    """Return the names of all files, and links to folders, that any reader of the folder would take for parts."""
+    readable = set()  # some readers pass over hidden names, others read every Parquet file; some follow links
+    for place, folders, names in os.walk(folder):
+        links = [name for name in folders if Path(place, name).is_symlink()]
+        subfolder = Path(place).relative_to(folder)
+        hidden = any(map(_is_hidden, subfolder.parts))
+        for name in [*names, *links]:
+            if name in links or name.casefold().endswith(".parquet") or not (hidden or _is_hidden(name)):
+                readable.add((subfolder / name).as_posix())
+    return readable
+
+
+def scanned_parts(folder: Path) -> pl.LazyFrame:
+    """Scan the parts of a folder in order; columns in the names of folders are texts. Raises FileProblem."""
+    if not (folder / PARTS_CERTIFICATE).is_file():
+        raise FileProblem(folder, "it is a folder, but not a release in parts", "give the file of the release")
+    certificate = Certificate.read(folder)
+    broken = FileProblem(folder, "one of its parts cannot be read", _REMEDY)
+    scans = []
+    for name in parts_of(folder, certificate):
+        scan = quietly(lambda file=folder / name: formats.scanned(file, formats.PARQUET), broken)  # type: ignore[misc]
+        for key, _, value in (place.partition("=") for place in name.split("/")[:-1]):
+            text = None if value == NO_VALUE else unquote(value)
+            scan = scan.with_columns(pl.lit(text, pl.String).alias(unquote(key)))
+        scans.append(scan)
+    return pl.concat(scans).select(certificate.facts.released.columns)
+
+
+# What belongs together: a release, and the certificate that was written with it.
+
+
+def require_own(certificate: Certificate, path: Any) -> None:
+    """Refuse a file beside another file's certificate; what is no path is passed over. Raises FileProblem."""
+    if not isinstance(path, (str, os.PathLike)):
+        return
+    require_settled(path)
+    if certificate.in_parts:
+        for name, problem in problems(Path(path), parts_of(Path(path), certificate), certificate):
+            if problem is not None:
+                raise FileProblem(path, f"{name}: {problem}", _REMEDY)
+        return
+    for table in certificate.tables:
+        file = Path(path) / Path(str(table.file)).name if certificate.several else Path(path)
+        if not file.is_file():
+            raise FileProblem(file, "there is no such file", "check the path")
+        if table.sha256 not in (None, file_sha256(file)):
+            raise FileProblem(
+                file,
+                "it is not the file that its certificate was written for",
+                "give the two that were written together, or read the file and give the table",
+            )
+        if file_text(file, IDENTITY_KEY) not in (None, certificate.identity):
+            raise FileProblem(
+                file, "it is from another release than the certificate", "give the two that were written together"
+            )
 
 
 # Reading a released table of counts: cell by cell of its domain.

@@ -7,7 +7,8 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Collection, Iterator
+import tomllib
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,11 +29,9 @@ from discreet.privacy import Guarantee
 from discreet.releases import certificate_v1
 from discreet.releases.certificate import Certificate, share
 from discreet.releases.content import SEEDED, certified_release, promise, utility_facts
-from discreet.releases.errata import erratum_of
 from discreet.releases.facts import CertificateFacts, FileFacts
-from discreet.releases.manifest import MANIFEST, parts_of, problems, scanned_parts
-from discreet.releases.table import file_text, unreadable
-from discreet.releases.writing import IDENTITY_KEY
+from discreet.releases.table import file_text, parts_of, problems, scanned_parts, unreadable
+from discreet.releases.writing import IDENTITY_KEY, MANIFEST
 from discreet.wording import SENTENCES
 
 # A limit on how long a recomputation may take: what a certificate claims may be dear to check, whoever wrote it.
@@ -62,16 +61,46 @@ def within(seconds: float) -> Iterator[None]:
 
     handler = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)
-    late = False
     try:
         yield
     except _Late:
-        late = True
+        raise Refused(f"recomputing the claims takes longer than {as_written(seconds)} s. Allow more seconds") from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, handler)
-    if late:
-        raise Refused(f"recomputing the claims takes longer than {as_written(seconds)} s. Allow more seconds")
+
+
+# Claims of earlier versions that turned out to be wrong. They stand in ``errata.toml``.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erratum:
+    """What was found to be wrong in certificates of some versions and mechanisms, and what holds instead."""
+
+    date: str  # ISO 8601
+    versions: list[str]
+    mechanisms: list[str]
+    claims: list[str]  # places in the document, as Check names them
+    text: str
+
+    def __str__(self) -> str:
+        return f"Erratum of {self.date} to certificates of discreet {', '.join(self.versions)}: {self.text}"
+
+
+_FILE = Path(__file__).with_name("errata.toml")
+ERRATA = tuple(Erratum(**entry) for entry in tomllib.loads(_FILE.read_text(encoding="utf-8"))["erratum"])
+"""All errata, the earliest first."""
+
+
+def erratum_of(claim: str, facts: CertificateFacts) -> str | None:
+    """Return the errata to a claim of a certificate, by its place there, or None where there is none."""
+    version, mechanism = facts.library.version, facts.mechanism.name
+    texts = [
+        str(erratum)
+        for erratum in ERRATA
+        if claim in erratum.claims and version in erratum.versions and mechanism in erratum.mechanisms
+    ]
+    return "\n".join(texts) or None
 
 
 @sealed
@@ -160,23 +189,26 @@ def guarantee_of(certificate: Certificate) -> Guarantee:
     return certified_release(certificate.facts)[-1]
 
 
+def promised_now(certificate: Certificate, mechanism: Mechanism, guarantee: Guarantee) -> Certificate:
+    """Return a certificate with the ``guarantee`` that it should have."""
+    facts = certificate.facts
+    promised = promise(
+        mechanism,
+        guarantee,
+        float(facts.guarantee.epsilon),
+        unit=None if facts.unit is None else facts.unit.column,
+        **certificate_v1.epsilons_of(facts),
+    )
+    return replace(certificate, facts=replace(facts, guarantee=promised))
+
+
 def _certificate_checks(certificate: Certificate) -> list[Check]:
     """Compare what a certificate claims with what follows from its public facts; the last check is that it can be."""
     checks: list[Check] = []
-    facts = certificate.facts
     try:
-        mechanism, contents, guarantee = certified_release(facts)
+        mechanism, contents, guarantee = certified_release(certificate.facts)
         checks += _guarantee_checks(certificate, mechanism, guarantee)
-        # Earlier versions wrote them before they were rounded to the kernel's grid.
-        checks.append(_compare("mechanism.parameters", facts.mechanism.parameters, mechanism.parameters(), rel=1e-4))
-        checks.append(_compare("released.columns", facts.released.columns, list(contents.columns)))
-        checks += _row_checks(certificate, contents)
-        checks += _form_checks(facts)
-        if facts.earlier is None or "public_inputs" in facts.earlier:
-            checks.append(_public_input_check(facts.public_inputs, list(public_inputs(mechanism))))
-        randomness = mechanism.traits.randomness
-        agrees = facts.randomness in (randomness, *SEEDED)
-        checks.append(Check(what="randomness", claimed=facts.randomness, found=randomness, agrees=agrees))
+        checks += _other_checks(certificate, mechanism, contents)
     except (DiscreetError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as error:
         problem = str(error) if isinstance(error, DiscreetError) else "a field is missing or of the wrong kind"
         checks.append(_not_recomputed(problem))
@@ -185,6 +217,10 @@ def _certificate_checks(certificate: Certificate) -> list[Check]:
 
 def _not_recomputed(problem: str) -> Check:
     return Check(what="certificate", claimed="can be recomputed", found=problem, agrees=False)
+
+
+def _compare(place: str, claimed: Any, value: Any, *, rel: float = 1e-6) -> Check:
+    return Check(what=place, claimed=claimed, found=value, agrees=_alike(claimed, value, rel))
 
 
 def _guarantee_checks(certificate: Certificate, mechanism: Mechanism, guarantee: Guarantee) -> Iterator[Check]:
@@ -208,51 +244,36 @@ def _guarantee_checks(certificate: Certificate, mechanism: Mechanism, guarantee:
         yield Check(what=place, claimed=claim, found="a forecast, not checked", agrees=agrees)
 
 
-def promised_now(certificate: Certificate, mechanism: Mechanism, guarantee: Guarantee) -> Certificate:
-    """Return a certificate with the ``guarantee`` that it should have."""
-    facts = certificate.facts
-    promised = promise(
-        mechanism,
-        guarantee,
-        float(facts.guarantee.epsilon),
-        unit=None if facts.unit is None else facts.unit.column,
-        **certificate_v1.epsilons_of(facts),
-    )
-    return replace(certificate, facts=replace(facts, guarantee=promised))
-
-
-def _compare(place: str, claimed: Any, value: Any, *, rel: float = 1e-6) -> Check:
-    return Check(what=place, claimed=claimed, found=value, agrees=_alike(claimed, value, rel))
-
-
-def _row_checks(certificate: Certificate, contents: Contents) -> Iterator[Check]:
-    """Compare the number of tables, and of the rows of each, with what was asked for."""
+def _other_checks(certificate: Certificate, mechanism: Mechanism, contents: Contents) -> Iterator[Check]:
+    """Compare what was released with what was asked for, and the form of what cannot be recomputed."""
+    facts, released, randomness = certificate.facts, certificate.facts.released, mechanism.traits.randomness
+    # Earlier versions wrote them before they were rounded to the kernel's grid.
+    yield _compare("mechanism.parameters", facts.mechanism.parameters, mechanism.parameters(), rel=1e-4)
+    yield _compare("released.columns", released.columns, list(contents.columns))
     for table in certificate.tables:
         name, agrees = table.file if certificate.several else "released", table.rows in contents.rows
         yield Check(what=f"{name}.rows", claimed=table.rows, found=contents.rows[-1], agrees=agrees)
     yield _compare("released.tables", len(certificate.tables), contents.tables or 1)
-    yield _compare("size", certificate.facts.size, contents.size)
-
-
-def _public_input_check(claimed: Any, names: Collection[str]) -> Check:
-    """Check that every public table the mechanism was made of has a hash, and that all are hashes."""
-    form = "a SHA-256 of each: " + (", ".join(names) or "what was declared public")
-    hashes = [isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) for value in claimed.values()]
-    return Check(what="public_inputs", claimed=claimed, found=form, agrees=all(hashes) and set(names) <= set(claimed))
-
-
-def _form_checks(facts: CertificateFacts) -> Iterator[Check]:
-    """Check the form of what cannot be recomputed: what came out, and whether there is an identity."""
-    number = facts.released.share_from_data
+    yield _compare("size", facts.size, contents.size)
+    number = released.share_from_data
     agrees = number is None or share(number) is not None
     yield Check(what="released.share_from_data", claimed=number, found="a share or null", agrees=agrees)
     if facts.earlier is None:
-        codes = [code.name for code in facts.released.outcome]
+        codes = [code.name for code in released.outcome]
         agrees = set(codes) <= SENTENCES.keys()
         yield Check(what="released.outcome", claimed=codes, found="codes that are known", agrees=agrees)
         form = "none" if facts.randomness == "seeded" else "128 random bits"
         agrees = (facts.identity is None) == (form == "none")
         yield Check(what="identity", claimed=facts.identity, found=form, agrees=agrees)
+    if facts.earlier is None or "public_inputs" in facts.earlier:
+        claimed, names = facts.public_inputs, list(public_inputs(mechanism))
+        hashes = [isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) for value in claimed.values()]
+        form = "a SHA-256 of each: " + (", ".join(names) or "what was declared public")
+        yield Check(
+            what="public_inputs", claimed=claimed, found=form, agrees=all(hashes) and set(names) <= set(claimed)
+        )
+    agrees = facts.randomness in (randomness, *SEEDED)
+    yield Check(what="randomness", claimed=facts.randomness, found=randomness, agrees=agrees)
 
 
 def _alike(claimed: Any, value: Any, rel: float) -> bool:

@@ -1,32 +1,75 @@
-"""Writing records out: streamed into an open file."""
+"""Writing a release: what it may replace, and its tables, streamed into files that appear beside their certificate."""
 
 from __future__ import annotations
 
 import gzip
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
+from unicodedata import normalize
+
+import numpy as np
 
 from discreet._core import arrow
-from discreet._core.errors import DiscreetError, FileProblem
-from discreet._core.files import check_outputs, check_writable, recover, writing_problem
-from discreet._core.formats import ENDINGS, Format, format_of, with_ending
+from discreet._core.errors import DiscreetError, FileProblem, ParameterError
+from discreet._core.files import check_outputs, check_writable, new_folder, recover, together, writing_problem
+from discreet._core.formats import ENDINGS, PARQUET, Format, format_of, with_ending
 from discreet._core.lazy import pl
-from discreet.domain import escaped_frame
-from discreet.releases.certificate import Certificate
+from discreet._core.random import seeded
+from discreet._core.reading import file_sha256
+from discreet._core.text import harmless
+from discreet.domain import Domain, escaped_frame
+from discreet.ledger import MOST_PARTS, Output, Run
+from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate
+from discreet.releases.content import Frames
+from discreet.releases.facts import FileFacts
 
 CERTIFICATE_KEY, IDENTITY_KEY, PROMISE_KEY = "discreet.certificate", "discreet.identity", "discreet.promise"
 """What a Parquet or Arrow file of a release says of itself: its certificate, whose release it is, what was promised."""
 
+MANIFEST = "_manifest.json"
+"""The file of a release in parts that lists them."""
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+"""What stands for a missing value in the name of a folder."""
 
-def metadata_of(document: Certificate, certificate: Path) -> dict[str, str]:
-    """Return what a file of a release says of itself."""
-    metadata = {CERTIFICATE_KEY: certificate.name, PROMISE_KEY: document.statement}
-    if document.identity is not None:
-        metadata[IDENTITY_KEY] = str(document.identity)
-    return metadata
+# Where a release goes, and what it may replace: another release, whole.
+
+
+def place(
+    out: str | os.PathLike[str],
+    certificate: str | os.PathLike[str] | None,
+    *,
+    several: bool,
+    inputs: tuple[Any, ...],
+    parts: bool = False,
+) -> tuple[Path, Path]:
+    """Return where a release and its certificate go: a file beside another, or a new folder that holds all.
+
+    Raises FileProblem where something cannot be written, or holds something else.
+    """
+    if not several and not parts:
+        paths = check_output(out, certificate, inputs=inputs)
+        require_whole_pair(*paths)
+        return paths
+    name, content = FOLDER_CERTIFICATE, "a folder of tables"
+    if parts:
+        name, content = PARTS_CERTIFICATE, "a release in parts"
+    if certificate is not None:
+        raise ParameterError(f"{content} holds its certificate. Leave out the certificate's name")
+    folder = Path(out)
+    if os.path.lexists(folder):
+        raise FileProblem(
+            out, "it exists already", "name a folder that does not exist. Earlier tables spent their own budget"
+        )
+    if not folder.absolute().parent.is_dir():
+        raise FileProblem(out, "the folder above it does not exist", "create it first")
+    _require_apart(folder, inputs)
+    recover(folder)
+    check_writable(folder)
+    return folder, folder / name
 
 
 def check_output(
@@ -47,8 +90,7 @@ def check_output(
     if form.kind == "arrow":
         arrow.pyarrow("writing an Arrow file")
     certificate_file = certificate_path(path, certificate)
-    written = [Path(other) for other in outputs if isinstance(other, (str, os.PathLike))]
-    check_outputs([path, certificate_file, *written], inputs)
+    check_outputs([path, certificate_file, *_paths(outputs)], inputs)
     for file in (path, certificate_file):
         _require_apart(file, inputs)
         check_writable(file)
@@ -57,10 +99,13 @@ def check_output(
 
 def _require_apart(path: Path, inputs: Iterable[Any]) -> None:
     """Refuse an output within a folder that is read. Raises FileProblem."""
-    folders = [Path(source) for source in inputs if isinstance(source, (str, os.PathLike))]
-    for folder in folders:
+    for folder in _paths(inputs):
         if folder.is_dir() and folder.resolve() in path.resolve().parents:
             raise FileProblem(path, "it lies in the folder that is read", "write it elsewhere")
+
+
+def _paths(sources: Iterable[Any]) -> list[Path]:
+    return [Path(source) for source in sources if isinstance(source, (str, os.PathLike))]
 
 
 def certificate_path(out: Path, certificate: str | os.PathLike[str] | None) -> Path:
@@ -68,56 +113,176 @@ def certificate_path(out: Path, certificate: str | os.PathLike[str] | None) -> P
     return with_ending(out, ".certificate.json") if certificate is None else Path(certificate)
 
 
-def check_folder(out: str | os.PathLike[str], *, inputs: Iterable[Any]) -> Path:
-    """Return where a folder of tables, or of parts, goes. Raises FileProblem where no new one can be there."""
-    folder = Path(out)
-    if os.path.lexists(folder):
-        raise FileProblem(
-            out, "it exists already", "name a folder that does not exist. Earlier tables spent their own budget"
+def require_whole_pair(path: Path, where: Path) -> None:
+    """Refuse to replace anything but a table with its own certificate, once a dead write is settled.
+
+    Raises FileProblem.
+    """
+    recover(path, where)
+    table, certificate, facts = os.path.lexists(path), os.path.lexists(where), None
+    if certificate:
+        with suppress(FileProblem, ParameterError):
+            facts = Certificate.read(where).tables[0]
+    if not (table or certificate) or (table and facts is not None and facts.sha256 == file_sha256(path)):
+        return
+    replaced = "and only a table with its certificate is replaced"
+    wrong, problem = where, f"it exists without {path.name}, {replaced}"
+    if not certificate:
+        wrong, problem = path, f"it exists without {where.name}, {replaced}"
+    elif facts is not None and facts.file not in (None, path.name):
+        problem = f"it is the certificate of {harmless(str(facts.file))}, which cannot be verified without it"
+    elif table:
+        problem = f"it exists and is not the certificate of {'a release' if facts is None else path.name}"
+    raise FileProblem(wrong, problem, "give another name: out=... or out=Output(..., certificate=...)")
+
+
+# The names of folders that hold the value of a column: ``COLUMN=value``, escaped as Hive does.
+
+_SPECIAL = frozenset("\"#%'*/:=?\\{[]^\x7f") | frozenset(map(chr, range(32)))
+MOST_LABELS = 1000
+_LONGEST = 200  # bytes of a name
+
+
+def folders_of(domain: Domain, name: str) -> dict[Any, str]:
+    """Return the name of the folder of each value of a declared column, as it is stored. Raises ParameterError."""
+    column = domain.columns.get(name)
+    if column is None:
+        raise ParameterError(f"partition_by must be a declared column, got {name!r}")
+    cells, problem = column.size or 0, None
+    if name.startswith((".", "_")):
+        problem = f"programs ignore folders whose names begin like {name!r}"
+    elif not 0 < cells <= MOST_LABELS:
+        problem = f"{name!r} has more than {MOST_LABELS:,} values"
+    elif len(domain.columns) == 1:
+        problem = f"{name!r} is the only column, and its files would have none"
+    elif column.interval(np.arange(cells)) is not None:
+        problem = f"{name!r} has cells that hold several values"
+    if problem is not None:
+        raise ParameterError(f"partition_by: {problem}. Name another column")
+    values = column.decode(np.arange(cells), rng=seeded(0)).alias(name).to_frame()
+    texts = durations_as_texts(values)[name].cast(pl.String).to_list()
+    folders = [f"{escaped(name)}={NO_VALUE if text is None else escaped(text)}" for text in texts]
+    # File systems exist that tell neither capitals nor ways of composing a letter apart.
+    alike = {normalize("NFC", normalize("NFC", folder).casefold()) for folder in folders}
+    if {"", NO_VALUE}.intersection(texts) or len(alike) < len(folders):
+        problem = f"values of {name!r} cannot be told apart as names of folders"
+    elif max(len(folder.encode()) for folder in folders) > _LONGEST:
+        problem = f"a value of {name!r} is too long for the name of a folder"
+    if problem is not None:
+        raise ParameterError(f"partition_by: {problem}. Name another column")
+    return dict(zip(values[name].to_physical(), folders, strict=True))
+
+
+def escaped(text: str) -> str:
+    """Return a text with every character percent-encoded that Hive encodes in names.
+
+    Examples
+    --------
+    >>> escaped("a/b=c")
+    'a%2Fb%3Dc'
+    """
+    return "".join(f"%{ord(character):02X}" if character in _SPECIAL else character for character in text)
+
+
+def require_parts(output: Output, domain: Domain | None, *, records: bool) -> None:
+    """Refuse what has no parts, and folders that cannot be named. Raises ParameterError.
+
+    ``records``: whether one table of records is released.
+    """
+    if output.partitions is None:
+        return
+    if not records:
+        raise ParameterError("several tables, or counts, cannot be released in parts. Leave partitions out")
+    if output.partition_by is None or domain is None:
+        return
+    folders, count = len(folders_of(domain, output.partition_by)), output.partitions
+    if folders * count > MOST_PARTS:
+        raise ParameterError(
+            f"{folders:,} values with {count:,} parts each are more than {MOST_PARTS:,} files. Ask for fewer partitions"
         )
-    if not folder.absolute().parent.is_dir():
-        raise FileProblem(out, "the folder above it does not exist", "create it first")
-    _require_apart(folder, inputs)
-    recover(folder)
-    check_writable(folder)
-    return folder
 
 
-def write_frames(
-    frames: Iterator[pl.DataFrame],
+# Writing.
+
+
+def metadata_of(document: Certificate, certificate: Path) -> dict[str, str]:
+    """Return what a file of a release says of itself."""
+    metadata = {CERTIFICATE_KEY: certificate.name, PROMISE_KEY: document.statement}
+    if document.identity is not None:
+        metadata[IDENTITY_KEY] = str(document.identity)
+    return metadata
+
+
+def write(
+    tables: Iterator[Frames],
+    schema: dict[str, Any],
+    document: Certificate,
+    paths: tuple[Path, Path],
+    *,
+    inputs: tuple[Any, ...],
+    run: Run,
+    separator: str | None = None,
+) -> Certificate:
+    """Write everything at once, to be committed by the run; return the certificate with what was written."""
+    (path, certificate), metadata = paths, metadata_of(document, paths[1])
+    on_commit = run.on_commit(lambda: document.paid_for)
+    if document.several:
+        files = []
+        with new_folder(path, on_commit=on_commit) as draft:
+            for number, frames in enumerate(tables, start=1):
+                name = f"table-{number:02}.parquet"
+                with together(draft / name) as (table,):
+                    files.append(write_table(frames, schema, table, named=path / name, metadata=metadata))
+            document = document.releasing(tables=files)
+            with together(draft / certificate.name) as (file,):
+                file.write(document.to_json().encode())
+    else:
+        hashes: dict[Path, str] = {}
+        check = partial(require_whole_pair, *paths)
+        with together(*paths, inputs=inputs, check=check, on_commit=on_commit, hashes=hashes) as (table, file):
+            facts = write_table(next(tables), schema, table, named=path, metadata=metadata, separator=separator)
+            hashes[path] = str(facts.sha256)
+            document = document.releasing(tables=[facts])
+            file.write(document.to_json().encode())
+    run.deliver()
+    return document
+
+
+def write_table(
+    frames: Frames,
     schema: dict[str, Any],
     file: BinaryIO,
     *,
     named: Path,
     metadata: Mapping[str, str] | None = None,
     separator: str | None = None,
-) -> int:
-    """Stream frames into an open file in the format of the name that it will have; return the number of rows.
+) -> FileFacts:
+    """Stream frames into an open file in the format of the name that it will have; return what is stated of it.
 
     Parquet and Arrow files carry ``metadata``. Raises FileProblem when the file cannot be written.
     """
     rows = 0
 
-    def counted() -> Iterator[pl.DataFrame]:
+    def stream() -> Frames:
         nonlocal rows
         for frame in frames:
             rows += frame.height
             yield frame
 
     with _writing(named):
-        form = format_of(named)
-        if form is not None and form.texts:
-            _write_csv(counted(), file, form, separator)
-        elif form is not None and form.kind == "arrow":
-            arrow.write(counted(), schema, file, metadata)
+        form = format_of(named) or PARQUET
+        if form.texts:
+            _write_csv(stream(), file, form, separator)
+        elif form.kind == "arrow":
+            arrow.write(stream(), schema, file, metadata)
         else:
-            _sink_parquet(counted(), schema, file, metadata)
+            _sink_parquet(stream(), schema, file, metadata)
         file.flush()
-    return rows
+    return FileFacts(file=named.name, rows=rows, sha256=file_sha256(Path(file.name)))
 
 
 def write_part(
-    frames: Iterator[pl.DataFrame],
+    frames: Frames,
     schema: dict[str, Any],
     files: Mapping[Any, Path],
     *,
@@ -155,9 +320,7 @@ def _writing(named: Path) -> Iterator[None]:
         raise writing_problem(named, error) from None
 
 
-def _sink_parquet(
-    frames: Iterator[pl.DataFrame], schema: dict[str, Any], file: Any, metadata: Mapping[str, str] | None
-) -> None:
+def _sink_parquet(frames: Frames, schema: dict[str, Any], file: Any, metadata: Mapping[str, str] | None) -> None:
     from polars.io.plugins import register_io_source
 
     failure: list[BaseException] = []
@@ -181,7 +344,7 @@ def _sink_parquet(
         raise
 
 
-def _write_csv(frames: Iterator[pl.DataFrame], file: BinaryIO, form: Format, separator: str | None) -> None:
+def _write_csv(frames: Frames, file: BinaryIO, form: Format, separator: str | None) -> None:
     """Write records. A separator that is not that of the ending is told by names in quotes, by which it is read."""
     quoted = separator not in (None, form.separator)
     stream: Any = nullcontext(file)

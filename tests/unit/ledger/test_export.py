@@ -15,7 +15,7 @@ from discreet import Ledger, Replacement, release
 from discreet.cli.entry import run
 from discreet.domain import Domain, Integer
 from discreet.ledger import Request
-from discreet.ledger.export import TO_FILL_IN, registry, registry_csv, registry_json
+from discreet.ledger.statement import TO_FILL_IN, registry, registry_csv
 from discreet.mechanisms import PerturbedHistogram
 from discreet.planner.study import plan_together
 from discreet.privacy import Budget
@@ -24,68 +24,49 @@ DOMAIN = Domain(columns={"age": Integer(lower=0, upper=99)})
 AGES = pl.DataFrame({"age": [34, 35, 36, 37] * 500})
 
 # Names and choices of the registry, schemas/deployments-schema.yaml of 15 July 2026.
+PRODUCTS = (
+    "Summary statistics",
+    "Machine learning model",
+    "Dataset",
+    "Synthetic data",
+    "Interactive API",
+    "SQL queries",
+)
+MODELS = {"Local", "Central", "Shuffle", "Federated", "Varies"}
 FIELDS: dict[str, Any] = {
     "url_slug": str,
     "status": {"Converted", "Draft", "Pending", "Changes Required", "Approved"},
     "tier": {1, 2, 3},
     "deployment": {
         "basic": {
-            "name": str,
+            **dict.fromkeys(("name", "intended_use", "description", "publication_date"), str),
+            **dict.fromkeys(("data_product_region", "data_product_sector"), str),
             "data_curators": list,
-            "intended_use": str,
-            "data_product_type": {
-                "Summary statistics",
-                "Machine learning model",
-                "Dataset",
-                "Synthetic data",
-                "Interactive API",
-                "SQL queries",
-            },
-            "data_product_region": str,
-            "description": str,
-            "publication_date": str,
-            "data_product_sector": str,
+            "data_product_type": set(PRODUCTS),
         },
         "dp_variant": {
             "variant_name": {"Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom"},
-            "data_domain": str,
-            "unprotected_quantities": str,
+            **dict.fromkeys(("data_domain", "unprotected_quantities"), str),
         },
         "privacy_loss": {
-            "privacy_unit": str,
-            "privacy_unit_details": str,
+            **dict.fromkeys(("privacy_unit", "privacy_unit_details", "privacy_parameters_details"), str),
             "privacy_parameters": {"epsilon": float, "delta": float, "rho": float},
-            "privacy_parameters_details": str,
         },
         "deployment_model": {
-            "model_name": {"Local", "Central", "Shuffle", "Federated", "Varies"},
-            "model_name_details": str,
-            "actors": str,
+            "model_name": MODELS,
             "release_type": {"One release", "Many releases"},
-            "release_type_details": str,
             "data_source_type": {"Static", "Dynamic"},
-            "data_source_type_details": str,
             "access_type": {"Interactive", "Non-interactive"},
-            "access_type_details": str,
+            **dict.fromkeys(("model_name_details", "actors", "release_type_details"), str),
+            **dict.fromkeys(("data_source_type_details", "access_type_details"), str),
         },
         "accounting": {"post_processing": str, "composition": str},
         "implementation": {"preprocessing_and_hyperparameter_tuning": str, "mechanisms": str, "justification": str},
         "administrative": {"sources": str, "notes": str, "registry_authors": list},
     },
 }
-REQUIRED = {
-    "url_slug",
-    "status",
-    "tier",
-    *(
-        f"deployment.basic.{name}"
-        for name in (
-            *("name", "data_curators", "description", "intended_use"),
-            *("data_product_type", "data_product_region", "publication_date"),
-        )
-    ),
-    "deployment.administrative.registry_authors",
-}
+REQUIRED = {"url_slug", "status", "tier", "deployment.administrative.registry_authors"}
+REQUIRED |= {f"deployment.basic.{name}" for name in FIELDS["deployment"]["basic"] if name != "data_product_sector"}
 
 
 def leaves(wanted: Any, found: Any, name: str = "") -> list[str]:
@@ -203,7 +184,7 @@ def test_nothing_else_is_told(place: Path, document: dict[str, Any]) -> None:
     for event in events:
         event["facts"] = {**event["facts"], "fingerprint": "canary-1", "lease": {"boot": "canary-2", "pid": "canary-3"}}
     planted = registry({**document["ledger"], "more": "canary-4"}, events)
-    for text in (registry_json(document), registry_csv(document), registry_json(planted), registry_csv(planted)):
+    for text in (json.dumps(document), registry_csv(document), json.dumps(planted), registry_csv(planted)):
         assert "canary" not in text
         assert place.parent.name not in text
         assert '"lease"' not in text
@@ -248,7 +229,7 @@ def test_what_was_calibrated_and_not_released_is_not_shown(tmp_path: Path) -> No
             paid.assign(PerturbedHistogram(domain=DOMAIN, records=1234567, scale=9.0), n=1234567)
             raise KeyboardInterrupt
         assert "1234567" in json.dumps(ledger.log())
-        for shown in (registry_json, registry_csv):
+        for shown in (json.dumps, registry_csv):
             text = shown(registry(ledger.status().to_dict(), ledger.log()))
             assert "1234567" not in text
             assert "perturbed" not in text

@@ -289,6 +289,7 @@ refused("file/o.ledger")
 def test_a_new_ledger_keeps_no_log(place: Path) -> None:
     spend(place)
     assert place.read_bytes()[18:20] == b"\x01\x01"
+    assert place.stat().st_mode & 0o777 == 0o600
     assert [one.name for one in place.parent.iterdir()] == [place.name]
 
 

@@ -24,7 +24,7 @@ from discreet.cli.console import progress_bar
 from discreet.cli.entry import run
 from discreet.domain import Boolean, Category, Date, Domain, Duration, Integer, OpenLabels
 from discreet.errors import FileProblem, ParameterError, Refused
-from discreet.ledger.status import power
+from discreet.ledger.statement import power
 from discreet.mechanisms import DirichletMultinomial, Marginals
 from discreet.mechanisms.likelihood import NoLikelihood
 from discreet.planner import plan

@@ -244,7 +244,7 @@ def test_a_printed_epsilon_is_never_below_the_true_one(tmp_path) -> None:
 
 
 def test_a_fault_while_writing_leaves_nothing(tmp_path, monkeypatch) -> None:
-    import discreet.releases.release as module
+    import discreet.releases.writing as module
 
     def fail(*_, **__):
         raise OSError

@@ -44,12 +44,6 @@ def test_counts_come_with_cells_standard_errors_and_a_certificate(tmp_path: Path
     )
 
 
-def test_counts_come_back_as_the_kind_of_table_that_came_in() -> None:
-    made = discreet.release(FRAME.to_pandas(), DOMAIN, Budget(epsilon=1), counts=True)
-    assert type(made.records).__module__.startswith("pandas")
-    assert "counts" in str(made.certificate.summary)
-
-
 def test_what_cannot_give_counts_is_refused_before_anything_is_drawn() -> None:
     domain = Domain(columns={"count": Integer(lower=0, upper=9)})
     frame = pl.DataFrame({"count": np.arange(2000) % 10})

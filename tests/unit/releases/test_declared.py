@@ -14,7 +14,6 @@ from jsonschema import Draft202012Validator
 
 import discreet
 from discreet import Budget, release
-from discreet.cli.entry import run
 from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
 from discreet.errors import Fault, Infeasible, ParameterError
@@ -22,7 +21,6 @@ from discreet.mechanisms import REGISTRY, PerturbedHistogram, SmoothedHistogram,
 from discreet.mechanisms.drawn import KernelRecords
 from discreet.mechanisms.reading import Reading
 from discreet.planner import plan
-from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
 from discreet.releases import Certificate, verify
 
 COLUMNS = {"age": Integer(lower=0, upper=9), "married": Category(categories=["no", "yes"])}
@@ -103,13 +101,6 @@ def test_the_publisher_refuses_whoever_calls_it() -> None:
         release(closed, mechanism=PerturbedHistogram(domain=DOMAIN, records=1000, scale=2.0), counts=True)
 
 
-def test_a_model_is_refused() -> None:
-    visits = Domain(columns={"visits": Integer(lower=0, upper=60)}, impossible=[{"visits": {"from": 50}}])
-    closed = confidential(pl.DataFrame({"visits": [1, 2, 3]}), visits)
-    with pytest.raises(ParameterError, match=rf"{REFUSED} \[\[impossible\]\]"):
-        release(closed, mechanism=CensoredPosterior(PoissonMean(column="visits"), bound=1.0))
-
-
 def test_what_keeps_it_is_released_and_its_certificate_holds_it(tmp_path: Path) -> None:
     mechanism, out = Keeping(domain=DOMAIN, size=500, mixing=0.25), tmp_path / "out.parquet"
     made = release(FRAME, DOMAIN, mechanism=mechanism, out=out, seed=1, accept={"poor-utility"})
@@ -145,16 +136,6 @@ def test_a_certificate_of_what_does_not_keep_it_does_not_verify(tmp_path: Path) 
         last = verify(Certificate.from_dict(changed))[-1]
         assert (last.what, last.agrees) == ("certificate", False)
         assert REFUSED in last.found
-
-
-def test_the_command_refuses_with_status_two(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    FRAME.write_parquet(tmp_path / "data.parquet")
-    (tmp_path / "domain.toml").write_text(DOMAIN.to_toml())
-    files = [str(tmp_path / "data.parquet"), "--domain", str(tmp_path / "domain.toml")]
-    asked = ["--epsilon", "1", "--size", "9", "--mechanism", "smoothed-histogram", "--out", str(tmp_path / "o.csv")]
-    assert run(["release", *files, *asked]) == 2
-    assert REFUSED in capsys.readouterr().err
-    assert not (tmp_path / "o.csv").exists()
 
 
 def test_records_that_contradict_it_are_counted_and_nothing_is_said_of_them() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +22,7 @@ from discreet.inference import ReleaseTakenForSample
 from discreet.mechanisms import SmoothedHistogram
 from discreet.privacy import Budget
 from discreet.releases.table import file_text
-from discreet.releases.writing import CERTIFICATE_KEY, IDENTITY_KEY, write_frames
+from discreet.releases.writing import CERTIFICATE_KEY, IDENTITY_KEY, write_table
 
 ENDINGS = (".parquet", ".pq", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".feather", ".arrow", ".ipc")
 DOMAIN = Domain(
@@ -81,11 +80,12 @@ def test_an_arrow_file_and_its_certificate_hold_one_identity(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("ending", [".csv.gz", ".tsv.gz", ".tsv", ".csv"])
-def test_the_same_records_are_the_same_bytes(ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_records_are_the_same_bytes(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def packed(parts: list[pl.DataFrame]) -> bytes:
-        file = io.BytesIO()
-        assert write_frames(iter(parts), dict(TABLE.schema), file, named=Path(f"t{ending}")) == TABLE.height
-        return file.getvalue()
+        path = tmp_path / f"t{ending}"
+        with path.open("wb") as file:
+            assert write_table(iter(parts), dict(TABLE.schema), file, named=path).rows == TABLE.height
+        return path.read_bytes()
 
     parts = [TABLE.head(7), TABLE.slice(7)]
     first = packed(parts)
@@ -118,7 +118,7 @@ def test_a_write_that_fails_leaves_nothing(ending: str, tmp_path: Path) -> None:
         raise ValueError("canary424242171")
 
     with (tmp_path / f"t{ending}").open("wb") as file, pytest.raises(FileProblem, match="cannot be written") as found:
-        write_frames(frames(), dict(TABLE.schema), file, named=Path(f"t{ending}"))
+        write_table(frames(), dict(TABLE.schema), file, named=Path(f"t{ending}"))
     assert "canary" not in str(found.value)
 
 
@@ -133,7 +133,7 @@ def test_the_command(ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[
             table.filter(i=part).drop("i").write_parquet(folder / "p.parquet")
     else:
         with data.open("wb") as file:
-            write_frames(iter([table]), dict(table.schema), file, named=data)
+            write_table(iter([table]), dict(table.schema), file, named=data)
     domain.write_text('[columns.i]\ntype = "integer"\nlower = 1\nupper = 2\n\n[columns.s]\ntype = "category"\n'
                       'categories = ["=a", "b"]\n')  # fmt: skip
     assert run(["domain", "init", str(data)]) == 0
@@ -160,7 +160,7 @@ def test_a_public_table_of_another_format_is_known_as_the_confidential_one(tmp_p
     closed = confidential(TABLE, DOMAIN)
     assert closed.provenance is not None
     with (tmp_path / "t.csv.gz").open("wb") as file:
-        write_frames(iter([TABLE]), dict(TABLE.schema), file, named=tmp_path / "t.csv.gz")
+        write_table(iter([TABLE]), dict(TABLE.schema), file, named=tmp_path / "t.csv.gz")
     with pytest.raises(discreet.errors.NotPublic):
         discreet.release(TABLE, DOMAIN, Budget(epsilon=5.0), size=5, reference=tmp_path / "t.csv.gz")
 

@@ -15,8 +15,7 @@ from discreet.cli.entry import run
 from discreet.domain import Domain, Integer
 from discreet.errors import FileProblem, ParameterError
 from discreet.ledger import Request
-from discreet.ledger.export import Entry
-from discreet.ledger.status import power
+from discreet.ledger.statement import Entry, power
 from discreet.privacy import Budget
 from discreet.report import write_report
 from discreet.report.ledger_page import entry_rows, page, write_ledger_report

@@ -1,0 +1,429 @@
+"""What people are shown of a ledger: where it stands, its entries, and a record of each for an oversight body.
+
+The fields of a record are those of the Differential Privacy Deployments Registry of OpenDP, which NIST has proposed to
+host: ``schemas/deployments-schema.yaml`` of https://github.com/opendp/deployments-registry-data, as of 15 July 2026.
+What no ledger knows (who published it, for what use, where) is listed and left to fill in. Everything is public:
+neither paths, nor who ran what where, are in it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
+
+from discreet._core.boundary import sealed
+from discreet._core.errors import FileProblem
+from discreet._core.files import check_outputs, together
+from discreet._core.page import OWN, require_own
+from discreet._core.text import as_written, counted, harmless, listing, paragraph, rounded_down, rounded_up, table
+from discreet.domain import escaped
+from discreet.ledger.events import STATES, Book, Page
+from discreet.privacy import Budget, Guarantee
+
+if TYPE_CHECKING:
+    from discreet.ledger.ledger import Ledger
+
+_FALSE_ALARMS = 0.05
+
+
+@sealed
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class LedgerStatus:
+    """Where a ledger stands.
+
+    Parameters
+    ----------
+    dataset, currency : str
+        What it is of, and by which theorem it adds up.
+    budget, spent, left : dict
+        ``epsilon`` and ``delta``: of the whole, of the entries that count, and of what may still be asked for.
+    counts : dict
+        How many entries are in each state.
+    covers : dict
+        ``relation``, ``unit``, ``max_records`` and ``kinds``: what the ledger adds up.
+    head : str
+        The hash of its last event.
+    created : str
+        When it was made.
+    """
+
+    dataset: str
+    currency: str
+    budget: Mapping[str, float]
+    spent: Mapping[str, float]
+    left: Mapping[str, float]
+    counts: Mapping[str, int]
+    covers: Mapping[str, Any]
+    head: str
+    created: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON values, and the best attacker's power at a false-alarm rate of 5 %."""
+        attacker = {
+            "false_alarms": _FALSE_ALARMS,
+            "power_now": power(_FALSE_ALARMS, **self.spent),
+            "power_at_most": power(_FALSE_ALARMS, **self.budget),
+        }
+        facts = asdict(self)
+        last = {key: facts.pop(key) for key in ("head", "created")}
+        return {**facts, "attacker": attacker, **last}
+
+    def __str__(self) -> str:
+        covers, unit = self.covers, "a record"
+        if covers["unit"] is not None:
+            unit = f"column {covers['unit']!r}, {counted(covers['max_records'], 'record')} each"
+        lines = [
+            f"data set: {self.dataset}",
+            f"accounting: {self.currency}. Relation: {covers['relation']}. Privacy unit: {unit}. Kind: "
+            f"{' or '.join(covers['kinds'])}",
+            *(f"{name}: epsilon {epsilon}, delta {delta}" for name, epsilon, delta in self._shown),
+            *self._states,
+            f"{self._attacker}.",
+            "Releases that were made without the ledger are not in it.",
+        ]
+        return "\n".join(map(harmless, lines))
+
+    def __repr__(self) -> str:
+        return f"<LedgerStatus of {harmless(self.dataset)!r}: epsilon {self.left['epsilon']} left>"
+
+    def _repr_html_(self) -> str:
+        numbers = table((self.dataset, "epsilon", "delta"), self._shown)
+        return numbers + paragraph(self._attacker) + listing(self._states)
+
+    @property
+    def _shown(self) -> list[tuple[str, str, str]]:
+        """Return the budget as it is written, what is spent rounded up, and what is left rounded down."""
+        pairs = (
+            ("budget", self.budget, as_written),
+            ("spent", self.spent, lambda value: rounded_up(value, 6)),
+            ("left", self.left, lambda value: rounded_down(value, 6)),
+        )
+        return [(name, write(pair["epsilon"]), write(pair["delta"])) for name, pair, write in pairs]
+
+    @property
+    def _attacker(self) -> str:
+        now, total = (rounded_up(100.0 * power(_FALSE_ALARMS, **pair)) for pair in (self.spent, self.budget))
+        return (
+            "What is promised is the whole budget: the best attacker who sees all releases in the ledger, and raises a "
+            f"false alarm about one record in 20, detects at most {total} % of true ones. Without any release it is 5 "
+            f"%. If the amount spent so far had been the whole budget, it would be {now} %"
+        )
+
+    @property
+    def _states(self) -> list[str]:
+        return [f"{state}: {counted(number, 'entry', 'entries')}" for state, number in self.counts.items() if number]
+
+
+def status_of(book: Book, page: Page) -> LedgerStatus:
+    """Return where a ledger stands after its last event."""
+    latest, currency = page.last, book.currency
+    spent, left = (convert(latest.spent, book.budget) for convert in (currency.worth, currency.left))
+    return LedgerStatus(
+        dataset=book.dataset,
+        currency=currency.name,
+        budget=asdict(book.budget),
+        spent=dict(zip(("epsilon", "delta"), spent, strict=True)),
+        left=dict(zip(("epsilon", "delta"), left, strict=True)),
+        counts=dict(latest.counts),
+        covers=dict(book.covers),
+        head=latest.hash,
+        created=book.created,
+    )
+
+
+def power(false_alarms: float, *, epsilon: float, delta: float) -> float:
+    """Return the greatest power of a test between two neighbours under an (epsilon, delta) promise."""
+    if not math.isfinite(epsilon):
+        return 1.0
+    alone = math.exp(min(epsilon, 700.0)) * false_alarms + delta
+    missed = math.exp(-epsilon) * (1.0 - delta - false_alarms)
+    return min(1.0, alone, 1.0 - max(0.0, missed))
+
+
+def left_after(
+    ledger: Ledger, releases: Sequence[tuple[Guarantee, Budget]]
+) -> tuple[LedgerStatus, list[tuple[float, float] | None]]:
+    """Return the status of a ledger, and what each release alone, which is only thought of, would leave in it.
+
+    Epsilon and delta, rounded down; None where the release would not be allowed. Raises Refused when the ledger does
+    not add up such releases.
+    """
+    book = ledger._book
+    with book.reading() as page:
+        status, spent = status_of(book, page), page.last.spent
+    remainders: list[tuple[float, float] | None] = []
+    for guarantee, budget in releases:
+        unit = status.covers["unit"]  # a plan has none: what the ledger's is, is up to the release
+        book.require_covered(guarantee.relation, unit=unit, kind=guarantee.kind)
+        remainders.append(None)
+        if book.currency.allows(spent, book.currency.of_budget(budget), book.limit):
+            cost = book.currency.of_profile(guarantee.profile, budget=budget, total=book.budget)
+            remainders[-1] = book.currency.left(spent + cost, book.budget)
+    return status, remainders
+
+
+# The entries of a ledger, put together from its events: what people and other programs are shown of each.
+
+
+@dataclass(slots=True, kw_only=True)
+class Entry:
+    """One entry, as its events say: public facts alone, and of files their names and hashes."""
+
+    name: str
+    what: str = "release"
+    state: str = "RESERVED"
+    reserved: str | None = None  # when, in ISO form
+    committed: str | None = None
+    cost: Mapping[str, str] = field(default_factory=dict)  # as exact decimals
+    asked: Mapping[str, float] = field(default_factory=dict)  # epsilon and delta
+    relation: str | None = None
+    unit: str | None = None
+    group: int = 1
+    domain: str | None = None  # its SHA-256
+    parts: tuple[str, ...] = ()  # the names of the releases of a plan
+    part: str | None = None  # its name in the plan that paid for it
+    continues: str | None = None  # the entry whose run it goes on with, and which paid for it
+    fate: str | None = None  # DELIVERED or LOST, once that is known
+    released: Mapping[str, Any] = field(default_factory=dict)  # empty before it is committed
+    files: tuple[tuple[str, str], ...] = ()  # names and SHA-256
+    out: tuple[str, ...] = ()  # the names of the files that were asked for
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its files: those that were written, else those that were asked for."""
+        return tuple(name for name, _ in self.files) or self.out
+
+    @property
+    def mechanism(self) -> str | None:
+        """The name of the mechanism; None before the entry is committed."""
+        mechanism: Mapping[str, Any] = self.released.get("mechanism", {})
+        return mechanism.get("name")
+
+    @property
+    def promised(self) -> Mapping[str, float]:
+        """The epsilon and delta of the guarantee; what was asked for before the entry is committed."""
+        guarantee = self.released.get("guarantee", self.asked)
+        return {key: guarantee[key] for key in ("epsilon", "delta") if key in guarantee}
+
+
+def entries(events: Iterable[Mapping[str, Any]]) -> list[Entry]:
+    """Return the entries of the events of :meth:`Ledger.log`, in the order of their reservations."""
+    by_name: dict[str, Entry] = {}
+    for event in events:
+        if (name := event["entry"]) is None:
+            continue
+        entry, state, facts = by_name.setdefault(name, Entry(name=name)), event["state"], event["facts"]
+        if state in STATES:
+            entry.state, entry.cost = state, event["cost"]
+        if state == "RESERVED":
+            entry.reserved, entry.asked = event["at"], facts["budget"]
+            for key in ("what", "relation", "unit", "group", "domain", "continues"):
+                setattr(entry, key, facts.get(key, getattr(entry, key)))
+            entry.parts = tuple(part["name"] for part in facts.get("parts", ()))
+            entry.part = facts.get("part", {}).get("name")
+            entry.out = tuple(PurePath(path).name for path in facts.get("out", ()))
+        elif state == "COMMITTED":
+            entry.committed = event["at"]
+            keys = ("mechanism", "guarantee", "records", "size", "identity")
+            entry.released = {key: facts[key] for key in keys if key in facts}
+            hashes = [(file["path"], file["sha256"]) for file in facts.get("files", ())]
+            hashes += sorted(facts.get("folder", {"files": {}})["files"].items())
+            entry.files = tuple((PurePath(path).name, sha256) for path, sha256 in hashes)
+        elif state in ("DELIVERED", "LOST"):
+            entry.fate = state
+    return list(by_name.values())
+
+
+# The record of an entry, for the registry of deployments.
+
+SCHEMA = "https://github.com/opendp/deployments-registry-data, schemas/deployments-schema.yaml, 2026-07-15"
+"""Whose fields a record has."""
+
+TO_FILL_IN = (
+    "deployment.basic.data_curators",
+    "deployment.basic.intended_use",
+    "deployment.basic.data_product_region",
+    "deployment.basic.publication_date",
+    "deployment.deployment_model.data_source_type",
+    "deployment.implementation.preprocessing_and_hyperparameter_tuning",
+    "deployment.implementation.justification",
+    "deployment.administrative.registry_authors",
+)
+"""Fields that are asked for by the registry, or usual in it, and that no ledger can know."""
+
+_COMPOSITION = {
+    "sums": "Sequential composition of adaptively chosen releases: sums of epsilon and of delta (Rogers, Roth, Ullman "
+    "and Vadhan 2016, Theorem 3.6).",
+    "zcdp": "Approximate zero-concentrated differential privacy of adaptively chosen releases: sums of rho and of "
+    "delta (Whitehouse, Ramdas, Rogers and Wu 2023, Theorem 1).",
+}
+_BETWEEN = {
+    "replacement": "Two tables are adjacent where one has other values in the records of one unit. The number of "
+    "records is public.",
+    "add-remove": "Two tables are adjacent where one has the records of one unit more than the other.",
+}
+_STATES = {
+    "RESERVED": "its budget is set aside, and nothing was released yet",
+    "OPENED": "the table was opened, and nothing was released yet",
+    "COMMITTED": "it was released",
+    "VOID": "it was given up before the table was opened, and costs nothing",
+    "FORFEITED": "the table was opened and nothing was released. Its budget is spent",
+}
+
+
+def write_registry(ledger: Ledger, out: str | os.PathLike[str]) -> int:
+    """Write the export of a ledger to a JSON or CSV file; return how many entries it has.
+
+    Raises FileProblem when the file cannot be written, or exists and was not written by this package.
+    """
+    path = Path(out)
+    if (ending := path.suffix.lower()) not in (".json", ".csv"):
+        raise FileProblem(out, "the format is not known by this ending", "end the name in .json or .csv")
+    check_outputs([path], [ledger.place])
+    require_own(path)
+    document = registry(ledger.status().to_dict(), ledger.log())
+    text = registry_csv(document) if ending == ".csv" else json.dumps(document, indent=2, allow_nan=False) + "\n"
+    with together(path, inputs=[ledger.place], check=lambda: require_own(path)) as (file,):
+        file.write(text.encode())
+    return len(document["entries"])
+
+
+def registry(status: Mapping[str, Any], events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the export of a ledger as JSON values, from its ``LedgerStatus.to_dict`` and its log."""
+    keys = ("dataset", "currency", "budget", "spent", "left", "counts", "covers", "created", "head")
+    return {
+        "written_by": f"{OWN} {version('discreet')}",
+        "schema": SCHEMA,
+        "to_fill_in": list(TO_FILL_IN),
+        "ledger": {key: status[key] for key in keys},
+        "entries": [{"entry": _facts(entry), "record": _record(entry, status)} for entry in entries(events)],
+    }
+
+
+def registry_csv(document: Mapping[str, Any]) -> str:
+    """Return an export as the text of a CSV file: a row per entry, the names of nested fields joined by points.
+
+    Texts that a spreadsheet would run as formulas have an apostrophe before them.
+    """
+    rows = [dict(_flat({**entry, "written_by": document["written_by"]})) for entry in document["entries"]]
+    header = list(dict.fromkeys(["entry.name", "entry.state", *(key for row in rows for key in row)]))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, header, restval="", lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({key: escaped(value) if isinstance(value, str) else value for key, value in row.items()})
+    return text.getvalue()
+
+
+def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _flat(part, f"{name}.{key}".removeprefix("."))
+    elif isinstance(value, list):
+        yield name, "; ".join(" ".join(map(str, part.values())) for part in value)
+    else:
+        yield name, value
+
+
+def _facts(entry: Entry) -> dict[str, Any]:
+    """Return what the ledger says of an entry, and the registry has no field for."""
+    return {
+        **{key: getattr(entry, key) for key in ("name", "state", "what", "reserved", "committed", "fate")},
+        "cost": dict(entry.cost),
+        "asked": {key: entry.asked[key] for key in ("epsilon", "delta") if key in entry.asked},
+        "domain_sha256": entry.domain,
+        "release_identity": entry.released.get("identity"),
+        "files": [{"name": name, "sha256": sha256} for name, sha256 in entry.files],
+    }
+
+
+def _record(entry: Entry, status: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry as a record of the registry; what is not known is not in it."""
+    dataset, total = status["dataset"], status["budget"]
+    mechanism, note = "Not released.", f"Entry {entry.name} of the ledger of {dataset}: {_STATES[entry.state]}."
+    if entry.parts:
+        mechanism = f"Of each release, see its own entry: {', '.join(entry.parts)}."
+        note = f"Entry {entry.name} of the ledger of {dataset}: it is paid for."
+    elif entry.mechanism is not None:
+        parameters = json.dumps(entry.released["mechanism"].get("parameters", {}), sort_keys=True)
+        mechanism = f"{entry.mechanism} of the library discreet, with the parameters {parameters}."
+    if entry.part is not None:
+        note += f" It is the release {entry.part} of a plan, which paid for it: it adds nothing to the plan's loss."
+    if entry.continues is not None:
+        note += f" It goes on with entry {entry.continues}, which paid for it."
+    return {
+        "url_slug": re.sub(r"[^a-z0-9]+", "-", f"{dataset} {entry.name}".lower()).strip("-"),
+        "status": "Draft",
+        "tier": 2,
+        "deployment": {
+            "basic": _basic(entry, dataset),
+            "dp_variant": _variant(entry),
+            "privacy_loss": _loss(entry),
+            "deployment_model": {
+                "model_name": "Central",
+                "release_type": "One release",
+                "release_type_details": f"All releases of {dataset} that are in the same ledger keep epsilon "
+                f"{total['epsilon']} and delta {total['delta']} together. Nothing more is released once that is spent.",
+                "access_type": "Non-interactive",
+            },
+            "accounting": {"composition": _COMPOSITION[status["currency"]]},
+            "implementation": {"mechanisms": mechanism},
+            "administrative": {"notes": note},
+        },
+    }
+
+
+def _basic(entry: Entry, dataset: str) -> dict[str, Any]:
+    if entry.parts:
+        plan = f"plan of {', '.join(entry.parts)}"
+        description = "No data product: releases that were declared together, and satisfy together what is stated here."
+        return {"name": f"{dataset}: {plan}", "description": description, "data_product_type": "Synthetic data"}
+    size, records = entry.released.get("size"), entry.released.get("records")
+    name, kind, product, number = f"{dataset}, entry {entry.name}", "Synthetic data", "Synthetic records", ""
+    if entry.names:
+        name = f"{dataset}: {entry.names[0]}"
+    if size is not None:
+        product = counted(size, "synthetic record")
+    elif entry.released:
+        kind, product = "Summary statistics", "Counts with noise"
+    if records is not None:
+        number = f", which has {counted(records, 'record')}"
+    return {"name": name, "description": f"{product} from {dataset}{number}.", "data_product_type": kind}
+
+
+def _variant(entry: Entry) -> dict[str, Any]:
+    fields = {"variant_name": "Approximate DP"}
+    if entry.released.get("guarantee", {}).get("kind", "unconditional") != "unconditional":
+        fields["variant_name"] = "Custom"
+    elif entry.promised.get("delta") == 0:
+        fields["variant_name"] = "Pure DP"
+    if entry.domain is not None:
+        fields["data_domain"] = f"Tables on the declared domain with SHA-256 {entry.domain}."
+    if entry.relation == "replacement":
+        fields["unprotected_quantities"] = "The number of records."
+    return fields
+
+
+def _loss(entry: Entry) -> dict[str, Any]:
+    records, unit = counted(entry.group, "record"), "One record"
+    if entry.unit is not None:
+        unit = f"One {entry.unit}, with at most {records}"
+    elif entry.group > 1:
+        unit = f"{records} together"
+    fields: dict[str, Any] = {"privacy_unit": unit}
+    if entry.relation in _BETWEEN:
+        fields["privacy_unit_details"] = _BETWEEN[entry.relation]
+    fields["privacy_parameters"] = dict(entry.promised)
+    if (guarantee := entry.released.get("guarantee")) is not None:
+        details = f"{guarantee['statement']} Kind: {guarantee['kind']}. Theorem {guarantee['theorem']}."
+        fields["privacy_parameters_details"] = details
+    return fields
