@@ -38,7 +38,7 @@ from discreet.planner.budget_page import (
     plans_around,
 )
 from discreet.planner.plans import Plan
-from discreet.planner.rehearsal import Rehearsal
+from discreet.planner.predicted import Rehearsal
 from discreet.privacy import Budget
 
 pytest.importorskip("jinja2")
@@ -179,7 +179,7 @@ def test_the_pairs_are_those_of_rehearsals_at_that_budget(pairs: Path, place: in
     one = facts(pairs)["budgets"][place]
     made = wide(budget=Budget(epsilon=float(one["epsilon"]), delta=1e-6))
     rehearsal = Rehearsal(made.comparison)
-    found = rehearsal.of(made.feasible[0])
+    found = rehearsal.pair_errors(made.feasible[0])
     assert found is not None
     assert found.measured is not None
 

@@ -119,7 +119,7 @@ def test_predictions_are_near_what_a_release_of_the_reference_measures(size: int
     frequencies = np.full(100, n // 100)
     x = Counts(records=Records(columns=(np.arange(100),)), frequencies=frequencies)
     table = (np.arange(1000) + 0.5) / 1000
-    reference = Reference.of(pl.DataFrame({"x": table}), domain)
+    reference = Reference.from_data(pl.DataFrame({"x": table}), domain)
     noisy = PerturbedHistogram(domain=domain, records=n, scale=20.0, projection="simplex")
     for mechanism in (
         DirichletMultinomial(domain=domain, size=size, prior=0.01),

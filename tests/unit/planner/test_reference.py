@@ -45,11 +45,11 @@ def test_files_and_other_frames_give_the_same_prediction(tmp_path: Path) -> None
 
 def test_a_reference_that_does_not_fit_is_refused() -> None:
     with pytest.raises(DataError, match="not in the public table"):
-        Reference.of(TABLE.drop("c"), DOMAIN)
+        Reference.from_data(TABLE.drop("c"), DOMAIN)
     with pytest.raises(DataError, match="bounds"):
         plan(DOMAIN, Budget(epsilon=1.0), records=1000, size=100, reference=TABLE.with_columns(x=pl.lit(-1.0)))
     with pytest.raises(DataError, match="no rows"):
-        Reference.of(TABLE.clear(), DOMAIN)
+        Reference.from_data(TABLE.clear(), DOMAIN)
 
 
 def test_open_labels_and_large_domains_are_predicted_from_the_labels_seen() -> None:
@@ -61,7 +61,7 @@ def test_open_labels_and_large_domains_are_predicted_from_the_labels_seen() -> N
     wide = Domain(columns={f"c{i}": Integer(lower=0, upper=99) for i in range(6)})
     row = pl.DataFrame({name: [5] * 10 for name in wide.names})
     prior = DirichletMultinomial(domain=wide, size=1000, prior=1e-3)  # 1e9 records' worth: nearly all from the prior
-    assert 2.0 < predicted_w1(prior, n=10**6, size=1000, reference=Reference.of(row, wide)) < 3.0
+    assert 2.0 < predicted_w1(prior, n=10**6, size=1000, reference=Reference.from_data(row, wide)) < 3.0
 
 
 def test_stratified_records_are_predicted_to_be_nearer() -> None:
