@@ -15,8 +15,7 @@ from discreet._core.errors import DataError, ParameterError
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet._core.text import as_written, counted, percent, rounded_up
-from discreet.audit.attacks import ATTACKS, AttackResult, attack_results
-from discreet.audit.coded import CodedUnits, coded_counts, coded_tables
+from discreet.audit.attacks import ATTACKS, AttackResult, CodedUnits, attack_results, coded_counts, coded_tables
 from discreet.audit.data_split import Split, unit_labels
 from discreet.audit.guesses import POWER, Null, StatedProfile, detectable
 from discreet.audit.instance import BANNER

@@ -14,8 +14,15 @@ import pytest
 from scipy.stats import binom
 
 from discreet._core.random import seeded
-from discreet.audit.attacks import ATTACKS, attack_results, divided_pairs, random_pairs
-from discreet.audit.coded import CodedUnits, coded_counts, coded_tables
+from discreet.audit.attacks import (
+    ATTACKS,
+    CodedUnits,
+    attack_results,
+    coded_counts,
+    coded_tables,
+    divided_pairs,
+    random_pairs,
+)
 from discreet.audit.data_split import Split, random_parts
 from discreet.audit.guesses import Null, StatedProfile
 from discreet.audit.release import LEVEL, audit_release, claimed

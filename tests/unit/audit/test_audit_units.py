@@ -12,8 +12,16 @@ import pytest
 from scipy.stats import binom
 
 from discreet._core.random import seeded
-from discreet.audit.attacks import ATTACKS, attack_results, differences, divided_pairs, joined, random_pairs
-from discreet.audit.coded import CodedUnits, coded_tables
+from discreet.audit.attacks import (
+    ATTACKS,
+    CodedUnits,
+    attack_results,
+    coded_tables,
+    differences,
+    divided_pairs,
+    joined,
+    random_pairs,
+)
 from discreet.audit.data_split import Split
 from discreet.audit.guesses import Null, StatedProfile
 from discreet.audit.release import LEVEL
