@@ -41,23 +41,20 @@ ATTACKS = (FREQUENCIES, NEIGHBOURS, CLASSIFIER)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodedUnits:
-    """Records of one or several tables, row by row: codes by resolution, points, and counts of released cells.
-
-    ``sizes``: rows of each unit; None where each row is a unit.
-    """
+    """Records of one or several tables, unit by unit: codes by resolution, points, sizes, counts of released cells."""
 
     codes: dict[str, Integers]
     points: Floats
+    sizes: Integers
     counts: Floats | None = None
-    sizes: Integers | None = None
 
     def __len__(self) -> int:
-        return len(self.points) if self.sizes is None else len(self.sizes)
+        return len(self.sizes)
 
     @property
     def owners(self) -> Integers:
         """The unit of each row."""
-        return np.repeat(np.arange(len(self)), 1 if self.sizes is None else self.sizes)
+        return np.repeat(np.arange(len(self)), self.sizes)
 
     def row_sets(self, values: Sequence[Any]) -> list[set[Any]]:
         """Return the distinct values of the rows of each unit."""
@@ -72,12 +69,10 @@ class CodedUnits:
 
     def means(self, values: Floats) -> Floats:
         """Return the mean of a value of each record, unit by unit."""
-        return values if self.sizes is None else self.sums(values) / self.sizes
+        return self.sums(values) / self.sizes
 
     def take(self, index: Integers) -> CodedUnits:
         """Return some of the units, all rows of each."""
-        if self.sizes is None:
-            return self._rows(index, None)
         sizes = self.sizes[index]
         starts = np.cumsum(self.sizes) - self.sizes
         offsets = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -85,26 +80,27 @@ class CodedUnits:
 
     def ordered(self) -> CodedUnits:
         """Return the same table in an order that its file does not decide: rows by their values, within their units."""
-        values = self.codes["values"].T
-        return self._rows(np.lexsort(values if self.sizes is None else (*values, self.owners)), self.sizes)
+        keys = [*self.codes["values"].T, self.owners]
+        if len(self) == len(self.points):  # each record is a unit, which has no name
+            keys.pop()
+        return self._rows(np.lexsort(keys), self.sizes)
 
     def by_unit(self, labels: npt.NDArray[Any]) -> CodedUnits:
         """Return the rows unit by unit."""
         _, unit, sizes = np.unique(labels, return_inverse=True, return_counts=True)
         return self._rows(np.argsort(unit, kind="stable"), sizes)
 
-    def _rows(self, index: Integers, sizes: Integers | None) -> CodedUnits:
+    def _rows(self, index: Integers, sizes: Integers) -> CodedUnits:
         codes = {name: codes[index] for name, codes in self.codes.items()}
         return CodedUnits(codes=codes, points=self.points[index], sizes=sizes)
 
 
 def joined(*parts: CodedUnits) -> CodedUnits:
     """Return the units of several tables, one after the other."""
-    sizes = [part.sizes for part in parts if part.sizes is not None]
     return CodedUnits(
         codes={name: np.concatenate([part.codes[name] for part in parts]) for name in parts[0].codes},
         points=np.concatenate([part.points for part in parts]),
-        sizes=np.concatenate(sizes) if sizes else None,
+        sizes=np.concatenate([part.sizes for part in parts]),
     )
 
 
@@ -133,7 +129,8 @@ def coded_tables(tables: Sequence[pl.DataFrame], domain: Domain | None) -> list[
             cells = np.concatenate([declared.encode(part, name=name) for part in parsed])
             columns.setdefault("cells", []).append(cells)
     resolutions = {name: np.column_stack(codes) for name, codes in columns.items()}
-    units = CodedUnits(codes=resolutions, points=np.column_stack(points))
+    rows = np.column_stack(points)
+    units = CodedUnits(codes=resolutions, points=rows, sizes=np.ones(len(rows), dtype=np.int64))
     ends = np.cumsum([table.height for table in tables])
     return [units.take(np.arange(end - table.height, end)) for table, end in zip(tables, ends, strict=True)]
 
@@ -142,7 +139,8 @@ def coded_counts(counts: Floats, domain: Domain) -> CodedUnits:
     """Code released counts, nan where a cell has none: a row for each other cell, at the resolution of cells alone."""
     cells = np.flatnonzero(~np.isnan(counts))
     codes = np.column_stack([np.asarray(column, dtype=np.int64) for column in domain.unflat(cells).columns])
-    return CodedUnits(codes={"cells": codes}, points=np.empty((len(cells), 0)), counts=counts[cells])
+    sizes = np.ones(len(cells), dtype=np.int64)
+    return CodedUnits(codes={"cells": codes}, points=np.empty((len(cells), 0)), sizes=sizes, counts=counts[cells])
 
 
 def _numbers(columns: Sequence[pl.Series]) -> Floats | None:

@@ -78,11 +78,11 @@ class InstanceGuarantee:
             BANNER,
             f"{self.mechanism} at epsilon {as_written(self.epsilon)}, this table against all its neighbours:",
         ]
+        kinds = {"tight": "hockey-stick delta", "event": "probability that the loss exceeds epsilon"}
         for side, deltas in self.readings.items():
             for name, reading in deltas.items():
-                what = "hockey-stick delta" if name == "tight" else "probability that the loss exceeds epsilon"
-                bound = "" if reading.exact else "at most "
-                lines.append(f"  {side}, {what}: {bound}{rounded_up(reading.delta, 6)} ({reading.change})")
+                delta = "at most " * (not reading.exact) + rounded_up(reading.delta, 6)
+                lines.append(f"  {side}, {kinds[name]}: {delta} ({reading.change})")
         simulated = self.monte_carlo
         lines += [
             f"  the one-sided probability by simulation: {about(simulated.estimate, 6)}, between "
