@@ -54,10 +54,7 @@ def with_sampling(mechanism_type: type[Mechanism], parameters: Mapping[str, Any]
 def calibrated(
     name: str, domain: Domain, parameters: Mapping[str, Any], *, relation: str = "replacement", **sizes: Any
 ) -> Mechanism:
-    """Calibrate a mechanism on a domain, with cells where none are declared, which are chosen for replacement.
-
-    ``sizes``: budget, n, size and group.
-    """
+    """Calibrate a mechanism for budget, n, size and group, with cells where none are declared, as for replacement."""
     mechanism_type = named(name)
     require_kept(name, domain, keeps=mechanism_type.traits.keeps_declared)
     if "points" not in parameters:
@@ -80,16 +77,9 @@ def with_cells(
 ) -> Domain:
     """Return the domain with cells for every continuous numeric column, where the mechanism needs them.
 
-    The cells of a column are the power of two of the least error that :func:`predicted_w1` gives without a reference:
-    coarse cells say little of where in them a value lies, fine ones take more noise or more prior. Twice as many cells
-    have to gain 3 %, and a release that would be refused counts for nothing. That prediction sees each of several
-    columns by itself: of them, records that noise or prior puts elsewhere count a twelfth of the domain's diameter
-    more. Above 1,024 cells (256 of several columns), what is not due to their width is extrapolated by its growth from
-    half as many a column. Log-spaced cells are judged by the distance of logarithms: their widths in the column's unit
-    differ a hundredfold, and the unit says nothing of where among them the table is. Columns with a base measure of
-    their own keep it and stay continuous. Where noise is added to tables of few columns, each column gets the number of
-    cells that the mechanism says.
+    They are the power of two of the least error that is predicted without a reference, or what the mechanism says.
     """
+    # Columns with a base measure of their own keep it and stay continuous.
     columns = [name for name, c in domain.columns.items() if not c.finite and not c.open and c.base is None]
     if not columns or not mechanism_type.traits.needs_cells:
         return domain
@@ -112,10 +102,9 @@ def with_cells(
 
 
 def _cut(domain: Domain, names: list[str], cells: int, *, judged: bool = False) -> Domain:
-    """Return the domain with so many cells for each of some numeric columns, without what it declares beside them.
-
-    Log-spaced cells are judged as linear ones of the logarithm.
-    """
+    """Return the domain with so many cells for each of some numeric columns, without what it declares beside them."""
+    # Log-spaced cells are judged as linear ones of the logarithm: their widths in the column's unit differ a
+    # hundredfold, and the unit says nothing of where among them the table is.
     columns = dict(domain.columns)
     for name in names:
         column = cast("Numeric", columns[name])
@@ -132,6 +121,9 @@ def _cut(domain: Domain, names: list[str], cells: int, *, judged: bool = False) 
 
 def _exponent(judged: Callable[[int], Mechanism], columns: int, *, n: int, size: int, search: bool) -> int:
     """Return the power of two of cells per column from which neither twice nor half as many are predicted better."""
+    # Coarse cells say little of where in them a value lies, fine ones take more noise or more prior. Where many would
+    # take long to predict, what is not due to their width is extrapolated by its growth from half as many per column.
+    # A prediction sees each column by itself: of several, records that noise or prior puts elsewhere count more.
     from discreet.planner.predicted import predicted_w1, width_error
 
     minimum, most_predicted = (_LEAST, _PREDICTED) if columns == 1 else (_LEAST - 1, _PREDICTED // 4)

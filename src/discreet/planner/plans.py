@@ -123,8 +123,7 @@ class Plan:
             records = counted(self.comparison.size, "record")
             sample = f", {about(best.times_sampling, 2)} times that of a sample of {records} without privacy"
         for option in others[:1]:
-            w1 = "not predicted" if option.w1 is None else about(option.w1, 4)
-            following = f". Next: {option.name} ({w1})"
+            following = f". Next: {option.name} ({_estimate(option.w1, none='not predicted')})"
         (column, *more) = self.comparison.domain.columns.values()
         if isinstance(getattr(column, "lower", None), (int, float)) and not more and best.w1 >= _UNLIKE * column.scale:
             unlike = (
@@ -258,9 +257,9 @@ class Plan:
                     option.name,
                     rounded_up(option.delta or 0.0),
                     wording.marked_share(option.forecast),
-                    "-" if option.w1 is None else about(option.w1, 4),
-                    "-" if option.times_sampling is None else about(option.times_sampling, 2),
-                    "" if largest is None else f"{largest:,}{'+' * (largest == most)}",
+                    _estimate(option.w1),
+                    _estimate(option.times_sampling, 2),
+                    f"{largest:,}{'+' * (largest == most)}" if largest is not None else "",
                     parameters,
                 )
             )
@@ -401,11 +400,7 @@ def planned(
 
 
 def _ranked(options: Sequence[Option]) -> tuple[Option, ...]:
-    """Return the options, best first: by predicted error, but one that can be analysed before one that cannot.
-
-    The first that can be analysed goes first where its predicted error is no more than 5 % of the least one, and of
-    that of a sample without privacy, above the least one, and it is no last resort.
-    """
+    """Return the options, best first: by predicted error, but one near the best that can be analysed goes first."""
     last = {option.name for option in options if _is_last_resort(option)}
     enough = any(option.mechanism is not None and not option.poor for option in options if option.name not in last)
 
@@ -432,13 +427,14 @@ def _rank(option: Option) -> float:
 
 
 def _is_last_resort(option: Option) -> bool:
-    """Return whether a mechanism is only chosen where nothing else would do.
-
-    Those whose records are confidential ones; and, without a reference, those that leave out rare records: an invented
-    table has none, so that they look too good.
-    """
+    """Return whether a mechanism is only chosen where nothing else would do."""
+    # Records are confidential ones; or, without a reference, rare ones are left out: an invented table has none.
     traits = named(option.name).traits
     return traits.verbatim or (traits.leaves_out and option.comparison.reference.table is None)
+
+
+def _estimate(value: float | None, digits: int = 4, *, none: str = "-") -> str:
+    return none if value is None else about(value, digits)
 
 
 def _shown(value: Any) -> str:

@@ -101,15 +101,12 @@ def predicted_w1(
 def predicted_errors(
     mechanism: Mechanism, *, n: int, size: int, reference: Reference | None = None, draws: float = math.inf
 ) -> dict[str, float]:
-    """Predict the Wasserstein-1 distance of each column of a release to the same column of the confidential table.
-
-    With ``F`` the reference's distribution function and ``G`` that of the records' law after one run of the kernel, a
-    column's error is the mean over such runs of the integral of ``E|G - F + Z|``, where ``Z`` is normal with the
-    variance of drawing ``size`` records: the mean of a folded normal. An invented table does not say where in its cells
-    its values are, and a twelfth of their mean width is added: as if a quarter of the records held values that many
-    share, each a third of a width from a value put anywhere in its cell. The prediction is as good as the reference is
-    like the table.
-    """
+    """Predict the Wasserstein-1 distance of each column of a release to the same column of the confidential table."""
+    # With F the reference's distribution function and G that of the records' law after one run of the kernel, a
+    # column's error is the mean over such runs of the integral of E|G - F + Z|, where Z is normal with the variance of
+    # drawing so many records: the mean of a folded normal. An invented table does not say where in its cells its values
+    # are, and a twelfth of their mean width is added: as if a quarter of the records held values that many share, each
+    # a third of a width from a value put anywhere in its cell.
     reference = reference or Reference()
     domain, forecast = mechanism.domain, mechanism.forecast(n)
     support, shares = reference.shares(domain)
@@ -212,11 +209,9 @@ class _Sampling:
     stratified: bool = False
 
     def variance(self, law: Floats, start: Floats, mass: Floats) -> Floats:
-        """Return the variance of the share of drawn records below some points of one column.
-
-        Stratified records are as many as the law says below the end of each cell, but for a fraction of a record, in
-        ``size^((d-1)/d)`` runs of neighbouring cells where there are ``d`` columns; within cells they are independent.
-        """
+        """Return the variance of the share of drawn records below some points of one column."""
+        # Stratified records are as many as the law says below the end of each cell, but for a fraction of a record, in
+        # size^((d-1)/d) runs of neighbouring cells where there are d columns; within cells they are independent.
         independent = law * (1.0 - law) / self.size
         if not self.stratified:
             return independent

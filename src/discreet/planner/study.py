@@ -115,10 +115,7 @@ class PlannedPart:
 
 @dataclass(frozen=True, kw_only=True)
 class Together:
-    """Releases that satisfy a budget together, where exactly these are made.
-
-    Raises ParameterError when they cannot be of one table, Infeasible when they do not satisfy the budget.
-    """
+    """Releases of one table that satisfy a budget together, where exactly these are made."""
 
     budget: Budget
     parts: tuple[PlannedPart, ...]
@@ -199,10 +196,7 @@ class Together:
 
 
 def read_study(path: str | os.PathLike[str]) -> tuple[list[Request], list[float]]:
-    """Read the releases of a study and their shares: a TOML file of ``[[release]]`` tables, domains relative to it.
-
-    Raises FileProblem, DomainError or ParameterError when something in it is not as it must be.
-    """
+    """Read the releases of a study and their shares: a TOML file of ``[[release]]`` tables, domains relative to it."""
     remedy = "give a TOML file with a [[release]] table for each release"
     document = parsed_toml(bounded_text(path, missing="check the path", remedy=remedy), what="the study")
     tables = document.get("release")
@@ -235,17 +229,13 @@ def plan_together(
     shares: Sequence[float] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Together:
-    """Calibrate several releases of one table so that all of them together satisfy a budget.
+    """Calibrate several releases of one table, each with its name as ``part``, so that all satisfy a budget together.
 
-    Each request has its name as ``part``; ``shares`` of the budget are parts of their sum, equal by default.
-
-    Release ``i`` is calibrated to epsilon ``t w_i E`` and delta ``min(t/2, 0.9) w_i D``, ``w_i`` its share. The factor
-    ``t`` is the largest, to 0.1 %, at which the composed profile meets ``(E, D)``. Mechanisms and cells that are not
-    given are chosen for these budgets, and the factor is solved for again until they stay the same.
-
-    Raises Infeasible when no budgets do; ParameterError, BudgetError when a number is out of range, or a choice of
-    cells keeps changing.
+    ``shares`` of the budget are parts of their sum, equal by default. Raises Infeasible when no budgets do.
     """
+    # Release i is calibrated to epsilon t w_i E and delta min(t/2, 0.9) w_i D, w_i its share. The factor t is the
+    # largest, to 0.1 %, at which the composed profile meets (E, D). Mechanisms and cells that are not given are chosen
+    # for these budgets, and the factor is solved for again until they stay the same.
     for request in requests:
         if not request.part or not request.part.strip() or not request.part.isprintable():
             raise ParameterError("each release must have a name of printable characters")
