@@ -113,50 +113,32 @@ def page(
 ) -> str:
     """Return the page as text; ``arguments``: those of the ledger, as a release has them."""
     comparison = plans[current][0].comparison
-    pairs = None
-    if rehearsal is not None:
-        pairs = {
-            "many": f"{len(rehearsal.pairs):,}",
-            "shown": min(_SHOWN_PAIRS, len(rehearsal.pairs)),
-            "sample": _of_records(float(rehearsal.without_privacy.mean())),
-            "runs": counted(rehearsal.runs, "rehearsal"),
-            "drawn": f", with {counted(rehearsal.size, 'record')} released" * (rehearsal.size != comparison.size),
-        }
     budgets = budget_texts(plans, ledger=ledger, arguments=arguments or {}, rehearsal=rehearsal)
-    by_mechanism = groupby(budgets, key=lambda budget: budget["mechanism"])
-    columns = comparison.domain.columns.items()
+    by_mechanism = groupby(budgets, key=lambda texts: texts["mechanism"])
     errors = comparison.errors_without_privacy.items()
-    return rendered(
-        "discreet.planner",
-        "budgets.html",
-        {
-            "title": "Choose a budget",
-            "records": f"{comparison.n:,}",
-            "width": counted(len(columns), "column"),
-            "size": f"{comparison.size:,}",
-            "delta": as_written(comparison.budget.delta),
-            "group": comparison.request.group,
-            "unit": wording.unit(comparison.request.group).rstrip(","),
-            "like": wording.LIKE[comparison.reference.table is not None],
-            "samples": [error_texts(comparison.domain, *error)[0] for error in errors],
-            "sample": about(comparison.without_privacy, 4),
-            "single": len(columns) == 1,
-            "pairs": pairs,
-            "chosen": wording.chosen_at(
-                [(name, [texts["epsilon"] for texts in group]) for name, group in by_mechanism]
-            ),
-            "ledger": None if ledger is None else {"dataset": ledger.dataset, "now": _now(ledger)},
-            "data": {
-                "own": current,
-                "usual": FALSE_ALARMS.index(5),
-                "wrong": FALSE_ALARMS,
-                "columns": [[name, measured_in(column)] for name, column in columns],
-                "budgets": budgets,
-            },
-        },
-        script="budgets.js",
-        style="budgets.css",
-    )
+    data = {
+        "own": current,
+        "usual": FALSE_ALARMS.index(5),
+        "wrong": FALSE_ALARMS,
+        "columns": [[name, measured_in(column)] for name, column in comparison.domain.columns.items()],
+        "budgets": budgets,
+    }
+    facts = {
+        "title": "Choose a budget",
+        "comparison": comparison,
+        "rehearsal": rehearsal,
+        "ledger": ledger,
+        "left_now": ledger and _left_now(ledger),
+        "samples": [error_texts(comparison.domain, *error)[0] for error in errors],
+        "chosen": wording.chosen_at([(name, [texts["epsilon"] for texts in group]) for name, group in by_mechanism]),
+        "like": wording.LIKE[comparison.reference.table is not None],
+        "unit": wording.unit,
+        "about": about,
+        "as_written": as_written,
+        "counted": counted,
+        "data": data,
+    }
+    return rendered("discreet.planner", "budgets.html", facts, script="budgets.js", style="budgets.css")
 
 
 def budget_texts(
@@ -319,7 +301,7 @@ def _left(plans: Sequence[Plan], ledger: Ledger | None) -> list[str | None]:
     return ["-" if guarantee is None else next(texts) for guarantee in guarantees]
 
 
-def _now(ledger: Ledger) -> str:
+def _left_now(ledger: Ledger) -> str:
     """Say what a ledger has left now."""
     status = ledger.status()
     total, left, delta = status.budget, status.left, status.budget["delta"] > 0.0
