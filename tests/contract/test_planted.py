@@ -95,34 +95,15 @@ class DropsSampling(Sound):
         return {"scale": self.scale}
 
 
-class ForgetsSampling(Sound):
-    """States a default instead of its own value."""
-
-    def parameters(self) -> dict[str, Any]:
-        return {"scale": self.scale, "sampling": "stratified"}
-
-
 class RoundsScale(Sound):
     def parameters(self) -> dict[str, Any]:
         return {"scale": round(self.scale, 3), "sampling": self.sampling}
-
-
-class IgnoresGroup(Sound):
-    @classmethod
-    def calibrated(cls, budget: Budget, *, group: int = 1, **rest: Any) -> Sound:
-        return super().calibrated(budget, **rest)
 
 
 class IgnoresGroupOfAGivenScale(Sound):
     @classmethod
     def calibrated(cls, budget: Budget, *, group: int = 1, **rest: Any) -> Sound:
         return super().calibrated(budget, group=1 if "scale" in rest else group, **rest)
-
-
-class ForgetsAChoice(Sound):
-    @classmethod
-    def calibrated(cls, budget: Budget, **rest: Any) -> Sound:
-        return super().calibrated(budget, **{**rest, "sampling": "stratified"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,47 +122,41 @@ class Chosen(Sound):
         return PROJECTIONS[self.projection](self.cells, self.records)
 
 
-class ForgetsTheLaw(Chosen):
-    def parameters(self) -> dict[str, Any]:
-        return super().parameters() | {"noise": "gaussian"}
+def stating(base: type[Sound], **stated: Any) -> type[Sound]:
+    """Return a twin that states values as its parameters instead of its own."""
+
+    class Stating(base):  # type: ignore[valid-type,misc]
+        def parameters(self) -> dict[str, Any]:
+            return super().parameters() | stated  # type: ignore[no-any-return]
+
+    return Stating
 
 
-class ForgetsTheProjection(Chosen):
-    def parameters(self) -> dict[str, Any]:
-        return super().parameters() | {"projection": "clip"}
+def forgetting(base: type[Sound], **forced: Any) -> type[Sound]:
+    """Return a twin that is calibrated with other arguments than those that are given."""
 
+    class Forgetting(base):  # type: ignore[valid-type,misc]
+        @classmethod
+        def calibrated(cls, budget: Budget, **rest: Any) -> Any:
+            return super().calibrated(budget, **{**rest, **forced})
 
-class ForgetsAChosenProjection(Chosen):
-    @classmethod
-    def calibrated(cls, budget: Budget, **rest: Any) -> Sound:
-        return super().calibrated(budget, **{**rest, "projection": "clip"})
-
-
-class ForgetsAChosenLaw(Chosen):
-    @classmethod
-    def calibrated(cls, budget: Budget, **rest: Any) -> Sound:
-        return super().calibrated(budget, **{**rest, "noise": "gaussian"})
+    return Forgetting
 
 
 # -- the claims -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class StatesNoShare(Sound):
-    """Disarms the refusal of poor utility."""
+def forecasting(**values: Any) -> type[Sound]:
+    @dataclass(frozen=True, kw_only=True)
+    class Forecasting(Sound):
+        def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
+            return replace(super().forecast(n), **values)
 
-    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
-        return replace(super().forecast(n), lost=0.0)
-
-
-class ForecastsTheTable(Sound):
-    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
-        return replace(super().forecast(n), lost=0.0, rest="base")
+    return Forecasting
 
 
-class ForecastsFewRecords(Sound):
-    def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
-        return replace(super().forecast(n), released_share=0.3)
+StatesNoShare = forecasting(lost=0.0)
+"""Disarms the refusal of poor utility."""
 
 
 class AtTheOtherEnd(NoisyReading):
@@ -206,26 +181,16 @@ class ReadsNoProbabilities(Sound):
         return MoreThanAll(self, y)
 
 
-class Biased(Sound):
-    """A kernel of its own under inherited estimates: a fortieth too low, with two thirds of the noise."""
+def noisy(counts_kept: float, noise_kept: float) -> type[Sound]:
+    """Return a twin with a kernel of its own under inherited estimates: with so much of the counts and of the noise."""
 
-    def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
-        counts = self._counts(x)
-        return np.rint(0.975 * counts + 0.667 * (super().kernel(x, rng=rng) - counts)).astype(np.int64)
+    class Noisy(Sound):
+        def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
+            counts = self._counts(x)
+            noise = super().kernel(x, rng=rng) - counts
+            return np.rint(counts_kept * counts + noise_kept * noise).astype(np.int64)
 
-
-class QuieterThanStated(Sound):
-    """Unbiased, with three fifths of the noise that the inherited standard error states."""
-
-    def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
-        counts = self._counts(x)
-        return np.rint(counts + 0.6 * (super().kernel(x, rng=rng) - counts)).astype(np.int64)
-
-
-class NoisierThanStated(Sound):
-    def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
-        counts = self._counts(x)
-        return np.rint(counts + 1.6 * (super().kernel(x, rng=rng) - counts)).astype(np.int64)
+    return Noisy
 
 
 # -- what is public ---------------------------------------------------------------------------------------------------
@@ -340,24 +305,24 @@ class QuieterBeyondTwoCells(Sound):
     (Settable, check_frozen, "can be set"),
     (Positional, check_frozen, "positional"),
     (DropsSampling, check_parameters, "leaves out 'sampling'"),
-    (ForgetsSampling, check_parameters, "sampling 'iid' comes back from parameters.* as 'stratified'"),
+    (stating(Sound, sampling="stratified"), check_parameters, "sampling 'iid' comes back .* as 'stratified'"),
     (RoundsScale, check_parameters, "comes back"),
-    (IgnoresGroup, check_calibrated, "solved for.* exceeds .* unit of 2"),
+    (forgetting(Sound, group=1), check_calibrated, "solved for.* exceeds .* unit of 2"),
     (IgnoresGroupOfAGivenScale, check_calibrated, "given .* exceeds .* unit of 2"),
-    (ForgetsTheLaw, check_parameters, "noise '.*' comes back"),
-    (ForgetsTheProjection, check_parameters, "projection '.*' comes back"),
-    (ForgetsAChosenLaw, check_calibrated, "does not keep noise='laplace'"),
-    (ForgetsAChosenProjection, check_calibrated, "does not keep projection='simplex'"),
-    (ForgetsAChoice, check_calibrated, "does not keep sampling='iid'"),
+    (stating(Chosen, noise="gaussian"), check_parameters, "noise '.*' comes back"),
+    (stating(Chosen, projection="clip"), check_parameters, "projection '.*' comes back"),
+    (forgetting(Chosen, noise="gaussian"), check_calibrated, "does not keep noise='laplace'"),
+    (forgetting(Chosen, projection="clip"), check_calibrated, "does not keep projection='simplex'"),
+    (forgetting(Sound, sampling="stratified"), check_calibrated, "does not keep sampling='iid'"),
     (QuieterBeyondTwoCells, check_cells_cost, "its guarantee depends on the number of cells"),
     (StatesNoShare, check_share, "states that 0.0% of its records are not from the data"),
-    (ForecastsTheTable, check_forecast, "displace the records .* by 0.0%"),
-    (ForecastsFewRecords, check_forecast, "30.0% of the records .* released"),
+    (forecasting(lost=0.0, rest="base"), check_forecast, "displace the records .* by 0.0%"),
+    (forecasting(released_share=0.3), check_forecast, "30.0% of the records .* released"),
     (ReadsNoise, check_forecast, "displace the records .* by 100.0%"),
     (ReadsNoProbabilities, check_forecast, "sum to more than one"),
-    (Biased, check_estimates, "biased"),
-    (QuieterThanStated, check_estimates, "other standard errors"),
-    (NoisierThanStated, check_estimates, "other standard errors"),
+    (noisy(0.975, 0.667), check_estimates, "biased"),
+    (noisy(1.0, 0.6), check_estimates, "other standard errors"),
+    (noisy(1.0, 1.6), check_estimates, "other standard errors"),
     (NamesACell, check_published_alike, "told apart .* raised"),
     (ChainsACell, check_published_alike, "told apart .* raised"),
     (WarnsOfATable, check_published_alike, "told apart .* warnings"),
@@ -381,7 +346,7 @@ def test_every_check_is_one_of_the_contract() -> None:
 
 
 def test_the_stated_rates_of_the_simulation_of_estimates() -> None:
-    """The bounds in the docstring of ``check_estimates``, for noise with the tails of Laplace's, of variance 1."""
+    """The bounds that stand in ``check_estimates``, for noise with the tails of Laplace's, of variance 1."""
     runs, rate = _ESTIMATE_RUNS, math.sqrt(2.0)
     tilt = np.linspace(1e-3, 1.4, 3000)
     mean = math.exp((-runs * (tilt * _MEAN + np.log1p(-(tilt**2) / 2))).min())
